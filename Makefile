@@ -1,0 +1,46 @@
+# make run    put this machine through its trial and write the page (no root, nothing installed outside .venv)
+# make test   everything that can be tested here
+# make fast   the tests for the edit loop
+# make lint   formatting, types, import contract
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+RESULTS ?= seatrial-results
+BIN := .venv/bin
+
+.PHONY: run test fast lint clean
+
+run: .venv/run-ready
+	@$(BIN)/seatrial run --results $(RESULTS) || [ $$? -eq 3 ]  # 3: something is wrong, and the page says what
+	@$(BIN)/seatrial report $(RESULTS) -o $(RESULTS)/report.html
+
+test: lint
+	$(BIN)/pytest
+
+fast: .venv/test-ready
+	$(BIN)/pytest -m "not real"
+
+lint: .venv/test-ready
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@if command -v clang-format >/dev/null 2>&1; then \
+		clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp'); \
+	else echo "clang-format is absent: the C++ format was not checked (Debian: apt install clang-format)"; fi
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "seatrial needs Python 3.11 or later: none was found (name one: make PYTHON=...)" >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+
+.venv/run-ready: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/test-ready: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ .venv/run-ready
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

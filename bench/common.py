@@ -1,0 +1,104 @@
+"""What the benchmark scripts share: running one of our programs, provenance, results as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from seatrial import __version__
+from seatrial.engine.events import Silent
+from seatrial.engine.judge import judge
+from seatrial.engine.prepare import Ready, native_environment, prepare
+from seatrial.engine.repeat import RECORD_FILE, command_of
+from seatrial.launch.local import run
+from seatrial.machine.live import discover_live
+from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.protocol import ProgramRecord, parse_record
+from seatrial.plan.points import plan_points
+
+
+def ready(machine: Machine, benchmark: str, **settings: str) -> Ready:
+    """One point of a benchmark, built."""
+    points = plan_points([benchmark], {name: [value] for name, value in settings.items()}, machine)
+    (item,) = prepare(points, machine, "bench", Silent()).experiments
+    if not isinstance(item, Ready):
+        raise SystemExit(f"{benchmark} cannot run here: {item.outcome.reason}")
+    return item
+
+
+def measure(item: Ready, machine: Machine) -> ProgramRecord:
+    """One run of a program, judged; ends the script where it is not ok."""
+    with tempfile.TemporaryDirectory() as folder:
+        completed = run(command_of(item, Path(folder)), os.environ, Path(folder), 600.0)
+        record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
+    outcome = judge(item.point, machine, item.built, completed, record)
+    if not outcome.is_ok:
+        raise SystemExit(f"{item.point.benchmark.name}: {outcome.state}: {outcome.reason}")
+    return record
+
+
+def provenance(machine: Machine, item: Ready) -> dict[str, Any]:
+    """When, where and with what a result was made."""
+    environment = native_environment(machine).document()
+    package = machine.of_kind(DeviceKind.PACKAGE)[0].facts
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "seatrial": __version__,
+        "commit": _commit(),
+        "cpu": f"{package.text('model_name')}, {package.text('microarchitecture') or 'microarchitecture unknown'}",
+        "cpus": len(machine.allowed_cpus),
+        "hypervisor": machine.facts.text("hypervisor"),
+        "kernel": platform.release(),
+        "compiler": environment["compiler"]["version"],
+        "flags": environment["flags"],
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def rival_provenance(program: Path) -> dict[str, str]:
+    """Compiler and flags of a rival's program, as far as the binary tells them (GCC: -frecord-gcc-switches)."""
+    return {
+        "path": program.name,
+        "compiler": _section(program, ".comment") or "not recorded in the binary",
+        "flags": _section(program, ".GCC.command.line") or "not recorded in the binary",
+    }
+
+
+def write(name: str, document: Mapping[str, Any], output: Path | None) -> None:
+    """Print a result, and keep it where asked."""
+    text = json.dumps({"benchmark": name, **document}, indent=1)
+    print(text)
+    if output is not None:
+        output.write_text(text + "\n", encoding="utf-8")
+
+
+def output_of(command: Sequence[str], **variables: str) -> str:
+    """Stdout of a rival."""
+    return subprocess.run(
+        list(command), check=True, capture_output=True, text=True, env={**os.environ, **variables}
+    ).stdout
+
+
+def live_machine() -> Machine:
+    """The machine that the script runs on."""
+    return discover_live()
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def _section(program: Path, name: str) -> str:
+    done = subprocess.run(["readelf", "-p", name, str(program)], capture_output=True, text=True)
+    return " ".join(re.findall(r"^\s+\[\s*[0-9a-f]+\]\s+(.*)$", done.stdout, re.MULTILINE))

@@ -1,0 +1,101 @@
+"""memory.stream beside STREAM and BabelStream: interleaved rounds, best of rounds, ratios in one run.
+
+    python bench/memory_stream.py --stream PATH --babelstream PATH [--rounds 10] [-o docs/results/memory_stream.json]
+
+Build the rivals with the compiler and flags that this script prints for ours (and -fopenmp), with arrays of the size
+that it prints; -frecord-gcc-switches lets it show that. A rival that is not given is named as absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from common import live_machine, measure, output_of, provenance, ready, rival_provenance, write
+
+from seatrial.engine.prepare import Ready
+from seatrial.model.machine import Machine
+
+
+def ours(item: Ready, machine: Machine) -> float:
+    """The best triad of one run, in B/s, as STREAM reports it."""
+    samples = [sample for sample in measure(item, machine).samples if sample.series == "triad"]
+    return max(sample.work["bytes"] / sample.elapsed_s for sample in samples)
+
+
+def stream(program: Path, threads: int) -> float:
+    """STREAM's "Best Rate" of triad, in B/s."""
+    text = output_of([str(program)], OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true")
+    match = re.search(r"^Triad:\s+([\d.]+)", text, re.MULTILINE)
+    if match is None or "Solution Validates" not in text:
+        raise SystemExit(f"{program} did not print a valid STREAM result")
+    return float(match[1]) * 1e6
+
+
+def babelstream(program: Path, threads: int, elements: int) -> float:
+    """BabelStream's best triad, in B/s."""
+    arguments = [str(program), "--arraysize", str(elements), "--numtimes", "20", "--triad-only"]
+    text = output_of(arguments, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true")
+    match = re.search(r"^Triad\s+([\d.]+)", text, re.MULTILINE)
+    if match is None:
+        raise SystemExit(f"{program} did not print a BabelStream result")
+    return float(match[1]) * 1e6
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stream", type=Path, help="a STREAM program")
+    parser.add_argument("--babelstream", type=Path, help="a BabelStream (OpenMP) program")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+
+    machine = live_machine()
+    plain = ready(machine, "memory.stream", nontemporal="false")
+    nontemporal = ready(machine, "memory.stream", nontemporal="true")
+    threads = len(plain.point.cpus)
+    elements = int(plain.point.parameters["array_B"]) // 8
+    print(f"arrays of {elements} elements, {threads} threads; ours: {' '.join(plain.built.command)}")
+
+    rounds: list[dict[str, float]] = []
+    for _ in range(options.rounds):
+        result = {"plain": ours(plain, machine)}
+        if options.stream:
+            result["STREAM"] = stream(options.stream, threads)
+        result["nontemporal"] = ours(nontemporal, machine)
+        if options.babelstream:
+            result["BabelStream"] = babelstream(options.babelstream, threads, elements)
+        rounds.append(result)
+        print("  ".join(f"{name} {rate / 1e9:.2f} GB/s" for name, rate in result.items()))
+
+    best = {name: max(result[name] for result in rounds) for name in rounds[0]}
+    rivals = [name for name in ("STREAM", "BabelStream") if name in best]
+    for name, given in (("STREAM", options.stream), ("BabelStream", options.babelstream)):
+        if given is None:
+            print(f"{name} is absent: no path was given")
+    ratios = {}
+    if rivals:
+        ratios["plain / better rival"] = best["plain"] / max(best[name] for name in rivals)
+    if "STREAM" in best:
+        ratios["non-temporal / STREAM"] = best["nontemporal"] / best["STREAM"]
+    write(
+        "memory_stream",
+        {
+            "provenance": provenance(machine, plain),
+            "rivals": {
+                name: rival_provenance(path)
+                for name, path in (("STREAM", options.stream), ("BabelStream", options.babelstream))
+                if path
+            },
+            "triad_best_Bps": best,
+            "ratios": ratios,
+            "rounds": rounds,
+        },
+        options.output,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,6 @@
+"""`python -m seatrial`."""
+
+from seatrial.cli.main import main
+
+if __name__ == "__main__":
+    main()

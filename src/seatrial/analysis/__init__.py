@@ -1,0 +1,1 @@
+"""From records to what is published: figures, ceilings, findings. Nothing here changes a record."""

@@ -1,0 +1,51 @@
+"""Measured ceilings: where the physical limit is unknown, the best that another experiment of the machine reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seatrial.model.benchmark import Benchmark, Ceiling
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.parameter import Params
+
+
+def with_ceilings(
+    benchmark: Benchmark, result: ExperimentResult, others: Sequence[ExperimentResult]
+) -> ExperimentResult:
+    """The same result with a measured ceiling on each figure whose physical limit is unknown and that declares one."""
+    figures = tuple(_with_ceiling(benchmark, result, figure, others) for figure in result.figures)
+    return replace(result, figures=figures)
+
+
+def _with_ceiling(
+    benchmark: Benchmark, result: ExperimentResult, figure: FigureResult, others: Sequence[ExperimentResult]
+) -> FigureResult:
+    declared = benchmark.figure(figure.name).ceiling
+    if declared is None or (figure.limit is not None and figure.limit.value is not None):
+        return figure
+    parameters = result.experiment.parameters
+    ceiling = declared(parameters)
+    if ceiling is None:
+        return figure
+    rates = [
+        other_figure.median
+        for other in others
+        if _is_source(ceiling, parameters, result, other)
+        for other_figure in other.figures
+        if other_figure.name in ceiling.figures and other_figure.unit == figure.unit
+    ]
+    if not rates:
+        return figure
+    return replace(figure, limit=Limit(max(rates) * ceiling.factor, figure.unit, ceiling.derivation, Basis.MEASURED))
+
+
+def _is_source(ceiling: Ceiling, parameters: Params, asks: ExperimentResult, other: ExperimentResult) -> bool:
+    """Whether `other` is of the same machine and benchmark, at the parameters of `asks` but for those named."""
+    wanted = {**parameters, **ceiling.parameters}
+    return (
+        other.experiment.benchmark == ceiling.benchmark
+        and other.experiment.machine == asks.experiment.machine
+        and dict(other.experiment.parameters) == wanted
+    )

@@ -1,0 +1,92 @@
+"""Results of experiments, with ceilings, from the contents of a results folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.analysis.ceilings import with_ceilings
+from seatrial.analysis.figures import figures_of, outcome_of
+from seatrial.benchmarks import registry
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_from_document
+from seatrial.model.outcome import Outcome
+from seatrial.store.contents import Contents
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An experiment of this command: what came of preparing it, and whether any repeat was made for it now."""
+
+    experiment: Experiment
+    refusal: Outcome | None = None
+    measured_now: bool = False
+
+
+def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentResult, ...]:
+    """What to publish about these experiments, in their order. Other experiments of the folder serve as ceilings."""
+    machines = machines_of(contents)
+    stored = {key: _stored(key, contents, machines) for key in contents.experiments}
+    published: list[ExperimentResult] = []
+    for item in asked:
+        key = item.experiment.id
+        if item.refusal is not None:
+            published.append(ExperimentResult(key, item.experiment, _question(item.experiment), item.refusal))
+        elif key in stored:
+            published.append(_replace_reused(stored[key], reused=not item.measured_now))
+        else:
+            published.append(ExperimentResult(key, item.experiment, _question(item.experiment), outcome_of(())[0]))
+    return _all_with_ceilings(published, list(stored.values()))
+
+
+def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
+    """What to publish about every experiment of the folder, in the order in which they were first measured."""
+    machines = machines_of(contents)
+    first = {key: min(record.t0 for record in records) for key, records in contents.records.items()}
+    keys = sorted(contents.experiments, key=lambda key: first[key])
+    stored = [_stored(key, contents, machines) for key in keys]
+    return _all_with_ceilings(stored, stored)
+
+
+def machines_of(contents: Contents) -> dict[str, Machine]:
+    """Key -> machine."""
+    return {key: machine_from_document(document) for key, document in contents.machines.items()}
+
+
+def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
+    experiment, records = contents.experiments[key], contents.records[key]
+    outcome, notes = outcome_of(records)
+    benchmark = registry().get(experiment.benchmark)
+    if benchmark is None:
+        notes = (*notes, f"this seatrial has no benchmark {experiment.benchmark}: its figures cannot be read")
+    figures = (
+        figures_of(benchmark, machines[experiment.machine], experiment.parameters, records)
+        if benchmark is not None and outcome.is_ok
+        else ()
+    )
+    return ExperimentResult(key, experiment, _question(experiment), outcome, figures, reused=True, notes=notes)
+
+
+def _question(experiment: Experiment) -> str:
+    benchmark = registry().get(experiment.benchmark)
+    return benchmark.question if benchmark else ""
+
+
+def _replace_reused(result: ExperimentResult, *, reused: bool) -> ExperimentResult:
+    return ExperimentResult(
+        result.id, result.experiment, result.question, result.outcome, result.figures, reused, result.notes
+    )
+
+
+def _all_with_ceilings(
+    results: Sequence[ExperimentResult], others: Sequence[ExperimentResult]
+) -> tuple[ExperimentResult, ...]:
+    benchmarks = registry()
+    return tuple(
+        with_ceilings(benchmarks[result.experiment.benchmark], result, others)
+        if result.experiment.benchmark in benchmarks
+        else result
+        for result in results
+    )

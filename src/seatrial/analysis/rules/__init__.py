@@ -1,0 +1,63 @@
+"""Rules: pure functions from a machine and its figures to findings. `findings` applies all of them.
+
+To add one, write a function `(Case) -> Iterable[Finding]` in the file of its concept and name it in `RULES`. A rule
+says nothing where a fact is missing: an unknown setting is not a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.analysis.rules.case import Case, Rule, Seen
+from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hypervisor, memory_limit
+from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
+from seatrial.analysis.rules.figures import above_ceiling, below_limit
+from seatrial.analysis.rules.links import link_below_capability
+from seatrial.analysis.rules.memory import (
+    modules_below_rating,
+    modules_unbalanced,
+    modules_unknown,
+    sizes_disagree,
+)
+from seatrial.analysis.rules.outcomes import no_figures
+from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_never, numa_balancing
+from seatrial.analysis.rules.steadiness import two_levels, wide_spread
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.machine import Machine
+
+RULES: tuple[Rule, ...] = (
+    no_figures,
+    below_limit,
+    above_ceiling,
+    wide_spread,
+    two_levels,
+    governor,
+    boost_off,
+    smt_on,
+    huge_pages_never,
+    numa_balancing,
+    clock_source,
+    unmitigated,
+    modules_unbalanced,
+    modules_below_rating,
+    modules_unknown,
+    sizes_disagree,
+    link_below_capability,
+    cpu_quota,
+    memory_limit,
+    few_cpus_allowed,
+    hypervisor,
+)
+
+_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> tuple[Finding, ...]:
+    """All findings: those of known loss first, the largest loss first, then by severity, then in the order of RULES.
+
+    `seen` is what probes saw beside each repeat (see `Trial.seen`); it only serves as evidence.
+    """
+    case = Case(machine, tuple(results), seen or {})
+    found = [finding for rule in RULES for finding in rule(case)]
+    return tuple(sorted(found, key=lambda finding: (-(finding.loss or 0.0), _RANK[finding.severity])))

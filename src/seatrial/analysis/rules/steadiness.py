@@ -1,0 +1,101 @@
+"""Rules about repeats that do not agree with each other, with what was seen of load and steal beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.judge import UNSTEADY_WIDTH, is_wide, levels, relative_width
+from seatrial.analysis.rules.words import Names, amount, count, listed, percent
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.machine import DeviceKind
+
+_STEAL_MATTERS = 0.02
+
+Named = tuple[ExperimentResult, FigureResult]
+
+
+def wide_spread(case: Case) -> Iterator[Finding]:
+    """Fires where intervals are wider than `UNSTEADY_WIDTH`, except where `two_levels` fires; all make one finding."""
+    names = Names(case.results)
+    wide = sorted(
+        (pair for pair in _figures(case) if is_wide(pair[1]) and not _levels(pair[1])),
+        key=lambda pair: -(relative_width(pair[1]) or 0.0),
+    )
+    if not wide:
+        return
+    result, figure = wide[0]
+    cause, seen = _disturbance(case, wide)
+    total = len(_figures(case))
+    yield Finding(
+        rule="repeats-spread",
+        severity=Severity.WARNING,
+        devices=(),
+        observation=f"The repeats of {len(wide)} of {count(total, 'figure')} spread widely; worst is "
+        f"{names.figure(result, figure)}, with an interval of {percent(relative_width(figure) or 0.0)} of its median.",
+        diagnosis=f"An interval wider than {percent(UNSTEADY_WIDTH)} carries no comparison.{cause}",
+        remedy=f"Measure again on a quiet machine, or longer: `seatrial run {result.experiment.benchmark} --again "
+        "--budget 5min`",
+        evidence="; ".join(
+            [listed(f"{names.figure(r, f)}: {percent(relative_width(f) or 0.0)}" for r, f in wide), *seen]
+        ),
+    )
+
+
+def two_levels(case: Case) -> Iterator[Finding]:
+    """Fires where repeats fall into two heaps, so that the median stands for neither; all such figures make one."""
+    names = Names(case.results)
+    split = [(pair, found) for pair in _figures(case) if (found := _levels(pair[1]))]
+    if not split:
+        return
+    (result, figure), (low, high) = max(split, key=lambda entry: median(entry[1][1]) / (median(entry[1][0]) or 1.0))
+    cause, seen = _disturbance(case, [pair for pair, _ in split])
+    yield Finding(
+        rule="repeats-in-two-levels",
+        severity=Severity.WARNING,
+        devices=(),
+        observation=f"The repeats of {names.figure(result, figure)} fall into two levels: "
+        f"{amount(median(low), figure.unit)} ({len(low)} repeats) and {amount(median(high), figure.unit)} "
+        f"({len(high)})." + (f" So do those of {count(len(split) - 1, 'other figure')}." if len(split) > 1 else ""),
+        diagnosis="The machine was in one of two states in each repeat, and the median stands for neither: which cores "
+        f"or pages a process got, a clock that changed, or a neighbour that came and went.{cause}",
+        remedy="Look at the chart in order of time: one step is a change of state, a mixture is placement. Then "
+        f"measure again: `seatrial run {result.experiment.benchmark} --again`",
+        evidence="; ".join([listed(names.figure(r, f) for (r, f), _ in split), *seen]),
+    )
+
+
+def _figures(case: Case) -> list[Named]:
+    return [(result, figure) for result in case.results for figure in result.figures]
+
+
+def _levels(figure: FigureResult) -> tuple[list[float], list[float]] | None:
+    return levels([repeat.value for repeat in figure.repeats])
+
+
+def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:
+    """(what the probes suggest as the cause, what they saw), over the repeats of these figures."""
+    places = {(result.id, repeat.repeat) for result, figure in named for repeat in figure.repeats}
+    seen = [case.seen[place] for place in places if place in case.seen]
+    loads, steals = _numbers(seen, "load_1m"), _numbers(seen, "steal_share")
+    evidence = []
+    if loads:
+        evidence.append(f"load {min(loads):.1f} to {max(loads):.1f}")
+    if steals:
+        evidence.append(f"steal up to {percent(max(steals))}")
+    cpus = len(case.machine.allowed_cpus) or len(case.machine.of_kind(DeviceKind.PU))
+    if steals and max(steals) >= _STEAL_MATTERS:
+        return f" The host took up to {percent(max(steals))} of the CPU time for others (steal).", evidence
+    if loads and cpus and max(loads) > cpus + 1:
+        return f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}.", evidence
+    if loads or steals:
+        return " Neither load nor steal explains it: look at clocks, temperature and the placement of memory.", evidence
+    return "", evidence
+
+
+def _numbers(seen: Sequence[object], key: str) -> list[float]:
+    """The finite numbers under that key; probes write null for what they could not read."""
+    values = (entry.get(key) for entry in seen if hasattr(entry, "get"))
+    return [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool) and v - v == 0]

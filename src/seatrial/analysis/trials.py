@@ -1,0 +1,51 @@
+"""Trials: all that a results folder says about each of its machines, gathered for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial import __version__
+from seatrial.analysis.results import all_results, machines_of
+from seatrial.analysis.rules import findings
+from seatrial.benchmarks import registry
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.machine import Machine
+from seatrial.model.trial import NotMeasured, Trial
+from seatrial.store.contents import Contents
+
+
+def trials_of(contents: Contents) -> tuple[Trial, ...]:
+    """One trial for each machine of the folder, in the order in which they were first measured."""
+    results = all_results(contents)
+    machines = machines_of(contents)
+    keys = dict.fromkeys(result.experiment.machine for result in results)
+    return tuple(
+        _trial(machines[key], [result for result in results if result.experiment.machine == key], contents)
+        for key in keys
+    )
+
+
+def not_measured(machine: Machine, results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]:
+    """The benchmarks that have no figure on this machine, with what they would need."""
+    measured = {result.experiment.benchmark for result in results}
+    return tuple(
+        NotMeasured(name, benchmark.question, benchmark.needs(machine) or f"nobody asked for it: seatrial run {name}")
+        for name, benchmark in registry().items()
+        if name not in measured
+    )
+
+
+def _trial(machine: Machine, results: Sequence[ExperimentResult], contents: Contents) -> Trial:
+    own = {result.id for result in results}
+    used = {result.experiment.environment for result in results}
+    seen = {(key, record.repeat): record.seen for key in own for record in contents.records[key]}
+    return Trial(
+        machine=machine,
+        results=tuple(results),
+        findings=findings(machine, results, seen),
+        not_measured=not_measured(machine, results),
+        environments={key: document for key, document in contents.environments.items() if key in used},
+        places={place_of: place for place_of, place in contents.places.items() if place_of[0] in own},
+        seen=seen,
+        version=__version__,
+    )

@@ -1,0 +1,1 @@
+"""Processor cores: arithmetic and the wires between them."""

@@ -1,0 +1,296 @@
+// memory.stream: copy, scale, add and triad over three arrays, one part per bound thread.
+//
+// The four kernels and the counting of bytes are those of J. D. McCalpin, "Memory Bandwidth and
+// Machine Balance in Current High Performance Computers", IEEE TCCA Newsletter, December 1995.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "clock.hpp"
+#include "opaque.hpp"
+#include "pages.hpp"
+#include "program.hpp"
+#include "team.hpp"
+#include "vector.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+constexpr std::size_t line_doubles = 64 / sizeof(double); // a cache line's worth
+
+struct Settings {
+  std::size_t array_bytes;
+  bool nontemporal;
+  bool huge_pages;
+};
+
+Settings prepare(Arguments& arguments) {
+  return {
+      .array_bytes = arguments.number<std::size_t>("--array-bytes", std::size_t{128} << 20,
+                                                   std::size_t{1} << 12, std::size_t{1} << 46),
+      .nontemporal = arguments.flag("--nontemporal", false),
+      .huge_pages = arguments.flag("--huge-pages", true),
+  };
+}
+
+// a and b are only read, c is only written.
+struct Arrays {
+  std::span<double> a;
+  std::span<double> b;
+  std::span<double> c;
+
+  [[nodiscard]] Arrays part(std::size_t begin, std::size_t end) const {
+    const auto count = end - begin;
+    return {a.subspan(begin, count), b.subspan(begin, count), c.subspan(begin, count)};
+  }
+};
+
+enum class Operation { copy, scale, add, triad };
+
+// Reals or vectors of them.
+template <Operation operation, class Value>
+[[gnu::always_inline]] inline Value result(Value a, Value b, Value s) noexcept {
+  if constexpr (operation == Operation::copy)
+    return a;
+  else if constexpr (operation == Operation::scale)
+    return s * a;
+  else if constexpr (operation == Operation::add)
+    return a + b;
+  else
+    return a + s * b; // exact for these inputs, so fused or not is the same
+}
+
+template <Operation operation>
+constexpr bool reads_b = operation == Operation::add || operation == Operation::triad;
+
+template <Operation operation, bool nontemporal>
+void sweep(const Arrays& part, double scalar) noexcept {
+  constexpr auto vectors = line_doubles / lanes<double>;
+  const Vector<double> s = scalar + Vector<double>{}; // in every lane
+  const double* a = part.a.data();
+  const double* b = part.b.data();
+  double* c = part.c.data();
+  for (const double* const end = a + part.a.size(); a != end;
+       a += line_doubles, b += line_doubles, c += line_doubles) {
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const auto at = v * lanes<double>;
+      const auto x = load(a + at);
+      const auto y = reads_b<operation> ? load(b + at) : x;
+      if constexpr (nontemporal)
+        store_nontemporal(c + at, result<operation>(x, y, s));
+      else
+        store(c + at, result<operation>(x, y, s));
+    }
+    // Keeps compilers from making a call of memcpy out of the loop, which may store
+    // non-temporally as it sees fit.
+    asm volatile("" ::: "memory");
+  }
+  if constexpr (nontemporal)
+    drain_nontemporal_stores();
+}
+
+template <Operation operation>
+std::size_t wrong_elements(const Arrays& part, double scalar) noexcept {
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < part.c.size(); ++i) // true for NaN, too
+    wrong += part.c[i] != result<operation>(part.a[i], part.b[i], scalar);
+  return wrong;
+}
+
+struct Kernel {
+  std::string_view name;
+  std::size_t arrays_read;
+  void (*plain)(const Arrays&, double) noexcept;
+  void (*nontemporal)(const Arrays&, double) noexcept;
+  std::size_t (*wrong_elements)(const Arrays&, double) noexcept;
+};
+
+template <Operation operation>
+constexpr Kernel kernel(std::string_view name) {
+  return {name, reads_b<operation> ? std::size_t{2} : std::size_t{1}, sweep<operation, false>,
+          sweep<operation, true>, wrong_elements<operation>};
+}
+
+constexpr std::array kernels = {kernel<Operation::copy>("copy"), kernel<Operation::scale>("scale"),
+                                kernel<Operation::add>("add"), kernel<Operation::triad>("triad")};
+
+// The i-th input: random, since constant data draw less power and may compress, and a multiple of
+// 2^-40 in [1, 2), so that with a small integer as scalar every result is exact (at most 44 of
+// double's 53 bits) and the comparison needs no tolerance. The mixing function is that of
+// splitmix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
+// OOPSLA 2014.
+double input(std::uint64_t i) noexcept {
+  std::uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  z ^= z >> 31;
+  constexpr std::uint64_t one = std::bit_cast<std::uint64_t>(1.0);
+  return std::bit_cast<double>(one | (z >> 24 << 12)); // the upper 40 of 52 fraction bits
+}
+
+// The inputs from number `seed` on, of which each array has its own.
+void fill_with_inputs(std::span<double> values, std::uint64_t seed) noexcept {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = input(seed + i);
+}
+
+// Share of about 4096 evenly spread elements that are distinct, finite and not zero.
+double distinct_fraction(std::span<const double> values) {
+  const auto stride = std::max<std::size_t>(values.size() / 4096, 1);
+  std::unordered_set<double> seen;
+  std::size_t sampled = 0;
+  for (std::size_t i = 0; i < values.size(); i += stride, ++sampled)
+    if (std::isfinite(values[i]) && values[i] != 0)
+      seen.insert(values[i]);
+  return static_cast<double>(seen.size()) / static_cast<double>(sampled);
+}
+
+class Stream {
+public:
+  Stream(Team& team, const Settings& settings, double scalar)
+      : team_(team), settings_(settings), scalar_(scalar), count_(element_count(settings)),
+        pages_(3 * array_stride(), settings.huge_pages), stamps_(team.size()), wrong_(team.size()) {
+    const auto array = [&](std::size_t which) {
+      return std::span(reinterpret_cast<double*>(pages_.data() + which * array_stride()), count_);
+    };
+    arrays_ = {array(0), array(1), array(2)};
+    // First touch: a page lies on the NUMA node of the thread that will use it.
+    team.run([&](std::size_t member) {
+      const auto own = part(member);
+      const auto begin = static_cast<std::uint64_t>(own.a.data() - arrays_.a.data());
+      fill_with_inputs(own.a, begin);
+      fill_with_inputs(own.b, begin + count_);
+      std::ranges::fill(own.c, 0.0);
+    });
+  }
+
+  // Rounds of all kernels, so that a disturbance of the machine hits all alike: one to warm up,
+  // then until the slice is over, then one whose output is checked. The last is no sample: what
+  // poisoning leaves in the caches made it 1-6 % slower (Zen 5).
+  void measure(double slice_s) {
+    team_.run([&](std::size_t member) {
+      round(member, Purpose::warm_up);
+      const auto deadline = Clock::now() + std::chrono::duration<double>(slice_s);
+      for (std::size_t done = 1;; ++done) {
+        if (member == 0)
+          last_ = done >= least_rounds && Clock::now() >= deadline;
+        team_.barrier().wait();
+        if (last_)
+          break;
+        round(member, Purpose::measure);
+      }
+      round(member, Purpose::check);
+    });
+  }
+
+  void report(Program& program) const {
+    program.note("nontemporal", settings_.nontemporal);
+    program.note("vector_bits", vector_bits);
+    program.note("page_bytes", base_page());
+    program.note("huge_pages", pages_.huge_verdict());
+    program.note("huge_page_fraction", pages_.huge_fraction());
+    for (std::size_t i = 0; i < elapsed_s_[0].size(); ++i)
+      for (std::size_t k = 0; k < kernels.size(); ++k)
+        program.add(
+            Program::sample(kernels[k].name, i, elapsed_s_[k][i]).add("work", work(kernels[k])));
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      std::size_t wrong = 0;
+      for (const auto& member : wrong_)
+        wrong += member[k];
+      program.check(std::string(kernels[k].name) + "_mismatches", static_cast<double>(wrong));
+    }
+    program.check("distinct_inputs",
+                  std::min(distinct_fraction(arrays_.a), distinct_fraction(arrays_.b)));
+    std::size_t used = 0;
+    for (std::size_t member = 0; member < team_.size(); ++member)
+      used += part(member).c.size_bytes();
+    program.check("array_bytes", static_cast<double>(used));
+  }
+
+private:
+  enum class Purpose { warm_up, measure, check };
+
+  static constexpr std::size_t least_rounds = 3;
+
+  static std::size_t element_count(const Settings& settings) {
+    return round_up(settings.array_bytes / sizeof(double), line_doubles);
+  }
+
+  // Arrays begin at different offsets within 4 KiB: cores that tell a load from an earlier store by
+  // the low 12 bits of the address alone would take a[i] for c[i] (Intel, "Optimization Reference
+  // Manual", 4K aliasing). On Zen 5 offsets from 0 to 1 MiB made no difference above 0.5 %.
+  static constexpr std::size_t stagger = 1024;
+
+  [[nodiscard]] std::size_t array_stride() const {
+    return round_up(count_ * sizeof(double) + stagger, huge_page) + stagger;
+  }
+
+  // Parts begin at page boundaries: no page and no cache line has two owners.
+  [[nodiscard]] Arrays part(std::size_t member) const {
+    const auto unit = std::min(base_page() / sizeof(double), count_);
+    const auto bound = [&](std::size_t i) {
+      return i == team_.size() ? count_ : count_ / unit * i / team_.size() * unit;
+    };
+    return arrays_.part(bound(member), bound(member + 1));
+  }
+
+  // As STREAM counts: what the program reads and writes. A plain store to a line that is not in
+  // the cache moves the line in first (write-allocate), which no count of STREAM's contains.
+  [[nodiscard]] json::Object work(const Kernel& kernel) const {
+    const auto bytes = (kernel.arrays_read + 1) * count_ * sizeof(double);
+    const auto allocated = settings_.nontemporal ? 0 : count_ * sizeof(double);
+    return json::Object().add("bytes", bytes).add("traffic_bytes", bytes + allocated);
+  }
+
+  void round(std::size_t member, Purpose purpose) noexcept {
+    const auto own = part(member);
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      if (purpose == Purpose::check)
+        std::ranges::fill(own.c, std::numeric_limits<double>::quiet_NaN());
+      const auto sweep = settings_.nontemporal ? kernels[k].nontemporal : kernels[k].plain;
+      team_.barrier().wait();
+      stamps_[member] = timed([&] { sweep(own, scalar_); });
+      team_.barrier().wait();
+      if (member == 0 && purpose == Purpose::measure)
+        elapsed_s_[k].push_back(elapsed_s(stamps_));
+      if (purpose == Purpose::check)
+        wrong_[member][k] = kernels[k].wrong_elements(own, scalar_);
+    }
+  }
+
+  Team& team_;
+  const Settings settings_;
+  const double scalar_;
+  const std::size_t count_; // elements per array
+  Pages pages_;
+  Arrays arrays_;
+  std::vector<Interval> stamps_;                               // per member, of one sweep
+  std::array<std::vector<double>, kernels.size()> elapsed_s_;  // per kernel and round
+  std::vector<std::array<std::size_t, kernels.size()>> wrong_; // per member and kernel
+  bool last_ = false;
+};
+
+void measure(Program& program, const Settings& settings) {
+  Team team(program.cpus);
+  program.hello(team);
+  if (settings.nontemporal && !has_nontemporal_store)
+    throw Skip("needs non-temporal stores, which this target does not offer");
+  Stream stream(team, settings, from_outside(3.0));
+  stream.measure(program.slice_s);
+  stream.report(program);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::run_program("stream", argc, argv, prepare, measure);
+}

@@ -1,0 +1,152 @@
+"""memory.stream: sustained memory bandwidth by copy, scale, add and triad.
+
+The kernels and the counting of bytes are those of STREAM (J. D. McCalpin, "Memory Bandwidth and Machine Balance in
+Current High Performance Computers", IEEE TCCA Newsletter, December 1995): 16 B per element for copy and scale, 24 for
+add and triad. Plain stores move 8 B more, because a line is read before it is overwritten; non-temporal stores do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.placement import THREADS, spread, thread_count
+from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.sample import Sample
+
+_BYTES_PER_ELEMENT = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
+_WRITE_ALLOCATE_BYTES = 8
+_CACHES_TIMES = 4
+"""Each array is at least this multiple of the last-level caches that the threads reach (STREAM's rule)."""
+_ARRAY_WITHOUT_CACHES = 1 << 30
+_MiB = 1 << 20
+_SLICE_S = 0.25
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    threads = thread_count(machine, params["threads"])
+    array = params["array_B"]
+    size = _cache_bound(machine, spread(machine, threads)) if array == "auto" else int(array)
+    return {**params, "threads": threads, "array_B": math.ceil(size / _MiB) * _MiB if array == "auto" else size}
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    return spread(machine, int(params["threads"]))
+
+
+def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
+    """The smallest array, in bytes, whose figure is one of memory and not of caches."""
+    caches = machine.last_level_cache_bytes(cpus)
+    return _ARRAY_WITHOUT_CACHES if caches is None else _CACHES_TIMES * caches
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *("--array-bytes", str(params["array_B"])),
+        *("--nontemporal", str(int(params["nontemporal"]))),
+        *("--huge-pages", str(int(params["huge_pages"]))),
+        *("--slice", str(_SLICE_S)),
+    ]
+
+
+def _rate(sample: Sample) -> float:
+    return sample.work["bytes"] / sample.elapsed_s
+
+
+def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The DRAM bandwidth of the sockets that the threads run on: first touch puts each part beside its thread."""
+    limit = machine.named_limit("dram.bandwidth")
+    if limit is None or limit.value is None:
+        return limit or Limit.unknown("B/s", "no source describes the memory modules")
+    packages = {package.id for cpu in _placement(machine, params) if (package := machine.package_of(cpu))}
+    sockets = len(machine.memory.sockets)
+    if not packages or len(packages) >= sockets:
+        return limit
+    share = len(packages) / sockets
+    return Limit(
+        limit.value * share, "B/s", f"{len(packages)} of {sockets} sockets; all: {limit.derivation}", limit.basis
+    )
+
+
+def _ceiling(name: str, params: Params) -> Ceiling | None:
+    """Where the memory modules are unknown, plain stores are held against the best non-temporal rate here."""
+    if params["nontemporal"]:
+        return None
+    counted = _BYTES_PER_ELEMENT[name]
+    moved = counted + _WRITE_ALLOCATE_BYTES
+    return Ceiling(
+        benchmark="memory.stream",
+        parameters={"nontemporal": True},
+        figures=tuple(_BYTES_PER_ELEMENT),
+        factor=counted / moved,
+        derivation=f"best non-temporal rate measured here x {counted}/{moved}, since plain stores read each line"
+        f" before they overwrite it: {moved} B move for {counted} B counted",
+    )
+
+
+def _figure(name: str) -> Figure:
+    return Figure(
+        name=name,
+        series=name,
+        unit="B/s",
+        better=Better.HIGHER,
+        value=_rate,
+        work=f"{_BYTES_PER_ELEMENT[name]} B per element, as STREAM counts",
+        limit=_dram,
+        ceiling=lambda params: _ceiling(name, params),
+    )
+
+
+def _mismatches(name: str) -> Check:
+    return Check(
+        name=f"{name}_mismatches",
+        meaning=f"elements of the output of {name} that are wrong, of all of them, compared exactly",
+        bound=lambda machine, params: (0, 0),
+    )
+
+
+BENCHMARK = Benchmark(
+    name="memory.stream",
+    question="How fast do threads stream through memory that no cache holds?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        THREADS,
+        Parameter("nontemporal", ParameterKind.FLAG, False, "write past the caches, without reading lines first"),
+        Parameter("huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages"),
+        Parameter(
+            "array_B",
+            ParameterKind.BYTES,
+            "auto",
+            f"size of each of the three arrays; auto: {_CACHES_TIMES} x the last-level caches that the threads reach",
+            words=("auto",),
+            minimum=4096,
+        ),
+    ),
+    figures=tuple(_figure(name) for name in _BYTES_PER_ELEMENT),
+    checks=(
+        *(_mismatches(name) for name in _BYTES_PER_ELEMENT),
+        Check(
+            "distinct_inputs",
+            "share of input elements that are distinct and not zero: constant data may be compressed or save power",
+            bound=lambda machine, params: (0.99, 1.0),
+        ),
+        Check(
+            "array_bytes",
+            f"size of each array: below {_CACHES_TIMES} x the last-level caches the figure is one of a cache",
+            bound=lambda machine, params: (_cache_bound(machine, _placement(machine, params)), math.inf),
+        ),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    trial=(
+        {"threads": "all", "nontemporal": False},
+        {"threads": "all", "nontemporal": True},
+        {"threads": 1, "nontemporal": False},
+        {"threads": 1, "nontemporal": True},
+    ),
+    estimate_s=lambda params: _SLICE_S + 0.1 + int(params["array_B"]) * 8 / 5e9,
+)

@@ -1,0 +1,130 @@
+"""`seatrial`: the commands and their options; what each does stands in its own module, loaded when it is called."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seatrial import __version__
+from seatrial.errors import SeatrialError
+
+RESULTS = Path("seatrial-results")
+
+app = typer.Typer(
+    name="seatrial",
+    help="Sea trials for HPC machines: discover, measure, compare with the physical limit, explain, report.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class Format(StrEnum):
+    """How an answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="json: one object on stdout and nothing else")]
+ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="the results folder")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=V1,V2", help="a parameter's value, or several")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"seatrial {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _all(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and end")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def discover(
+    output_format: FormatOption = Format.TEXT,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")] = None,
+) -> None:
+    """What is this machine?"""
+    from seatrial.cli.discover import discover_command
+
+    discover_command(as_json=output_format is Format.JSON, output=output)
+
+
+@app.command("list")
+def list_(output_format: FormatOption = Format.TEXT) -> None:
+    """What can be measured here, what not, and why."""
+    from seatrial.cli.list import list_command
+
+    list_command(as_json=output_format is Format.JSON)
+
+
+@app.command()
+def run(
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[TARGET]...", help="benchmarks; none: the standard trial")
+    ] = None,
+    settings: SetOption = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="time for all experiments together; default 20s for each"),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="add repeats to experiments that are finished")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat under artefacts/")] = False,
+    results: ResultsOption = RESULTS,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Measure: benchmarks by name, or the standard trial of this machine."""
+    from seatrial.cli.run import RunRequest, run_command
+
+    request = RunRequest(tuple(targets or ()), tuple(settings or ()), budget, again, keep, results)
+    raise typer.Exit(run_command(request, as_json=output_format is Format.JSON))
+
+
+@app.command()
+def build(
+    targets: Annotated[list[str] | None, typer.Argument(metavar="[TARGET]...", help="benchmarks; none: all")] = None,
+) -> None:
+    """Build the measuring programs ahead of a run."""
+    from seatrial.cli.build import build_command
+
+    raise typer.Exit(build_command(tuple(targets or ())))
+
+
+@app.command()
+def report(
+    output: Annotated[Path, typer.Option("-o", metavar="FILE.html", help="the page to write")],
+    results: Annotated[Path, typer.Argument(metavar="[DIR]", help="the results folder")] = RESULTS,
+) -> None:
+    """Write the page of a results folder: one HTML file that needs nothing else."""
+    from seatrial.cli.report import report_command
+
+    report_command(results, output)
+
+
+def main() -> None:
+    """The entry point: errors of ours are one clear message, Ctrl-C is exit 130, a closed pipe is no error."""
+    try:
+        app()
+    except SeatrialError as error:
+        print(f"seatrial: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("seatrial: interrupted; every finished repeat is kept, the same command goes on", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

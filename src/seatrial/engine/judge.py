@@ -1,0 +1,154 @@
+"""The judge of one repeat: checks come before figures, and the first thing that is wrong names the outcome."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from seatrial.environments.build import Built
+from seatrial.launch.local import Completed
+from seatrial.model.benchmark import Better
+from seatrial.model.limit import IMPOSSIBLE_ABOVE
+from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.protocol import Hello, ProgramRecord
+from seatrial.model.reading import readings
+from seatrial.model.sample import Sample
+from seatrial.plan.points import Point
+
+_EXIT_WRONG_CPU = 65
+_EXIT_NO_RECORD = 74
+_VECTOR_FEATURES = frozenset({"sse2", "avx", "avx2", "fma", "avx512f", "neon", "sve"})
+
+
+def judge(point: Point, machine: Machine, built: Built, completed: Completed, record: ProgramRecord) -> Outcome:
+    """The outcome of a repeat that was started, from how its program ended and what it reported."""
+    return (
+        _ending(completed, record)
+        or (record.hello and _identity(point, machine, built, record.hello))
+        or _samples(record)
+        or _checks(point, machine, record)
+        or _possible(point, machine, record)
+        or Outcome.ok()
+    )
+
+
+def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
+    """Whether the program came to its end."""
+    evidence = completed.evidence
+    if completed.timed_out:
+        return Outcome.timed_out(completed.limit_s, evidence)
+    if completed.returncode == _EXIT_WRONG_CPU:
+        return Outcome.invalid("target", evidence)
+    if completed.returncode == _EXIT_NO_RECORD:
+        return Outcome.failed(Stage.RECORD, evidence, evidence)
+    if completed.returncode != 0:
+        return Outcome.failed(Stage.RUN, f"the program ended with {completed.died_of}", evidence)
+    if record.skip is not None:
+        return Outcome.skipped(record.skip)
+    if record.hello is None or not record.ended:
+        return Outcome.failed(Stage.RUN, "the program ended well but its record has no `end`", evidence)
+    return None
+
+
+def _identity(point: Point, machine: Machine, built: Built, hello: Hello) -> Outcome | None:
+    """Whether what ran is what was built, for this CPU, with its libraries, on the CPUs that it was given."""
+    if hello.build != built.key:
+        return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {built.key!r}")
+    offered = _isa(machine)
+    if offered:
+        lacking = (offered & _VECTOR_FEATURES) - set(hello.isa)
+        if lacking:
+            return Outcome.invalid(
+                "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
+            )
+    for name, build_id in built.hello.libs.items():
+        if name not in hello.libs:
+            return Outcome.invalid("library", f"{name}, which the program was built with, was not loaded")
+        if hello.libs[name] != build_id:
+            where = hello.lib_paths.get(name, "an unknown place")
+            expected = built.hello.lib_paths.get(name, "another place")
+            return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
+    wanted = tuple((cpu,) for cpu in point.cpus)
+    if hello.cpus != wanted:
+        masks = "; ".join(",".join(map(str, mask)) for mask in hello.cpus)
+        return Outcome.invalid(
+            "affinity", f"threads were bound to CPUs {masks or 'none'} instead of {'; '.join(map(str, point.cpus))}"
+        )
+    return None
+
+
+def _isa(machine: Machine) -> frozenset[str]:
+    """The features of this machine's CPUs, as its first package tells them."""
+    for package in machine.of_kind(DeviceKind.PACKAGE):
+        text = package.facts.text("isa")
+        if text:
+            return frozenset(text.split())
+    return frozenset()
+
+
+def _samples(record: ProgramRecord) -> Outcome | None:
+    """Whether there are samples and every one is a number."""
+    if not record.samples:
+        return Outcome.invalid("samples", "the program reported none")
+    for sample in record.samples:
+        for number in _numbers(sample):
+            if not math.isfinite(number):
+                return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")
+        if sample.elapsed_s <= 0:
+            return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} took {sample.elapsed_s:g} s")
+    return None
+
+
+def _numbers(sample: Sample) -> Iterator[float]:
+    yield sample.elapsed_s
+    yield from sample.work.values()
+
+
+def _checks(point: Point, machine: Machine, record: ProgramRecord) -> Outcome | None:
+    """The benchmark's own checks; one that the program did not report has failed."""
+    for check in point.benchmark.checks:
+        if check.derive is not None:
+            try:
+                value = check.derive(machine, point.parameters, record.samples)
+            except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+                return Outcome.invalid(check.name, f"the samples lack what it is computed from ({error!r})")
+            if value is None:
+                continue
+        elif check.name not in record.checks:
+            return Outcome.invalid(check.name, "the program did not report it")
+        else:
+            value = record.checks[check.name]
+        low, high = check.bound(machine, point.parameters)
+        if value is None or not low <= value <= high:
+            shown = "not a number" if value is None else f"{value:.6g}"
+            return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({check.meaning})")
+    return None
+
+
+def _interval(low: float, high: float) -> str:
+    if low == high:
+        return f"{low:g}"
+    return f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
+
+
+def _possible(point: Point, machine: Machine, record: ProgramRecord) -> Outcome | None:
+    """Whether every figure is there and none is beyond what is physically possible."""
+    try:
+        found = readings(point.benchmark, machine, point.parameters, record.samples)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
+    missing = {figure.name for figure in point.benchmark.figures} - {reading.figure.name for reading in found}
+    if missing:
+        return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
+    for reading in found:
+        limit = reading.limit
+        if limit is None or not limit.is_physical or not limit.value or reading.value == 0:
+            continue
+        higher = reading.figure.better is Better.HIGHER
+        ratio = reading.value / limit.value if higher else limit.value / reading.value
+        if ratio > IMPOSSIBLE_ABOVE:
+            return Outcome.invalid(
+                "limit", f"{reading.figure.name} is {ratio:.3g} x what is physically possible ({limit.derivation})"
+            )
+    return None

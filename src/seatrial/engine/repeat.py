@@ -1,0 +1,131 @@
+"""One repeat: run the program of a claim, judge what came back, record it; a kill at any point loses nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from seatrial.engine.judge import judge
+from seatrial.engine.prepare import Ready
+from seatrial.errors import ProtocolError, StoreError
+from seatrial.launch.local import Completed, run
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.protocol import ProgramRecord, parse_record
+from seatrial.model.record import RepeatRecord
+from seatrial.probes.system import look, seen_between
+from seatrial.probes.variables import performance_variables
+from seatrial.store.claim import Claim, settle
+from seatrial.store.writer import RecordWriter
+
+RECORD_FILE = "rank-000000.jsonl"
+_LEAST_LIMIT_S = 30.0
+_LIMIT_TIMES = 20.0
+
+
+def command_of(ready: Ready, directory: Path) -> list[str]:
+    """The argument list of a repeat's program."""
+    point = ready.point
+    return [
+        str(ready.built.path),
+        *("--record", str(directory)),
+        *("--cpus", ",".join(map(str, point.cpus))),
+        *("--parent", str(os.getpid())),
+        *point.benchmark.program.arguments(point.parameters),
+    ]
+
+
+def time_limit_s(ready: Ready) -> float:
+    """When a program counts as hung: far beyond what its benchmark expects of one repeat."""
+    return max(_LEAST_LIMIT_S, _LIMIT_TIMES * ready.point.estimate_s)
+
+
+def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
+    """Run and record one claimed repeat. Raises StoreError where the record cannot be written."""
+    cpus = ready.point.cpus
+    environment = dict(os.environ)
+    command = command_of(ready, claim.path)
+    before = look(cpus)
+    start = time.perf_counter()
+    try:
+        completed = run(command, environment, claim.path, time_limit_s(ready))
+    except OSError as error:
+        if not claim.path.is_dir():
+            raise StoreError(f"{claim.path} vanished during the run") from error
+        completed = None
+        outcome = Outcome.failed(Stage.LAUNCH, f"{command[0]} cannot be started: {error.strerror or error}")
+        program = ProgramRecord()
+    wall_s = time.perf_counter() - start
+    seen: dict[str, Any] = {**seen_between(before, look(cpus), cpus), "command": command}
+    seen["variables"] = performance_variables(environment)
+    if completed is not None:
+        seen["program_s"] = completed.wall_s
+        outcome, program = _verdict(ready, machine, completed, claim.path)
+    return _record(claim, wall_s, outcome, program, seen, writer, keep=keep)
+
+
+def recover_repeat(
+    ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool
+) -> RepeatRecord | None:
+    """Record a repeat whose program finished although the process that started it was killed; None where the program
+    did not reach its end, so that the repeat was never made."""
+    source = claim.path / RECORD_FILE
+    try:
+        data = source.read_bytes()
+        program = parse_record(data)
+        wall_s = max(0.0, source.stat().st_mtime - float(claim.noted["t0"]))
+    except (OSError, ProtocolError, KeyError, TypeError, ValueError):
+        return None
+    if not program.ended:
+        return None
+    completed = Completed(0, wall_s, time_limit_s(ready), timed_out=False, evidence="")
+    outcome = judge(ready.point, machine, ready.built, completed, program)
+    seen: dict[str, Any] = {"recovered": True, "variables": claim.noted.get("variables", {})}
+    return _record(claim, wall_s, outcome, program, seen, writer, keep=keep)
+
+
+def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Path) -> tuple[Outcome, ProgramRecord]:
+    try:
+        program = parse_record((directory / RECORD_FILE).read_bytes())
+    except FileNotFoundError:
+        program = ProgramRecord()
+    except (OSError, ProtocolError) as error:
+        return Outcome.failed(Stage.RECORD, str(error), completed.evidence), ProgramRecord()
+    return judge(ready.point, machine, ready.built, completed, program), program
+
+
+def _record(
+    claim: Claim,
+    wall_s: float,
+    outcome: Outcome,
+    program: ProgramRecord,
+    seen: Mapping[str, Any],
+    writer: RecordWriter,
+    *,
+    keep: bool,
+) -> RepeatRecord:
+    """Write the line, then let the claim go: a kill between the two leaves a claim on a recorded repeat."""
+    noted: dict[str, Any] = {"notes": dict(program.notes)}
+    if program.hello is not None:
+        hello = program.hello
+        noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}
+    record = RepeatRecord(
+        experiment=claim.experiment,
+        repeat=claim.repeat,
+        order=int(claim.noted["order"]),
+        t0=float(claim.noted["t0"]),
+        wall_s=wall_s,
+        outcome=outcome,
+        samples=program.samples,
+        checks=program.checks,
+        seen={**seen, **noted},
+    )
+    writer.append(record)
+    if keep or not outcome.is_ok:
+        settle(claim)
+    else:
+        claim.release()
+    return record

@@ -1,0 +1,187 @@
+"""Builds a measuring program: one compiler call, kept under the hash of everything that went into it.
+
+The cache is shared by all results folders. A build is made in a private folder and renamed into place, so that two
+processes, or two nodes on one NFS home, cannot see half a build of each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from seatrial.environments.compiler import Compiler, ask
+from seatrial.environments.target import Target
+from seatrial.errors import BuildError
+from seatrial.model.experiment import content_key
+from seatrial.model.protocol import Hello, parse_record
+
+NATIVE_HEADERS = Path(__file__).parent.parent / "native"
+
+_FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread")
+_LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_ASSUME_KERNEL", "LD_BIND_NOT")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What programs are built in: compiler, flags and C library. `key` names it in records."""
+
+    compiler: Compiler
+    target: Target
+    libc: str
+
+    def document(self) -> dict[str, Any]:
+        """As stored in `environments/<key>.json` and shown in results."""
+        return {
+            "name": f"{self.compiler.name} {' '.join(f for f in _FLAGS if f.startswith('-O'))} {self.target.flags[0]}",
+            "compiler": {
+                "path": self.compiler.path,
+                "family": self.compiler.family,
+                "version": self.compiler.version,
+            },
+            "flags": [*_FLAGS, *self.target.flags],
+            "target": {
+                "march": self.target.flags[0],
+                "isa": sorted(self.target.isa),
+                "resolution": self.target.resolution,
+            },
+            "libc": self.libc,
+        }
+
+    @property
+    def key(self) -> str:
+        """The content key."""
+        return content_key(self.document())
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A program that is ready to run. `hello` is what it says of itself in a clean loader environment: the libraries
+    that it was built for."""
+
+    path: Path
+    key: str
+    command: tuple[str, ...]
+    hello: Hello
+    seconds: float
+    from_cache: bool
+
+
+def cache_folder() -> Path:
+    """Where builds are kept: $SEATRIAL_CACHE, else $XDG_CACHE_HOME/seatrial, else ~/.cache/seatrial."""
+    named = os.environ.get("SEATRIAL_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "seatrial"
+
+
+def libc_version() -> str:
+    """The C library and its version, such as "glibc 2.36"."""
+    return " ".join(part for part in platform.libc_ver() if part) or "unknown"
+
+
+def program_key(environment: Environment, source: Path) -> str:
+    """The key of a build: its sources, the compiler's identity, resolved target, flags and libc."""
+    return content_key({"environment": environment.document(), "sources": _source_digest(source)})
+
+
+def build(environment: Environment, source: Path) -> Built:
+    """The program made from `source`, from the cache or built now. Raises BuildError with the compiler's words."""
+    key = program_key(environment, source)
+    home = cache_folder() / "programs" / key
+    program = home / source.stem
+    command = (
+        environment.compiler.path,
+        *_FLAGS,
+        *environment.target.flags,
+        f'-DSEATRIAL_BUILD="{key}"',
+        "-I",
+        str(NATIVE_HEADERS),
+        str(source),
+    )
+    seconds = _recorded_seconds(home, program)
+    from_cache = seconds is not None
+    if seconds is None:
+        seconds = _compile(command, home, source.stem)
+    return Built(program, key, command, _introduce(program), seconds, from_cache)
+
+
+@cache
+def _source_digest(source: Path) -> dict[str, str]:
+    """File name -> SHA-256 of a source and of every shared header, which any source may include."""
+    try:
+        return {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (source, *sorted(NATIVE_HEADERS.rglob("*.h*")))
+        }
+    except OSError as error:
+        raise BuildError(
+            f"the source {error.filename} cannot be read: {error.strerror}", "reinstall seatrial"
+        ) from error
+
+
+def _recorded_seconds(home: Path, program: Path) -> float | None:
+    """How long the kept build took; None where there is none or the binary is not the one that was built."""
+    try:
+        kept = json.loads((home / "build.json").read_bytes())
+        if kept["sha256"] == hashlib.sha256(program.read_bytes()).hexdigest():
+            return float(kept["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _compile(command: Sequence[str], home: Path, stem: str) -> float:
+    """Build in a private folder beside `home` and rename it into place; the time it took in seconds."""
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        private = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
+    except OSError as error:
+        raise BuildError(
+            f"programs cannot be kept in {home.parent}: {error.strerror or error}",
+            "name a writable folder in SEATRIAL_CACHE",
+        ) from error
+    try:
+        program = private / stem
+        start = time.perf_counter()
+        ask([*command, "-o", str(program)])
+        seconds = time.perf_counter() - start
+        kept = {
+            "command": list(command),
+            "seconds": seconds,
+            "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
+        }
+        (private / "build.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        if home.exists():  # damaged, or of another process that was faster: either way this one is as good
+            home.rename(private / "replaced")
+        try:
+            private.rename(home)
+        except OSError:
+            if not (home / "build.json").exists():
+                raise
+        else:
+            shutil.rmtree(home / "replaced", ignore_errors=True)
+        return seconds
+    except OSError as error:
+        raise BuildError(f"{home} cannot be written: {error.strerror or error}", command=tuple(command)) from error
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def _introduce(program: Path) -> Hello:
+    """What the program says of itself, loaded without anything that bends the loader's search."""
+    clean = {name: value for name, value in os.environ.items() if name not in _LOADER_VARIABLES}
+    record = parse_record(ask([str(program), "--describe"], environment=clean).encode())
+    if record.hello is None:
+        raise BuildError(f"{program} does not introduce itself")
+    return record.hello

@@ -1,0 +1,1 @@
+"""Starting programs, and ending them."""

@@ -1,0 +1,90 @@
+"""Surveys -> one `Machine`: the join of all sources, then what follows from it.
+
+The first survey is the most trusted: its statements stand first, and its shape of the CPU tree holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seatrial.machine.cpu_tree import build_cpu_tree
+from seatrial.machine.io_tree import build_io_tree
+from seatrial.machine.limits import machine_limits
+from seatrial.machine.memory_population import judge_memory, memory_devices
+from seatrial.machine.microarchitectures import with_asserted_facts
+from seatrial.machine.paths import pci_paths
+from seatrial.machine.survey import FactBook, MemoryModule, Survey, merge_facts
+from seatrial.model.fact import Facts
+from seatrial.model.machine import Device, DeviceKind, Machine
+
+
+def assemble(surveys: Sequence[Survey]) -> Machine:
+    """One machine of everything that the surveys say. Never fails: what does not fit together is kept side by side."""
+    cpu_devices = tuple(with_asserted_facts(device) for device in build_cpu_tree(surveys))
+    io = build_io_tree(surveys, cpu_devices)
+    modules, slots = _modules(surveys)
+    facts = merge_facts(*(survey.facts for survey in surveys), _derived_facts(surveys, cpu_devices))
+    devices = _in_tree_order((*cpu_devices, *memory_devices(modules, cpu_devices), *io.devices))
+    machine = Machine(
+        name=next((survey.name for survey in surveys if survey.name), "unnamed"),
+        devices=devices,
+        facts=facts,
+        links=io.links,
+        paths=pci_paths(io.devices),
+        affinity=io.affinity,
+        memory=judge_memory(
+            modules, slots, cpu_devices, is_virtual="hypervisor" in facts, why_none=_why_no_modules(surveys)
+        ),
+        allowed_cpus=next((survey.allowed_cpus for survey in surveys if survey.allowed_cpus), ()),
+        sources=tuple(survey.source for survey in surveys if _says_something(survey)),
+        unread=tuple(sentence for survey in surveys for sentence in survey.unread),
+    )
+    return replace(machine, limits=machine_limits(machine))
+
+
+def _says_something(survey: Survey) -> bool:
+    return bool(survey.facts or survey.cpu_parts or survey.pci_parts or survey.named_parts or survey.modules)
+
+
+def _modules(surveys: Sequence[Survey]) -> tuple[tuple[MemoryModule, ...], int | None]:
+    """The modules and slots of one survey: sources name slots so differently that joining them would be a guess.
+
+    One that tells speeds (SMBIOS) goes before one that does not (EDAC).
+    """
+    told = [survey for survey in surveys if survey.modules]
+    told.sort(key=lambda survey: not any(module.configured_MTps for module in survey.modules))
+    return (told[0].modules, told[0].memory_slots) if told else ((), None)
+
+
+def _why_no_modules(surveys: Sequence[Survey]) -> str:
+    """What the source of modules says it missed (its sentence begins with "DIMMs: "), else that there is none."""
+    sentences = (sentence for survey in surveys for sentence in survey.unread)
+    told = next((sentence for sentence in sentences if sentence.startswith("DIMMs: ")), None)
+    return "no source describes the memory modules" if told is None else told.removeprefix("DIMMs: ")
+
+
+def _derived_facts(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> Facts:
+    """Whether SMT is in use, counted from the tree where no kernel file says it (before Linux 4.19; hwloc alone)."""
+    book = FactBook()
+    if not any("smt_active" in survey.facts for survey in surveys):
+        cores = [device for device in cpu_devices if device.kind is DeviceKind.CORE]
+        pus = [device for device in cpu_devices if device.kind is DeviceKind.PU]
+        if cores and pus:
+            book.say("smt_active", len(pus) > len(cores), "counted: hardware threads against cores")
+    return book.facts()
+
+
+def _in_tree_order(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """All devices as one depth-first walk; children keep the order in which they are given."""
+    known = {device.id for device in devices}
+    children: dict[str | None, list[Device]] = {}
+    for device in devices:
+        children.setdefault(device.parent if device.parent in known else None, []).append(device)
+    walk: list[Device] = []
+    stack = list(reversed(children.get(None, [])))
+    while stack:
+        device = stack.pop()
+        walk.append(device)
+        stack += reversed(children.pop(device.id, []))
+    return tuple(walk)

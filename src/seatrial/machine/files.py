@@ -1,0 +1,83 @@
+"""Files below a root folder: the only way in which machine/ reads sysfs and procfs.
+
+A made-up or recorded tree is read by the same code as the live one. A file that is absent or cannot be read is None;
+what was refused for want of permission is remembered, because the user can do something about that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_LIMIT_BYTES = 16 << 20  # the longest file read here is /proc/cpuinfo: 1.5 kB per CPU
+_PIECE_BYTES = 64 << 10
+
+
+class FileTree:
+    """Reads below `root`; paths are written as on the live system ("/proc/meminfo")."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.refused: set[str] = set()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this is the running system's own root."""
+        return self.root == Path("/")
+
+    def data(self, path: str) -> bytes | None:
+        """The bytes of a file, at most 16 MiB, or None."""
+        try:
+            # In small pieces: /proc/sys refuses a read of 4 MiB or more, because it allocates as much in the kernel.
+            with (self.root / path.lstrip("/")).open("rb", buffering=0) as stream:
+                data = bytearray()
+                while len(data) < _LIMIT_BYTES and (piece := stream.read(_PIECE_BYTES)):
+                    data += piece
+                return bytes(data)
+        except PermissionError:
+            self.refused.add(path)
+            return None
+        except OSError:  # absent; a folder; EINVAL and EIO of drivers that have nothing to say
+            return None
+
+    def text(self, path: str) -> str | None:
+        """The text of a file (bytes that are not UTF-8 replaced), or None."""
+        data = self.data(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def word(self, path: str) -> str | None:
+        """The text of a one-value file without the space around it; None when it is absent or empty."""
+        text = self.text(path)
+        return (text.strip() or None) if text is not None else None
+
+    def integer(self, path: str) -> int | None:
+        """The whole number (decimal or 0x...) in a one-value file, or None."""
+        word = self.word(path)
+        if word is None:
+            return None
+        try:
+            return int(word, 16 if word.lower().startswith("0x") else 10)
+        except ValueError:
+            return None
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """The names in a folder, sorted; () when there is none."""
+        try:
+            return tuple(sorted(entry.name for entry in (self.root / path.lstrip("/")).iterdir()))
+        except OSError:
+            return ()
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder that can be seen."""
+        try:
+            return (self.root / path.lstrip("/")).exists()
+        except OSError:
+            return False
+
+    def real(self, path: str) -> str | None:
+        """The path that symbolic links lead to, written as on the live system, or None when it leaves the root."""
+        try:
+            resolved = (self.root / path.lstrip("/")).resolve(strict=True)
+            below = resolved.relative_to(self.root.resolve())
+            return "/" if below == Path() else f"/{below}"
+        except (OSError, ValueError, RuntimeError):
+            return None

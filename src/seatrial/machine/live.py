@@ -1,0 +1,87 @@
+"""Discovery of the machine that this process runs on, or of a recorded copy of its /sys and /proc."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from seatrial.errors import ParseError
+from seatrial.machine.assemble import assemble
+from seatrial.machine.files import FileTree
+from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
+from seatrial.machine.survey import FactBook, Survey
+from seatrial.machine.sysfs.firmware import survey_firmware
+from seatrial.machine.sysfs.machine import survey_sysfs
+from seatrial.model.machine import Machine
+
+LSTOPO_TIMEOUT_S = 30.0
+"""lstopo takes 20 ms here; with its GPU plug-ins it starts CUDA and OpenCL, which takes seconds."""
+
+
+def discover_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> Machine:
+    """The machine as sysfs, procfs, SMBIOS and (when installed, and only for the live root) hwloc describe it.
+
+    `root` is "/" or a folder with a copy of /sys and /proc. What cannot be read is missing in the result and named in
+    its `unread`; nothing here raises because a file is absent or damaged.
+    """
+    files = FileTree(root)
+    is_live = files.is_live
+    surveys = [survey_sysfs(files, os.environ if is_live else {})]
+    if is_live:
+        surveys.append(_survey_process())
+        if use_hwloc:
+            surveys.append(_survey_hwloc())
+    surveys.append(survey_firmware(files, is_virtual="hypervisor" in surveys[0].facts))
+    return assemble(surveys)
+
+
+def _survey_process() -> Survey:
+    """What only a running process can ask its C library and interpreter."""
+    book = FactBook()
+    book.say("page_size", os.sysconf("SC_PAGE_SIZE"), "sysconf(_SC_PAGE_SIZE)", "B")
+    try:
+        book.say("libc", os.confstr("CS_GNU_LIBC_VERSION"), "confstr(_CS_GNU_LIBC_VERSION)")
+    except (ValueError, OSError):  # another C library
+        book.say("libc", " ".join(platform.libc_ver()).strip() or _musl(), "the interpreter's file")
+    book.say("architecture", platform.machine(), "uname")
+    allowed = tuple(sorted(os.sched_getaffinity(0)))
+    return Survey("this process", name=platform.node() or None, facts=book.facts(), allowed_cpus=allowed)
+
+
+def _musl() -> str | None:
+    return "musl" if list(Path("/lib").glob("ld-musl-*")) else None
+
+
+def _survey_hwloc() -> Survey:
+    program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
+    if program is None:
+        return Survey("hwloc (absent)", unread=("hwloc: lstopo is not installed; sysfs alone was read",))
+    # `--disallowed` also shows what a cpuset hides, as sysfs does; hwloc 1 and 2.0 do not know it under that name.
+    problem = ""
+    for options in (["--disallowed"], ["--whole-system"], []):
+        command = [program, *options, "--of", "xml"]
+        try:
+            done = subprocess.run(
+                command, env=_hwloc_environment(os.environ), stdin=subprocess.DEVNULL, capture_output=True,
+                timeout=LSTOPO_TIMEOUT_S, check=False,
+            )  # fmt: skip
+            if done.returncode == 0:
+                return read_hwloc_xml(done.stdout)
+            problem = f"exit status {done.returncode}: {done.stderr.decode('utf-8', 'replace').strip()[:200]}"
+        except subprocess.TimeoutExpired:
+            problem = f"no answer within {LSTOPO_TIMEOUT_S:g} s"
+            break
+        except (OSError, ParseError) as error:
+            problem = str(error)
+            break
+    return Survey("hwloc (failed)", unread=(f"hwloc: {program} gave nothing usable ({problem}); sysfs alone was read",))
+
+
+def _hwloc_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without HWLOC_* (which can put another machine's topology in its place) and without a display to open."""
+    kept = {key: value for key, value in environment.items() if not key.startswith("HWLOC_") and key != "DISPLAY"}
+    return kept | {"LC_ALL": "C"}

@@ -1,0 +1,49 @@
+"""How near GPUs and adapters are to each other by the PCI tree, in the classes of `nvidia-smi topo -m`.
+
+PIX: below one PCIe switch (or one function beside another); PXB: over several switches; PHB: over the host bridge;
+NODE: over two host bridges of one NUMA node; SYS: between NUMA nodes (legend of nvidia-smi topo). Two GPUs of one
+vendor may have links of their own (NVLink, XGMI) that the PCI tree does not show: their class is left open (None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from seatrial.model.machine import Device, DeviceKind, Path
+
+_WITH_OWN_LINKS = frozenset({"10de", "1002"})  # NVIDIA, AMD
+
+
+def pci_paths(devices: Sequence[Device]) -> tuple[Path, ...]:
+    """Each pair of GPUs and adapters once, in the order of `devices`; those that are not on PCI are left out."""
+    by_id = {device.id: device for device in devices}
+    ends = [device for device in devices if device.kind in (DeviceKind.GPU, DeviceKind.NIC) and device.pci is not None]
+    return tuple(Path(a.id, b.id, _class(a, b, by_id)) for a, b in combinations(ends, 2))
+
+
+def _class(a: Device, b: Device, by_id: Mapping[str, Device]) -> str | None:
+    vendors = {device.facts.text("vendor_id") for device in (a, b)}
+    if a.kind is DeviceKind.GPU and b.kind is DeviceKind.GPU and vendors & _WITH_OWN_LINKS:
+        return None
+    above_a, above_b = _bridges(a, by_id), _bridges(b, by_id)
+    common = next((bridge for bridge in above_a if bridge in above_b), None)
+    if common is None:
+        if a.numa is None or b.numa is None:
+            return None
+        return "NODE" if a.numa == b.numa else "SYS"
+    if common == above_a[-1] and common.count(":") == 1:  # "pci-0000:00" is a host bridge, not a port
+        return "PHB"
+    # A switch is one upstream port (the common bridge) and a downstream port in front of each device.
+    between = max(above_a.index(common), above_b.index(common))
+    return "PIX" if between <= 1 else "PXB"
+
+
+def _bridges(device: Device, by_id: Mapping[str, Device]) -> list[str]:
+    """The ids of the bridges above a device, the host bridge last."""
+    bridges: list[str] = []
+    at = by_id.get(device.parent) if device.parent is not None else None
+    while at is not None and at.kind is DeviceKind.BRIDGE and at.id not in bridges:
+        bridges.append(at.id)
+        at = by_id.get(at.parent) if at.parent is not None else None
+    return bridges

@@ -1,0 +1,72 @@
+"""PCIe links of the tree: capable and trained rate of each, and the narrowest one on the way to a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from seatrial.machine.survey import LinkRate, PciPart
+from seatrial.model.limit import Basis, Limit, pcie_bandwidth
+from seatrial.model.machine import Device, DeviceKind, Link, NamedLimit
+
+KIND = "pcie"
+_WITH_LIMIT = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
+
+
+def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPart]) -> tuple[Link, ...]:
+    """A link for each device below a bridge whose speed some source tells.
+
+    A link can do what both its ends can, so `capable` is the slower speed and the narrower width of the function and
+    the port above it (their facts keep them apart: an x16 card in an x8 slot). `trained` is what the function reads.
+    """
+    links: list[Link] = []
+    ids = {device.id for device, _ in placed}
+    for device, part in placed:
+        if device.parent is None or device.parent not in ids:
+            continue
+        port = pci.get(device.parent.removeprefix("pci-"))
+        capable = _slower(part.capable, port.capable if port is not None else None)
+        trained_Bps = _rate(part.trained) or part.trained_Bps
+        if capable is not None or trained_Bps is not None:
+            links.append(Link(device.parent, device.id, KIND, _rate(capable), trained_Bps, part.source))
+    return tuple(links)
+
+
+def _slower(function: LinkRate | None, port: LinkRate | None) -> LinkRate | None:
+    if function is None or port is None:
+        return function  # a host bridge, or a port that does not say: the function's own word
+    return LinkRate(min(function.GTps, port.GTps), min(function.lanes, port.lanes))
+
+
+def _rate(link: LinkRate | None) -> float | None:
+    return None if link is None else pcie_bandwidth(link.GTps, link.lanes).value
+
+
+def pcie_limits(devices: Sequence[Device], links: Sequence[Link]) -> tuple[NamedLimit, ...]:
+    """`pcie.<device>` for each GPU, adapter and NVMe disk: the narrowest capable link between it and the CPU.
+
+    The trained rate is no limit: an idle device lowers it and raises it under load.
+    """
+    above = {link.b: link for link in links if link.kind == KIND}
+    parents = {device.id: device.parent for device in devices}
+    limits: list[NamedLimit] = []
+    for device in devices:
+        if device.kind not in _WITH_LIMIT:
+            continue
+        chain: list[Link] = []
+        at: str | None = device.id
+        while at is not None and at in above and len(chain) < len(links):
+            chain.append(above[at])
+            at = parents.get(at)
+        if chain:
+            limits.append(NamedLimit(f"pcie.{device.id}", _narrowest(chain)))
+    return tuple(limits)
+
+
+def _narrowest(chain: Sequence[Link]) -> Limit:
+    if chain[0].capable_Bps is None:
+        return Limit.unknown("B/s", "only the trained speed of its link is told, which an idle device lowers")
+    known = [(link.capable_Bps, link) for link in chain if link.capable_Bps is not None]
+    value, link = min(known, key=lambda pair: pair[0])
+    where = "its own link" if link is chain[0] else f"the link {link.a} to {link.b}, the narrowest on its way"
+    derivation = f"{value / 1e9:.4g} GB/s per direction: capable rate of {where}, after encoding"
+    return Limit(value, "B/s", derivation, Basis.PHYSICAL)

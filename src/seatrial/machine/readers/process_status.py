@@ -1,0 +1,33 @@
+"""/proc/self/status -> who runs and where it may run (Linux, Documentation/filesystems/proc.rst)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seatrial.errors import ParseError
+from seatrial.machine.readers.scalars import read_cpu_list
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """Effective user id, and the CPUs of the affinity mask (which the cpuset has already cut); None is unknown."""
+
+    effective_user: int | None
+    allowed_cpus: tuple[int, ...] | None
+
+
+def read_process_status(text: str) -> ProcessStatus:
+    """The two lines of it that matter. Lines of another form are not ours to judge; nothing is raised."""
+    user: int | None = None
+    cpus: tuple[int, ...] | None = None
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key == "Uid":
+            words = value.split()
+            user = int(words[1]) if len(words) == 4 and words[1].isascii() and words[1].isdecimal() else None
+        elif key == "Cpus_allowed_list":
+            try:
+                cpus = read_cpu_list(value)
+            except ParseError:
+                cpus = None
+    return ProcessStatus(user, cpus)

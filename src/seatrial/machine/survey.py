@@ -1,0 +1,148 @@
+"""What one source says about a machine, before the sources are put together.
+
+Every reader of a whole topology (sysfs, hwloc; later lspci, NCCL, ...) gives a `Survey`: flat lists of parts, each with
+what identifies it in the words of that source. `seatrial.machine.assemble` makes one tree of any number of surveys, so
+that hwloc and sysfs cannot give different shapes for one machine.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from seatrial.model.fact import Fact, FactKind, Facts, FactValue
+from seatrial.model.machine import DeviceKind
+from seatrial.model.units import Unit
+
+
+class FactBook:
+    """Collects statements. A missing value is not written down, so readers need no `if` around each."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[Fact]] = {}
+
+    def say(
+        self,
+        name: str,
+        value: FactValue | None,
+        source: str,
+        unit: Unit | None = None,
+        *,
+        kind: FactKind = FactKind.DISCOVERED,
+        volatile: bool = False,
+    ) -> None:
+        """Write down one statement; None, an empty text and a number that is not finite are no statements."""
+        if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
+            return
+        self._by_name.setdefault(name, []).append(Fact(value, source, kind, unit, volatile))
+
+    def facts(self) -> Facts:
+        """All statements, those of one name in the order in which they were made."""
+        return Facts({name: tuple(facts) for name, facts in self._by_name.items()})
+
+
+def merge_facts(*several: Facts) -> Facts:
+    """All statements of several sources, the first source first; an exact repetition is dropped."""
+    merged: dict[str, list[Fact]] = {}
+    for facts in several:
+        for name, statements in facts.items():
+            known = merged.setdefault(name, [])
+            known += [statement for statement in statements if statement not in known]
+    return Facts({name: tuple(statements) for name, statements in merged.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPart:
+    """A package, NUMA node, cache, core or PU, known by the CPUs (operating system's numbers) that it holds.
+
+    `cpus` of a NUMA node are those next to it; a node without CPUs (CXL, HBM, a GPU's memory) has none. `cache` is the
+    usual short name of a cache ("l1d", "l2"), else "".
+    """
+
+    kind: DeviceKind
+    cpus: frozenset[int]
+    os_index: int | None = None
+    level: int = 0
+    cache: str = ""
+    facts: Facts = field(default_factory=Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRate:
+    """One end's speed of a PCIe link: transfers per second of one lane in GT/s, and lanes."""
+
+    GTps: float
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PciPart:
+    """A PCI function, or a host bridge (whose `address` is "domain:bus" and whose `class_id` is "").
+
+    `class_id` has four hex digits ("0302"). `parent` is the address of the bridge above. `capable` and `trained` are
+    of the link towards that bridge as this function reads it; `trained_Bps` is set by sources that tell only a rate.
+    `kind` is set where the source itself says what the function is.
+    """
+
+    address: str
+    class_id: str
+    parent: str | None = None
+    numa: int | None = None
+    cpus: frozenset[int] | None = None
+    capable: LinkRate | None = None
+    trained: LinkRate | None = None
+    trained_Bps: float | None = None
+    kind: DeviceKind | None = None
+    source: str = ""
+    facts: Facts = field(default_factory=Facts)
+
+    @property
+    def is_bridge(self) -> bool:
+        """Whether other functions hang below it."""
+        return self.class_id in ("", "0604")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPart:
+    """A device that the operating system has a name for: eth0, mlx5_0, nvme0n1, vda, nvml0."""
+
+    kind: DeviceKind
+    name: str
+    pci: str | None = None
+    numa: int | None = None
+    aliases: tuple[str, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryModule:
+    """One memory slot; `size_bytes` is 0 when it is known to be empty. Rates in MT/s. None is unknown."""
+
+    locator: str
+    bank: str
+    size_bytes: int | None
+    memory_type: str | None = None
+    rated_MTps: float | None = None
+    configured_MTps: float | None = None
+    rank: int | None = None
+    manufacturer: str | None = None
+    part_number: str | None = None
+    socket: int | None = None
+    channel: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All that one source says. `memory_slots` counts the slots that it declares, whether or not it describes each."""
+
+    source: str
+    name: str | None = None
+    facts: Facts = field(default_factory=Facts)
+    cpu_parts: tuple[CpuPart, ...] = ()
+    pci_parts: tuple[PciPart, ...] = ()
+    named_parts: tuple[NamedPart, ...] = ()
+    modules: tuple[MemoryModule, ...] = ()
+    memory_slots: int | None = None
+    allowed_cpus: tuple[int, ...] = ()
+    unread: tuple[str, ...] = ()

@@ -1,0 +1,168 @@
+"""Packages, cores, hardware threads and their caches from /sys/devices/system/cpu and /proc/cpuinfo.
+
+Format: Linux, Documentation/ABI/stable/sysfs-devices-system-cpu and Documentation/admin-guide/cputopology.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from seatrial.errors import ParseError
+from seatrial.machine.files import FileTree
+from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo
+from seatrial.machine.readers.scalars import read_cpu_list, read_size, write_cpu_list
+from seatrial.machine.survey import CpuPart, FactBook
+from seatrial.machine.sysfs.frequency import say_frequency
+from seatrial.model.machine import DeviceKind
+
+CPU_ROOT = "/sys/devices/system/cpu"
+
+_CACHE_SUFFIX = {"Unified": "", "Data": "d", "Instruction": "i"}
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSurvey:
+    """The CPU side of a machine, and what went wrong while it was read."""
+
+    parts: tuple[CpuPart, ...]
+    records: dict[int, CpuRecord]
+    unread: tuple[str, ...]
+
+
+def survey_cpus(files: FileTree) -> CpuSurvey:
+    """All online CPUs and what they share. Without sysfs, each CPU of /proc/cpuinfo is a core of one package."""
+    unread: list[str] = []
+    records = _records(files, unread)
+    online = _online(files, unread) or tuple(sorted(records))
+    packages: dict[int, set[int]] = {}
+    cores: dict[frozenset[int], int | None] = {}
+    parts: list[CpuPart] = []
+    for cpu in online:
+        topology = f"{CPU_ROOT}/cpu{cpu}/topology"
+        packages.setdefault(files.integer(f"{topology}/physical_package_id") or 0, set()).add(cpu)
+        core = _core_cpus(files, topology, cpu) & frozenset(online)
+        cores.setdefault(core, files.integer(f"{topology}/core_id"))
+        parts.append(_pu(files, cpu))
+    core_parts = [_core(files, cpus, core_id, records) for cpus, core_id in cores.items()]
+    package_parts = [_package(files, frozenset(cpus), index, records) for index, cpus in packages.items()]
+    caches = _caches(files, online)
+    if online and not caches:
+        unread.append(f"caches: {CPU_ROOT}/cpu*/cache is absent; install hwloc, which can ask the CPU itself")
+    return CpuSurvey((*package_parts, *caches, *core_parts, *parts), records, tuple(unread))
+
+
+def _records(files: FileTree, unread: list[str]) -> dict[int, CpuRecord]:
+    text = files.text("/proc/cpuinfo")
+    if text is None:
+        unread.append("CPU model: /proc/cpuinfo cannot be read")
+        return {}
+    try:
+        return {record.number: record for record in read_cpuinfo(text)}
+    except ParseError as error:
+        unread.append(f"CPU model: /proc/cpuinfo is not understood ({error.message})")
+        return {}
+
+
+def _online(files: FileTree, unread: list[str]) -> tuple[int, ...]:
+    try:
+        return read_cpu_list(files.text(f"{CPU_ROOT}/online") or "")
+    except ParseError as error:
+        unread.append(f"CPUs online: {CPU_ROOT}/online is not understood ({error.message})")
+        return ()
+
+
+def _core_cpus(files: FileTree, topology: str, cpu: int) -> frozenset[int]:
+    # core_cpus_list is the name since Linux 5.3; before, the same file was called thread_siblings_list.
+    for name in ("core_cpus_list", "thread_siblings_list"):
+        siblings = _cpu_list(files, f"{topology}/{name}")
+        if cpu in siblings:
+            return siblings
+    return frozenset({cpu})
+
+
+def _cpu_list(files: FileTree, path: str) -> frozenset[int]:
+    try:
+        return frozenset(read_cpu_list(files.text(path) or ""))
+    except ParseError:
+        return frozenset()
+
+
+def _pu(files: FileTree, cpu: int) -> CpuPart:
+    book = FactBook()
+    book.say("os_index", cpu, f"{CPU_ROOT}/online")
+    say_frequency(files, cpu, book)
+    return CpuPart(DeviceKind.PU, frozenset({cpu}), cpu, facts=book.facts())
+
+
+def _core(files: FileTree, cpus: frozenset[int], core_id: int | None, records: dict[int, CpuRecord]) -> CpuPart:
+    first = min(cpus)
+    topology = f"{CPU_ROOT}/cpu{first}/topology"
+    book = FactBook()
+    book.say("cpus", write_cpu_list(cpus), f"{topology}/core_cpus_list")
+    book.say("core_id", core_id, f"{topology}/core_id")
+    book.say("die_id", files.integer(f"{topology}/die_id"), f"{topology}/die_id")
+    if len({(record.implementer, record.part) for record in records.values()}) > 1:
+        _say_arm_part(book, records.get(first))  # cores of different kinds in one machine
+    return CpuPart(DeviceKind.CORE, cpus, core_id, facts=book.facts())
+
+
+def _say_arm_part(book: FactBook, record: CpuRecord | None) -> None:
+    if record is not None and record.part is not None:
+        book.say("implementer", record.implementer, "/proc/cpuinfo")
+        book.say("part", record.part, "/proc/cpuinfo")
+
+
+def _package(files: FileTree, cpus: frozenset[int], index: int, records: dict[int, CpuRecord]) -> CpuPart:
+    source = "/proc/cpuinfo"
+    book = FactBook()
+    book.say("os_index", index, f"{CPU_ROOT}/cpu{min(cpus)}/topology/physical_package_id")
+    mine = [records[cpu] for cpu in sorted(cpus) if cpu in records]
+    for name in ("vendor", "model_name", "family", "model", "stepping", "implementer", "part", "microcode"):
+        # Said of the package only where all its CPUs say the same: big and little cores differ in `part`.
+        values = {getattr(record, name) for record in mine}
+        if len(values) == 1:
+            book.say(name, values.pop(), source)
+    isas = [record.isa for record in mine]
+    if isas:
+        common = set(isas[0].split()).intersection(*(isa.split() for isa in isas))
+        book.say("isa", " ".join(feature for feature in isas[0].split() if feature in common), source)
+    if not any(record.microcode for record in mine):
+        microcode = f"{CPU_ROOT}/cpu{min(cpus)}/microcode/version"
+        book.say("microcode", files.word(microcode), microcode)
+    return CpuPart(DeviceKind.PACKAGE, cpus, index, facts=book.facts())
+
+
+def _caches(files: FileTree, online: Iterable[int]) -> list[CpuPart]:
+    online = frozenset(online)
+    found: dict[tuple[str, frozenset[int]], CpuPart] = {}
+    for cpu in sorted(online):
+        folder = f"{CPU_ROOT}/cpu{cpu}/cache"
+        for index in (name for name in files.names(folder) if name.startswith("index")):
+            part = _cache(files, f"{folder}/{index}", cpu, online, found)
+            if part is not None:
+                found[part.cache, part.cpus] = part
+    return list(found.values())
+
+
+def _cache(
+    files: FileTree, path: str, cpu: int, online: frozenset[int], found: dict[tuple[str, frozenset[int]], CpuPart]
+) -> CpuPart | None:
+    level, kind = files.integer(f"{path}/level"), files.word(f"{path}/type")
+    suffix = _CACHE_SUFFIX.get(kind or "")
+    if level is None or suffix is None or kind is None:
+        return None
+    cpus = (_cpu_list(files, f"{path}/shared_cpu_list") or frozenset({cpu})) & online | {cpu}
+    name = f"l{level}{suffix}"
+    if (name, cpus) in found:  # another CPU has told of it
+        return None
+    book = FactBook()
+    book.say("level", level, f"{path}/level")
+    book.say("type", kind.lower(), f"{path}/type")
+    with suppress(ParseError):  # a VM may leave it empty: the cache is there, its size is not known
+        book.say("size", read_size(files.text(f"{path}/size") or "") or None, f"{path}/size", "B")
+    book.say("line_size", files.integer(f"{path}/coherency_line_size") or None, f"{path}/coherency_line_size", "B")
+    book.say("ways", files.integer(f"{path}/ways_of_associativity") or None, f"{path}/ways_of_associativity")
+    book.say("cpus", write_cpu_list(cpus), f"{path}/shared_cpu_list")
+    return CpuPart(DeviceKind.CACHE, cpus, None, level, name, book.facts())

@@ -1,0 +1,48 @@
+"""Memory modules from the EDAC drivers, which need no root (Linux, Documentation/ABI/testing/sysfs-devices-edac).
+
+EDAC names the memory controller and channel of each module but no transfer rate.
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.machine.files import FileTree
+from seatrial.machine.survey import FactBook, MemoryModule
+
+_ROOT = "/sys/devices/system/edac/mc"
+_SOCKET = re.compile(r"CPU_SrcID#(\d{1,3})_", re.ASCII)  # the label of the skx, i10nm and sb drivers
+_CHANNEL = re.compile(r"channel (\d{1,3})\b", re.ASCII)
+
+
+def survey_edac(files: FileTree, book: FactBook) -> tuple[MemoryModule, ...]:
+    """The modules that EDAC lists; writes down `ecc_mode`, the mode that the controllers work in."""
+    modules: list[MemoryModule] = []
+    modes: set[str] = set()
+    for controller in (name for name in files.names(_ROOT) if re.fullmatch(r"mc\d{1,4}", name)):
+        # Drivers that count ranks instead of modules name them rank0, rank1, ...: they cannot tell modules.
+        for dimm in (name for name in files.names(f"{_ROOT}/{controller}") if re.fullmatch(r"dimm\d{1,4}", name)):
+            folder = f"{_ROOT}/{controller}/{dimm}"
+            size_mb = files.integer(f"{folder}/size")
+            if not size_mb:
+                continue
+            label = files.word(f"{folder}/dimm_label") or dimm
+            location = files.word(f"{folder}/dimm_location") or ""
+            socket, channel = _SOCKET.search(label), _CHANNEL.search(location)
+            modules.append(
+                MemoryModule(
+                    locator=label,
+                    bank=f"{controller} {location}".strip(),
+                    size_bytes=size_mb << 20,
+                    memory_type=files.word(f"{folder}/dimm_mem_type"),
+                    socket=int(socket[1]) if socket else None,
+                    channel=f"{controller} channel {channel[1]}" if channel else None,
+                    source=folder,
+                )
+            )
+            mode = files.word(f"{folder}/dimm_edac_mode")
+            if mode is not None:
+                modes.add(mode)
+    if modes:
+        book.say("ecc_mode", ", ".join(sorted(modes)), f"{_ROOT}/mc*/dimm*/dimm_edac_mode")
+    return tuple(modules)

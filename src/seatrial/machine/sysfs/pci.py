@@ -1,0 +1,98 @@
+"""The PCI tree with capable and trained link speeds from /sys/bus/pci/devices.
+
+Format: Linux, Documentation/ABI/testing/sysfs-bus-pci. The tree is the folder path that each entry links to:
+/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0. Only what says something about performance is kept: bridges, GPUs and
+whatever another source hangs a named device on; `assemble` drops bridges that lead to nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.errors import ParseError
+from seatrial.machine.files import FileTree
+from seatrial.machine.readers.scalars import read_cpu_list, read_link_speed
+from seatrial.machine.survey import FactBook, LinkRate, PciPart
+
+PCI_DEVICES = "/sys/bus/pci/devices"
+
+# Domains have more than four digits behind Intel VMD (10000:01:00.0).
+FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+_HOST_BRIDGE = re.compile(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})\Z")
+_MAX_LANES = 32
+
+
+def survey_pci(files: FileTree) -> tuple[PciPart, ...]:
+    """Every PCI function and host bridge, host bridges first."""
+    functions: list[PciPart] = []
+    hosts: dict[str, str | None] = {}
+    for address in files.names(PCI_DEVICES):
+        real = files.real(f"{PCI_DEVICES}/{address}")
+        if FUNCTION.match(address) and real is not None:
+            chain = _chain(real)
+            functions.append(_function(files, address, chain[-2] if len(chain) > 1 else None))
+            for above, link in zip((None, *chain), chain, strict=False):
+                if not FUNCTION.match(link):
+                    hosts.setdefault(link, above)
+    return (*(_host(address, parent, functions) for address, parent in hosts.items()), *functions)
+
+
+def pci_of(real_path: str) -> str | None:
+    """The PCI function that a device's folder (its real path) lies in: the last address in the path, or None."""
+    functions = [part for part in real_path.split("/") if FUNCTION.match(part)]
+    return functions[-1] if functions else None
+
+
+def _chain(real_path: str) -> tuple[str, ...]:
+    chain: list[str] = []
+    for part in real_path.split("/"):
+        host = _HOST_BRIDGE.match(part)
+        if host is not None:
+            chain.append(host[1])
+        elif FUNCTION.match(part):
+            chain.append(part)
+    return tuple(chain)
+
+
+def _host(address: str, parent: str | None, functions: list[PciPart]) -> PciPart:
+    """A host bridge; it is next to the CPUs that the functions right below it name."""
+    below = [function for function in functions if function.parent == address]
+    numa = next((function.numa for function in below if function.numa is not None), None)
+    cpus = next((function.cpus for function in below if function.cpus), None)
+    return PciPart(address, "", parent, numa, cpus, source=PCI_DEVICES)
+
+
+def _function(files: FileTree, address: str, parent: str | None) -> PciPart:
+    folder = f"{PCI_DEVICES}/{address}"
+    book = FactBook()
+    class_word = (files.word(f"{folder}/class") or "").removeprefix("0x")
+    class_id = class_word[:4] if re.fullmatch(r"[0-9a-f]{6}", class_word) else "ffff"  # ffff: unassigned class
+    book.say("class_id", class_id, f"{folder}/class")
+    for name, file in (("vendor_id", "vendor"), ("device_id", "device"), ("subsystem_id", "subsystem_device")):
+        word = (files.word(f"{folder}/{file}") or "").removeprefix("0x")
+        book.say(name, word, f"{folder}/{file}")
+    driver = files.real(f"{folder}/driver")
+    book.say("driver", driver.rsplit("/", 1)[-1] if driver else None, f"{folder}/driver")
+    numa = files.integer(f"{folder}/numa_node")
+    capable, trained = _link(files, folder, "max"), _link(files, folder, "current")
+    for prefix, rate, volatile in (("pcie_max", capable, False), ("pcie", trained, True)):
+        file = f"{folder}/{'max' if prefix == 'pcie_max' else 'current'}_link_speed"
+        book.say(f"{prefix}_GTps", rate.GTps if rate else None, file, "1", volatile=volatile)
+        book.say(f"{prefix}_lanes", rate.lanes if rate else None, file.replace("speed", "width"), volatile=volatile)
+    try:
+        cpus = frozenset(read_cpu_list(files.text(f"{folder}/local_cpulist") or "")) or None
+    except ParseError:
+        cpus = None
+    return PciPart(
+        address, class_id, parent, numa if numa is not None and numa >= 0 else None, cpus, capable, trained,
+        source=f"{folder}/*_link_*", facts=book.facts(),
+    )  # fmt: skip
+
+
+def _link(files: FileTree, folder: str, which: str) -> LinkRate | None:
+    """One end's link speed; None for functions without a link (width 0, or 255 where the register is not there)."""
+    speed = read_link_speed(files.text(f"{folder}/{which}_link_speed") or "")
+    lanes = files.integer(f"{folder}/{which}_link_width")
+    if speed is None or lanes is None or not 0 < lanes <= _MAX_LANES:
+        return None
+    return LinkRate(speed, lanes)

@@ -1,0 +1,151 @@
+"""What a benchmark is: one declaration from which command line, planner, validation, report and docs derive.
+
+A benchmark stands in `seatrial.benchmarks` as one module with a `BENCHMARK`; its program stands beside it under the
+same stem. docs/add-a-benchmark.md shows one from end to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from seatrial.errors import UnknownNameError
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, Params, Value
+from seatrial.model.sample import Sample
+from seatrial.model.units import Unit
+
+
+class Better(StrEnum):
+    """Which way a figure is better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """A measured ceiling: the best rate that other experiments of the same machine reached, times `factor`.
+
+    It stands in where the physical limit is unknown. `benchmark` and `parameters` select those experiments (parameters
+    not named must equal those of the figure that asks); `rate` gives the comparable rate of one of their samples.
+    """
+
+    benchmark: str
+    parameters: Params
+    figures: tuple[str, ...]
+    factor: float
+    derivation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of merit. `series` names the samples that it is read from; `value` reads one of them, in `unit`.
+
+    `work` says what is counted, for people ("24 B per element, as STREAM"). `limit` derives the most it can be from the
+    machine, the parameters and the samples of one repeat at one point (which carry the clock of the run).
+    """
+
+    name: str
+    series: str
+    unit: Unit
+    better: Better
+    value: Callable[[Sample], float]
+    work: str
+    limit: Callable[[Machine, Params, Sequence[Sample]], Limit] | None = None
+    ceiling: Callable[[Params], Ceiling | None] | None = None
+
+
+Bound = Callable[[Machine, Params], tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition that must hold before any figure is published: a value inside a closed interval.
+
+    The program reports the value under the same name, unless `derive` computes it from the samples. A value that is
+    missing fails the check, so a program that forgets to check cannot pass; `derive` may return None where this machine
+    gives nothing to check against.
+    """
+
+    name: str
+    meaning: str
+    bound: Bound
+    derive: Callable[[Machine, Params, Sequence[Sample]], float | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A program of ours, built from `source` (C++20, one file) in each environment.
+
+    `arguments` turns resolved parameters into the command line after `--record`, `--cpus` and `--parent`.
+    """
+
+    source: Path
+    arguments: Callable[[Params], Sequence[str]]
+
+
+def _same(machine: Machine, params: Params) -> Params:
+    return params
+
+
+def _nothing_missing(machine: Machine) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One measurable program with everything that the rest of seatrial needs to know about it.
+
+    `placement` gives the CPU of each thread; `prepare` resolves words such as "all" into numbers (raising Skip where
+    the point means nothing on this machine); `needs` says what this machine lacks for it, or None; `trial` lists the
+    points of the standard trial of a machine; `estimate_s` is the time of one repeat, for plans and time limits.
+    """
+
+    name: str
+    question: str
+    program: Native
+    parameters: tuple[Parameter, ...]
+    figures: tuple[Figure, ...]
+    checks: tuple[Check, ...]
+    placement: Callable[[Machine, Params], tuple[int, ...]]
+    prepare: Callable[[Machine, Params], Params] = _same
+    needs: Callable[[Machine], str | None] = _nothing_missing
+    ranks: Literal["one", "mpi", "gang"] = "one"
+    trial: tuple[Params, ...] = field(default_factory=tuple)
+    estimate_s: Callable[[Params], float] = lambda params: 1.0
+    verified: bool = True
+    """False while nobody has seen it run on the hardware that it is for; `list` then says `unverified`."""
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name; UnknownNameError names the nearest."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        raise UnknownNameError(f"parameter of {self.name}", name, (p.name for p in self.parameters))
+
+    def point(self, given: Mapping[str, object]) -> dict[str, Value]:
+        """All parameters: the given ones checked, the rest at their defaults."""
+        point: dict[str, Value] = {parameter.name: parameter.default for parameter in self.parameters}
+        for name, value in given.items():
+            point[name] = self.parameter(name).value_of(value)
+        return point
+
+    def figure(self, name: str) -> Figure:
+        """The figure of that name; UnknownNameError names the nearest."""
+        for figure in self.figures:
+            if figure.name == name:
+                return figure
+        raise UnknownNameError(f"figure of {self.name}", name, (f.name for f in self.figures))
+
+
+class Skip(Exception):
+    """Raised by `prepare` or `placement`: this point means nothing, or cannot fit, on this machine."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,52 @@
+"""An experiment: one fully resolved point, named by the hash of all that defines it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.model.parameter import Params, Value
+
+
+def content_key(document: Mapping[str, Any]) -> str:
+    """The first 16 hex digits of the SHA-256 of a document in canonical JSON: same content, same key."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One benchmark at one point, in one environment, by one build of its program, on one machine.
+
+    `environment`, `program` and `machine` are content keys; the first two are "" where nothing can be built.
+    """
+
+    benchmark: str
+    parameters: Params
+    environment: str
+    program: str
+    machine: str
+
+    def document(self) -> dict[str, Any]:
+        """What defines it, as stored in `experiments/<id>.json`."""
+        return {
+            "benchmark": self.benchmark,
+            "parameters": dict(self.parameters),
+            "environment": self.environment,
+            "program": self.program,
+            "machine": self.machine,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Experiment:
+        """The experiment that `document()` described."""
+        parameters: dict[str, Value] = dict(document["parameters"])
+        return cls(document["benchmark"], parameters, document["environment"], document["program"], document["machine"])
+
+    @property
+    def id(self) -> str:
+        """The content key."""
+        return content_key(self.document())

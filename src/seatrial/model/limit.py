@@ -1,0 +1,80 @@
+"""Limits: how fast a thing can be at most, with the derivation, and the formulas that give them.
+
+A limit that cannot be derived has the value None and a derivation that says what is missing; it is never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from seatrial.model.units import Unit
+
+IMPOSSIBLE_ABOVE = 1.02
+"""A value above this multiple of a physical limit is a fault of the measurement, not a fast machine."""
+
+
+class Basis(StrEnum):
+    """What a limit rests on."""
+
+    PHYSICAL = "physical"
+    MEASURED = "measured"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that a figure can be. `value` is in `unit`; None when unknown."""
+
+    value: float | None
+    unit: Unit
+    derivation: str
+    basis: Basis
+
+    @classmethod
+    def unknown(cls, unit: Unit, missing: str) -> Limit:
+        """A limit that cannot be derived, saying what is missing."""
+        return cls(None, unit, missing, Basis.UNKNOWN)
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether a value above it is impossible."""
+        return self.value is not None and self.basis is Basis.PHYSICAL
+
+
+DRAM_CHANNEL_BYTES = 8
+"""Data width of a DDR4 channel, and of the two sub-channels of a DDR5 channel together (JESD79-4, JESD79-5)."""
+
+
+def dram_bandwidth(populated_channels: int, configured_MTps: float, where: str = "") -> Limit:
+    """Peak of a set of DRAM channels: populated channels x 8 B x transfer rate. Never slots, never the rated speed."""
+    value = populated_channels * DRAM_CHANNEL_BYTES * configured_MTps * 1e6
+    derivation = f"{populated_channels} populated channels x 8 B x {configured_MTps:g} MT/s configured"
+    return Limit(value, "B/s", derivation + (f" ({where})" if where else ""), Basis.PHYSICAL)
+
+
+def fma_rate(clocks_Hz: tuple[float, ...], pipes: int, lanes: int, precision: str, source: str) -> Limit:
+    """Peak FMA rate of some cores, each at its own clock: sum(clock) x pipes x lanes x 2 flop.
+
+    `clocks_Hz` has one entry per core; `lanes` is the vector width in elements; an FMA counts as 2 flop.
+    """
+    flop_per_cycle = pipes * lanes * 2
+    mean_GHz = sum(clocks_Hz) / len(clocks_Hz) / 1e9
+    derivation = (
+        f"{len(clocks_Hz)} core{'s' if len(clocks_Hz) > 1 else ''} x {mean_GHz:.3f} GHz measured in the run x "
+        f"{flop_per_cycle} flop/cycle ({pipes} FMA pipes x {lanes} {precision} lanes x 2; {source})"
+    )
+    return Limit(sum(clocks_Hz) * flop_per_cycle, "flop/s", derivation, Basis.PHYSICAL)
+
+
+_PCIE_ENCODING = {2.5: 8 / 10, 5.0: 8 / 10, 8.0: 128 / 130, 16.0: 128 / 130, 32.0: 128 / 130, 64.0: 242 / 256}
+"""GT/s -> payload share of the raw rate. PCIe 6.0 sends FLITs of 256 B, of which CRC (8 B) and FEC (6 B) leave 242."""
+
+
+def pcie_bandwidth(GTps: float, lanes: int) -> Limit:
+    """Raw rate of a PCIe link, per direction, after encoding and before protocol: lanes x GT/s x encoding / 8."""
+    encoding = _PCIE_ENCODING.get(GTps)
+    if encoding is None or lanes <= 0:
+        return Limit.unknown("B/s", f"no PCIe generation runs at {GTps:g} GT/s on {lanes} lanes")
+    value = lanes * GTps * 1e9 * encoding / 8
+    return Limit(value, "B/s", f"x{lanes} x {GTps:g} GT/s x {encoding:.4g} encoding / 8 bit", Basis.PHYSICAL)

@@ -1,0 +1,216 @@
+"""A machine as a graph of devices with facts: what every source says, nothing that was measured later.
+
+A `Machine` is never changed. Measured values are overlaid when it is shown; rules are pure functions of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from seatrial.model.fact import Disagreement, Facts
+from seatrial.model.limit import Limit
+
+
+class DeviceKind(StrEnum):
+    """The closed set of kinds that `seatrial.machine/1` knows."""
+
+    PACKAGE = "package"
+    NUMA = "numa"
+    CACHE = "cache"
+    CORE = "core"
+    PU = "pu"  # processing unit: a hardware thread, what Linux calls a CPU (hwloc's word)
+    BRIDGE = "bridge"
+    SWITCH = "switch"
+    GPU = "gpu"
+    NIC = "nic"
+    NVME = "nvme"
+    BLOCK = "block"
+    MEMORY = "memory"  # a memory module
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One part of the machine. `parent` is the id of what it hangs on; `numa` the operating system's node number."""
+
+    id: str
+    kind: DeviceKind
+    name: str
+    parent: str | None = None
+    numa: int | None = None
+    pci: str | None = None
+    aliases: tuple[str, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link between two devices; rates in B/s per direction, after encoding, before protocol."""
+
+    a: str
+    b: str
+    kind: str
+    capable_Bps: float | None
+    trained_Bps: float | None
+    source: str
+    measured_Bps: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How near two devices are to each other, as topology matrices class it."""
+
+    a: str
+    b: str
+    path_class: str | None
+    links: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """The CPUs and NUMA node next to a device."""
+
+    device: str
+    cpus: tuple[int, ...] | None
+    numa: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAccess:
+    """Whether one device may read and write another's memory, in the words of the driver (OK, CNS, ...)."""
+
+    a: str
+    b: str
+    read: str | None
+    write: str | None
+
+
+class Population(StrEnum):
+    """How well the memory slots are filled."""
+
+    BALANCED = "balanced"
+    NEAR_BALANCED = "near-balanced"
+    UNBALANCED = "unbalanced"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SocketMemory:
+    """The memory modules of one socket; None where it cannot be read."""
+
+    channels: int | None
+    populated_channels: int | None
+    dimms: int
+    capacity_bytes: int
+    configured_MTps: float | None
+    rated_MTps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """All memory modules, socket by socket."""
+
+    verdict: Population = Population.UNKNOWN
+    why: str = "no source describes the memory modules"
+    peak: Limit = field(default_factory=lambda: Limit.unknown("B/s", "no source describes the memory modules"))
+    sockets: tuple[SocketMemory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLimit:
+    """A limit of the machine itself, such as `dram.bandwidth` or `cpu.fp64`."""
+
+    name: str
+    limit: Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Everything that the sources say about one machine; `facts` are those of the whole (kernel, firmware, memory)."""
+
+    name: str
+    devices: tuple[Device, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+    links: tuple[Link, ...] = ()
+    paths: tuple[Path, ...] = ()
+    affinity: tuple[Affinity, ...] = ()
+    p2p: tuple[PeerAccess, ...] = ()
+    memory: Memory = field(default_factory=Memory)
+    limits: tuple[NamedLimit, ...] = ()
+    allowed_cpus: tuple[int, ...] = ()
+    """CPUs that this process may use, sorted (affinity mask and cpuset); empty when the machine is not this one."""
+    sources: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What could not be read and why, one sentence each, for people."""
+
+    def of_kind(self, kind: DeviceKind) -> tuple[Device, ...]:
+        """The devices of one kind, in their order."""
+        return tuple(device for device in self.devices if device.kind is kind)
+
+    def device(self, device_id: str) -> Device | None:
+        """The device with this id, or None."""
+        return next((device for device in self.devices if device.id == device_id), None)
+
+    def ancestors(self, device: Device) -> Iterator[Device]:
+        """The device's parent, its parent, and so on up to a root."""
+        parents = {candidate.id: candidate for candidate in self.devices}
+        while device.parent is not None and device.parent in parents:
+            device = parents[device.parent]
+            yield device
+
+    def named_limit(self, name: str) -> Limit | None:
+        """The limit of that name, or None."""
+        return next((named.limit for named in self.limits if named.name == name), None)
+
+    def pus(self) -> dict[int, Device]:
+        """Operating-system CPU number -> its PU device."""
+        numbered: dict[int, Device] = {}
+        for device in self.of_kind(DeviceKind.PU):
+            number = device.facts.integer("os_index")
+            if number is not None:
+                numbered[number] = device
+        return numbered
+
+    def cpus_one_per_core(self) -> tuple[int, ...]:
+        """The first allowed CPU of each core, in core order: what a thread per core is pinned to."""
+        pus = self.pus()
+        seen_cores: set[str | None] = set()
+        chosen: list[int] = []
+        for cpu in self.allowed_cpus:
+            core = pus[cpu].parent if cpu in pus else f"cpu-{cpu}"
+            if core not in seen_cores:
+                seen_cores.add(core)
+                chosen.append(cpu)
+        return tuple(chosen)
+
+    def package_of(self, cpu: int) -> Device | None:
+        """The package that holds a CPU, or None."""
+        pu = self.pus().get(cpu)
+        if pu is None:
+            return None
+        return next((device for device in self.ancestors(pu) if device.kind is DeviceKind.PACKAGE), None)
+
+    def last_level_cache_bytes(self, cpus: Iterable[int]) -> int | None:
+        """The sum of the distinct last-level caches that these CPUs reach, or None when no source tells the caches."""
+        pus = self.pus()
+        sizes: dict[str, int] = {}
+        for cpu in cpus:
+            if cpu not in pus:
+                return None
+            caches = [device for device in self.ancestors(pus[cpu]) if device.kind is DeviceKind.CACHE]
+            if not caches:
+                return None
+            last = max(caches, key=lambda cache: cache.facts.integer("level") or 0)
+            size = last.facts.integer("size")
+            if size is None:
+                return None
+            sizes[last.id] = size
+        return sum(sizes.values()) or None
+
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """Facts about the machine or a device on which sources differ; a device's are named `<device>.<fact>`."""
+        found = list(self.facts.disagreements())
+        for device in self.devices:
+            found += [Disagreement(f"{device.id}.{d.name}", d.facts) for d in device.facts.disagreements()]
+        return tuple(found)

@@ -1,0 +1,284 @@
+"""`Machine` <-> the JSON object `seatrial.machine/1` (CONTRACT.md, "discover"), and what identifies a machine.
+
+The way there and back is exact: `machine_from_document(machine_document(m)) == m`. What can be worked out from the rest
+(`disagreements`) is written for scripts and not read back. The JSON schema is seatrial/report/schemas/machine-1.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from seatrial.errors import UsageError
+from seatrial.model.fact import Disagreement, Fact, FactKind, Facts, FactValue
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import (
+    Affinity,
+    Device,
+    DeviceKind,
+    Link,
+    Machine,
+    Memory,
+    NamedLimit,
+    Path,
+    PeerAccess,
+    Population,
+    SocketMemory,
+)
+from seatrial.model.units import UNITS, Unit
+
+SCHEMA = "seatrial.machine/1"
+
+JsonObject = dict[str, Any]
+
+_Value = TypeVar("_Value", bound="FactValue | None")
+
+
+def machine_document(machine: Machine) -> JsonObject:
+    """The machine as plain JSON values. Raises ValueError on a number that is not finite: that is a defect."""
+    return {
+        "schema": SCHEMA,
+        "name": machine.name,
+        "facts": _facts_out(machine.facts),
+        "devices": [_device_out(device) for device in machine.devices],
+        "paths": [{"a": p.a, "b": p.b, "class": p.path_class, "links": p.links} for p in machine.paths],
+        "affinity": [
+            {"device": a.device, "cpus": None if a.cpus is None else list(a.cpus), "numa": a.numa}
+            for a in machine.affinity
+        ],
+        "p2p": [{"a": p.a, "b": p.b, "read": p.read, "write": p.write} for p in machine.p2p],
+        "links": [_link_out(link) for link in machine.links],
+        "memory": _memory_out(machine.memory),
+        "limits": [{"name": named.name, **_limit_out(named.limit)} for named in machine.limits],
+        "disagreements": [_disagreement_out(disagreement) for disagreement in machine.disagreements()],
+        "allowed_cpus": list(machine.allowed_cpus),
+        "sources": list(machine.sources),
+        "unread": list(machine.unread),
+    }
+
+
+def machine_from_document(document: Mapping[str, Any]) -> Machine:
+    """The machine that such an object describes. Raises UsageError when it is not one."""
+    if document.get("schema") != SCHEMA:
+        raise UsageError(f"this is no {SCHEMA} object: its schema is {document.get('schema')!r}")
+    try:
+        return Machine(
+            name=_text(document["name"]),
+            devices=tuple(_device_in(entry) for entry in document["devices"]),
+            facts=_facts_in(document["facts"]),
+            links=tuple(_link_in(entry) for entry in document["links"]),
+            paths=tuple(Path(p["a"], p["b"], p["class"], p["links"]) for p in document["paths"]),
+            affinity=tuple(
+                Affinity(a["device"], None if a["cpus"] is None else tuple(a["cpus"]), a["numa"])
+                for a in document["affinity"]
+            ),
+            p2p=tuple(PeerAccess(p["a"], p["b"], p["read"], p["write"]) for p in document["p2p"]),
+            memory=_memory_in(document["memory"]),
+            limits=tuple(NamedLimit(entry["name"], _limit_in(entry)) for entry in document["limits"]),
+            allowed_cpus=tuple(document["allowed_cpus"]),
+            sources=tuple(document["sources"]),
+            unread=tuple(document["unread"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"this {SCHEMA} object is damaged: {type(error).__name__} {error}") from error
+
+
+def machine_identity(machine: Machine) -> str:
+    """sha256 (hex) over what makes this machine, with its settings, another one for measuring.
+
+    Left out: what changes by itself (volatile facts, trained link speeds), what a document asserts, how a fact was
+    learned (sources, and statements other than the most trusted), names made for people, and what only root or only
+    hwloc can tell (memory modules, names of PCI devices): so the same machine has the same identity for root and user,
+    with and without hwloc. A changed setting (governor, huge pages, kernel, BIOS) makes it another machine: its figures
+    are not those of the machine before.
+    """
+    content = {
+        "name": machine.name,
+        "facts": _identifying(machine.facts),
+        "devices": [
+            [device.id, device.kind, device.parent, device.numa, device.pci, _identifying(device.facts)]
+            for device in machine.devices
+            if device.kind is not DeviceKind.MEMORY
+        ],
+        "links": [[link.a, link.b, link.kind, link.capable_Bps] for link in machine.links],
+        "allowed_cpus": machine.allowed_cpus,
+    }
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+_OPTIONAL = frozenset({"privileges", "pci_vendor", "pci_name", "ecc", "ecc_mode", "memory_slots", "sockets"})
+"""Facts that depend on who asks (root reads SMBIOS) and with which tools (hwloc brings names of PCI devices)."""
+
+
+def _identifying(facts: Facts) -> dict[str, FactValue]:
+    chosen: dict[str, FactValue] = {}
+    for name, statements in facts.items():
+        discovered = [fact for fact in statements if fact.kind is FactKind.DISCOVERED]
+        if discovered and not discovered[0].volatile and name not in _OPTIONAL:
+            chosen[name] = discovered[0].value
+    return chosen
+
+
+def _facts_out(facts: Facts) -> JsonObject:
+    return {name: [_fact_out(fact) for fact in statements] for name, statements in facts.items()}
+
+
+def _fact_out(fact: Fact) -> JsonObject:
+    _finite(fact.value)
+    return {
+        "value": fact.value,
+        "unit": fact.unit,
+        "source": fact.source,
+        "kind": fact.kind.value,
+        "volatile": fact.volatile,
+    }
+
+
+def _device_out(device: Device) -> JsonObject:
+    return {
+        "id": device.id,
+        "kind": device.kind.value,
+        "name": device.name,
+        "aliases": list(device.aliases),
+        "parent": device.parent,
+        "numa": device.numa,
+        "pci": device.pci,
+        "facts": _facts_out(device.facts),
+    }
+
+
+def _affinity_out(affinity: Affinity) -> JsonObject:
+    cpus = None if affinity.cpus is None else list(affinity.cpus)
+    return {"device": affinity.device, "cpus": cpus, "numa": affinity.numa}
+
+
+def _link_out(link: Link) -> JsonObject:
+    return {
+        "a": link.a,
+        "b": link.b,
+        "kind": link.kind,
+        "capable_Bps": _finite(link.capable_Bps),
+        "trained_Bps": _finite(link.trained_Bps),
+        "measured_Bps": _finite(link.measured_Bps),
+        "source": link.source,
+    }
+
+
+def _limit_out(limit: Limit) -> JsonObject:
+    return {
+        "value": _finite(limit.value),
+        "unit": limit.unit,
+        "derivation": limit.derivation,
+        "basis": limit.basis.value,
+    }
+
+
+def _memory_out(memory: Memory) -> JsonObject:
+    return {
+        "verdict": memory.verdict.value,
+        "why": memory.why,
+        "peak_Bps": _finite(memory.peak.value),
+        "peak": _limit_out(memory.peak),
+        "sockets": [
+            {
+                "channels": socket.channels,
+                "populated_channels": socket.populated_channels,
+                "dimms": socket.dimms,
+                "capacity_bytes": socket.capacity_bytes,
+                "configured_MTps": _finite(socket.configured_MTps),
+                "rated_MTps": _finite(socket.rated_MTps),
+            }
+            for socket in memory.sockets
+        ],
+    }
+
+
+def _disagreement_out(disagreement: Disagreement) -> JsonObject:
+    return {"name": disagreement.name, "facts": [_fact_out(fact) for fact in disagreement.facts]}
+
+
+def _finite(value: _Value) -> _Value:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no number that JSON can carry")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _facts_in(entries: Mapping[str, Any]) -> Facts:
+    return Facts({name: tuple(_fact_in(entry) for entry in statements) for name, statements in entries.items()})
+
+
+def _fact_in(entry: Mapping[str, Any]) -> Fact:
+    value = entry["value"]
+    if not isinstance(value, str | int | float | bool):
+        raise TypeError(f"{value!r} is no fact's value")
+    return Fact(value, _text(entry["source"]), FactKind(entry["kind"]), _unit(entry["unit"]), bool(entry["volatile"]))
+
+
+def _unit(value: object) -> Unit | None:
+    for unit in UNITS:
+        if value == unit:
+            return unit
+    if value is not None:
+        raise ValueError(f"{value!r} is no unit")
+    return None
+
+
+def _device_in(entry: Mapping[str, Any]) -> Device:
+    return Device(
+        id=_text(entry["id"]),
+        kind=DeviceKind(entry["kind"]),
+        name=_text(entry["name"]),
+        parent=entry["parent"],
+        numa=entry["numa"],
+        pci=entry["pci"],
+        aliases=tuple(entry["aliases"]),
+        facts=_facts_in(entry["facts"]),
+    )
+
+
+def _link_in(entry: Mapping[str, Any]) -> Link:
+    return Link(
+        a=entry["a"],
+        b=entry["b"],
+        kind=entry["kind"],
+        capable_Bps=entry["capable_Bps"],
+        trained_Bps=entry["trained_Bps"],
+        source=entry["source"],
+        measured_Bps=entry["measured_Bps"],
+    )
+
+
+def _limit_in(entry: Mapping[str, Any]) -> Limit:
+    unit = _unit(entry["unit"])
+    if unit is None:
+        raise ValueError("a limit without a unit")
+    return Limit(entry["value"], unit, _text(entry["derivation"]), Basis(entry["basis"]))
+
+
+def _memory_in(entry: Mapping[str, Any]) -> Memory:
+    return Memory(
+        verdict=Population(entry["verdict"]),
+        why=_text(entry["why"]),
+        peak=_limit_in(entry["peak"]),
+        sockets=tuple(
+            SocketMemory(
+                channels=socket["channels"],
+                populated_channels=socket["populated_channels"],
+                dimms=socket["dimms"],
+                capacity_bytes=socket["capacity_bytes"],
+                configured_MTps=socket["configured_MTps"],
+                rated_MTps=socket["rated_MTps"],
+            )
+            for socket in entry["sockets"]
+        ),
+    )

@@ -1,0 +1,70 @@
+"""How an experiment or one repeat of it came out: a closed set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """The closed set of outcomes."""
+
+    OK = "ok"
+    SKIPPED = "skipped"
+    UNSUPPORTED = "unsupported"
+    INVALID = "invalid"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+
+
+class Stage(StrEnum):
+    """Where something failed."""
+
+    BUILD = "build"
+    LAUNCH = "launch"
+    RUN = "run"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A state with its reason in one sentence. `evidence` is the end of what the program printed."""
+
+    state: State
+    reason: str = ""
+    evidence: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether figures may be published."""
+        return self.state is State.OK
+
+    @classmethod
+    def ok(cls) -> Outcome:
+        """It ran and every check held."""
+        return cls(State.OK)
+
+    @classmethod
+    def skipped(cls, reason: str) -> Outcome:
+        """It was not run, on purpose: this machine is too small for it, or it would mean nothing here."""
+        return cls(State.SKIPPED, reason)
+
+    @classmethod
+    def unsupported(cls, need: str, detail: str) -> Outcome:
+        """Something that it needs is absent; `need` is one word, `detail` says how to get it."""
+        return cls(State.UNSUPPORTED, f"{need}: {detail}")
+
+    @classmethod
+    def invalid(cls, check: str, seen: str) -> Outcome:
+        """It ran, but a check failed: raw samples are kept, no number is published."""
+        return cls(State.INVALID, f"{check}: {seen}")
+
+    @classmethod
+    def failed(cls, stage: Stage, seen: str, evidence: str = "") -> Outcome:
+        """It could not be built or started, died, or could not be recorded."""
+        return cls(State.FAILED, f"{stage}: {seen}", evidence)
+
+    @classmethod
+    def timed_out(cls, limit_s: float, evidence: str = "") -> Outcome:
+        """It was ended, with its children, because it took too long."""
+        return cls(State.TIMED_OUT, f"ended after {limit_s:g} s, with its children", evidence)

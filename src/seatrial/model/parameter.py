@@ -1,0 +1,86 @@
+"""The settings of a benchmark: what values they take, and how text becomes a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from seatrial.errors import UsageError
+from seatrial.model.units import parse_bytes, parse_seconds
+
+Value = bool | int | float | str
+Params = Mapping[str, Value]
+
+
+class ParameterKind(StrEnum):
+    """What a parameter's values are."""
+
+    FLAG = "flag"  # true or false
+    INTEGER = "integer"
+    BYTES = "bytes"
+    SECONDS = "seconds"
+    CHOICE = "choice"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One setting. `words` are accepted in place of a number ("all", "auto"); the benchmark's `prepare` resolves them.
+
+    Numbers are at least `minimum`.
+    """
+
+    name: str
+    kind: ParameterKind
+    default: Value
+    help: str
+    words: tuple[str, ...] = ()
+    minimum: float = 0
+
+    def accepts(self) -> str:
+        """The accepted values, for messages and for help."""
+        spelled = {
+            ParameterKind.FLAG: "true or false",
+            ParameterKind.INTEGER: f"a whole number from {self.minimum:g}",
+            ParameterKind.BYTES: "a size such as 64MiB",
+            ParameterKind.SECONDS: "a duration such as 250ms",
+            ParameterKind.CHOICE: "",
+        }[self.kind]
+        return ", ".join(filter(None, (*self.words, spelled)))
+
+    def value_of(self, given: object) -> Value:
+        """The value that `given` (text from a command line, or a typed value from a file) stands for, or UsageError."""
+        if isinstance(given, str) and given in self.words:
+            return given
+        try:
+            value = self._convert(given)
+        except UsageError:
+            value = None
+        if value is None or (not isinstance(value, bool | str) and value < self.minimum):
+            raise UsageError(f"{self.name} cannot be {_spelled(given)}", f"it takes {self.accepts()}")
+        return value
+
+    def _convert(self, given: object) -> Value | None:
+        """`given` as a value of this kind; None when it is none."""
+        text = given.strip() if isinstance(given, str) else None
+        match self.kind:
+            case ParameterKind.FLAG:
+                if isinstance(given, bool):
+                    return given
+                return {"true": True, "false": False}.get(text) if text is not None else None
+            case ParameterKind.INTEGER:
+                if isinstance(given, int) and not isinstance(given, bool):
+                    return given
+                return int(text) if text is not None and text.isascii() and text.isdigit() else None
+            case ParameterKind.BYTES:
+                if isinstance(given, int) and not isinstance(given, bool):
+                    return given
+                return parse_bytes(text) if text is not None else None
+            case ParameterKind.SECONDS:
+                return parse_seconds(text) if text is not None else None
+            case ParameterKind.CHOICE:
+                return None
+
+
+def _spelled(given: object) -> str:
+    return repr(given) if isinstance(given, str) else str(given)

@@ -1,0 +1,128 @@
+"""What a measuring program writes: JSON lines, version 1 of the protocol.
+
+`parse_record` is pure: bytes in, `ProgramRecord` out. It never judges; a record without `end` is a fact about the run,
+while a line that breaks the protocol is a ProtocolError. docs/methodology.md describes every event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seatrial.errors import ProtocolError
+from seatrial.model.sample import Sample
+
+PROTOCOL_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first line: who runs, what it was built from, where its threads may run, what the loader gave it."""
+
+    program: str
+    build: str
+    host: str
+    rank: int = 0
+    ranks: int = 1
+    cpus: tuple[tuple[int, ...], ...] = ()
+    """Each thread's affinity mask as that thread read it back after it started."""
+    libs: Mapping[str, str] = field(default_factory=dict)
+    """SONAME -> build id of every shared library really loaded."""
+    lib_paths: Mapping[str, str] = field(default_factory=dict)
+    isa: tuple[str, ...] = ()
+    """Instruction-set features that the compiler was allowed to use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRecord:
+    """All that one program run reported. `ended` is False where the run died before its `end` or `skip`."""
+
+    hello: Hello | None = None
+    samples: tuple[Sample, ...] = ()
+    checks: Mapping[str, float | None] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    skip: str | None = None
+    ended: bool = False
+
+
+def parse_record(data: bytes) -> ProgramRecord:
+    """The record that `data` holds. A torn last line (no newline) is ignored: the program died while it wrote.
+
+    Raises ProtocolError with the number of the first line that breaks the protocol.
+    """
+    hello: Hello | None = None
+    samples: list[Sample] = []
+    checks: dict[str, float | None] = {}
+    notes: dict[str, Any] = {}
+    skip: str | None = None
+    ended = False
+    lines = data.split(b"\n")[:-1]
+    for number, line in enumerate(lines, start=1):
+        try:
+            event = json.loads(line)
+            kind = event["ev"]
+            if ended:
+                raise ValueError("an event after the end")
+            if kind == "hello":
+                hello = _hello(event)
+            elif hello is None:
+                raise ValueError("the first event is not hello")
+            elif kind == "sample":
+                samples.append(_sample(event))
+            elif kind == "check":
+                checks[str(event["name"])] = _number_or_none(event["value"])
+            elif kind == "note":
+                notes[str(event["key"])] = event["value"]
+            elif kind == "skip":
+                skip, ended = str(event["reason"]), True
+            elif kind == "end":
+                ended = True
+            else:
+                raise ValueError(f"no event is called {kind!r}")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            text = line[:200].decode("utf-8", "replace")
+            raise ProtocolError(f"line {number} of the program's record: {error!r}: {text!r}") from error
+    return ProgramRecord(hello, tuple(samples), checks, notes, skip, ended)
+
+
+def _hello(event: Mapping[str, Any]) -> Hello:
+    if event["v"] != PROTOCOL_VERSION:
+        raise ValueError(f"protocol version {event['v']!r} instead of {PROTOCOL_VERSION}")
+    return Hello(
+        program=str(event["program"]),
+        build=str(event["build"]),
+        host=str(event["host"]),
+        rank=int(event.get("rank", 0)),
+        ranks=int(event.get("ranks", 1)),
+        cpus=tuple(tuple(int(cpu) for cpu in mask) for mask in event["cpus"]),
+        libs={str(name): str(build_id) for name, build_id in event.get("libs", {}).items()},
+        lib_paths={str(name): str(path) for name, path in event.get("lib_paths", {}).items()},
+        isa=tuple(str(feature) for feature in event.get("isa", ())),
+    )
+
+
+_SAMPLE_KEYS = frozenset({"ev", "series", "rank", "i", "elapsed_s", "work", "point"})
+
+
+def _sample(event: Mapping[str, Any]) -> Sample:
+    elapsed = _number_or_none(event["elapsed_s"])
+    return Sample(
+        series=str(event["series"]),
+        i=int(event["i"]),
+        elapsed_s=float("nan") if elapsed is None else elapsed,
+        work={str(name): _nan_if_none(amount) for name, amount in event.get("work", {}).items()},
+        rank=int(event.get("rank", 0)),
+        point=dict(event.get("point", {})),
+        extra={name: value for name, value in event.items() if name not in _SAMPLE_KEYS},
+    )
+
+
+def _number_or_none(value: Any) -> float | None:
+    """A number, or None for null, which is how programs write what is not finite."""
+    return None if value is None else float(value)
+
+
+def _nan_if_none(value: Any) -> float:
+    return float("nan") if value is None else float(value)

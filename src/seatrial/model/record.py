@@ -1,0 +1,97 @@
+"""The record of one finished repeat: one line, with a checksum, that is either whole or not there."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seatrial.errors import ProtocolError
+from seatrial.model.outcome import Outcome, State
+from seatrial.model.sample import Sample, pack, unpack
+
+RECORD_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatRecord:
+    """One process (or job) of an experiment, as kept on disk.
+
+    `repeat` counts from 0 within the experiment; `order` counts the repeats of the run that made it, so drift can be
+    seen; `t0` is the start in seconds since the epoch; `wall_s` is all the time it took; `seen` is what was observed
+    beside it (affinity, load, steal, libraries, command, ...).
+    """
+
+    experiment: str
+    repeat: int
+    order: int
+    t0: float
+    wall_s: float
+    outcome: Outcome
+    samples: tuple[Sample, ...] = ()
+    checks: Mapping[str, float | None] = field(default_factory=dict)
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+
+def encode(record: RepeatRecord) -> bytes:
+    """One line of JSON that ends in the CRC-32 of all before it, and a newline. What is not finite becomes null."""
+    document = {
+        "v": RECORD_VERSION,
+        "experiment": record.experiment,
+        "repeat": record.repeat,
+        "order": record.order,
+        "t0": record.t0,
+        "wall_s": record.wall_s,
+        "outcome": record.outcome.state.value,
+        "reason": record.outcome.reason,
+        "evidence": record.outcome.evidence,
+        "seen": dict(record.seen),
+        "samples": pack(record.samples),
+        "checks": dict(record.checks),
+    }
+    try:
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(document), separators=(",", ":"), allow_nan=False)
+    body = text.encode()[:-1]
+    return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
+
+
+_CRC_TAIL = len(b',"crc":"00000000"}')
+
+
+def decode(line: bytes) -> RepeatRecord:
+    """The record in one line, without its newline. Raises ProtocolError where the checksum or the form is wrong."""
+    body, tail = line[:-_CRC_TAIL], line[-_CRC_TAIL:]
+    if tail != b',"crc":"%08x"}' % zlib.crc32(body):
+        raise ProtocolError("a record's checksum does not fit its line")
+    try:
+        document = json.loads(body + b"}")
+        if document["v"] != RECORD_VERSION:
+            raise ProtocolError(f"a record has version {document['v']!r}; this seatrial reads version {RECORD_VERSION}")
+        return RepeatRecord(
+            experiment=document["experiment"],
+            repeat=document["repeat"],
+            order=document["order"],
+            t0=document["t0"],
+            wall_s=document["wall_s"],
+            outcome=Outcome(State(document["outcome"]), document["reason"], document["evidence"]),
+            samples=tuple(unpack(document["samples"])),
+            checks=document["checks"],
+            seen=document["seen"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"a record does not have the form of version {RECORD_VERSION}: {error!r}") from error
+
+
+def _finite(value: Any) -> Any:
+    """The same value with null in place of numbers that JSON cannot say."""
+    if isinstance(value, float):
+        return value if value - value == 0.0 else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

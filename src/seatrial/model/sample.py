@@ -1,0 +1,95 @@
+"""Samples, and the columns that they are stored as.
+
+A sample is one reading inside a repeat. Records keep them by column (`pack`), because a million small objects are slow
+to read and a column that never changes is one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from seatrial.errors import ProtocolError
+from seatrial.model.parameter import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reading: `work` done in `elapsed_s` seconds.
+
+    `work` counts by name (bytes, flops, ops). `point` says which point of a sweep inside the program this is, such as
+    {"size_B": 8}. `extra` is what else the program measured beside it, such as the clock.
+    """
+
+    series: str
+    i: int
+    elapsed_s: float
+    work: Mapping[str, float] = field(default_factory=dict)
+    rank: int = 0
+    point: Mapping[str, Value] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def point_key(point: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
+    """A hashable, ordered form of a point."""
+    return tuple(sorted(point.items()))
+
+
+def pack(samples: Iterable[Sample]) -> list[dict[str, Any]]:
+    """Columns: one dict for each (series, point, rank), every number a list, or one value where all are equal."""
+    groups: dict[tuple[object, ...], list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault((sample.series, point_key(sample.point), sample.rank), []).append(sample)
+    return [
+        {
+            "series": group[0].series,
+            "point": dict(group[0].point),
+            "rank": group[0].rank,
+            "n": len(group),
+            "i": _column([sample.i for sample in group]),
+            "elapsed_s": _column([sample.elapsed_s for sample in group]),
+            "work": {name: _column([s.work.get(name) for s in group]) for name in group[0].work},
+            "extra": {name: _column([s.extra.get(name) for s in group]) for name in group[0].extra},
+        }
+        for group in groups.values()
+    ]
+
+
+def unpack(columns: Sequence[Mapping[str, Any]]) -> list[Sample]:
+    """The samples that `pack` was given, group by group. Raises ProtocolError when the columns do not fit together."""
+    samples: list[Sample] = []
+    try:
+        for group in columns:
+            n = int(group["n"])
+            indices, elapsed = _cells(group["i"], n), _cells(group["elapsed_s"], n)
+            work = {name: _cells(column, n) for name, column in group["work"].items()}
+            extra = {name: _cells(column, n) for name, column in group["extra"].items()}
+            samples += [
+                Sample(
+                    group["series"],
+                    indices[k],
+                    elapsed[k],
+                    {name: cells[k] for name, cells in work.items()},
+                    group["rank"],
+                    group["point"],
+                    {name: cells[k] for name, cells in extra.items()},
+                )
+                for k in range(n)
+            ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ProtocolError(f"the columns of samples do not fit together ({error!r})") from error
+    return samples
+
+
+def _column(cells: list[Any]) -> Any:
+    """A list of cells, or {"all": cell} where every one is equal."""
+    return {"all": cells[0]} if len(cells) > 1 and all(cell == cells[0] for cell in cells[1:]) else cells
+
+
+def _cells(column: Any, n: int) -> Sequence[Any]:
+    if isinstance(column, dict):
+        return [column["all"]] * n
+    if not isinstance(column, list) or len(column) != n:
+        raise ValueError(f"a column of {n} cells was expected")
+    return column

@@ -1,0 +1,44 @@
+"""A trial: everything that one page says about one machine, gathered from records, never measured by the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.finding import Finding
+from seatrial.model.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """A benchmark that this machine or environment cannot run, and what it would need."""
+
+    benchmark: str
+    question: str
+    need: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """Where the raw record of a repeat lies: a path relative to the results folder and a line counted from 1."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One machine, what was measured on it, what is wrong with it. `seen` is what probes saw in each repeat."""
+
+    machine: Machine
+    results: tuple[ExperimentResult, ...]
+    findings: tuple[Finding, ...]
+    not_measured: tuple[NotMeasured, ...]
+    environments: Mapping[str, Mapping[str, Any]]
+    places: Mapping[tuple[str, int], RecordPlace] = field(default_factory=dict)
+    """(experiment id, repeat) -> its raw record."""
+    seen: Mapping[tuple[str, int], Mapping[str, Any]] = field(default_factory=dict)
+    version: str = ""
+    command: str = ""

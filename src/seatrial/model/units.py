@@ -1,0 +1,90 @@
+"""Units and quantities: SI inside, one spelling for each unit.
+
+`parse_quantity` reads what people write in study files and on the command line ("64MiB", "2.5GHz", "10min", "1%") and
+gives the value in the SI unit. How values are shown is the business of `seatrial.report`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from seatrial.errors import UsageError
+
+Unit = Literal["s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1"]
+
+UNITS: tuple[Unit, ...] = ("s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1")
+
+_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+_BASES: dict[str, tuple[Unit, float]] = {
+    "B": ("B", 1.0),
+    "bit": ("B", 1 / 8),
+    "B/s": ("B/s", 1.0),
+    "bit/s": ("B/s", 1 / 8),
+    "flop/s": ("flop/s", 1.0),
+    "FLOP/s": ("flop/s", 1.0),
+    "op/s": ("op/s", 1.0),
+    "Hz": ("Hz", 1.0),
+    "W": ("W", 1.0),
+    "J": ("J", 1.0),
+}
+
+_NUMBER_AND_SUFFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ%/]*)\s*\Z", re.ASCII)
+_PREFIXED = re.compile(r"(Ki|Mi|Gi|Ti|Pi|[kKMGTPE]?)(" + "|".join(sorted(_BASES, key=len, reverse=True)) + r")\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in an SI unit."""
+
+    value: float
+    unit: Unit
+
+
+def parse_quantity(text: str) -> Quantity:
+    """The quantity that `text` says, in SI.
+
+    A plain number has the unit "1"; "%" is 0.01. Decimal prefixes are powers of 1000 and binary ones (Ki, Mi, ...)
+    powers of 1024, as IEC 80000-13 has it. Raises UsageError on anything else.
+    """
+    match = _NUMBER_AND_SUFFIX.match(text.replace("\N{MICRO SIGN}", "µ"))
+    if match is None:
+        raise UsageError(f"{text!r} is not a quantity", "write a number and a unit, such as 64MiB, 2.5GHz, 10min or 1%")
+    number, suffix = float(match[1]), match[2]
+    if suffix == "":
+        return Quantity(number, "1")
+    if suffix == "%":
+        return Quantity(number / 100.0, "1")
+    if suffix in _TIMES:
+        return Quantity(number * _TIMES[suffix], "s")
+    prefixed = _PREFIXED.match(suffix)
+    if prefixed is None:
+        raise UsageError(
+            f"{text!r} has the unit {suffix!r}, which seatrial does not know",
+            f"use one of {', '.join(UNITS)} with k, M, G, T or Ki, Mi, Gi, Ti before it; ns, us, ms, s, min, h; or %",
+        )
+    scale = _BINARY[prefixed[1]] if prefixed[1] in _BINARY else _DECIMAL[prefixed[1]]
+    unit, per_base = _BASES[prefixed[2]]
+    return Quantity(number * scale * per_base, unit)
+
+
+def parse_seconds(text: str) -> float:
+    """A duration in seconds, at least 0 ("20s", "5min"); a bare number is refused, because nobody can tell its unit."""
+    quantity = parse_quantity(text)
+    if quantity.unit != "s" or not 0 <= quantity.value < float("inf"):
+        raise UsageError(f"{text!r} is not a duration", "write a number and a unit, such as 90s, 5min or 1h")
+    return quantity.value
+
+
+def parse_bytes(text: str) -> int:
+    """A whole number of bytes, at least 0 ("64MiB", "1GB", "4096")."""
+    quantity = parse_quantity(text)
+    if quantity.unit not in ("B", "1") or "%" in text or quantity.value < 0 or quantity.value != int(quantity.value):
+        raise UsageError(
+            f"{text!r} is not a size in bytes", "write a whole number of bytes, such as 4096, 64KiB or 1GB"
+        )
+    return int(quantity.value)

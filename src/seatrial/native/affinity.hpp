@@ -1,0 +1,74 @@
+// Binding of the calling thread to a CPU, and what the kernel says it is bound to.
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <sched.h>
+
+#include "failure.hpp"
+
+namespace seatrial {
+
+namespace detail {
+
+// glibc's fixed cpu_set_t ends at CPU 1023; the kernel refuses a read into too small a mask.
+class CpuSet {
+public:
+  explicit CpuSet(int cpus) : cpus_(cpus), set_(CPU_ALLOC(cpus)) {
+    if (!set_)
+      throw std::bad_alloc();
+    CPU_ZERO_S(bytes(), set_.get());
+  }
+  [[nodiscard]] int size() const noexcept { return cpus_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return CPU_ALLOC_SIZE(cpus_); }
+  [[nodiscard]] cpu_set_t* get() noexcept { return set_.get(); }
+  void add(int cpu) noexcept { CPU_SET_S(cpu, bytes(), set_.get()); }
+  [[nodiscard]] bool has(int cpu) const noexcept { return CPU_ISSET_S(cpu, bytes(), set_.get()); }
+
+private:
+  struct Free {
+    void operator()(cpu_set_t* set) const noexcept { CPU_FREE(set); }
+  };
+  int cpus_;
+  std::unique_ptr<cpu_set_t, Free> set_;
+};
+
+} // namespace detail
+
+// The CPUs that the calling thread may run on, ascending.
+[[nodiscard]] inline std::vector<int> bound_cpus() {
+  for (int size = 1024; size <= 1 << 20; size *= 2) {
+    detail::CpuSet set(size);
+    if (sched_getaffinity(0, set.bytes(), set.get()) != 0) {
+      if (errno == EINVAL) // the kernel's mask is wider
+        continue;
+      break;
+    }
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < set.size(); ++cpu)
+      if (set.has(cpu))
+        cpus.push_back(cpu);
+    return cpus;
+  }
+  throw Failure(Exit::system, std::string("sched_getaffinity: ") + std::strerror(errno));
+}
+
+// Whether the calling thread runs on this CPU and nowhere else.
+[[nodiscard]] inline bool is_bound_to(int cpu) noexcept {
+  return bound_cpus() == std::vector{cpu};
+}
+
+inline void bind_to(int cpu) {
+  detail::CpuSet set(cpu + 1);
+  set.add(cpu);
+  if (sched_setaffinity(0, set.bytes(), set.get()) != 0)
+    throw Failure(Exit::usage, "cannot bind a thread to CPU " + std::to_string(cpu) + ": " +
+                                   std::strerror(errno));
+}
+
+} // namespace seatrial

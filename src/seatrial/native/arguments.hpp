@@ -1,0 +1,137 @@
+// Command-line arguments: `--name value` pairs, nothing else.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "failure.hpp"
+
+namespace seatrial {
+
+class Arguments {
+public:
+  Arguments(int argc, char** argv) {
+    for (int i = 1; i < argc; i += 2) {
+      const std::string_view name = argv[i];
+      if (!name.starts_with("--"))
+        throw Failure(Exit::usage, "expected --name, found '" + std::string(name) + "'");
+      if (i + 1 == argc)
+        throw Failure(Exit::usage, std::string(name) + " has no value");
+      if (std::ranges::find(given_, name, &Given::name) != given_.end())
+        throw Failure(Exit::usage, std::string(name) + " is given twice");
+      given_.push_back({name, argv[i + 1]});
+    }
+  }
+
+  // Each query makes its name known; finish() then refuses what nobody asked for.
+  [[nodiscard]] std::optional<std::string_view> find(std::string_view name) {
+    known_.push_back(name);
+    const auto found = std::ranges::find(given_, name, &Given::name);
+    if (found == given_.end())
+      return std::nullopt;
+    return found->value;
+  }
+
+  [[nodiscard]] std::string_view required(std::string_view name) {
+    const auto value = find(name);
+    if (!value)
+      throw Failure(Exit::usage, std::string(name) + " is missing");
+    return *value;
+  }
+
+  // A number within [low, high]; NaN is never within.
+  template <class Number>
+  [[nodiscard]] Number number(std::string_view name, Number fallback, Number low, Number high) {
+    const auto text = find(name);
+    if (!text)
+      return fallback;
+    const auto value = parse<Number>(*text);
+    if (!value || !(*value >= low && *value <= high))
+      refuse(name, *text, "a number from " + std::to_string(low) + " to " + std::to_string(high));
+    return *value;
+  }
+
+  [[nodiscard]] bool flag(std::string_view name, bool fallback) {
+    return number<int>(name, fallback ? 1 : 0, 0, 1) == 1;
+  }
+
+  [[nodiscard]] std::string_view choice(std::string_view name, std::string_view fallback,
+                                        std::initializer_list<std::string_view> accepted) {
+    const auto text = find(name).value_or(fallback);
+    if (std::ranges::find(accepted, text) == accepted.end()) {
+      std::string list;
+      for (const auto option : accepted)
+        list.append(list.empty() ? "" : " or ").append(option);
+      refuse(name, text, list);
+    }
+    return text;
+  }
+
+  // Distinct CPU numbers in the order given: the kernel's list format, `0,2-3`.
+  [[nodiscard]] std::vector<int> cpus(std::string_view name) {
+    const auto text = required(name);
+    std::vector<int> cpus;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const auto end = std::min(text.find(',', begin), text.size());
+      const auto item = text.substr(begin, end - begin);
+      const auto dash = std::min(item.find('-'), item.size());
+      const auto first = parse<int>(item.substr(0, dash));
+      const auto last = dash == item.size() ? first : parse<int>(item.substr(dash + 1));
+      if (!first || !last || *first < 0 || *last < *first || *last >= most_cpus)
+        refuse(name, text, "a list of CPU numbers such as 0,2-3");
+      for (int cpu = *first; cpu <= *last; ++cpu) {
+        // Two spinning threads on one CPU would wait for each other by the scheduler's tick.
+        if (std::ranges::find(cpus, cpu) != cpus.end())
+          refuse(name, text, "each CPU once");
+        cpus.push_back(cpu);
+      }
+      begin = end + 1;
+    }
+    return cpus;
+  }
+
+  void finish() const {
+    for (const auto& given : given_) {
+      if (std::ranges::find(known_, given.name) != known_.end())
+        continue;
+      std::string message = "unknown argument " + std::string(given.name) + "; known are";
+      for (const auto name : known_)
+        message.append(" ").append(name);
+      throw Failure(Exit::usage, message);
+    }
+  }
+
+private:
+  struct Given {
+    std::string_view name;
+    std::string_view value;
+  };
+
+  static constexpr int most_cpus = 1 << 16; // against typing errors; Linux allows 8192
+
+  template <class Number>
+  [[nodiscard]] static std::optional<Number> parse(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+      return std::nullopt;
+    return value;
+  }
+
+  [[noreturn]] static void refuse(std::string_view name, std::string_view value,
+                                  std::string_view expected) {
+    throw Failure(Exit::usage, std::string(name) + " '" + std::string(value) + "': expected " +
+                                   std::string(expected));
+  }
+
+  std::vector<Given> given_;
+  std::vector<std::string_view> known_;
+};
+
+} // namespace seatrial

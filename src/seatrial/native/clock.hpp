@@ -1,0 +1,46 @@
+// The one clock of every host-timed region.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+namespace seatrial {
+
+// CLOCK_MONOTONIC: read through the vDSO without a system call (20-30 ns), never set back, and the
+// same on all CPUs, so that stamps of different threads may be subtracted.
+using Clock = std::chrono::steady_clock;
+
+[[nodiscard]] inline double seconds(Clock::duration duration) noexcept {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// What one thread saw of a timed region.
+struct Interval {
+  Clock::time_point start;
+  Clock::time_point end;
+
+  [[nodiscard]] double elapsed_s() const noexcept { return seconds(end - start); }
+};
+
+template <class Action>
+[[nodiscard]] Interval timed(Action action) {
+  Interval interval;
+  interval.start = Clock::now();
+  action();
+  interval.end = Clock::now();
+  return interval;
+}
+
+// First start to last end: work that is shared out is done when the slowest thread is.
+[[nodiscard]] inline double elapsed_s(std::span<const Interval> threads) noexcept {
+  auto whole = threads.front();
+  for (const auto& thread : threads) {
+    whole.start = std::min(whole.start, thread.start);
+    whole.end = std::max(whole.end, thread.end);
+  }
+  return whole.elapsed_s();
+}
+
+} // namespace seatrial

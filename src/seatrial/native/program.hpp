@@ -1,0 +1,147 @@
+// What every measuring program does around its measurement: the protocol of CONTRACT.md.
+#pragma once
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "arguments.hpp"
+#include "failure.hpp"
+#include "hello.hpp"
+#include "isa.hpp"
+#include "record.hpp"
+#include "team.hpp"
+
+namespace seatrial {
+
+namespace detail {
+
+// A hung measurement must not outlive the lab. Linux sends the signal when the *thread* that
+// started this process ends (prctl(2)); the check behind it closes the gap before the call.
+inline void die_with(long parent) {
+  if (parent == 0)
+    return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    throw Failure(Exit::parent_gone, "the parent " + std::to_string(parent) + " is gone");
+}
+
+} // namespace detail
+
+// The arguments that all programs take.
+struct CommonArguments {
+  explicit CommonArguments(Arguments& arguments)
+      : record(arguments.required("--record")), cpus(arguments.cpus("--cpus")),
+        slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)),
+        parent(arguments.number("--parent", 0L, 0L, 1L << 31)) {}
+
+  std::string record;    // the folder to write into
+  std::vector<int> cpus; // one thread on each
+  double slice_s;        // how long to take samples
+  long parent;           // the process whose end is ours too; 0: none
+};
+
+class Program {
+public:
+  Program(std::string_view name, const CommonArguments& arguments)
+      : cpus(arguments.cpus), slice_s(arguments.slice_s), name_(name), record_(arguments.record) {}
+
+  // After the threads bound themselves and before anything is measured, and written at once: a run
+  // that dies later is still known, and a record that cannot be written costs no measurement.
+  void hello(const Team& team) {
+    record_.add(hello_event(name_, team.bound()));
+    record_.flush();
+  }
+
+  // The start of a sample event, to which the caller adds what it measured.
+  [[nodiscard]] static json::Object sample(std::string_view series, std::size_t index,
+                                           double elapsed_s) {
+    return json::Object()
+        .add("ev", "sample")
+        .add("series", series)
+        .add("rank", 0)
+        .add("i", index)
+        .add("elapsed_s", elapsed_s);
+  }
+
+  void add(const json::Object& event) { record_.add(event); }
+
+  void check(std::string_view name, double value) {
+    record_.add(json::Object().add("ev", "check").add("name", name).add("value", value));
+  }
+
+  template <class Value>
+  void note(std::string_view key, const Value& value) {
+    record_.add(json::Object().add("ev", "note").add("key", key).add("value", value));
+  }
+
+  void skip(std::string_view reason) {
+    record_.add(json::Object().add("ev", "skip").add("reason", reason));
+    record_.close();
+  }
+
+  void end() {
+    record_.add(json::Object().add("ev", "end"));
+    record_.close();
+  }
+
+  const std::vector<int> cpus;
+  const double slice_s;
+
+private:
+  std::string name_;
+  Record record_;
+};
+
+// `prepare(arguments)` takes the benchmark's own arguments; `measure(program, settings)` does the
+// rest. Every way out has its line on stderr and its exit status.
+template <class Prepare, class Measure>
+int run_program(const char* name, int argc, char** argv, Prepare prepare,
+                Measure measure) noexcept {
+  if (const char* feature = missing_feature()) {
+    dprintf(STDERR_FILENO, "%s: built for %s, which this CPU lacks\n", name, feature);
+    return static_cast<int>(Exit::wrong_cpu);
+  }
+  // A file-size limit is to be an error of write(2), not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    // What it is and which libraries the loader gives it, without measuring: the lab asks right
+    // after the build, and holds each run against the answer.
+    if (argc == 2 && std::string_view(argv[1]) == "--describe") {
+      const auto hello = hello_event(name, {});
+      std::printf("%s\n", hello.text().c_str());
+      return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
+    }
+    Arguments arguments(argc, argv);
+    const auto settings = prepare(arguments);
+    const CommonArguments common(arguments);
+    arguments.finish();
+    detail::die_with(common.parent);
+    Program program(name, common);
+    try {
+      measure(program, settings);
+      program.end();
+    } catch (const Skip& skip) {
+      program.skip(skip.what());
+    }
+    return static_cast<int>(Exit::ok);
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "%s: %s\n", name, failure.what());
+    return static_cast<int>(failure.status());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: no memory for the program itself (ulimit -v?)\n", name);
+    return static_cast<int>(Exit::system);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: unexpected: %s\n", name, error.what());
+    return static_cast<int>(Exit::software);
+  }
+}
+
+} // namespace seatrial

@@ -1,0 +1,1 @@
+"""From what was asked for to the points that will be measured."""

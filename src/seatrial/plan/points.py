@@ -1,0 +1,89 @@
+"""Points: a benchmark with every parameter resolved for this machine, or the reason why there is none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.benchmarks import benchmark_named, registry
+from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.benchmark import Benchmark, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import Params, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One thing to measure. `refusal` is set where this machine cannot; `named`: it was asked for by name."""
+
+    benchmark: Benchmark
+    parameters: Params
+    cpus: tuple[int, ...]
+    named: bool
+    refusal: Outcome | None = None
+
+    @property
+    def estimate_s(self) -> float:
+        """The expected time of one repeat, in seconds."""
+        return self.benchmark.estimate_s(self.parameters)
+
+
+def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], machine: Machine) -> tuple[Point, ...]:
+    """The points of these benchmarks, each once; without targets, the standard trial of the machine.
+
+    `settings` maps a parameter to the values it takes, as text; several make the product. A setting applies to every
+    target that has such a parameter. Raises UnknownNameError for a target or setting that nothing has, UsageError for
+    a value that the parameter does not take.
+    """
+    benchmarks = [benchmark_named(name) for name in dict.fromkeys(targets)] or list(registry().values())
+    _refuse_unknown(settings, benchmarks)
+    points: dict[tuple[object, ...], Point] = {}
+    for benchmark in benchmarks:
+        bases: Iterable[Params] = ({},) if targets else benchmark.trial
+        for base, chosen in itertools.product(bases, _product(benchmark, settings)):
+            point = _resolve(benchmark, {**base, **chosen}, machine, named=bool(targets))
+            points.setdefault((benchmark.name, tuple(sorted(point.parameters.items()))), point)
+    return tuple(points.values())
+
+
+def parse_settings(options: Sequence[str]) -> dict[str, list[str]]:
+    """`["key=v1,v2", ...]` as parameter -> values. Raises UsageError for what has another form, or is said twice."""
+    settings: dict[str, list[str]] = {}
+    for option in options:
+        name, equals, values = option.partition("=")
+        chosen = [value.strip() for value in values.split(",")]
+        if not equals or not name.strip() or not all(chosen):
+            raise UsageError(f"--set {option!r} is not understood", "write --set parameter=value or =value1,value2")
+        if name.strip() in settings:
+            raise UsageError(f"--set gives {name.strip()} twice", "give all its values at once: =value1,value2")
+        settings[name.strip()] = chosen
+    return settings
+
+
+def _refuse_unknown(settings: Mapping[str, Sequence[str]], benchmarks: Sequence[Benchmark]) -> None:
+    known = {parameter.name for benchmark in benchmarks for parameter in benchmark.parameters}
+    for name in settings:
+        if name not in known:
+            what = f"parameter of {benchmarks[0].name}" if len(benchmarks) == 1 else "parameter of these benchmarks"
+            raise UnknownNameError(what, name, known)
+
+
+def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> list[dict[str, Value]]:
+    """All combinations of the settings that this benchmark has, with their values checked."""
+    own = [parameter for parameter in benchmark.parameters if parameter.name in settings]
+    axes = [[(parameter.name, parameter.value_of(text)) for text in settings[parameter.name]] for parameter in own]
+    return [dict(combination) for combination in itertools.product(*axes)]
+
+
+def _resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine, *, named: bool) -> Point:
+    parameters: Params = benchmark.point(given)
+    need = benchmark.needs(machine)
+    if need is not None:
+        return Point(benchmark, parameters, (), named, Outcome.unsupported("machine", need))
+    try:
+        parameters = benchmark.prepare(machine, parameters)
+        return Point(benchmark, parameters, benchmark.placement(machine, parameters), named)
+    except Skip as skip:
+        return Point(benchmark, parameters, (), named, Outcome.skipped(skip.reason))

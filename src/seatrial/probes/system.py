@@ -1,0 +1,74 @@
+"""Load, CPU steal and clock around one repeat, from /proc and /sys: two cheap looks, nothing running meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq steal ..." (proc(5))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The state at one moment. `steal_ticks` is the sum over the CPUs asked for; None where the kernel does not say."""
+
+    at_s: float
+    load_1m: float | None
+    steal_ticks: int | None
+    clocks_Hz: tuple[float, ...]
+
+
+def look(cpus: Sequence[int]) -> Look:
+    """One look at the machine. Never fails: what cannot be read is None or left out."""
+    return Look(time.monotonic(), _load(), _steal(cpus), _clocks(cpus))
+
+
+def seen_between(before: Look, after: Look, cpus: Sequence[int]) -> dict[str, Any]:
+    """What two looks tell: load, the share of CPU time that the hypervisor took, clocks that the kernel reports."""
+    seen: dict[str, Any] = {"load_1m": before.load_1m}
+    if before.steal_ticks is not None and after.steal_ticks is not None and cpus:
+        steal_s = (after.steal_ticks - before.steal_ticks) / os.sysconf("SC_CLK_TCK")
+        elapsed = after.at_s - before.at_s
+        seen["steal_s"] = steal_s
+        seen["steal_share"] = min(1.0, steal_s / (elapsed * len(cpus))) if elapsed > 0 else 0.0
+    if after.clocks_Hz:
+        seen["clock_Hz"] = list(after.clocks_Hz)
+    return seen
+
+
+def _load() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def _steal(cpus: Sequence[int]) -> int | None:
+    wanted = {f"cpu{cpu}" for cpu in cpus}
+    total = 0
+    try:
+        with Path("/proc/stat").open(encoding="ascii") as stream:
+            for line in stream:
+                if not line.startswith("cpu"):
+                    break
+                fields = line.split()
+                if fields[0] in wanted:
+                    total += int(fields[_STEAL_FIELD])
+    except (OSError, IndexError, ValueError):
+        return None
+    return total
+
+
+def _clocks(cpus: Sequence[int]) -> tuple[float, ...]:
+    clocks: list[float] = []
+    for cpu in cpus:
+        try:
+            text = Path(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq").read_text(encoding="ascii")
+        except OSError:
+            return ()
+        clocks.append(int(text) * 1e3)
+    return tuple(clocks)

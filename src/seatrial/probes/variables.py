@@ -1,0 +1,13 @@
+"""The environment variables that change how programs run: an allowlist, so that no secret can enter a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_NAMES = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES", "CXX", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"})
+_PREFIXES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "MALLOC_ARENA", "NUMA_")
+
+
+def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are kept in records, by name."""
+    return {name: value for name, value in sorted(environment.items()) if name in _NAMES or name.startswith(_PREFIXES)}

@@ -1,0 +1,1 @@
+"""What people read: the page, the text on a terminal, one exporter per format. Nothing here measures or judges anew."""

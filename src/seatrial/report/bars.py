@@ -1,0 +1,68 @@
+"""The bar of one figure: from 0 to its limit, with the interval as a whisker, as inline SVG.
+
+Lengths are percentages, so that a bar fills its cell without being distorted. The solid tick is a physical limit, the
+dashed one a measured ceiling; a bar without a tick has no known limit and is drawn beside the largest of its kind.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.limit import Basis
+from seatrial.report.svg import Svg
+from seatrial.report.units import show, show_percent, show_range
+
+_HEIGHT = 20
+_ROOM = 1.03
+"""The scale ends this much beyond the larger of limit and value, so that the tick at its end is seen."""
+
+
+def bar(figure: FigureResult, largest: float) -> Svg:
+    """The bar, with a title that says the same in words. `largest` is the scale where there is no limit."""
+    limit = figure.limit.value if figure.limit is not None else None
+    high = figure.ci95[1] if figure.ci95 is not None else figure.median
+    scale = _ROOM * max(limit or largest, high, figure.median)
+    drawn = _drawn(figure, limit, scale) if scale > 0 else ""
+    title = f"<title>{escape(_in_words(figure))}</title>"
+    return Svg(f'<svg class="bar" role="img" width="100%" height="{_HEIGHT}">{title}{drawn}</svg>')
+
+
+def _drawn(figure: FigureResult, limit: float | None, scale: float) -> str:
+    parts = []
+    if limit:
+        parts.append(_rect("track", limit / scale))
+    parts.append(_rect("value", figure.median / scale))
+    if limit and figure.limit is not None:
+        basis = "physical" if figure.limit.basis is Basis.PHYSICAL else "measured"
+        parts.append(_line(limit / scale, limit / scale, 1, 19, f"limit {basis}"))
+    if figure.ci95 is not None:
+        low, high = (end / scale for end in figure.ci95)
+        lines = _line(low, high, 10, 10) + _line(low, low, 6.5, 13.5) + _line(high, high, 6.5, 13.5)
+        # The halo keeps the whisker visible on the bar and beside it, in both colour schemes.
+        parts.append(f'<g class="halo">{lines}</g><g class="whisker">{lines}</g>')
+    return "".join(parts)
+
+
+def _rect(kind: str, length: float) -> str:
+    return f'<rect class="{kind}" x="0" y="6" width="{_percent(length)}" height="8"/>'
+
+
+def _line(from_x: float, to_x: float, from_y: float, to_y: float, kind: str = "") -> str:
+    named = f' class="{kind}"' if kind else ""
+    return f'<line{named} x1="{_percent(from_x)}" x2="{_percent(to_x)}" y1="{from_y:g}" y2="{to_y:g}"/>'
+
+
+def _percent(share: float) -> str:
+    return f"{max(0.0, min(share, 1.0)) * 100:.2f}%"
+
+
+def _in_words(figure: FigureResult) -> str:
+    words = [f"{figure.name}: {show(figure.median, figure.unit)}"]
+    if figure.ci95 is not None:
+        words.append(f"95 % interval {show_range(*figure.ci95, figure.unit)}")
+    if figure.fraction_of_limit is not None and figure.limit is not None:
+        words.append(f"{show_percent(figure.fraction_of_limit)} of the {figure.limit.basis.value} limit")
+    else:
+        words.append("no known limit")
+    return ", ".join(words)

@@ -1,0 +1,24 @@
+"""What a chart is to the page: a picture, a sentence on how to read it, and its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from seatrial.report.svg import Svg
+from seatrial.report.tables import Table
+from seatrial.report.view import BenchmarkView, TrialView
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart. `caption` says how to read it and what was left out."""
+
+    title: str
+    caption: str
+    svg: Svg
+    table: Table
+
+
+ChartMaker = Callable[[TrialView, BenchmarkView], Iterable[Chart]]
+"""Makes the charts that the figures of one benchmark allow: none, one or several."""

@@ -1,0 +1,188 @@
+"""Every repeat in order of time, relative to the median of its figure: drift, steps and two levels are seen at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from seatrial.analysis.rules.judge import relative_width
+from seatrial.model.figure_result import FigureResult
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.vega import render
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import NO_VALUE, show, show_percent
+from seatrial.report.view import BenchmarkView, Row, TrialView
+
+_MOST_PANELS = 16
+_COLUMNS = 4
+_PANEL_WIDTH = 222
+_PANEL_HEIGHT = 84
+_LABEL_WIDTH = 0.88 * _PANEL_WIDTH
+"""The renderer measures text in its own font; those of some browsers are wider."""
+_LEAST_SPAN = 0.01
+"""The axis shows at least +-1 %, so that noise of a tenth of a percent does not look like a mountain range."""
+
+Series = tuple[Row, FigureResult]
+
+
+def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+    """One small panel for each figure; all share their axes. With more than sixteen, those that spread most."""
+    drawable = [(row, figure) for row, figure in benchmark.measured if figure.n_repeats > 1 and figure.median]
+    if not drawable:
+        return
+    widest = sorted(drawable, key=lambda series: -(relative_width(series[1]) or 0.0))[:_MOST_PANELS]
+    chosen = [series for series in drawable if any(series[1] is kept[1] for kept in widest)]
+    caption = (
+        "Each point is one repeat (one process); 0 is the median of its figure, the band is the 95 % interval. "
+        "The horizontal axis counts all repeats of the trial in order of time."
+    )
+    if len(chosen) < len(drawable):
+        caption += f" Shown are the {len(chosen)} of {len(drawable)} series that spread most."
+    title = f"{benchmark.name}: every repeat in order of time"
+    svg = render(
+        _spec(view, chosen),
+        view.anchor(f"{benchmark.name}-repeats"),
+        title,
+        f"{caption} {_in_words(chosen)}",
+    )
+    yield Chart(title, caption, svg, _table(view, benchmark, chosen))
+
+
+def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for (row, figure), label in zip(chosen, _labels(chosen), strict=True):
+        interval = figure.ci95 or (figure.median, figure.median)
+        for position, repeat in enumerate(sorted(figure.repeats, key=lambda repeat: repeat.t0)):
+            rows.append(
+                {
+                    "series": label,
+                    "order": view.order[row.result.id, repeat.repeat],
+                    "relative": repeat.value / figure.median - 1,
+                    "low": interval[0] / figure.median - 1,
+                    "high": interval[1] / figure.median - 1,
+                    "first": position == 0,
+                }
+            )
+    x = {
+        "field": "order",
+        "type": "quantitative",
+        "title": None,
+        "scale": {"domain": [0, len(view.order) + 1], "nice": False},
+        "axis": {"tickMinStep": 1, "tickCount": 5, "grid": False},
+    }
+    y = {
+        "field": "relative",
+        "type": "quantitative",
+        "title": None,
+        "scale": {"domain": _domain(rows), "nice": True},
+        "axis": {"tickCount": 3, "minExtent": 46, "labelExpr": "datum.value == 0 ? '0' : format(datum.value, '+.1~%')"},
+    }
+    once = [{"filter": "datum.first"}]  # one band and one line for each panel, not one for each repeat
+    return {
+        "data": {"values": rows},
+        "facet": {
+            "field": "series",
+            "type": "nominal",
+            "sort": _labels(chosen),
+            "title": None,
+            "header": {
+                "labelLimit": _LABEL_WIDTH,
+                "labelExpr": "split(datum.label, '\\n')",
+                "labelLineHeight": 15,
+            },
+        },
+        "columns": _COLUMNS,
+        "spacing": {"row": 22, "column": 18},
+        "spec": {
+            "width": _PANEL_WIDTH,
+            "height": _PANEL_HEIGHT,
+            "layer": [
+                {
+                    "transform": once,
+                    "mark": {"type": "rect", "color": "var(--band)"},
+                    "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+                },
+                {
+                    "transform": once,
+                    "mark": {"type": "rule", "color": "var(--axis)"},
+                    "encoding": {"y": {"datum": 0}},
+                },
+                {
+                    "mark": {"type": "line", "color": "var(--faint)", "strokeWidth": 1},
+                    "encoding": {"x": x, "y": y},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "color": "var(--accent)", "size": 26, "opacity": 1},
+                    "encoding": {"x": x, "y": y},
+                },
+            ],
+        },
+    }
+
+
+def _domain(rows: Sequence[dict[str, Any]]) -> list[float]:
+    values = [row[key] for row in rows for key in ("relative", "low", "high")]
+    return [min(-_LEAST_SPAN, *values) * 1.05, max(_LEAST_SPAN, *values) * 1.05]
+
+
+def _labels(chosen: Sequence[Series]) -> list[str]:
+    """Names of the panels: the figure at its point, below it the settings; equal ones are numbered."""
+    names = [
+        "\n".join((" · ".join(filter(None, (figure.name, row.point))), row.settings)).strip() for row, figure in chosen
+    ]
+    return [f"{name} #{number}" if names.count(name) > 1 else name for number, name in enumerate(names, start=1)]
+
+
+def _in_words(chosen: Sequence[Series]) -> str:
+    return " ".join(
+        f"{row.name}: {figure.n_repeats} repeats from "
+        f"{show_percent(min(r.value for r in figure.repeats) / figure.median, 3)} to "
+        f"{show_percent(max(r.value for r in figure.repeats) / figure.median, 3)} of the median."
+        for row, figure in chosen
+    )
+
+
+def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) -> Table:
+    columns = [
+        Column("Repeat"),
+        Column("Started (UTC)"),
+        Column("Figure"),
+        Column("Value", numeric=True),
+        Column("To median", numeric=True),
+        Column("Load", numeric=True),
+        Column("Steal", numeric=True),
+        Column("Record"),
+    ]
+    rows = []
+    for row, figure in chosen:
+        for repeat in sorted(figure.repeats, key=lambda repeat: repeat.t0):
+            seen = view.trial.seen.get((row.result.id, repeat.repeat), {})
+            record = view.record(row.result.id, repeat.repeat)
+            rows.append(
+                [
+                    Cell(str(view.order[row.result.id, repeat.repeat])),
+                    Cell(moment(repeat.t0)),
+                    Cell(row.name),
+                    Cell(show(repeat.value, figure.unit, 4), repeat.value),
+                    Cell(f"{(repeat.value / figure.median - 1) * 100:+.2f} %"),
+                    Cell(_number(seen.get("load_1m"), "{:.1f}")),
+                    Cell(_number(seen.get("steal_share"), "{:.1%}")),
+                    Cell(f"line {record.line}", href=record.href) if record else Cell(NO_VALUE),
+                ]
+            )
+    return Table(f"Every repeat of {benchmark.name} that is drawn", columns, rows)
+
+
+def moment(t0: float) -> str:
+    """Seconds since the epoch as a date and time in UTC, or as the number where no calendar reaches it."""
+    try:
+        return datetime.fromtimestamp(t0, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{t0:g} s"
+
+
+def _number(value: object, form: str) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return form.format(value)
+    return NO_VALUE

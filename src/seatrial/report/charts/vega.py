@@ -1,0 +1,85 @@
+"""Vega-Lite specifications as plain dicts, rendered to SVG that can stand in the page.
+
+What the renderer gives is not pasted as it is: it is parsed and rebuilt from an allow-list of elements and attributes.
+So no script, link or event handler can come out of data, ids of two charts cannot clash, and the picture carries its
+own title and description for those who do not see it. Colours are CSS variables of the page (templates/style.css), so
+one picture serves light, dark and print.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from seatrial.report.svg import Svg
+
+Spec = Mapping[str, Any]
+
+SERIES_COLOURS = tuple(f"var(--series-{number})" for number in range(1, 7))
+"""Distinct in light and dark; charts that use more than one also vary shape or dash."""
+
+_FONT_PX = 12
+_LEGIBLE = {"labelFontSize": _FONT_PX, "titleFontSize": _FONT_PX, "titleFontWeight": "normal"}
+_CONFIG: dict[str, Any] = {
+    "font": "sans-serif",
+    "background": None,
+    "padding": 2,
+    "view": {"stroke": None},
+    "axis": {
+        **_LEGIBLE,
+        "labelColor": "var(--muted)",
+        "titleColor": "var(--ink)",
+        "gridColor": "var(--rule)",
+        "domainColor": "var(--axis)",
+        "tickColor": "var(--axis)",
+        "tickSize": 4,
+    },
+    "header": {"labelColor": "var(--ink)", "labelFontSize": _FONT_PX, "labelAnchor": "start", "labelOrient": "top"},
+    "legend": {**_LEGIBLE, "labelColor": "var(--ink)", "titleColor": "var(--muted)", "labelLimit": 420},
+}
+
+_ELEMENTS = frozenset({"svg", "g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath"})
+_ATTRIBUTES = frozenset(
+    {"class", "id", "width", "height", "viewBox", "transform", "clip-path", "opacity"}
+    | {"d", "x", "y", "x1", "y1", "x2", "y2", "dx", "dy", "cx", "cy", "r", "rx", "ry"}
+    | {"fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-dashoffset"}
+    | {"stroke-linecap", "stroke-linejoin", "stroke-miterlimit"}
+    | {"text-anchor", "font-size", "font-weight", "font-style"}
+)
+_LOCAL = re.compile(r"url\(#([\w-]+)\)")
+
+
+def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
+    """The chart as inline SVG. `ident` must be unique on the page; `title` and `description` say what is seen."""
+    import vl_convert  # a JavaScript engine: loaded only when something is drawn
+    from defusedxml.ElementTree import fromstring
+
+    raw = vl_convert.vegalite_to_svg({**spec, "config": {**_CONFIG, **spec.get("config", {})}})
+    root = _clean(fromstring(raw), ident)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{ident}-title {ident}-desc")
+    for position, (tag, text) in enumerate((("title", title), ("desc", description))):
+        element = ElementTree.Element(tag, {"id": f"{ident}-{tag}"})
+        element.text = text
+        root.insert(position, element)
+    return Svg(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True))
+
+
+def _clean(element: ElementTree.Element, ident: str) -> ElementTree.Element:
+    """A copy without namespaces that holds only allowed elements and attributes, its ids made the chart's own."""
+    copy = ElementTree.Element(_local(element.tag))
+    for name, value in element.attrib.items():
+        if _local(name) in _ATTRIBUTES and value != "":
+            value = _LOCAL.sub(rf"url(#{ident}-\1)", value)
+            copy.set(_local(name), f"{ident}-{value}" if name == "id" else value)
+    copy.text, copy.tail = element.text, element.tail
+    for child in element:
+        if _local(child.tag) in _ELEMENTS and child.get("display") != "none":
+            copy.append(_clean(child, ident))
+    return copy
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]

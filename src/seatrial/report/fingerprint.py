@@ -1,0 +1,152 @@
+"""The machine in one line, and in the table of facts that change performance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seatrial.analysis.rules.memory import SIZES_AGREE_WITHIN
+from seatrial.model.fact import Disagreement, Fact
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.report.units import show
+
+
+@dataclass(frozen=True, slots=True)
+class FactLine:
+    """One line of the table: what it is, what is said, who says it."""
+
+    label: str
+    value: str
+    source: str
+
+
+def fingerprint(machine: Machine) -> str:
+    """What the machine is, in one line; unknown parts are left out."""
+    packages, cores = machine.of_kind(DeviceKind.PACKAGE), machine.of_kind(DeviceKind.CORE)
+    pus, nodes = machine.of_kind(DeviceKind.PU), machine.of_kind(DeviceKind.NUMA)
+    parts = [
+        *_processors(packages),
+        f"{_count(len(cores), 'core')}, {_count(len(pus), 'CPU')}" if cores else _count(len(pus), "CPU"),
+        _count(len(nodes), "NUMA node"),
+        _memory(machine),
+        _count(len(machine.of_kind(DeviceKind.GPU)), "GPU"),
+        f"Linux {kernel}" if (kernel := machine.facts.text("kernel")) else "",
+        f"virtual ({name})" if (name := machine.facts.text("hypervisor")) not in (None, "none") else "",
+        f"in {name}" if (name := machine.facts.text("container")) not in (None, "none") else "",
+    ]
+    return "\N{NO-BREAK SPACE}· ".join(part for part in parts if part)
+
+
+_MACHINE_FACTS = (
+    ("Product", "product"),
+    ("BIOS", "bios_version"),
+    ("BIOS date", "bios_date"),
+    ("Operating system", "os"),
+    ("Kernel", "kernel"),
+    ("C library", "libc"),
+    ("Hypervisor", "hypervisor"),
+    ("Container", "container"),
+    ("Privileges", "privileges"),
+    ("SMT active", "smt_active"),
+    ("Boost", "boost"),
+    ("Huge pages (THP)", "thp_enabled"),
+    ("THP defragmentation", "thp_defrag"),
+    ("Page size", "page_size"),
+    ("NUMA balancing", "numa_balancing"),
+    ("Clock source", "clocksource"),
+    ("CPU time granted", "cgroup_cpu_limit"),
+    ("Memory granted", "cgroup_memory_limit"),
+    ("Memory", "memory_total"),
+    ("Swap", "swap_total"),
+    ("Mitigations", "mitigations"),
+)
+_SWITCHES = frozenset({"numa_balancing"})
+"""Facts that the kernel gives as 0 or 1 and that are no counts."""
+
+_PACKAGE_FACTS = (
+    ("Processor", "model_name"),
+    ("Microarchitecture", "microarchitecture"),
+    ("Stepping", "stepping"),
+    ("Microcode", "microcode"),
+    ("Instruction sets", "isa"),
+    ("FMA pipes", "fma_pipes"),
+    ("FMA width", "fma_vector_bits"),
+    ("Memory channels", "memory_channels"),
+)
+_CPU_FACTS = (
+    ("Governor", "governor"),
+    ("Frequency driver", "frequency_driver"),
+    ("Highest clock", "max_frequency"),
+    ("Base clock", "base_frequency"),
+    ("Lowest clock", "min_frequency"),
+)
+
+
+def fact_lines(machine: Machine) -> tuple[FactLine, ...]:
+    """The facts that change performance, as far as they are known: processors, clocks, then the system."""
+    lines = [_of_devices(machine, label, name, (DeviceKind.PACKAGE,)) for label, name in _PACKAGE_FACTS]
+    kinds = (DeviceKind.PU, DeviceKind.CORE, DeviceKind.PACKAGE)
+    lines += [_of_devices(machine, label, name, kinds) for label, name in _CPU_FACTS]
+    disagreements = machine.facts.disagreements()
+    for label, name in _MACHINE_FACTS:
+        facts = machine.facts.get(name, ())
+        if facts:
+            others = " (sources disagree)" if Disagreement(name, facts) in disagreements else ""
+            lines.append(FactLine(label, spell_fact(name, facts[0]) + others, facts[0].source))
+    return tuple(line for line in lines if line is not None)
+
+
+def spell_fact(name: str, fact: Fact) -> str:
+    """A fact's value for people; sizes in binary prefixes."""
+    if isinstance(fact.value, bool):
+        return "yes" if fact.value else "no"
+    if isinstance(fact.value, str):
+        return fact.value
+    if name in _SWITCHES and fact.value in (0, 1):
+        return "on" if fact.value else "off"
+    if fact.unit in (None, "1"):
+        return f"{fact.value:g}" if isinstance(fact.value, float) else str(fact.value)
+    return show(fact.value, fact.unit, binary=fact.unit == "B")
+
+
+def _of_devices(machine: Machine, label: str, name: str, kinds: tuple[DeviceKind, ...]) -> FactLine | None:
+    """One line for a fact that many devices have; where they differ, each value with how many have it."""
+    for kind in kinds:
+        facts = [fact for device in machine.of_kind(kind) if (fact := device.facts.best(name)) is not None]
+        if not facts:
+            continue
+        counts: dict[str, int] = {}
+        for fact in facts:
+            spelled = spell_fact(name, fact)
+            counts[spelled] = counts.get(spelled, 0) + 1
+        several = len(counts) > 1
+        value = ", ".join(f"{spelled} ({number}x)" if several else spelled for spelled, number in counts.items())
+        return FactLine(label, value, facts[0].source)
+    return None
+
+
+def _processors(packages: tuple[Device, ...]) -> list[str]:
+    """Like packages together: "2 x AMD EPYC 9374F"."""
+    names: dict[str, int] = {}
+    for package in packages:
+        name = package.facts.text("model_name") or package.name or package.id
+        names[name] = names.get(name, 0) + 1
+    return [f"{number} \N{MULTIPLICATION SIGN} {name}" for name, number in names.items()]
+
+
+def _memory(machine: Machine) -> str:
+    """The size, or the range of what the sources say."""
+    sizes = [
+        float(fact.value)
+        for fact in machine.facts.get("memory_total", ())
+        if isinstance(fact.value, int | float) and not isinstance(fact.value, bool)
+    ]
+    if not sizes:
+        return ""
+    low, high = min(sizes), max(sizes)
+    if high - low > SIZES_AGREE_WITHIN * high:
+        return f"{show(low, 'B', binary=True)} to {show(high, 'B', binary=True)} of memory (sources disagree)"
+    return f"{show(sizes[0], 'B', binary=True)} of memory"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}" if number else ""

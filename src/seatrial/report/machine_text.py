@@ -1,0 +1,216 @@
+"""A machine on one screen: what an expert looks for first, as plain text.
+
+Identical parts are collapsed ("12 x L3 32 MiB"); PCI bridges that only pass a link on are left out. Everything that a
+source says is in the JSON; this shows the most trusted statement and names the disagreements.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from seatrial.model.fact import Disagreement, Fact
+from seatrial.model.limit import Limit
+from seatrial.model.machine import DeviceKind, Machine, Memory
+from seatrial.report.machine_tree import TreeLine, spans, tree_lines
+from seatrial.report.units import show
+
+WIDTH = 118
+
+_SETTINGS = (
+    ("kernel parameters", "kernel_parameters"),
+    ("mitigations", "mitigations"),
+    ("governor", "governor"),
+    ("frequency driver", "frequency_driver"),
+    ("boost", "boost"),
+    ("SMT active", "smt_active"),
+    ("transparent huge pages", "thp_enabled"),
+    ("their defrag", "thp_defrag"),
+    ("NUMA balancing", "numa_balancing"),
+    ("clock source", "clocksource"),
+    ("isolated CPUs", "isolated_cpus"),
+    ("offline CPUs", "offline_cpus"),
+    ("CPU limit (cgroup)", "cgroup_cpu_limit"),
+    ("CPU set (cgroup)", "cgroup_cpus"),
+    ("memory limit (cgroup)", "cgroup_memory_limit"),
+    ("swap", "swap_total"),
+    ("ECC", "ecc_mode"),
+    ("ECC of the memory array", "ecc"),
+    ("perf_event_paranoid", "perf_event_paranoid"),
+    ("privileges", "privileges"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How headings and warnings look; empty codes where there is no terminal."""
+
+    heading: str = ""
+    warning: str = ""
+    faint: str = ""
+    end: str = ""
+
+
+_COLOURS = _Style(heading="\x1b[1m", warning="\x1b[33m", faint="\x1b[2m", end="\x1b[0m")
+
+
+def machine_text(machine: Machine, colour: bool = False) -> str:
+    """The machine as text without a trailing newline; `colour` adds ANSI codes for a terminal.
+
+    Text from firmware and drivers is shown without control characters, so that it cannot steer the terminal.
+    """
+    style = _COLOURS if colour else _Style()
+    blocks = [
+        _header(machine, style),
+        _block("Topology", _tree(tree_lines(machine), style), style),
+        _block("Memory", _memory(machine), style),
+        _block("Limits", _limits(machine), style),
+        _block("Settings", _settings(machine), style),
+        _block("Sources disagree", _disagreements(machine.disagreements()), style, style.warning),
+        _block("Could not be read", _sentences(machine.unread), style, style.warning),
+        _block("Sources", _sentences([", ".join(machine.sources)]) if machine.sources else [], style),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _header(machine: Machine, style: _Style) -> str:
+    facts = machine.facts
+    packages = machine.of_kind(DeviceKind.PACKAGE)
+    cores, pus = len(machine.of_kind(DeviceKind.CORE)), len(machine.of_kind(DeviceKind.PU))
+    what = [_counted(len(packages), "package"), _counted(cores, "core"), _counted(pus, "hardware thread")]
+    memory = facts.number("memory_total")
+    if memory is not None:
+        what.append(f"{show(memory, 'B', binary=True)} memory")
+    hypervisor, container = facts.text("hypervisor"), facts.text("container")
+    system = [
+        facts.text("product"),
+        f"virtual machine ({hypervisor})" if hypervisor else None,
+        f"container ({container})" if container else None,
+        f"Linux {facts.text('kernel')} {facts.text('architecture') or ''}".rstrip() if "kernel" in facts else None,
+        facts.text("os"),
+        facts.text("libc"),
+        f"BIOS {facts.text('bios_version')} of {facts.text('bios_date')}" if "bios_version" in facts else None,
+    ]
+    name = f"{style.heading}{clean(machine.name)}{style.end}"
+    lines = [f"{name}: {', '.join(part for part in what if part)}"]
+    lines += _wrapped(", ".join(clean(part) for part in system if part), "  ")
+    return "\n".join(lines)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""
+
+
+def _tree(lines: Sequence[TreeLine], style: _Style) -> list[str]:
+    width = max((len(line.label) + 2 * line.depth for line in lines), default=0)
+    shown: list[str] = []
+    for line in lines:
+        label = "  " * line.depth + clean(line.label)
+        text = clean(line.text)
+        if line.is_warning:
+            text = f"{style.warning}{text}{style.end}"
+        shown.append(f"  {label:<{width}}  {text}".rstrip())
+    return shown
+
+
+def _memory(machine: Machine) -> list[str]:
+    memory = machine.memory
+    lines = [
+        f"  {clean(fact.source)}: {_value(fact)}" for fact in machine.facts.get("memory_total", ()) if fact.unit == "B"
+    ]
+    available = machine.facts.best("memory_available")
+    if available is not None:
+        lines.append(f"  available now: {_value(available)}")
+    lines += [_socket_line(index, memory) for index in range(len(memory.sockets))]
+    lines += _wrapped(f"population: {memory.verdict} ({clean(memory.why)})", "  ")
+    return lines
+
+
+def _socket_line(index: int, memory: Memory) -> str:
+    socket = memory.sockets[index]
+    channels = "unknown" if socket.channels is None else str(socket.channels)
+    populated = "unknown" if socket.populated_channels is None else str(socket.populated_channels)
+    speeds = f"{_rate(socket.configured_MTps)} configured, {_rate(socket.rated_MTps)} rated"
+    size = show(socket.capacity_bytes, "B", binary=True)
+    modules = _counted(socket.dimms, "module") or "no module"
+    return f"  socket {index}: {modules}, {size}, channels {channels}, populated {populated}, {speeds}"
+
+
+def _rate(rate: float | None) -> str:
+    return "unknown MT/s" if rate is None else f"{rate:g} MT/s"
+
+
+def _limits(machine: Machine) -> list[str]:
+    alike: list[tuple[str, str, Limit]] = []
+    for named in machine.limits:
+        first, _, limit = alike[-1] if alike else ("", "", None)
+        if limit == named.limit and first.startswith("pcie."):
+            alike[-1] = (first, named.name, named.limit)
+        else:
+            alike.append((named.name, named.name, named.limit))
+    labels = [first if first == last else f"{first} .. {last.removeprefix('pcie.')}" for first, last, _ in alike]
+    width = max((len(label) for label in labels), default=0)
+    lines: list[str] = []
+    for label, (_, _, limit) in zip(labels, alike, strict=True):
+        lead = f"  {clean(label):<{width}}  {show(limit.value, limit.unit):<14} "
+        lines += _wrapped(clean(limit.derivation), lead)
+    return lines
+
+
+def _settings(machine: Machine) -> list[str]:
+    lines: list[str] = []
+    width = max(len(label) for label, _ in _SETTINGS)
+    for label, name in (*_SETTINGS, *_huge_page_pools(machine)):
+        fact = machine.facts.best(name)
+        if fact is not None:
+            lines += _wrapped(_value(fact), f"  {label:<{width}}  ")
+    allowed, pus = len(machine.allowed_cpus), len(machine.of_kind(DeviceKind.PU))
+    if 0 < allowed < pus:
+        lines += _wrapped(f"{spans(machine.allowed_cpus)} ({allowed} of {pus})", f"  {'CPUs for us':<{width}}  ")
+    return lines
+
+
+def _huge_page_pools(machine: Machine) -> list[tuple[str, str]]:
+    """The pools that hold pages; an empty pool is the default and says nothing."""
+    names = [name for name in machine.facts if name.startswith("hugetlb_") and name.endswith("_total")]
+    held = [name for name in names if machine.facts.number(name)]
+    return [(f"{name.removeprefix('hugetlb_').removesuffix('_total')} pages", name) for name in held]
+
+
+def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
+    lines: list[str] = []
+    for disagreement in disagreements:
+        lines.append(f"  {clean(disagreement.name)}")
+        lines += [f"    {_value(fact):<16} {clean(fact.source)}" for fact in disagreement.facts]
+    return lines
+
+
+def _sentences(sentences: Iterable[str]) -> list[str]:
+    return [line for sentence in sentences for line in _wrapped(clean(sentence), "  ")]
+
+
+def _block(title: str, lines: Sequence[str], style: _Style, code: str = "") -> str:
+    if not lines:
+        return ""
+    return "\n".join([f"{code or style.heading}{title}{style.end}", *lines])
+
+
+def _wrapped(text: str, lead: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)) if text else []
+
+
+def _value(fact: Fact) -> str:
+    """A fact's value for people: sizes in binary prefixes, rates in decimal ones."""
+    if isinstance(fact.value, bool):
+        return "yes" if fact.value else "no"
+    if isinstance(fact.value, int | float):
+        if fact.unit is not None and fact.unit != "1":
+            return show(float(fact.value), fact.unit, binary=fact.unit == "B")
+        return f"{fact.value:g}"
+    return clean(fact.value)
+
+
+def clean(text: str) -> str:
+    """`text` with anything that is not printable as "?", so that a product name cannot carry escape codes."""
+    return "".join(character if character.isprintable() else "?" for character in text)

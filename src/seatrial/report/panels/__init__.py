@@ -1,0 +1,25 @@
+"""The sections of a page about one machine, in their order: findings first, provenance last.
+
+To add one, write `panels/<name>.py` and `templates/panels/<name>.html.j2` and name it in `PANELS`.
+"""
+
+from __future__ import annotations
+
+from seatrial.report.panels.charts import CHARTS_PANEL
+from seatrial.report.panels.figures import FIGURES_PANEL
+from seatrial.report.panels.findings import FINDINGS_PANEL
+from seatrial.report.panels.node import NODE_PANEL
+from seatrial.report.panels.panel import Panel
+from seatrial.report.panels.provenance import PROVENANCE_PANEL
+from seatrial.report.panels.unmeasured import UNMEASURED_PANEL
+
+PANELS: tuple[Panel, ...] = (
+    FINDINGS_PANEL,
+    NODE_PANEL,
+    FIGURES_PANEL,
+    CHARTS_PANEL,
+    UNMEASURED_PANEL,
+    PROVENANCE_PANEL,
+)
+
+__all__ = ["PANELS", "Panel"]

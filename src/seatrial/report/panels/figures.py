@@ -1,0 +1,145 @@
+"""The table of all figures: one row for each figure and point, with a bar from 0 to its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.analysis.rules.judge import Judgement
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.limit import Basis
+from seatrial.report.bars import bar
+from seatrial.report.panels.panel import Panel
+from seatrial.report.svg import Svg
+from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
+from seatrial.report.view import BenchmarkView, Row, TrialView
+
+_MOST_DIGITS = 5
+_IN_SIGHT = 12
+_NOT_WORTH_FOLDING = 20
+"""Up to this many rows all stand in sight: a fold that hides a few rows costs more than it saves."""
+_WORDS = {Judgement.DEFECT: "low", Judgement.UNSTEADY: "unsteady"}
+
+
+@dataclass(frozen=True, slots=True)
+class FigureLine:
+    """One row of the table, ready to be written. `limit_mark` refers to the derivation below the benchmark."""
+
+    row: Row
+    figure: FigureResult | None
+    bar: Svg | None = None
+    median: str = ""
+    interval: str = ""
+    arrow: str = ""
+    arrow_meaning: str = ""
+    share: str = ""
+    limit: str = ""
+    basis: str = ""
+    limit_mark: str = ""
+    remark: str = ""
+
+
+Block = Sequence[FigureLine]
+"""Rows of one experiment: its settings stand once, beside all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The rows of one benchmark. `derivations` are the distinct limits with the letters that rows refer to."""
+
+    benchmark: BenchmarkView
+    shown: Sequence[Block]
+    folded: Sequence[Block]
+    number_folded: int
+    derivations: Sequence[tuple[str, str, str]]
+    works: Sequence[str]
+
+
+def _context(view: TrialView) -> Mapping[str, Any]:
+    return {"groups": [_group(benchmark) for benchmark in view.benchmarks]}
+
+
+def _group(benchmark: BenchmarkView) -> Group:
+    marks: dict[tuple[str, str], str] = {}
+    largest: dict[str, float] = {}
+    digits: dict[str, int] = {}
+    for _, figure in benchmark.measured:
+        high = figure.ci95[1] if figure.ci95 is not None else figure.median
+        largest[figure.unit] = max(largest.get(figure.unit, 0.0), high, figure.median)
+        enough = min(digits_to_tell(figure.ci95 or ()), _MOST_DIGITS)
+        digits[figure.unit] = max(digits.get(figure.unit, 0), enough)
+        if figure.limit is not None:
+            key = (figure.limit.basis.value, figure.limit.derivation)
+            marks.setdefault(key, _letter(len(marks)))
+    lines = [_line(row, largest, digits, marks) for row in benchmark.rows]
+    chosen = _in_sight(lines)
+    works = dict.fromkeys(f"{figure.name}: {figure.work}" for _, figure in benchmark.measured if figure.work)
+    return Group(
+        benchmark,
+        _blocks([line for number, line in enumerate(lines) if number in chosen]),
+        _blocks([line for number, line in enumerate(lines) if number not in chosen]),
+        len(lines) - len(chosen),
+        [(mark, basis, derivation) for (basis, derivation), mark in marks.items()],
+        list(works),
+    )
+
+
+def _blocks(lines: Sequence[FigureLine]) -> list[Block]:
+    blocks: dict[str, list[FigureLine]] = {}
+    for line in lines:
+        blocks.setdefault(line.row.result.id, []).append(line)
+    return list(blocks.values())
+
+
+def _line(
+    row: Row, largest: Mapping[str, float], digits: Mapping[str, int], marks: Mapping[tuple[str, str], str]
+) -> FigureLine:
+    figure = row.figure
+    if figure is None:
+        return FigureLine(row, None)
+    enough = digits[figure.unit]
+    limit = figure.limit
+    known = limit is not None and limit.value is not None
+    return FigureLine(
+        row=row,
+        figure=figure,
+        bar=bar(figure, largest[figure.unit]),
+        median=show(figure.median, figure.unit, enough),
+        interval=show_ends(*figure.ci95, figure.median, figure.unit, enough)
+        if figure.ci95 is not None
+        else "needs 6 repeats",
+        arrow=arrow(figure.better),
+        arrow_meaning=arrow_meaning(figure.better),
+        share=show_percent(figure.fraction_of_limit) if figure.fraction_of_limit is not None else NO_VALUE,
+        limit=show(limit.value, limit.unit, enough) if limit is not None and known else "unknown" if limit else "none",
+        basis=limit.basis.value if limit is not None and limit.basis is not Basis.UNKNOWN else "",
+        limit_mark=marks[limit.basis.value, limit.derivation] if limit is not None else "",
+        remark=_WORDS.get(row.judgement, ""),
+    )
+
+
+def _in_sight(lines: Sequence[FigureLine]) -> set[int]:
+    """Which rows are not folded: all of a short table; else what is wrong first, then evenly over the rest."""
+    if len(lines) <= _NOT_WORTH_FOLDING:
+        return set(range(len(lines)))
+    wrong = [n for n, line in enumerate(lines) if line.row.judgement in (Judgement.DEFECT, Judgement.UNSTEADY)]
+    chosen = set(wrong[:_IN_SIGHT])
+    rest = [n for n in range(len(lines)) if n not in chosen]
+    room = _IN_SIGHT - len(chosen)
+    if room > 1:
+        chosen |= {rest[round(k * (len(rest) - 1) / (room - 1))] for k in range(room)}
+    return chosen
+
+
+def _letter(number: int) -> str:
+    """a, b, ... z, aa, ab, ..."""
+    text = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = chr(ord("a") + digit) + text
+    return text
+
+
+FIGURES_PANEL = Panel("figures", "Every figure, from 0 to its limit", _context)

@@ -1,0 +1,20 @@
+"""Findings by cost: at most seven in sight, the rest folded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from seatrial.report.panels.panel import Panel
+from seatrial.report.view import TrialView
+
+_IN_SIGHT = 7
+
+
+def _context(view: TrialView) -> Mapping[str, Any]:
+    """The order is that of `analysis.rules.findings`: known losses first, the largest first."""
+    findings = view.trial.findings
+    return {"shown": findings[:_IN_SIGHT], "folded": findings[_IN_SIGHT:]}
+
+
+FINDINGS_PANEL = Panel("findings", "Findings, by what they cost", _context)

@@ -1,0 +1,58 @@
+"""`seatrial.results/1`: results as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.limit import Basis
+
+
+def results_document(
+    results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The object that CONTRACT names; every number is finite, what is unknown is null."""
+    return {
+        "schema": "seatrial.results/1",
+        "environments": {key: dict(document) for key, document in environments.items()},
+        "experiments": [_experiment(result) for result in results],
+    }
+
+
+def _experiment(result: ExperimentResult) -> dict[str, Any]:
+    return {
+        "id": result.id,
+        "benchmark": result.experiment.benchmark,
+        "parameters": dict(result.experiment.parameters),
+        "environment": result.experiment.environment or None,
+        "machine": result.experiment.machine,
+        "outcome": result.outcome.state.value,
+        "reason": result.outcome.reason,
+        "evidence": result.outcome.evidence,
+        "notes": list(result.notes),
+        "reused": result.reused,
+        "figures": [_figure(figure) for figure in result.figures],
+    }
+
+
+def _figure(figure: FigureResult) -> dict[str, Any]:
+    limit = figure.limit
+    known = limit is not None and limit.basis is not Basis.UNKNOWN
+    return {
+        "name": figure.name,
+        "parameters": dict(figure.point),
+        "unit": figure.unit,
+        "better": figure.better.value,
+        "median": figure.median,
+        "ci95": None if figure.ci95 is None else list(figure.ci95),
+        "min": figure.minimum,
+        "max": figure.maximum,
+        "n_repeats": figure.n_repeats,
+        "n_samples": figure.n_samples,
+        "limit": {"value": limit.value, "derivation": limit.derivation, "basis": limit.basis.value}
+        if limit is not None and known
+        else None,
+        "limit_unknown_because": limit.derivation if limit is not None and not known else None,
+        "fraction_of_limit": figure.fraction_of_limit,
+    }

@@ -1,0 +1,102 @@
+"""Results and lists as text for a terminal: what an expert reads first, in aligned columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.limit import Basis
+from seatrial.model.parameter import ParameterKind, Value
+from seatrial.report.units import arrow, show, show_percent, show_range
+
+_BYTES_SUFFIX = "_B"
+
+
+def results_text(results: Sequence[ExperimentResult]) -> str:
+    """A block for each experiment: what was measured, then a line for each figure, or the reason why there is none."""
+    return "\n\n".join(_experiment(result) for result in results)
+
+
+def parameters_text(parameters: Mapping[str, Value]) -> str:
+    """`name=value` of each parameter; sizes in binary units, flags as true and false."""
+    return " ".join(f"{name}={value_text(name, value)}" for name, value in parameters.items())
+
+
+def value_text(name: str, value: Value) -> str:
+    """One parameter's value as people write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if name.endswith(_BYTES_SUFFIX) and isinstance(value, int):
+        return show(value, "B", binary=True).replace(" ", "")
+    return str(value)
+
+
+def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Rows with their cells aligned on the left; nothing is cut."""
+    table = [list(row) for row in rows]
+    widths = [max(len(row[k]) for row in table if k < len(row)) for k in range(max(map(len, table), default=0))]
+    lines = (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in table)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def list_text(benchmarks: Sequence[Mapping[str, Any]]) -> str:
+    """`seatrial list` for people: name, state and question, then parameters."""
+    lines: list[str] = []
+    for benchmark in benchmarks:
+        lines.append(f"{benchmark['name']}  [{benchmark['state']}]")
+        lines.append(f"  {benchmark['question']}")
+        if benchmark["need"]:
+            lines.append(f"  needs {benchmark['need']}")
+        rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
+        if rows:
+            lines.append(columns(rows, indent="    "))
+    return "\n".join(lines)
+
+
+def default_text(kind: ParameterKind, value: Value) -> str:
+    """A default as it would be written on the command line."""
+    if kind is ParameterKind.FLAG:
+        return "true" if value else "false"
+    return str(value)
+
+
+def _experiment(result: ExperimentResult) -> str:
+    title = f"{result.experiment.benchmark} {parameters_text(result.experiment.parameters)}".rstrip()
+    lines = [title + ("  (stored)" if result.reused else "")]
+    if not result.outcome.is_ok:
+        lines.append(f"  {result.outcome.state}: {result.outcome.reason}")
+        lines += [f"    | {line}" for line in result.outcome.evidence.splitlines()[-5:]]
+    elif result.figures:
+        lines.append(columns(_row(figure) for figure in result.figures))
+        lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.figures).items()]
+    lines += [f"  note: {note}" for note in result.notes]
+    return "\n".join(lines)
+
+
+def _row(figure: FigureResult) -> tuple[str, ...]:
+    interval = "no interval" if figure.ci95 is None else f"95 % in {show_range(*figure.ci95, figure.unit)}"
+    share = figure.fraction_of_limit
+    limit = figure.limit
+    if limit is None or limit.value is None or share is None:
+        against = "limit unknown"
+    else:
+        kind = "" if limit.basis is Basis.PHYSICAL else f" ({limit.basis})"
+        against = f"{show_percent(share)} of {show(limit.value, limit.unit)}{kind}"
+    point = f" {parameters_text(figure.point)}" if figure.point else ""
+    return (
+        figure.name + point,
+        f"{show(figure.median, figure.unit)} {arrow(figure.better)}",
+        interval,
+        f"n={figure.n_repeats}",
+        against,
+    )
+
+
+def _derivations(figures: Sequence[FigureResult]) -> dict[str, str]:
+    """Derivation -> the figures that share it."""
+    shared: dict[str, list[str]] = {}
+    for figure in figures:
+        if figure.limit is not None:
+            shared.setdefault(figure.limit.derivation, []).append(figure.name)
+    return {derivation: ", ".join(dict.fromkeys(names)) for derivation, names in shared.items()}

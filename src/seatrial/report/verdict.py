@@ -1,0 +1,66 @@
+"""The verdict line: counted from the results at the place where it is shown, and by the judge that the rules ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from seatrial.analysis.rules.judge import LOW_SHARE, Judgement
+from seatrial.model.finding import Severity
+from seatrial.report.units import show_percent
+from seatrial.report.view import TrialView
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The line, and what its words mean. `defects` is how many experiments are not as expected."""
+
+    line: str
+    explanation: str
+    defects: int
+
+
+def verdict(view: TrialView) -> Verdict:
+    """Such as: "7 of 8 measured as expected, 1 defect, 3 not measured"."""
+    counts = Counter(view.judge.experiment(result) for result in view.trial.results)
+    not_measured = counts.pop(Judgement.NOT_MEASURED, 0) + len(view.trial.not_measured)
+    tried = counts.total()
+    clauses = []
+    if tried:
+        clauses.append(f"{counts[Judgement.EXPECTED]} of {tried} measured as expected")
+    if counts[Judgement.UNJUDGED]:
+        clauses.append(f"{counts[Judgement.UNJUDGED]} measured but not judged")
+    if counts[Judgement.UNSTEADY]:
+        clauses.append(f"{counts[Judgement.UNSTEADY]} too unsteady to judge")
+    if counts[Judgement.DEFECT]:
+        clauses.append(_count(counts[Judgement.DEFECT], "defect"))
+    if not_measured:
+        clauses.append(f"{not_measured} not measured")
+    line = ", ".join(clauses) or "nothing was measured"
+    if not tried and not_measured:
+        line = f"nothing was measured: {line}"
+    return Verdict(
+        line[0].upper() + line[1:], _explanation(view, tried, counts[Judgement.UNJUDGED]), counts[Judgement.DEFECT]
+    )
+
+
+def _explanation(view: TrialView, tried: int, unjudged: int) -> str:
+    severities = Counter(finding.severity for finding in view.trial.findings)
+    counted = [
+        _count(severities[severity], noun)
+        for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
+        if severities[severity]
+    ]
+    text = f"Findings about the machine and the figures: {', '.join(counted)}." if counted else "No findings."
+    if tried:
+        text += (
+            " An experiment is as expected when its checks hold, its repeats agree and a point under the same limit "
+            f"reaches at least {show_percent(LOW_SHARE)} of it."
+        )
+    if unjudged:
+        text += " Not judged are those of which no limit is known, or that another point under the same limit outdoes."
+    return text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"

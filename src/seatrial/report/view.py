@@ -1,0 +1,202 @@
+"""A trial as the page sees it: results grouped by benchmark, rows with their settings, links to raw records.
+
+Everything is derived from what the figures declare (name, unit, direction, limit, points), never from the name of a
+benchmark, so a new benchmark fills the page without touching it. Panels and charts take a `TrialView` and change
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from seatrial.analysis.rules.judge import Judge, Judgement
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.parameter import Value
+from seatrial.model.trial import Trial
+from seatrial.model.units import Unit
+from seatrial.report.units import show
+
+_UNIT_OF_SUFFIX: dict[str, Unit] = {"_B": "B", "_s": "s", "_Hz": "Hz", "_Bps": "B/s", "_W": "W"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLink:
+    """Where a raw record lies, and its address if the page may link there."""
+
+    path: str
+    line: int
+    href: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure at one point of one experiment, or an experiment without figures (`figure` None).
+
+    `settings` are those that tell its experiment apart, `point` those of the point inside the program.
+    """
+
+    result: ExperimentResult
+    figure: FigureResult | None
+    settings: str
+    point: str
+    judgement: Judgement
+    record: RecordLink | None
+
+    @property
+    def name(self) -> str:
+        """Figure and settings in one line, for labels."""
+        parts = (self.figure.name if self.figure else "", self.settings, self.point)
+        return " · ".join(part for part in parts if part) or self.result.experiment.benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkView:
+    """All results of one benchmark. `shared` are the settings that all of them have, already spelled."""
+
+    name: str
+    question: str
+    shared: str
+    varying: tuple[str, ...]
+    results: tuple[ExperimentResult, ...]
+    rows: tuple[Row, ...]
+    labels: Mapping[str, str]
+    """Experiment id -> the benchmark's name with the settings that tell its experiments apart."""
+
+    @property
+    def measured(self) -> tuple[tuple[Row, FigureResult], ...]:
+        """The rows that have a figure, with it."""
+        return tuple((row, row.figure) for row in self.rows if row.figure is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialView:
+    """One trial with all that panels share. `number` counts the trials of the page from 1."""
+
+    trial: Trial
+    number: int
+    results_link: str | None
+    judge: Judge
+    benchmarks: tuple[BenchmarkView, ...]
+    order: Mapping[tuple[str, int], int]
+    """(experiment id, repeat) -> its place in time among all repeats of the trial, from 1."""
+
+    def anchor(self, name: str) -> str:
+        """An id that no other part of the page has."""
+        return f"m{self.number}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
+
+    def record(self, experiment: str, repeat: int) -> RecordLink | None:
+        """The raw record of a repeat, or None where its place is not known."""
+        return _record(self.trial, self.results_link, experiment, repeat)
+
+
+def trial_view(trial: Trial, number: int, results_link: str | None) -> TrialView:
+    """The view of one trial."""
+    judge = Judge(trial.results)
+    grouped: dict[str, list[ExperimentResult]] = {}
+    for result in trial.results:
+        grouped.setdefault(result.experiment.benchmark, []).append(result)
+    benchmarks = tuple(_benchmark(trial, judge, results_link, name, results) for name, results in grouped.items())
+    return TrialView(trial, number, results_link, judge, benchmarks, _order(trial))
+
+
+def spell(name: str, value: Value) -> str:
+    """A setting for people: "threads 2", "size 64 KiB" (the suffix of the name tells the unit), "nontemporal true"."""
+    if isinstance(value, bool):
+        return f"{name} {'true' if value else 'false'}"
+    if isinstance(value, int | float):
+        number = spell_number(name, value).replace(" ", "\N{NO-BREAK SPACE}")
+        return f"{bare_name(name)} {number}"
+    return f"{name} {value}"
+
+
+def spell_number(name: str, value: float) -> str:
+    """The value of a numeric setting, in the unit that its name tells."""
+    for suffix, unit in _UNIT_OF_SUFFIX.items():
+        if name.endswith(suffix):
+            return show(value, unit, binary=unit == "B" and value % 1024 == 0)
+    return f"{value:.10g}"
+
+
+def bare_name(name: str) -> str:
+    """A setting's name without the suffix that tells its unit."""
+    for suffix in _UNIT_OF_SUFFIX:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+def _benchmark(
+    trial: Trial, judge: Judge, results_link: str | None, name: str, results: Sequence[ExperimentResult]
+) -> BenchmarkView:
+    first = results[0].experiment.parameters
+    names = list(dict.fromkeys(key for result in results for key in result.experiment.parameters))
+    varying = tuple(
+        key
+        for key in names
+        if any(
+            key not in result.experiment.parameters or result.experiment.parameters[key] != first.get(key)
+            for result in results
+        )
+    )
+    shared = " · ".join(spell(key, first[key]) for key in names if key not in varying)
+    several_environments = (
+        len({result.experiment.environment for result in results if result.experiment.environment}) > 1
+    )
+    rows: list[Row] = []
+    labels: dict[str, str] = {}
+    for result in results:
+        parts = [
+            spell(key, result.experiment.parameters[key]) for key in varying if key in result.experiment.parameters
+        ]
+        if several_environments and result.experiment.environment:
+            environment = trial.environments.get(result.experiment.environment, {})
+            parts.append(f"environment {environment.get('name', result.experiment.environment)}")
+        settings = " · ".join(parts)
+        labels[result.id] = f"{name} ({settings})" if settings else name
+        if not result.figures:
+            last = _last_record(trial, results_link, result)
+            rows.append(Row(result, None, settings, "", judge.experiment(result), last))
+        for figure in result.figures:
+            point = " · ".join(spell(key, value) for key, value in figure.point.items())
+            record = _middle_record(trial, results_link, result, figure)
+            rows.append(Row(result, figure, settings, point, judge.figure(result, figure), record))
+    question = next((result.question for result in results if result.question), "")
+    return BenchmarkView(name, question, shared, varying, tuple(results), tuple(rows), labels)
+
+
+def _order(trial: Trial) -> dict[tuple[str, int], int]:
+    starts: dict[tuple[str, int], tuple[float, int]] = {}
+    for result in trial.results:
+        for figure in result.figures:
+            for repeat in figure.repeats:
+                starts[result.id, repeat.repeat] = (repeat.t0, repeat.order)
+    return {place: number for number, place in enumerate(sorted(starts, key=lambda place: starts[place]), start=1)}
+
+
+def _middle_record(
+    trial: Trial, results_link: str | None, result: ExperimentResult, figure: FigureResult
+) -> RecordLink | None:
+    """The record of the repeat that lies nearest to the median: the one to look at to see where the number is from."""
+    ranked = sorted(figure.repeats, key=lambda repeat: abs(repeat.value - figure.median))
+    links = (_record(trial, results_link, result.id, repeat.repeat) for repeat in ranked)
+    return next((link for link in links if link is not None), None)
+
+
+def _last_record(trial: Trial, results_link: str | None, result: ExperimentResult) -> RecordLink | None:
+    repeats = sorted(repeat for experiment, repeat in trial.places if experiment == result.id)
+    return _record(trial, results_link, result.id, repeats[-1]) if repeats else None
+
+
+def _record(trial: Trial, results_link: str | None, experiment: str, repeat: int) -> RecordLink | None:
+    place = trial.places.get((experiment, repeat))
+    if place is None:
+        return None
+    # A link with any other scheme (javascript:, data:) would run what a file name says.
+    safe = results_link is not None and not re.match(
+        r"\s*(?!file:|https?:)[a-z][a-z0-9+.-]*:", results_link, re.IGNORECASE
+    )
+    href = f"{(results_link or '').rstrip('/')}/{quote(place.path)}" if safe else None
+    return RecordLink(place.path, place.line, href)

@@ -1,0 +1,1 @@
+"""Statistics as pure functions: intervals and stopping. docs/methodology.md gives the reasons."""

@@ -1,0 +1,40 @@
+"""Distribution-free confidence interval of the median, by order statistics.
+
+For n independent values the interval from the k-th smallest to the k-th largest covers the median with probability
+1 - 2 P(B <= k-1), B ~ Binomial(n, 1/2), whatever the distribution (David & Nagaraja, Order Statistics, 3rd ed.,
+section 7.1; Hoefler & Belli, SC'15, rule 5). It needs no normality, which timings do not have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+
+@lru_cache(maxsize=4096)
+def median_rank(n: int, confidence: float) -> int | None:
+    """The largest k such that [k-th smallest, k-th largest] of n values covers the median with `confidence`.
+
+    None when even the extremes (k = 1) do not: at 95 % that is below 6 values. Computed in logarithms, so that large n
+    does not overflow.
+    """
+    alpha = 1.0 - confidence
+    tail = 0.0
+    best: int | None = None
+    for k in range(1, n // 2 + 1):
+        log_term = math.lgamma(n + 1) - math.lgamma(k) - math.lgamma(n - k + 2) - n * math.log(2.0)
+        tail += math.exp(log_term)
+        if 2.0 * tail > alpha:
+            break
+        best = k
+    return best
+
+
+def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
+    """The interval of the median at (at least) `confidence`, in the unit of the values; None when they are too few."""
+    k = median_rank(len(values), confidence)
+    if k is None:
+        return None
+    ordered = sorted(values)
+    return ordered[k - 1], ordered[-k]

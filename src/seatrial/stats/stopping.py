@@ -1,0 +1,66 @@
+"""When an experiment has enough repeats: planned looks, never peeking.
+
+A rule that looks after every repeat stops at the first lucky interval, and one that waits for a small standard
+deviation burns its whole budget on a noisy machine (the lesson of nvbench issue 61). So there are at most five looks,
+at repeat numbers fixed beforehand, and the error of 5 % is spent in equal parts over them (Bonferroni: 1 % each, hence
+99 % intervals at each look): the chance that any of the intervals that could stop us misses the median stays below 5 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from seatrial.stats.interval import median_interval
+
+MINIMUM_REPEATS = 6
+"""Below this there is no 95 % interval of the median."""
+
+LOOKS = (8, 12, 18, 27, 40)
+"""Numbers of repeats at which the precision is looked at. Eight is the least that has a 99 % interval."""
+
+_LOOK_CONFIDENCE = 1.0 - 0.05 / len(LOOKS)
+
+
+class Stop(StrEnum):
+    """Why no more repeats are made."""
+
+    PRECISE = "precise"  # every figure's interval is as narrow as asked
+    BUDGET = "budget"  # the next repeat would go over the time budget
+    COMPLETE = "complete"  # the last planned look has passed
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingRule:
+    """`precision`: half width of the interval relative to the median (0.01 is 1 %); `budget_s`: time of all repeats."""
+
+    precision: float = 0.01
+    budget_s: float = 20.0
+
+    def decide(self, figures: Sequence[Sequence[float]], spent_s: float, next_s: float) -> Stop | None:
+        """Whether to stop after these repeats, and why; None means go on.
+
+        `figures` holds for each figure the values of all repeats so far, in order of time, all of one length; `spent_s`
+        is what they took, `next_s` what the next is expected to take. Only past looks count: what was seen between
+        looks is never used to decide.
+        """
+        n = max((len(values) for values in figures), default=0)
+        if n < MINIMUM_REPEATS:
+            return None
+        for look in LOOKS:
+            if n >= look and all(self._is_precise(values[:look]) for values in figures):
+                return Stop.PRECISE
+        if n >= LOOKS[-1]:
+            return Stop.COMPLETE
+        if spent_s + next_s > self.budget_s:
+            return Stop.BUDGET
+        return None
+
+    def _is_precise(self, values: Sequence[float]) -> bool:
+        interval = median_interval(values, _LOOK_CONFIDENCE)
+        if interval is None:
+            return False
+        low, high = interval
+        middle = abs(low + high) / 2.0
+        return (high - low) / 2.0 <= self.precision * middle

@@ -1,0 +1,1 @@
+"""Records on disk: append-only line files, one writer each, and facts written once under the hash of their content."""

@@ -1,0 +1,52 @@
+"""The writer of records: one file for each process that measures, a line for each finished repeat."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+from seatrial.errors import StoreError
+from seatrial.model.record import RepeatRecord, encode
+from seatrial.store.folder import ResultsFolder
+
+
+class RecordWriter:
+    """Appends to `records/<host>-<pid>-<start>.jsonl`; the file is made with the first record.
+
+    A line goes to the kernel in full before `append` returns, so `kill -9` cannot lose it. Where the disk is full the
+    half line is taken back, so the file stays whole.
+    """
+
+    def __init__(self, folder: ResultsFolder, host: str) -> None:
+        safe_host = re.sub(r"[^A-Za-z0-9._-]", "_", host) or "host"
+        self.path: Path = folder.path / "records" / f"{safe_host}-{os.getpid()}-{time.time_ns()}.jsonl"
+        self._descriptor: int | None = None
+        self._size = 0
+
+    def append(self, record: RepeatRecord) -> None:
+        """Write one record. Raises StoreError; what was written before stays."""
+        line = encode(record)
+        try:
+            if self._descriptor is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+                self._descriptor = os.open(self.path, flags, 0o666)
+            written = 0
+            while written < len(line):
+                written += os.write(self._descriptor, line[written:])
+        except OSError as error:
+            if self._descriptor is not None:
+                os.ftruncate(self._descriptor, self._size)
+            raise StoreError(
+                f"the record {self.path} cannot be written: {error.strerror or error}",
+                "make room or give another folder with --results, then start the same command again:"
+                " finished repeats are kept",
+            ) from error
+        self._size += len(line)
+
+    def close(self) -> None:
+        """Close the file, if one was made."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,284 @@
+"""Every rule: what it fires on, what it does not fire on, and silence where facts are missing."""
+
+from __future__ import annotations
+
+import pytest
+from analysis.test_rules_judge import limit, made, result
+
+from seatrial.analysis.rules import RULES, findings
+from seatrial.model.fact import Fact, Facts
+from seatrial.model.finding import Severity
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Device, DeviceKind, Link, Machine, Memory, Population, SocketMemory
+from seatrial.model.outcome import Outcome, Stage
+
+GiB = 1 << 30
+
+
+def facts(**values) -> Facts:
+    return Facts({name: (Fact(value, "the test"),) for name, value in values.items()})
+
+
+def said(name: str, *values) -> Facts:
+    return Facts({name: tuple(Fact(value, f"source {number}") for number, value in enumerate(values, start=1))})
+
+
+def cpus(number: int, cores: int | None = None, **pu_facts) -> tuple[Device, ...]:
+    cores = cores or number
+    return (
+        *(Device(f"core-{k}", DeviceKind.CORE, "core") for k in range(cores)),
+        *(
+            Device(f"pu-{k}", DeviceKind.PU, "CPU", f"core-{k % cores}", facts=facts(os_index=k, **pu_facts))
+            for k in range(number)
+        ),
+    )
+
+
+def package(**values) -> Device:
+    return Device("package-0", DeviceKind.PACKAGE, "CPU", facts=facts(**values))
+
+
+def machine(*devices: Device, general: Facts | None = None, **more) -> Machine:
+    return Machine("m", devices, general or Facts(), **more)
+
+
+def sockets(*populated: int, configured=4800.0, rated=4800.0, verdict=Population.BALANCED) -> Machine:
+    filled = tuple(SocketMemory(12, number, number, number * 32 * GiB, configured, rated) for number in populated)
+    return machine(memory=Memory(verdict, "as the test has it", Limit(1e11, "B/s", "", Basis.PHYSICAL), filled))
+
+
+def linked(capable, trained, measured=None) -> Machine:
+    gpu = Device("gpu-0", DeviceKind.GPU, "GPU")
+    return machine(gpu, links=(Link("pci-0", "gpu-0", "PCIe", capable, trained, "sysfs", measured),))
+
+
+NUMA = tuple(Device(f"numa-{k}", DeviceKind.NUMA, "node", numa=k) for k in range(2))
+
+# rule: (a case on which it fires, cases on which it does not)
+MACHINES = {
+    "governor-not-performance": (
+        machine(*cpus(2, governor="schedutil")),
+        [machine(*cpus(2, governor="performance")), machine(*cpus(2))],
+    ),
+    "boost-off": (machine(package(), general=facts(boost=False)), [machine(package(), general=facts(boost=True))]),
+    "smt-on": (
+        machine(*cpus(4, 2), general=facts(smt_active=True)),
+        [machine(*cpus(2), general=facts(smt_active=True)), machine(*cpus(4, 2), general=facts(smt_active=False))],
+    ),
+    "huge-pages-never": (
+        machine(general=facts(thp_enabled="never")),
+        [machine(general=facts(thp_enabled="madvise")), machine(general=facts(thp_enabled="always"))],
+    ),
+    "numa-balancing-on": (
+        machine(*NUMA, general=facts(numa_balancing=1)),
+        [machine(*NUMA, general=facts(numa_balancing=0)), machine(NUMA[0], general=facts(numa_balancing=1))],
+    ),
+    "clock-source-not-tsc": (
+        machine(package(vendor="GenuineIntel"), general=facts(clocksource="hpet")),
+        [
+            machine(package(vendor="AuthenticAMD"), general=facts(clocksource="tsc")),
+            machine(package(vendor="ARM"), general=facts(clocksource="arch_sys_counter")),
+            machine(package(), general=facts(clocksource="hpet")),
+        ],
+    ),
+    "cpu-vulnerable": (
+        machine(general=facts(mitigations="spec_store_bypass: Vulnerable; spectre_v2: Mitigation: Retpolines")),
+        [
+            machine(general=facts(mitigations="not affected")),
+            machine(
+                general=facts(mitigations="spectre_v1: Mitigation: barriers; mds: Mitigation: Clear; SMT vulnerable")
+            ),
+        ],
+    ),
+    "memory-unbalanced": (
+        sockets(12, 8, verdict=Population.UNBALANCED),
+        [sockets(12, 12), sockets(12, 8, verdict=Population.UNKNOWN)],
+    ),
+    "memory-below-rating": (sockets(12, configured=4400.0), [sockets(12), sockets(12, rated=None)]),
+    "memory-modules-unknown": (
+        machine(general=facts(memory_total=GiB)),
+        [sockets(12), machine(general=facts(kernel="6.1"))],
+    ),
+    "memory-sizes-disagree": (
+        machine(general=said("memory_total", 23 * GiB, 24 * GiB, 8 * GiB)),
+        [
+            machine(general=said("memory_total", 24 * GiB)),
+            machine(general=said("memory_total", 24 * GiB, int(23.1 * GiB))),  # what the kernel keeps for itself
+        ],
+    ),
+    "link-below-capability": (
+        linked(63e9, 31.5e9),
+        [linked(63e9, 63e9), linked(None, 31e9), linked(63e9, None), linked(63e9, 31.5e9, measured=55e9)],
+    ),
+    "cpu-quota": (
+        machine(*cpus(4), general=facts(cgroup_cpu_limit=1.5)),
+        [machine(*cpus(4), general=facts(cgroup_cpu_limit=4.0)), machine(general=facts(cgroup_cpu_limit=1.5))],
+    ),
+    "memory-limit": (
+        machine(general=facts(cgroup_memory_limit=8 * GiB, memory_total=24 * GiB)),
+        [
+            machine(general=facts(cgroup_memory_limit=24 * GiB, memory_total=24 * GiB)),
+            machine(general=facts(cgroup_memory_limit=8 * GiB)),
+        ],
+    ),
+    "few-cpus-allowed": (
+        machine(*cpus(4), allowed_cpus=(0, 1)),
+        [machine(*cpus(4), allowed_cpus=(0, 1, 2, 3)), machine(*cpus(4))],
+    ),
+    "virtual-machine": (machine(general=facts(hypervisor="kvm")), [machine(general=facts(hypervisor="none"))]),
+}
+
+
+def two_levels_figure(low=1.0, high=1.5):
+    values = [low, high] * 5
+    base = made(high, None)
+    repeats = tuple(type(base.repeats[0])(k, k, float(k), value * (1 + k * 1e-4)) for k, value in enumerate(values))
+    return type(base)("f", {}, "s", base.better, "", (low + high) / 2, (low, high), low, high, 10, None, repeats)
+
+
+RESULTS = {
+    "experiment-invalid": (
+        [result(outcome=Outcome.invalid("sum", "3 differ"))],
+        [[result(outcome=Outcome.skipped("x"))]],
+    ),
+    "experiment-failed": (
+        [result(outcome=Outcome.failed(Stage.BUILD, "no compiler"))],
+        [[result(outcome=Outcome.unsupported("x", "y"))], [result(made(0.9, limit(1.0)))]],
+    ),
+    "experiment-timed-out": ([result(outcome=Outcome.timed_out(20.0))], [[]]),
+    "below-physical-limit": (
+        [result(made(0.6, limit(1.0)))],
+        [
+            [result(made(0.8, limit(1.0)))],
+            [result(made(0.1, limit(1.0, Basis.MEASURED)))],
+            [result(made(0.1, limit(None, Basis.UNKNOWN)))],
+            [result(made(0.1, None))],
+            [result(made(0.1, limit(1.0)), threads=1), result(made(0.9, limit(1.0)), threads=2)],
+        ],
+    ),
+    "above-expected": (
+        [result(made(1.1, limit(1.0, Basis.MEASURED)))],
+        [[result(made(1.01, limit(1.0, Basis.MEASURED)))], [result(made(1.1, limit(1.0)))]],
+    ),
+    "repeats-spread": ([result(made(1.0, None, width=0.3))], [[result(made(1.0, None, width=0.05))]]),
+    "repeats-in-two-levels": ([result(two_levels_figure())], [[result(two_levels_figure(1.0, 1.02))]]),
+}
+
+
+def rules_of(given: Machine, results=(), seen=None) -> list[str]:
+    return [finding.rule for finding in findings(given, results, seen)]
+
+
+@pytest.mark.parametrize("rule", MACHINES)
+def test_a_rule_about_the_machine_fires_and_does_not(rule):
+    fires, silent = MACHINES[rule]
+    assert rules_of(fires).count(rule) == 1
+    for given in silent:
+        assert rule not in rules_of(given), given
+
+
+@pytest.mark.parametrize("rule", RESULTS)
+def test_a_rule_about_results_fires_and_does_not(rule):
+    fires, silent = RESULTS[rule]
+    assert rules_of(Machine("m"), fires).count(rule) == 1
+    for given in silent:
+        assert rule not in rules_of(Machine("m"), given)
+
+
+def everything():
+    for rule, (fires, _) in MACHINES.items():
+        yield next(finding for finding in findings(fires, ()) if finding.rule == rule)
+    for rule, (fires, _) in RESULTS.items():
+        yield next(finding for finding in findings(Machine("m"), fires) if finding.rule == rule)
+
+
+def test_every_rule_is_tested():
+    files = {rule.__module__ for rule in RULES}
+    assert len(MACHINES) + len(RESULTS) == len(RULES) + 2  # no_figures speaks under three names
+    assert {
+        f"seatrial.analysis.rules.{name}" for name in ("settings", "memory", "cpu", "figures", "container")
+    } <= files
+
+
+@pytest.mark.parametrize("finding", list(everything()), ids=lambda finding: finding.rule)
+def test_every_finding_says_what_was_seen_what_it_means_what_to_do_and_how_we_know(finding):
+    for text in (finding.observation, finding.diagnosis, finding.remedy, finding.evidence):
+        assert text.strip() == text and text
+        assert "None" not in text and "e+" not in text and "nan" not in text
+    assert finding.observation.endswith(".") and finding.diagnosis.endswith(".")
+    assert finding.loss is None or 0 < finding.loss <= 1
+
+
+def test_nothing_known_means_nothing_found():
+    assert findings(Machine("m"), ()) == ()
+
+
+def test_known_losses_come_first_then_severity():
+    given = machine(
+        *cpus(4, governor="powersave"),
+        general=facts(cgroup_cpu_limit=1.0, hypervisor="kvm", thp_enabled="never"),
+        links=(Link("a", "b", "PCIe", 2.0, 1.0, "x"),),
+    )
+    found = findings(given, [result(outcome=Outcome.timed_out(1.0))])
+    assert [finding.loss for finding in found if finding.loss is not None] == [1.0, 0.75, 0.5]
+    assert [finding.loss is None for finding in found] == sorted(finding.loss is None for finding in found)
+    severities = [finding.severity for finding in found if finding.loss is None]
+    assert severities == [Severity.WARNING, Severity.WARNING, Severity.INFO]
+
+
+def test_memory_sources_are_all_named_with_their_values():
+    given = machine(general=said("memory_total", 24 * GiB, 8 * GiB, 24 * GiB))
+    (text,) = [f.observation for f in findings(given, ()) if f.rule == "memory-sizes-disagree"]
+    assert "24 GiB by source 1 and by source 3" in text and "8 GiB by source 2" in text
+
+
+def test_figures_under_one_limit_make_one_finding():
+    figures = [made(share, limit(1.0), name=name) for name, share in (("copy", 0.5), ("add", 0.6), ("triad", 0.9))]
+    (finding,) = findings(Machine("m"), [result(*figures)])
+    assert "b copy reaches" in finding.observation and "add (60 %)" in finding.observation
+    assert "triad" not in finding.observation and finding.loss == pytest.approx(0.5)
+
+
+def test_experiments_that_failed_alike_make_one_finding():
+    failed = Outcome.failed(Stage.BUILD, "no compiler", "g++: not found")
+    found = findings(Machine("m"), [result(outcome=failed, k=1), result(outcome=failed, k=2)])
+    assert len(found) == 1 and "1 more experiment" in found[0].observation
+    assert "k=1" in found[0].evidence and "k=2" in found[0].evidence and "g++: not found" in found[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("seen", "cause"),
+    [
+        ({"load_1m": 0.3, "steal_share": 0.2}, "took up to 20 %"),
+        ({"load_1m": 9.0, "steal_share": 0.0}, "Other programs ran: the load was up to 9.0 on 2 CPUs"),
+        ({"load_1m": 0.3, "steal_share": 0.0}, "Neither load nor steal explains it"),
+        ({"load_1m": None, "steal_share": None}, "carries no comparison."),
+    ],
+)
+def test_what_the_probes_saw_is_evidence_for_a_wide_spread(seen, cause):
+    wide = result(made(1.0, None, width=0.3))
+    beside = {(wide.id, repeat.repeat): seen for repeat in wide.figures[0].repeats}
+    (finding,) = findings(machine(*cpus(2)), [wide], beside)
+    assert cause in finding.diagnosis
+
+
+def test_a_boost_that_is_off_costs_the_clocks_apart():
+    clocks = {"base_frequency": 2.5e9, "max_frequency": 4.0e9, "frequency_driver": "intel_pstate"}
+    (finding,) = findings(machine(package(), *cpus(2, **clocks), general=facts(boost=False)), ())
+    assert finding.loss == pytest.approx(1 - 2.5 / 4.0)
+    assert "2.50 GHz instead of up to 4.00 GHz" in finding.observation and "no_turbo" in finding.remedy
+
+
+def test_a_quota_is_held_against_the_cpus_that_may_be_used():
+    given = machine(*cpus(8), general=facts(cgroup_cpu_limit=2.0), allowed_cpus=(0, 1))
+    assert "cpu-quota" not in rules_of(given)
+
+
+def test_an_intel_driver_with_powersave_is_told_apart():
+    (finding,) = findings(machine(*cpus(2, governor="powersave", frequency_driver="intel_pstate")), ())
+    assert "still reaches its boost clock" in finding.diagnosis
+
+
+def test_a_clock_of_a_hypervisor_is_only_worth_a_note():
+    (finding,) = findings(machine(package(vendor="GenuineIntel"), general=facts(clocksource="kvm-clock")), ())
+    assert finding.severity is Severity.INFO

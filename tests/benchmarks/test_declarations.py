@@ -1,0 +1,68 @@
+"""Every declaration, held to the rules that the rest of seatrial relies on."""
+
+from __future__ import annotations
+
+import pytest
+from made_up import made_up_machine
+
+from seatrial.benchmarks import registry
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.units import UNITS
+from seatrial.plan.points import plan_points
+
+BENCHMARKS = list(registry().values())
+
+
+@pytest.fixture(params=BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def benchmark(request: pytest.FixtureRequest) -> Benchmark:
+    return request.param
+
+
+def test_its_name_is_its_place(benchmark: Benchmark) -> None:
+    area, _, stem = benchmark.name.partition(".")
+    assert benchmark.program.source.parts[-2:] == (area, f"{stem}.cpp") and benchmark.program.source.is_file()
+
+
+def test_its_question_is_one(benchmark: Benchmark) -> None:
+    assert benchmark.question.endswith("?")
+
+
+def test_names_are_unique_and_units_known(benchmark: Benchmark) -> None:
+    for named in (benchmark.parameters, benchmark.figures, benchmark.checks):
+        names = [entry.name for entry in named]
+        assert len(names) == len(set(names))
+    assert all(figure.unit in UNITS and figure.work for figure in benchmark.figures)
+
+
+def test_its_defaults_are_values_that_it_takes(benchmark: Benchmark) -> None:
+    for parameter in benchmark.parameters:
+        assert parameter.value_of(parameter.default) == parameter.default
+        assert parameter.help and parameter.accepts()
+
+
+def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
+    assert benchmark.checks and benchmark.trial
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        made_up_machine(cores=2),
+        made_up_machine(cores=1),
+        made_up_machine(packages=2, cores=64, threads=2),
+        made_up_machine(cores=4, l3_bytes=None),
+    ],
+    ids=["two cores", "one core", "a big server", "no caches told"],
+)
+def test_it_plans_on_any_machine(benchmark: Benchmark, machine) -> None:
+    for point in plan_points([benchmark.name], {}, machine):
+        if point.refusal is None:
+            assert point.cpus and set(point.cpus) <= set(machine.allowed_cpus)
+            assert len(set(point.cpus)) == len(point.cpus)
+            assert point.estimate_s > 0
+            assert all(isinstance(argument, str) for argument in benchmark.program.arguments(point.parameters))
+            for check in benchmark.checks:
+                low, high = check.bound(machine, point.parameters)
+                assert low <= high
+        else:
+            assert point.refusal.reason

@@ -1,0 +1,187 @@
+"""The command line as scripts see it: exit status, JSON, messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from seatrial.report.schemas import schema
+
+SEATRIAL = [sys.executable, "-m", "seatrial"]
+
+
+def seatrial(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SEATRIAL, *arguments], cwd=cwd, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300
+    )
+
+
+def answer(done: subprocess.CompletedProcess[str], name: str) -> dict[str, object]:
+    """The one JSON object on stdout, valid against the published schema."""
+    document = json.loads(done.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+    jsonschema.validate(document, schema(name), cls=jsonschema.Draft202012Validator)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "memory.steam"], "memory.stream"),
+        (["run", "memory.stream", "--set", "thread=1"], "threads"),
+        (["run", "memory.stream", "--set", "threads=0"], "threads cannot be '0'"),
+        (["run", "memory.stream", "--set", "threads"], "--set"),
+        (["run", "memory.stream", "--budget", "20"], "duration"),
+        (["run", "memory.stream", "--results", "/proc/nowhere"], "--results"),
+        (["report", "nowhere", "-o", "page.html"], "nowhere"),
+        (["discover", "-o", "missing/file"], "missing/file"),
+        (["build", "nothing"], "nothing"),
+        (["frobnicate"], "frobnicate"),
+        (["run", "--format", "xml"], "xml"),
+    ],
+)
+def test_bad_usage_is_one_clear_message_and_exit_2_before_anything_runs(
+    tmp_path: Path, arguments: Sequence[str], words: str
+) -> None:
+    done = seatrial(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "seatrial", "--help"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "discover" in done.stdout
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert not loaded & {"numpy", "scipy", "pydantic", "rich", "duckdb", "jinja2", "vl_convert"}
+
+
+def test_the_version(tmp_path: Path) -> None:
+    from seatrial import __version__
+
+    assert seatrial("--version", cwd=tmp_path).stdout == f"seatrial {__version__}\n"
+
+
+@pytest.mark.real
+def test_list(tmp_path: Path) -> None:
+    done = seatrial("list", "--format", "json", cwd=tmp_path)
+    document = answer(done, "list-1")
+    assert done.returncode == 0
+    states = {benchmark["name"]: benchmark["state"] for benchmark in document["benchmarks"]}
+    assert states["memory.stream"] == "ready" and states["cpu.peak"] == "ready"
+
+
+@pytest.mark.real
+def test_without_a_compiler_everything_says_what_to_install(tmp_path: Path) -> None:
+    listed = seatrial("list", "--format", "json", cwd=tmp_path, PATH="/nowhere")
+    assert {b["state"] for b in answer(listed, "list-1")["benchmarks"]} == {"unsupported"}
+    named = seatrial("run", "cpu.peak", "--format", "json", cwd=tmp_path, PATH="/nowhere")
+    (experiment,) = answer(named, "results-1")["experiments"]
+    assert named.returncode == 3
+    assert experiment["outcome"] == "unsupported" and "compiler" in experiment["reason"]
+    unnamed = seatrial("run", "--format", "json", cwd=tmp_path, PATH="/nowhere")
+    assert unnamed.returncode == 0
+
+
+@pytest.mark.real
+def test_discover(tmp_path: Path) -> None:
+    done = seatrial("discover", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0
+    answer(done, "machine-1")
+    text = seatrial("discover", "-o", "machine.txt", cwd=tmp_path)
+    assert text.returncode == 0 and text.stdout == "" and (tmp_path / "machine.txt").read_text().strip()
+
+
+@pytest.mark.real
+def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
+    arguments = ("run", "cpu.peak", "--set", "cores=one", "--set", "precision=fp64,fp32", "--budget", "4s")
+    first = seatrial(*arguments, "--format", "json", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    document = answer(first, "results-1")
+    assert [e["parameters"]["precision"] for e in document["experiments"]] == ["fp64", "fp32"]
+    for experiment in document["experiments"]:
+        assert experiment["outcome"] == "ok" and not experiment["reused"]
+        assert experiment["environment"] in document["environments"]
+        (figure,) = experiment["figures"]
+        assert figure["name"] == "fma" and figure["unit"] == "flop/s" and figure["n_repeats"] >= 6
+        assert figure["ci95"][0] <= figure["median"] <= figure["ci95"][1]
+        assert figure["min"] <= figure["median"] <= figure["max"] and figure["n_samples"] > figure["n_repeats"]
+
+    started = time.monotonic()
+    again = seatrial(*arguments, "--format", "json", cwd=tmp_path)
+    assert time.monotonic() - started < 4
+    reused = answer(again, "results-1")
+    assert all(experiment["reused"] for experiment in reused["experiments"])
+    assert [e["figures"] for e in reused["experiments"]] == [e["figures"] for e in document["experiments"]]
+
+    more = answer(seatrial(*arguments, "--again", "--format", "json", cwd=tmp_path), "results-1")
+    for before, after in zip(document["experiments"], more["experiments"], strict=True):
+        assert after["figures"][0]["n_repeats"] >= before["figures"][0]["n_repeats"] + 6 and not after["reused"]
+
+    lines = [
+        json.loads(line)
+        for path in (tmp_path / "seatrial-results/records").iterdir()
+        for line in path.read_text().splitlines()
+    ]
+    assert {"v", "experiment", "repeat", "order", "t0", "outcome", "seen", "samples", "checks", "crc"} <= set(lines[0])
+    keys = [(line["experiment"], line["repeat"]) for line in lines]
+    assert len(keys) == len(set(keys)) == sum(e["figures"][0]["n_repeats"] for e in more["experiments"])
+    assert not any((tmp_path / "seatrial-results/artefacts").glob("*/[0-9]*"))
+
+    page = seatrial("report", "-o", "page.html", cwd=tmp_path)
+    assert page.returncode == 0 and page.stdout.strip() == str((tmp_path / "page.html").resolve())
+    assert "cpu.peak" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.real
+def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
+    done = seatrial(
+        "run",
+        "cpu.peak",
+        "--set",
+        "cores=one",
+        "--budget",
+        "2s",
+        cwd=tmp_path,
+        SOME_TOKEN="s3cr3t-t0k3n",
+        SLURM_JWT="s3cr3t-t0k3n",
+        OMP_NUM_THREADS="2",
+    )
+    assert done.returncode == 0
+    text = "".join(p.read_text() for p in (tmp_path / "seatrial-results").rglob("*") if p.is_file())
+    assert "s3cr3t" not in text and '"OMP_NUM_THREADS":"2"' in text
+
+
+@pytest.mark.real
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    (tmp_path / "r").mkdir(mode=0o500)
+    assert seatrial("run", "cpu.peak", "--results", "r", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.real
+def test_a_full_disk_is_said_once_and_loses_nothing(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], capture_output=True).returncode:
+        pytest.skip("mount is not allowed here")
+    try:
+        done = seatrial("run", "cpu.peak", "--set", "cores=one", "--results", "disk/r", cwd=tmp_path)
+        assert done.returncode == 3 and "Traceback" not in done.stderr
+        assert "No space left on device" in done.stderr + done.stdout
+        for path in (disk / "r" / "records").glob("*.jsonl"):
+            assert path.read_bytes().endswith(b"\n") or not path.read_bytes()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

@@ -1,0 +1,45 @@
+"""What all tests share: made-up machines, the machine they run on, and one cache of built programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seatrial.model.machine import Machine
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs are built once for all tests, and never found in the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["SEATRIAL_CACHE"] = str(folder)
+    for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "CXX"):
+        os.environ.pop(name, None)
+    return folder
+
+
+@pytest.fixture
+def need() -> Callable[[str, str], str]:
+    """`need("strace", "apt install strace")`: its path, or the test is skipped and says so."""
+
+    def find(tool: str, how: str) -> str:
+        path = shutil.which(tool)
+        if path is None:
+            pytest.skip(f"needs {tool} ({how})")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def live_machine() -> Machine:
+    """The machine that the tests run on."""
+    from seatrial.machine.live import discover_live
+
+    return discover_live()

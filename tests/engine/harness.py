@@ -1,0 +1,69 @@
+"""Runs one experiment through the real engine, from a source that may have been tampered with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seatrial.engine.engine import run_experiments
+from seatrial.engine.events import Silent
+from seatrial.engine.prepare import Ready, native_environment
+from seatrial.environments import build as builds
+from seatrial.environments.build import Environment, build
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.experiment import Experiment
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_document
+from seatrial.model.record import RepeatRecord
+from seatrial.plan.points import plan_points
+from seatrial.stats.stopping import StoppingRule
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+
+
+def tampered(
+    benchmark: Benchmark, folder: Path, edits: Mapping[str, tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> Benchmark:
+    """The benchmark with a program in which the text of some files (its source or a shared header) was replaced.
+
+    A text that is not there fails the test: a fault that is not planted proves nothing.
+    """
+    headers = folder / "native"
+    shutil.copytree(builds.NATIVE_HEADERS, headers)
+    source = Path(shutil.copy(benchmark.program.source, folder))
+    for name, (text, replacement) in edits.items():
+        path = source if name == source.name else headers / name
+        original = path.read_text()
+        assert text in original, f"{name} has no {text!r}: where is the fault to be planted now?"
+        path.write_text(original.replace(text, replacement, 1))
+    monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
+    return replace(benchmark, program=replace(benchmark.program, source=source))
+
+
+def make_ready(
+    benchmark: Benchmark,
+    machine: Machine,
+    folder: ResultsFolder,
+    environment: Environment | None = None,
+    **settings: str,
+) -> Ready:
+    """One point of a benchmark, built and known to the folder."""
+    environment = environment or native_environment(machine)
+    (point,) = plan_points([benchmark.name], {name: [value] for name, value in settings.items()}, machine)
+    point = replace(point, benchmark=benchmark)
+    built = build(environment, benchmark.program.source)
+    experiment = Experiment(benchmark.name, point.parameters, environment.key, built.key, "machine")
+    folder.put("machines", "machine", machine_document(machine))
+    folder.put("environments", environment.key, environment.document())
+    folder.put("experiments", experiment.id, experiment.document())
+    return Ready(point, experiment, built)
+
+
+def run_once(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:
+    """The last record after a run with the least number of repeats."""
+    run_experiments([ready], machine, folder, StoppingRule(budget_s=0.0), Silent())
+    return read_contents(folder).records[ready.experiment.id][-1]

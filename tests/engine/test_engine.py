@@ -1,0 +1,190 @@
+"""The engine on a real program: repeats, stopping, resuming, taking over."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from engine.harness import make_ready, run_once, tampered
+
+from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
+from seatrial.engine.engine import run_experiments
+from seatrial.engine.events import Progress, Silent
+from seatrial.engine.prepare import Ready
+from seatrial.engine.repeat import command_of
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome
+from seatrial.model.record import RepeatRecord
+from seatrial.plan.points import Point
+from seatrial.stats.stopping import MINIMUM_REPEATS, StoppingRule
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+
+pytestmark = pytest.mark.real
+
+LEAST = StoppingRule(budget_s=0.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+@pytest.fixture
+def ready(live_machine: Machine, folder: ResultsFolder) -> Ready:
+    return make_ready(PEAK, live_machine, folder, cores="one")
+
+
+def records(folder: ResultsFolder, ready: Ready) -> tuple[RepeatRecord, ...]:
+    return read_contents(folder).records.get(ready.experiment.id, ())
+
+
+@dataclass
+class Watching(Silent):
+    order: list[str] = field(default_factory=list)
+    stop_at: int = 10**9
+
+    def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
+        assert progress.remaining_s >= 0
+        if len(self.order) >= self.stop_at:
+            raise KeyboardInterrupt
+
+    def repeat_done(self, point: Point, repeat: int, outcome: Outcome, progress: Progress) -> None:
+        self.order.append(str(point.parameters["precision"]))
+
+
+def test_the_budget_ends_it_at_the_least_number_of_repeats(
+    live_machine: Machine, folder: ResultsFolder, ready: Ready
+) -> None:
+    made = run_experiments([ready], live_machine, folder, LEAST, Silent())
+    assert made == {ready.experiment.id}
+    found = records(folder, ready)
+    assert len(found) == MINIMUM_REPEATS
+    seen = found[0].seen
+    assert seen["affinity"] == [[ready.point.cpus[0]]] and seen["libs"] and seen["command"][0] == str(ready.built.path)
+    assert {"load_1m", "variables", "host", "program_s", "notes"} <= set(seen)
+    assert found[0].wall_s >= seen["program_s"]
+
+
+def test_a_finished_experiment_is_left_alone_and_again_adds_to_it(
+    live_machine: Machine, folder: ResultsFolder, ready: Ready
+) -> None:
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == frozenset()
+    assert run_experiments([ready], live_machine, folder, LEAST, Silent(), again=True) == {ready.experiment.id}
+    assert [record.repeat for record in records(folder, ready)] == list(range(2 * MINIMUM_REPEATS))
+
+
+def test_a_bigger_budget_goes_on_where_it_stopped(live_machine: Machine, folder: ResultsFolder, ready: Ready) -> None:
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, StoppingRule(precision=0.0, budget_s=4.0), Silent())
+    assert len(records(folder, ready)) > MINIMUM_REPEATS
+
+
+def test_every_block_holds_each_experiment_once_in_an_order_that_varies(
+    live_machine: Machine, folder: ResultsFolder
+) -> None:
+    both = [make_ready(PEAK, live_machine, folder, cores="one", precision=p) for p in ("fp64", "fp32")]
+    watching = Watching()
+    run_experiments(both, live_machine, folder, LEAST, watching)
+    blocks = [tuple(watching.order[k : k + 2]) for k in range(0, len(watching.order), 2)]
+    assert len(blocks) == MINIMUM_REPEATS and all(set(block) == {"fp64", "fp32"} for block in blocks)
+    orders = [r.order for key in {b.experiment.id for b in both} for r in read_contents(folder).records[key]]
+    assert sorted(orders) == list(range(len(orders)))
+
+
+def test_an_interrupt_keeps_what_is_finished_and_the_rest_is_made_later(
+    live_machine: Machine, folder: ResultsFolder, ready: Ready
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments([ready], live_machine, folder, LEAST, Watching(stop_at=2))
+    assert len(records(folder, ready)) == 2
+    assert not list(folder.path.glob("artefacts/*/[0-9]*"))
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    assert len(records(folder, ready)) == MINIMUM_REPEATS
+
+
+def test_a_failure_ends_the_experiment_keeps_its_output_and_is_tried_again_when_asked(
+    live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = {"program.hpp": ("program.end();", 'std::fputs("it broke\\n", stderr); std::raise(SIGABRT);')}
+    with monkeypatch.context() as patch:
+        broken = tampered(PEAK, tmp_path, fault, patch)
+        ready = make_ready(broken, live_machine, folder, cores="one")
+        record = run_once(ready, live_machine, folder)
+    assert not record.outcome.is_ok and record.outcome.evidence == "it broke"
+    assert (folder.artefacts(ready.experiment.id, 0) / "stderr").read_text() == "it broke\n"
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    assert [r.repeat for r in records(folder, ready)] == [0, 1]
+
+
+_CLAIMS_AND_DIES = """
+import sys
+from pathlib import Path
+from seatrial.store.claim import claim
+from seatrial.store.folder import ResultsFolder
+import platform
+noted = {"order": 5, "t0": 1234.5, "variables": {}}
+claim(ResultsFolder.existing(Path(sys.argv[1])), platform.node(), sys.argv[2], 0, noted)
+"""
+
+
+@pytest.mark.parametrize("program_ended", [True, False])
+def test_a_repeat_whose_lab_was_killed_is_taken_over_if_its_program_had_ended(
+    program_ended: bool, live_machine: Machine, folder: ResultsFolder, ready: Ready
+) -> None:
+    subprocess.run([sys.executable, "-c", _CLAIMS_AND_DIES, str(folder.path), ready.experiment.id], check=True)
+    claimed = folder.artefacts(ready.experiment.id, 0)
+    subprocess.run(command_of(ready, claimed), check=True)
+    written = claimed / "rank-000000.jsonl"
+    if not program_ended:
+        written.write_bytes(written.read_bytes().rpartition(b'{"ev":"end"}')[0])
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    found = records(folder, ready)
+    assert len(found) == MINIMUM_REPEATS and all(record.outcome.is_ok for record in found)
+    assert [record.t0 == 1234.5 for record in found].count(True) == int(program_ended)
+    assert bool(found[0].seen.get("recovered")) is program_ended
+    assert not list(folder.path.glob("artefacts/*/[0-9]*"))
+
+
+def test_a_kill_between_the_record_and_the_end_of_its_claim_makes_nothing_twice(
+    live_machine: Machine, folder: ResultsFolder, ready: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    subprocess.run([sys.executable, "-c", _CLAIMS_AND_DIES, str(folder.path), ready.experiment.id], check=True)
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    assert [record.repeat for record in records(folder, ready)] == list(range(MINIMUM_REPEATS))
+    assert not list(folder.path.glob("artefacts/*/[0-9]*"))
+
+
+def test_keep_keeps_the_output_of_every_repeat(live_machine: Machine, folder: ResultsFolder, ready: Ready) -> None:
+    run_experiments([ready], live_machine, folder, LEAST, Silent(), keep=True)
+    kept = sorted(int(path.name) for path in (folder.path / "artefacts" / ready.experiment.id).iterdir())
+    assert kept == list(range(MINIMUM_REPEATS))
+    lines = (folder.artefacts(ready.experiment.id, 0) / "rank-000000.jsonl").read_text().splitlines()
+    events = [json.loads(line)["ev"] for line in lines]
+    assert events[0] == "hello" and events[-1] == "end"
+
+
+def test_a_program_does_not_outlive_a_lab_that_is_killed(ready: Ready, tmp_path: Path) -> None:
+    """The program is told its parent; when that is gone already, it ends at once instead of measuring for nobody."""
+    arguments = command_of(ready, tmp_path)
+    arguments[arguments.index("--parent") + 1] = str(os.getpid() + 1_000_000)
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode != 0 and "parent" in done.stderr
+
+
+def test_the_point_of_a_refused_experiment_is_not_run(live_machine: Machine) -> None:
+    from seatrial.engine.prepare import Refused, prepare
+    from seatrial.plan.points import plan_points
+
+    (point,) = plan_points(["memory.stream"], {"threads": ["100000"]}, live_machine)
+    preparation = prepare([point], live_machine, "machine", Silent())
+    (item,) = preparation.experiments
+    assert isinstance(item, Refused) and preparation.ready == ()
+    assert "100000 threads" in item.outcome.reason

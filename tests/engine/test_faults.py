@@ -1,0 +1,200 @@
+"""Planted faults: each is found, named, and nothing is published. The programs are the real ones, tampered with."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from engine.harness import make_ready, run_once, tampered
+
+from seatrial.analysis.figures import figures_of, outcome_of
+from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
+from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
+from seatrial.engine.prepare import native_environment
+from seatrial.environments.target import Target
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import State
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+
+pytestmark = pytest.mark.real
+
+FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
+    "constant data": (
+        STREAM,
+        {"stream.cpp": ("values[i] = input(seed + i);", "values[i] = 0.0 * input(seed + i);")},
+        State.INVALID,
+        "distinct_inputs: 0",
+    ),
+    "one element wrong": (
+        STREAM,
+        {
+            "stream.cpp": (
+                "  if constexpr (nontemporal)\n    drain",
+                "  part.c[part.c.size() / 3] = -1.0;\n  if constexpr (nontemporal)\n    drain",
+            )
+        },
+        State.INVALID,
+        "copy_mismatches: ",
+    ),
+    "half of the output not written": (
+        STREAM,
+        {"stream.cpp": ("end = a + part.a.size()", "end = a + part.a.size() / 128 * 64")},
+        State.INVALID,
+        "copy_mismatches: ",
+    ),
+    "arrays of the size of a cache": (
+        STREAM,
+        {"stream.cpp": ('program.check("array_bytes", ', 'program.check("array_bytes", 1e-3 * ')},
+        State.INVALID,
+        "array_bytes: ",
+    ),
+    "half of the arithmetic left out": (
+        PEAK,
+        {"peak.cpp": ("for (; iterations != 0; --iterations)", "for (iterations /= 2; iterations != 0; --iterations)")},
+        State.INVALID,
+        "state_mismatches: ",
+    ),
+    "arithmetic folded with the right result": (
+        PEAK,
+        {"peak.cpp": ("const auto flops = 2.0 *", "const auto flops = 2.5 *")},
+        State.INVALID,
+        "limit: fma is 1.2",
+    ),
+    "all lanes alike": (
+        PEAK,
+        {"peak.cpp": ("return from_outside(turns -", "return from_outside(0.5 + 0 * turns) + 0 * (turns -")},
+        State.INVALID,
+        "distinct_state: ",
+    ),
+    "a sample that is not a number": (
+        PEAK,
+        {
+            "peak.cpp": (
+                'Program::sample("fma", i, elapsed_s(intervals))',
+                'Program::sample("fma", i, 0.0 / (elapsed_s(intervals) * 0.0))',
+            )
+        },
+        State.INVALID,
+        "samples: ",
+    ),
+    "no end": (PEAK, {"program.hpp": ("program.end();", "")}, State.FAILED, "run: the program ended well but"),
+    "a crash": (
+        PEAK,
+        {"program.hpp": ("program.end();", "std::raise(SIGSEGV);")},
+        State.FAILED,
+        "run: the program ended with killed by SIGSEGV",
+    ),
+    "a check that is not made": (
+        PEAK,
+        {"peak.cpp": ('program.check("distinct_state", distinct);', "static_cast<void>(distinct);")},
+        State.INVALID,
+        "distinct_state: the program did not report it",
+    ),
+    "a broken record": (
+        PEAK,
+        {"program.hpp": ("program.end();", 'program.add(json::Object().add("ev", "?")); program.end();')},
+        State.FAILED,
+        "record: ",
+    ),
+}
+
+
+def settings_of(benchmark: Benchmark) -> dict[str, str]:
+    return {"cores": "one"} if benchmark is PEAK else {}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_named_and_not_published(
+    fault: str, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark, edits, state, reason = FAULTS[fault]
+    folder = ResultsFolder.create(tmp_path / "results")
+    broken = tampered(benchmark, tmp_path, edits, monkeypatch)
+    ready = make_ready(broken, live_machine, folder, **settings_of(benchmark))
+    record = run_once(ready, live_machine, folder)
+    assert (record.outcome.state, record.outcome.reason[: len(reason)]) == (state, reason), record.outcome
+    records = read_contents(folder).records[ready.experiment.id]
+    assert outcome_of(records)[0].state is state
+    assert len(records) == 1  # the first that is wrong ends the experiment
+    assert not figures_of(benchmark, live_machine, ready.point.parameters, records)
+
+
+def test_untampered_programs_pass(live_machine: Machine, tmp_path: Path) -> None:
+    folder = ResultsFolder.create(tmp_path / "results")
+    for benchmark in (STREAM, PEAK):
+        record = run_once(make_ready(benchmark, live_machine, folder, **settings_of(benchmark)), live_machine, folder)
+        assert record.outcome.is_ok, record.outcome
+
+
+def test_threads_that_run_elsewhere(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if len(live_machine.allowed_cpus) < 2:
+        pytest.skip("needs two CPUs")
+    folder = ResultsFolder.create(tmp_path / "results")
+    ready = make_ready(PEAK, live_machine, folder, cores="one")
+    elsewhere = replace(ready, point=replace(ready.point, cpus=(live_machine.allowed_cpus[1],)))
+    # The judge expects CPU 0 while the program is told another: as when a batch system binds behind our back.
+    import seatrial.engine.repeat as repeat
+
+    original = repeat.command_of
+    monkeypatch.setattr(repeat, "command_of", lambda item, directory: original(elsewhere, directory))
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("affinity: ")
+
+
+def test_a_program_for_a_lesser_cpu(live_machine: Machine, tmp_path: Path) -> None:
+    environment = native_environment(live_machine)
+    if not {"avx2"} <= environment.target.isa:
+        pytest.skip("this CPU has no AVX2 to leave out")
+    lesser = replace(environment, target=Target(("-march=x86-64",), frozenset({"sse2"}), "planted"))
+    folder = ResultsFolder.create(tmp_path / "results")
+    record = run_once(make_ready(PEAK, live_machine, folder, lesser, cores="one"), live_machine, folder)
+    assert record.outcome.state is State.INVALID
+    assert record.outcome.reason.startswith("target: ") and "avx2" in record.outcome.reason
+
+
+def test_a_library_that_shadows_the_one_it_was_built_with(
+    live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, need: Callable[[str, str], str]
+) -> None:
+    objcopy = need("objcopy", "apt install binutils")
+    folder = ResultsFolder.create(tmp_path / "results")
+    ready = make_ready(PEAK, live_machine, folder, cores="one")
+    real = ready.built.hello.lib_paths["libstdc++.so.6"]
+    shadow = tmp_path / "shadow"
+    shadow.mkdir()
+    shutil.copy(real, shadow / "libstdc++.so.6")
+    subprocess.run([objcopy, "--remove-section", ".note.gnu.build-id", str(shadow / "libstdc++.so.6")], check=True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(shadow))
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.state is State.INVALID
+    assert record.outcome.reason.startswith("library: libstdc++.so.6 was loaded from " + str(shadow))
+    assert record.seen["variables"]["LD_LIBRARY_PATH"] == str(shadow)
+
+
+def test_a_program_that_hangs_is_ended(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import seatrial.engine.repeat as repeat
+
+    monkeypatch.setattr(repeat, "_LEAST_LIMIT_S", 1.0)
+    monkeypatch.setattr(repeat, "_LIMIT_TIMES", 0.0)
+    folder = ResultsFolder.create(tmp_path / "results")
+    hanging = tampered(PEAK, tmp_path, {"program.hpp": ("program.end();", "for (;;) pause();")}, monkeypatch)
+    record = run_once(make_ready(hanging, live_machine, folder, cores="one"), live_machine, folder)
+    assert record.outcome.state is State.TIMED_OUT and record.samples == ()
+
+
+def test_a_program_that_cannot_write_its_record(
+    live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import seatrial.engine.repeat as repeat
+
+    folder = ResultsFolder.create(tmp_path / "results")
+    ready = make_ready(PEAK, live_machine, folder, cores="one")
+    original = repeat.command_of
+    monkeypatch.setattr(repeat, "command_of", lambda item, directory: original(item, Path("/proc/nowhere")))
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.state is State.FAILED and record.outcome.reason.startswith("record: ")

@@ -1,0 +1,108 @@
+"""Running a program and ending it, with real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from seatrial.launch.local import adopt_orphans, run
+from seatrial.launch.process_tree import children, is_alive
+
+pytestmark = pytest.mark.real
+
+
+def python(code: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", textwrap.dedent(code), *arguments]
+
+
+def test_a_program_that_ends_well(tmp_path: Path) -> None:
+    done = run(python("print('hello')"), os.environ, tmp_path, 60)
+    assert done.returncode == 0 and not done.timed_out and done.evidence == "hello"
+    assert 0 < done.wall_s < 60
+
+
+def test_stderr_is_the_better_evidence_and_only_its_end_is_kept(tmp_path: Path) -> None:
+    done = run(
+        python("import sys; print('out'); sys.stderr.write('x' * 100000 + 'the end'); sys.exit(7)"),
+        os.environ,
+        tmp_path,
+        60,
+    )
+    assert done.returncode == 7 and done.died_of == "exit status 7"
+    assert done.evidence.endswith("the end") and len(done.evidence) <= 4000
+
+
+def test_a_signal_has_its_name(tmp_path: Path) -> None:
+    done = run(python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"), os.environ, tmp_path, 60)
+    assert done.died_of == "killed by SIGSEGV"
+
+
+def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        run([str(tmp_path / "nothing")], os.environ, tmp_path, 60)
+
+
+_HANGS_WITH_CHILDREN = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"])
+far = subprocess.Popen(["sleep", "600"], start_new_session=True)
+Path(sys.argv[1]).write_text(f"{os.getpid()} {child.pid} {far.pid}")
+time.sleep(600)
+"""
+
+
+def test_a_hung_program_is_ended_with_its_children_even_those_that_ignore_the_signal(tmp_path: Path) -> None:
+    done = run(python(_HANGS_WITH_CHILDREN, str(tmp_path / "pids")), os.environ, tmp_path, 1.5)
+    assert done.timed_out and done.returncode == -signal.SIGKILL
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(pids) == 3
+    assert_all_end(pids)
+
+
+_LEAVES_A_DAEMON = """
+import os, sys, time
+from pathlib import Path
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        Path(sys.argv[1]).write_text(str(os.getpid()))
+        time.sleep(600)
+    os._exit(0)
+while not Path(sys.argv[1]).exists() or not Path(sys.argv[1]).read_text():
+    time.sleep(0.01)
+"""
+
+
+def test_a_daemon_that_a_program_leaves_behind_is_ended(tmp_path: Path) -> None:
+    adopt_orphans()
+    done = run(python(_LEAVES_A_DAEMON, str(tmp_path / "pid")), os.environ, tmp_path, 60)
+    assert done.returncode == 0
+    assert_all_end([int((tmp_path / "pid").read_text())])
+
+
+def test_children_of_this_process_that_were_there_before_are_left_alone(tmp_path: Path) -> None:
+    import subprocess
+
+    adopt_orphans()
+    mine = subprocess.Popen(["sleep", "600"])
+    try:
+        run(python(""), os.environ, tmp_path, 60)
+        assert mine.poll() is None and mine.pid in children(os.getpid())
+    finally:
+        mine.kill()
+        mine.wait()
+
+
+def assert_all_end(pids: list[int]) -> None:
+    deadline = time.monotonic() + 5
+    while any(is_alive(pid) for pid in pids):
+        assert time.monotonic() < deadline, f"still alive: {[pid for pid in pids if is_alive(pid)]}"
+        time.sleep(0.02)

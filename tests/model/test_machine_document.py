@@ -1,0 +1,132 @@
+"""The JSON of a machine: there and back, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.errors import UsageError
+from seatrial.model.fact import Fact, FactKind, Facts
+from seatrial.model.limit import Limit, dram_bandwidth
+from seatrial.model.machine import (
+    Affinity,
+    Device,
+    DeviceKind,
+    Link,
+    Machine,
+    Memory,
+    NamedLimit,
+    Path,
+    PeerAccess,
+    Population,
+    SocketMemory,
+)
+from seatrial.model.machine_document import machine_document, machine_from_document, machine_identity
+from seatrial.model.units import UNITS
+
+_TEXT = st.text(max_size=12)
+_NAMES = st.text(min_size=1, max_size=12)
+_NUMBERS = st.one_of(st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False))
+_FACT = st.builds(
+    Fact,
+    st.one_of(_TEXT, _NUMBERS, st.booleans()),
+    _NAMES,
+    st.sampled_from(FactKind),
+    st.one_of(st.none(), st.sampled_from(UNITS)),
+    st.booleans(),
+)
+_FACTS = st.builds(Facts, st.dictionaries(_NAMES, st.lists(_FACT, min_size=1, max_size=3).map(tuple), max_size=4))
+_RATE = st.one_of(st.none(), st.floats(1.0, 1e12))
+_LIMIT = st.one_of(
+    st.builds(Limit.unknown, st.sampled_from(UNITS), _TEXT),
+    st.builds(dram_bandwidth, st.integers(1, 24), st.just(4800.0)),
+)
+_COUNT = st.one_of(st.none(), st.integers(1, 24))
+_NODE = st.one_of(st.none(), st.integers(0, 9))
+_NAME = st.one_of(st.none(), _NAMES)
+_ALIASES = st.lists(_NAMES, max_size=2).map(tuple)
+_CPUS = st.lists(st.integers(0, 9), max_size=3).map(tuple)
+_CLASS = st.sampled_from(["NV", "PIX", "SYS", None])
+_DEVICE = st.builds(Device, _NAMES, st.sampled_from(DeviceKind), _TEXT, _NAME, _NODE, _NAME, _ALIASES, _FACTS)
+_SOCKET = st.builds(SocketMemory, _COUNT, _COUNT, st.integers(0, 24), st.integers(0, 2**45), _RATE, _RATE)
+_SOCKETS = st.lists(_SOCKET, max_size=2).map(tuple)
+_MACHINES = st.builds(
+    Machine,
+    name=_TEXT,
+    devices=st.lists(_DEVICE, max_size=3).map(tuple),
+    facts=_FACTS,
+    links=st.lists(st.builds(Link, _NAMES, _NAMES, _NAMES, _RATE, _RATE, _NAMES, _RATE), max_size=2).map(tuple),
+    paths=st.lists(st.builds(Path, _NAMES, _NAMES, _CLASS, _NODE), max_size=2).map(tuple),
+    affinity=st.lists(st.builds(Affinity, _NAMES, st.one_of(st.none(), _CPUS), _NODE), max_size=2).map(tuple),
+    p2p=st.lists(st.builds(PeerAccess, _NAMES, _NAMES, st.just("OK"), st.none()), max_size=2).map(tuple),
+    memory=st.builds(Memory, st.sampled_from(Population), _TEXT, _LIMIT, _SOCKETS),
+    limits=st.lists(st.builds(NamedLimit, _NAMES, _LIMIT), max_size=2).map(tuple),
+    allowed_cpus=_CPUS,
+    sources=st.lists(_NAMES, max_size=2).map(tuple),
+    unread=st.lists(_TEXT, max_size=2).map(tuple),
+)  # fmt: skip
+
+_SCHEMA = jsonschema.Draft202012Validator(
+    json.loads(resources.files("seatrial.report").joinpath("schemas/machine-1.json").read_text())
+)
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(_SCHEMA.schema)
+
+
+@given(_MACHINES)
+def test_there_and_back(machine: Machine) -> None:
+    text = json.dumps(machine_document(machine), allow_nan=False)
+    document = json.loads(text)
+    _SCHEMA.validate(document)
+    back = machine_from_document(document)
+    assert back == machine
+    assert machine_identity(back) == machine_identity(machine)
+    assert json.dumps(machine_document(back), allow_nan=False) == text
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"schema": "seatrial.machine/2"},
+        {"schema": "seatrial.machine/1"},
+        {**machine_document(Machine("x")), "devices": [{}]},
+        {**machine_document(Machine("x")), "name": 7},
+        {**machine_document(Machine("x")), "memory": {"verdict": "splendid"}},
+        {**machine_document(Machine("x")), "facts": {"a": [{"value": None}]}},
+        {
+            **machine_document(Machine("x")),
+            "limits": [{"name": "a", "value": 1, "unit": "m", "derivation": "", "basis": "physical"}],
+        },
+    ],
+)
+def test_what_is_no_machine_is_refused(document: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        machine_from_document(document)
+
+
+def test_no_number_that_json_lacks() -> None:
+    with pytest.raises(ValueError, match="no number"):
+        machine_document(Machine("x", links=(Link("a", "b", "pcie", float("nan"), None, "s"),)))
+
+
+def test_identity() -> None:
+    def machine(**facts: tuple[Fact, ...]) -> str:
+        return machine_identity(Machine("x", facts=Facts(facts)))
+
+    plain = machine()
+    assert machine(load=(Fact(3.0, "s", volatile=True),)) == plain
+    assert machine(pipes=(Fact(2, "book", FactKind.ASSERTED),)) == plain
+    assert machine(privileges=(Fact("root", "s"),)) == plain
+    assert machine(kernel=(Fact("6.1", "s"),)) != plain
+    assert machine(kernel=(Fact("6.1", "s"),)) == machine(kernel=(Fact("6.1", "t"), Fact("6.2", "u")))
+    assert machine_identity(Machine("y")) != plain
+    assert machine_identity(Machine("x", allowed_cpus=(0,))) != plain
+    assert machine_identity(Machine("x", unread=("z",), sources=("q",))) == plain

@@ -1,0 +1,330 @@
+"""The page: whole, escaped, self-contained, and with the numbers of the figures and no others."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from report.test_page_samples import (
+    GB,
+    HOSTILE,
+    experiment,
+    figure,
+    hostile_trial,
+    server_trial,
+    vm_machine,
+    vm_trial,
+)
+
+import seatrial.report
+from seatrial.model.benchmark import Better
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.trial import NotMeasured, Trial
+from seatrial.report.page import page
+from seatrial.report.verdict import verdict
+from seatrial.report.view import trial_view
+
+VOID = frozenset({"meta", "link", "br", "hr", "img", "input", "col", "base", "source", "wbr"})
+
+
+class Outline(HTMLParser):
+    """Checks that every element is closed in order, and keeps what tests ask about."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open[-1] == tag, f"</{tag}> closes <{self.open[-1]}>"
+        self.open.pop()
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+def empty_trial(machine: Machine | None = None, **changes) -> Trial:
+    return dataclasses.replace(Trial(machine or Machine("bare"), (), (), (), {}), **changes)
+
+
+def one_experiment_trial() -> Trial:
+    limit = Limit(50 * GB, "B/s", "made up", Basis.PHYSICAL)
+    result = experiment("made.up", "Does it work?", {"threads": 1}, [figure("rate", 45.678 * GB, limit)])
+    return empty_trial(results=(result,))
+
+
+def all_outcomes_trial() -> Trial:
+    outcomes = (
+        Outcome.skipped("too small a machine"),
+        Outcome.unsupported("root", "run it as root"),
+        Outcome.invalid("checksum", "3 differ"),
+        Outcome.failed(Stage.RUN, "signal 11", "Segmentation fault"),
+        Outcome.timed_out(20.0),
+    )
+    results = [experiment("made.up", "?", {"k": k}, outcome=outcome) for k, outcome in enumerate(outcomes)]
+    return empty_trial(results=(*results, *one_experiment_trial().results))
+
+
+TRIALS = {
+    "none": lambda: [],
+    "nothing known": lambda: [empty_trial()],
+    "machine only": lambda: [empty_trial(vm_machine(), not_measured=(NotMeasured("mpi.latency", "?", "no MPI"),))],
+    "one experiment": lambda: [one_experiment_trial()],
+    "all outcomes": lambda: [all_outcomes_trial()],
+    "virtual machine": lambda: [vm_trial()],
+    "unsteady": lambda: [vm_trial(steady=False)],
+    "server": lambda: [server_trial()],
+    "hostile": lambda: [hostile_trial()],
+    "several": lambda: [vm_trial(), server_trial(), hostile_trial()],
+}
+
+
+@pytest.fixture(scope="module", params=TRIALS)
+def html(request) -> str:
+    return page(TRIALS[request.param](), "../results")
+
+
+def test_elements_are_closed_in_order_and_ids_are_unique(html):
+    outline = Outline(html)
+    ids = [attributes["id"] for _, attributes in outline.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for link in outline.all("a"):
+        if (link.get("href") or "").startswith("#"):
+            assert link["href"][1:] in ids, link
+    for _, attributes in outline.elements:
+        for reference in (attributes.get("aria-labelledby") or "").split():
+            assert reference in ids, reference
+
+
+def test_it_stands_alone_and_runs_nothing(html):
+    outline = Outline(html)
+    assert not {"script", "img", "iframe", "link", "object", "embed", "base", "image", "use"} & {
+        tag for tag, _ in outline.elements
+    }
+    for tag, attributes in outline.elements:
+        assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
+        assert not {"src", "xlink:href", "srcset"} & set(attributes), (tag, attributes)
+        href = attributes.get("href") or ""
+        assert href.startswith(("#", "../results/")) or tag != "a", href
+    style = re.search(r"<style>(.*?)</style>", html, re.DOTALL)[1]
+    assert "url(" not in style and "@import" not in style and "<" not in style
+
+
+def test_landmarks_headings_tables_and_pictures_are_named(html):
+    outline = Outline(html)
+    assert outline.all("html")[0]["lang"] == "en"
+    assert len(outline.all("main")) == 1 and len(outline.all("h1")) == 1 and len(outline.all("title")) >= 1
+    assert all(th.get("scope") for th in outline.all("th"))
+    for svg in outline.all("svg"):
+        assert svg.get("aria-hidden") == "true" or svg.get("role") == "img", svg
+    assert html.count("<svg") == len(re.findall(r"<svg[^>]*aria-hidden|<svg[^>]*><title", html))
+
+
+def test_names_from_outside_are_text_and_nothing_else():
+    html = page([hostile_trial()], "../results")
+    outline = Outline(html)
+    assert HOSTILE in "".join(outline.text)
+    assert "<img" not in html and "</script" not in html and "javascript:" not in html
+    assert "{{7*7}}" in html and "49" not in outline.words.split()  # templates are not evaluated twice
+
+
+def test_a_results_link_with_another_scheme_is_not_linked():
+    html = page([vm_trial()], "javascript:alert(1)//")
+    assert "javascript:" not in html
+    assert "line 1" in html
+
+
+def test_numbers_are_those_of_the_figures():
+    trial = vm_trial()
+    outline = Outline(page([trial], None))
+    shown = {attributes["value"] for attributes in outline.all("data")}
+    for result in trial.results:
+        for made in result.figures:
+            assert str(made.median) in shown
+            assert f"{made.ci95[0]} {made.ci95[1]}" in shown
+            if made.fraction_of_limit is not None:
+                assert str(made.fraction_of_limit) in shown
+            for repeat in made.repeats:
+                assert str(repeat.value) in shown
+    expected = {
+        number
+        for result in trial.results
+        for made in result.figures
+        for number in (
+            str(made.median),
+            f"{made.ci95[0]} {made.ci95[1]}",
+            str(made.fraction_of_limit),
+            *(str(repeat.value) for repeat in made.repeats),
+        )
+    }
+    others = shown - expected
+    assert all(float(number) == int(float(number)) for number in others), others  # counts and sizes only
+
+
+def test_a_figure_is_shown_with_all_that_belongs_to_it():
+    trial = one_experiment_trial()
+    words = Outline(page([trial], None)).words
+    made = trial.results[0].figures[0]
+    assert f"{made.median / GB:.1f} GB/s" in words
+    assert "↑" in words and "12 / 480" in words and "50.0 GB/s physical" in words and "made up" in words
+    assert "Does it work?" in words and "threads 1" in words
+
+
+def test_below_six_repeats_there_is_no_interval():
+    result = experiment("made.up", "?", {}, [figure("rate", GB, None, n=5)])
+    words = Outline(page([empty_trial(results=(result,))])).words
+    assert "needs 6 repeats" in words and "none" in words
+
+
+def test_outcomes_stand_in_the_table_in_place_of_numbers():
+    words = Outline(page([all_outcomes_trial()])).words
+    for text in (
+        "skipped too small a machine",
+        "unsupported root: run it as root",
+        "invalid checksum: 3 differ",
+        "failed run: signal 11",
+        "Segmentation fault",
+        "timed out ended after 20 s, with its children",
+    ):
+        assert text in words, text
+
+
+@pytest.mark.parametrize(
+    ("trial", "line"),
+    [
+        (empty_trial(), "Nothing was measured"),
+        (empty_trial(not_measured=(NotMeasured("a", "?", "b"),)), "Nothing was measured: 1 not measured"),
+        (one_experiment_trial(), "1 of 1 measured as expected"),
+        (all_outcomes_trial(), "1 of 4 measured as expected, 3 defects, 2 not measured"),
+        (vm_trial(), "5 of 8 measured as expected, 3 measured but not judged, 2 not measured"),
+    ],
+    ids=["nothing", "nothing but reasons", "one", "all outcomes", "virtual machine"],
+)
+def test_the_verdict_counts_the_records(trial, line):
+    assert verdict(trial_view(trial, 1, None)).line == line
+
+
+def test_the_verdict_and_the_findings_agree():
+    trial = server_trial()
+    rules = {finding.rule for finding in trial.findings}
+    assert verdict(trial_view(trial, 1, None)).defects == 4
+    assert {"experiment-invalid", "experiment-failed", "experiment-timed-out", "below-physical-limit"} <= rules
+
+
+def test_at_most_seven_findings_are_in_sight():
+    trial = server_trial()
+    assert len(trial.findings) > 7
+    html = page([trial])
+    section = html[html.index('<ol class="findings">') :]
+    in_sight = section[: section.index("</ol>")]
+    assert in_sight.count("<li ") == 7
+    assert f"{len(trial.findings) - 7} more findings" in html
+
+
+def test_a_long_sweep_is_folded_and_drawn():
+    html = page([server_trial()])
+    assert "26 more rows of memory.latency" in html
+    assert "memory.latency over working_set" in html
+    assert "512\N{NO-BREAK SPACE}KiB" in html
+
+
+def test_two_numbers_that_vary_inside_the_program_make_rows_but_no_line():
+    pairs = [(a, b) for a in range(6) for b in range(6) if a != b]
+    made = [
+        figure("one_way", 25e-9 + a * 1e-9, None, unit="s", better=Better.LOWER, point={"cpu_a": a, "cpu_b": b}, seed=a)
+        for a, b in pairs
+    ]
+    html = page([empty_trial(results=(experiment("cpu.linebounce", "?", {}, made),))])
+    assert "18 more rows" in html and "over cpu" not in html
+    assert "Shown are the 16 of 30 series that spread most" in html
+
+
+def test_raw_records_are_linked():
+    trial = vm_trial()
+    links = {a["href"] for a in Outline(page([trial], "../results")).all("a") if not (a["href"] or "").startswith("#")}
+    assert links == {f"../results/{place.path}" for place in trial.places.values()}
+
+
+def test_provenance_names_builds_sources_and_how_to_repeat():
+    words = Outline(page([vm_trial()])).words
+    for text in (
+        "seatrial run --results ./seatrial-results",
+        "-march=znver4",
+        "cannot be read without root",
+        "no GPU was found",
+        "huge_pages granted",
+        "hwloc 2.9.0",
+        "--cpus 0,1",
+    ):
+        assert text in words, text
+
+
+def test_the_page_knows_no_benchmark_by_name():
+    folder = Path(seatrial.report.__file__).parent
+    ours = [
+        *folder.glob("panels/*.py"),
+        *folder.glob("charts/*.py"),
+        *folder.glob("templates/**/*.*"),
+        folder / "page.py",
+    ]
+    assert len(ours) > 15
+    for file in ours:
+        assert not re.search(r"memory\.(stream|latency)|cpu\.(peak|gemm|linebounce)|triad", file.read_text()), file
+
+
+def _luminance(colour: str) -> float:
+    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_in_light_dark_and_print():
+    """WCAG 2.1: 4.5 for text, 3 for what a chart is read from."""
+    style = (Path(seatrial.report.__file__).parent / "templates" / "style.css").read_text()
+    schemes = [
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in re.findall(r":root \{(.*?)\}", style, re.S)
+    ]
+    assert len(schemes) == 3
+    for scheme in schemes:
+        for paper in ("paper", "raised"):
+            for ink in ("ink", "muted", "accent", "alarm", "caution"):
+                assert _contrast(scheme[ink], scheme[paper]) >= 4.5, (ink, scheme)
+        for line in (f"series-{number}" for number in range(1, 7)):
+            assert _contrast(scheme[line], scheme["paper"]) >= 3, (line, scheme)
+        assert _contrast(scheme["accent"], scheme["track"]) >= 3
+
+
+def test_a_page_of_a_large_trial_is_made_quickly_and_stays_small():
+    html = page([server_trial()], "../results")
+    assert len(html) < 1_500_000

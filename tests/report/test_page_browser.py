@@ -1,0 +1,65 @@
+"""The page in a real browser: no errors, nothing wider than the window, A4 on paper."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from report.test_page_samples import hostile_trial, server_trial, vm_trial
+
+from seatrial.report.page import page
+
+pytestmark = pytest.mark.real
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HARNESS = (
+    "<script>addEventListener('load', () => {const wide = [...document.querySelectorAll('body *')].filter("
+    "e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, svg, .quiet, .skip'));"
+    "document.title = `scroll=${document.documentElement.scrollWidth} inner=${innerWidth} "
+    "wide=${wide.map(e => e.tagName + '.' + e.className).join(' ')}`})</script></body>"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"needs a browser ({' or '.join(NAMES)}; apt install chromium)")
+    return found
+
+
+def run(browser: str, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    command = [
+        *(browser, "--headless", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}"),
+        *(*as_root, "--enable-logging=stderr", *arguments),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("trial", [vm_trial, server_trial, hostile_trial])
+@pytest.mark.parametrize("width", [1280, 520])
+def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, trial, width):
+    file = tmp_path / "page.html"
+    file.write_text(page([trial()], "../results").replace("</body>", HARNESS), encoding="utf-8")
+    done = run(browser, tmp_path, f"--window-size={width},900", "--dump-dom", file.as_uri())
+    title = re.search(r"<title>(scroll=(\d+) inner=(\d+) wide=(.*?))</title>", done.stdout)
+    assert title, done.stdout[:300] + done.stderr[-2000:]
+    assert int(title[2]) <= int(title[3]), title[1]
+    assert title[4].strip() == "", title[1]
+    assert "CONSOLE" not in done.stderr, done.stderr
+
+
+def test_it_prints_on_a4(browser, tmp_path):
+    file, paper = tmp_path / "page.html", tmp_path / "page.pdf"
+    file.write_text(page([server_trial()], None), encoding="utf-8")
+    done = run(browser, tmp_path, "--no-pdf-header-footer", f"--print-to-pdf={paper}", file.as_uri())
+    assert paper.exists(), done.stderr[-2000:]
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper.read_bytes())
+    assert 4 <= len(boxes) <= 20
+    for width, height in boxes:
+        assert abs(float(width) - 595.28) < 1 and abs(float(height) - 841.89) < 1

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seatrial.store.claim import abandoned, claim, settle
+from seatrial.store.folder import ResultsFolder
+
+_CLAIMS_AND_DIES = """
+import sys
+from pathlib import Path
+from seatrial.store.claim import claim
+from seatrial.store.folder import ResultsFolder
+claim(ResultsFolder.existing(Path(sys.argv[1])), "host", "experiment", 0, {"t0": 5.0})
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+def claimed_by_a_dead_process(folder: ResultsFolder) -> None:
+    subprocess.run([sys.executable, "-c", _CLAIMS_AND_DIES, str(folder.path)], check=True)
+
+
+def test_a_repeat_is_claimed_by_one_only(folder: ResultsFolder) -> None:
+    first = claim(folder, "host", "experiment", 0, {})
+    assert first is not None and first.path.is_dir()
+    assert claim(folder, "host", "experiment", 0, {}) is None
+    assert claim(folder, "host", "experiment", 1, {}) is not None
+
+
+def test_a_released_repeat_can_be_claimed_again(folder: ResultsFolder) -> None:
+    first = claim(folder, "host", "experiment", 0, {})
+    assert first is not None
+    first.release()
+    assert not first.path.exists()
+    first.release()  # what is gone is gone
+    assert claim(folder, "host", "experiment", 0, {}) is not None
+
+
+def test_a_living_process_keeps_its_claims(folder: ResultsFolder) -> None:
+    claim(folder, "host", "experiment", 0, {})
+    assert abandoned(folder, "host", "experiment") == []
+
+
+def test_the_claim_of_a_dead_process_is_abandoned_and_comes_with_its_notes(folder: ResultsFolder) -> None:
+    claimed_by_a_dead_process(folder)
+    (left,) = abandoned(folder, "host", "experiment")
+    assert left.repeat == 0 and left.noted == {"t0": 5.0}
+
+
+def test_a_process_id_that_somebody_else_has_now_does_not_keep_a_claim(folder: ResultsFolder) -> None:
+    mine = claim(folder, "host", "experiment", 0, {})
+    assert mine is not None
+    owner = json.loads((mine.path / "claim.json").read_text())
+    assert owner["pid"] == os.getpid()
+    (mine.path / "claim.json").write_text(json.dumps({**owner, "started": owner["started"] - 1}))
+    assert len(abandoned(folder, "host", "experiment")) == 1
+
+
+def test_the_claims_of_other_hosts_are_left_alone(folder: ResultsFolder) -> None:
+    claimed_by_a_dead_process(folder)
+    assert abandoned(folder, "another", "experiment") == []
+
+
+def test_kept_artefacts_are_no_claim(folder: ResultsFolder) -> None:
+    claimed_by_a_dead_process(folder)
+    (left,) = abandoned(folder, "host", "experiment")
+    settle(left)
+    assert left.path.is_dir() and abandoned(folder, "host", "experiment") == []
+
+
+def test_what_a_dead_process_was_preparing_is_swept(folder: ResultsFolder) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    leftover = folder.path / "artefacts" / "experiment" / f".new-0-{dead.pid}"
+    leftover.mkdir(parents=True)
+    mine = folder.path / "artefacts" / "experiment" / f".new-1-{os.getpid()}"
+    mine.mkdir()
+    abandoned(folder, "host", "experiment")
+    assert not leftover.exists() and mine.exists()

@@ -1,0 +1,150 @@
+"""The results folder: written once, appended whole, read without torn lines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seatrial.errors import StoreError, UsageError
+from seatrial.model.experiment import Experiment
+from seatrial.model.outcome import Outcome
+from seatrial.model.record import RepeatRecord, encode
+from seatrial.model.sample import Sample
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+EXPERIMENT = Experiment("memory.stream", {"threads": 2}, "env", "program", "machine")
+
+
+def record(repeat: int) -> RepeatRecord:
+    samples = (Sample("triad", 0, 1e-3, {"bytes": 1e6}),)
+    return RepeatRecord(EXPERIMENT.id, repeat, repeat, 1e9 + repeat, 0.3, Outcome.ok(), samples)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    made = ResultsFolder.create(tmp_path / "results")
+    made.put("machines", "machine", {"schema": "seatrial.machine/1", "name": "m"})
+    made.put("environments", "env", {"name": "gcc"})
+    made.put("experiments", EXPERIMENT.id, EXPERIMENT.document())
+    return made
+
+
+def write(folder: ResultsFolder, *repeats: int) -> Path:
+    writer = RecordWriter(folder, "host")
+    for repeat in repeats:
+        writer.append(record(repeat))
+    writer.close()
+    return writer.path
+
+
+def test_what_was_written_is_read(folder: ResultsFolder) -> None:
+    write(folder, 0, 1)
+    write(folder, 2)
+    contents = read_contents(folder)
+    assert [r.repeat for r in contents.records[EXPERIMENT.id]] == [0, 1, 2]
+    assert contents.experiments[EXPERIMENT.id] == EXPERIMENT
+    assert contents.environments == {"env": {"name": "gcc"}}
+    assert contents.places[(EXPERIMENT.id, 1)].line == 2
+    assert contents.damaged == ()
+
+
+def test_at_any_cut_the_whole_lines_before_it_are_read_and_nothing_else(folder: ResultsFolder) -> None:
+    path = write(folder, 0, 1)
+    data = path.read_bytes()
+    first = data.index(b"\n") + 1
+    for length in range(0, len(data) + 1, 7):
+        path.write_bytes(data[:length])
+        contents = read_contents(folder)
+        expected = [0, 1] if length == len(data) else [0] if length >= first else []
+        assert [r.repeat for r in contents.records.get(EXPERIMENT.id, ())] == expected
+        assert contents.damaged == ()
+
+
+def test_a_damaged_line_is_reported_and_not_accepted(folder: ResultsFolder) -> None:
+    path = write(folder, 0, 1, 2)
+    data = path.read_bytes().replace(b'"repeat":1', b'"repeat":7')
+    path.write_bytes(data)
+    contents = read_contents(folder)
+    assert [r.repeat for r in contents.records[EXPERIMENT.id]] == [0, 2]
+    assert len(contents.damaged) == 1 and "line 2" in contents.damaged[0]
+
+
+def test_a_repeat_that_stands_twice_counts_once_and_is_reported(folder: ResultsFolder) -> None:
+    path = write(folder, 0)
+    path.write_bytes(path.read_bytes() + encode(replace(record(0), t0=2e9)))
+    contents = read_contents(folder)
+    assert len(contents.records[EXPERIMENT.id]) == 1 and "once more" in contents.damaged[0]
+
+
+def test_a_missing_fact_is_an_error_that_names_it(folder: ResultsFolder) -> None:
+    write(folder, 0)
+    (folder.path / "machines" / "machine.json").unlink()
+    with pytest.raises(StoreError, match=r"machine\.json"):
+        read_contents(folder)
+
+
+def test_a_folder_that_is_not_ours_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="not empty"):
+        ResultsFolder.create(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    folder = ResultsFolder.create(tmp_path / "r")
+    (folder.path / "FORMAT").write_text("seatrial-results 99\n")
+    with pytest.raises(UsageError, match="99"):
+        ResultsFolder.create(tmp_path / "r")
+
+
+def test_a_path_that_is_a_file_cannot_be_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="cannot be written"):
+        ResultsFolder.create(tmp_path / "file")
+
+
+def test_a_fact_is_written_once(folder: ResultsFolder) -> None:
+    folder.put("environments", "env", {"name": "something else"})
+    assert folder.get("environments", "env") == {"name": "gcc"}
+
+
+_FILLS_ITS_DISK = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from store.test_store import EXPERIMENT, record
+from seatrial.errors import StoreError
+from seatrial.model.record import encode
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+folder = ResultsFolder.existing(Path(sys.argv[1]))
+writer = RecordWriter(folder, "host")
+writer.append(record(0))
+size = writer.path.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, size + 10))
+try:
+    writer.append(record(1))
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.mark.real
+def test_where_the_file_cannot_grow_the_half_line_is_taken_back(folder: ResultsFolder) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FILLS_ITS_DISK, str(folder.path), str(Path(__file__).parents[1])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "File too large" in done.stdout and "finished repeats are kept" in done.stdout
+    (path,) = (folder.path / "records").glob("*.jsonl")
+    assert path.read_bytes().endswith(b"\n")
+    contents = read_contents(folder)
+    assert [r.repeat for r in contents.records[EXPERIMENT.id]] == [0] and contents.damaged == ()
