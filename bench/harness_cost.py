@@ -33,7 +33,7 @@ def main() -> None:
     item = ready(machine, "cpu.peak", cores="one")
     with tempfile.TemporaryDirectory() as where:
         folder = ResultsFolder.create(Path(where) / "results")
-        folder.put("machines", item.experiment.machine, machine_document(machine))
+        folder.put("machines", "known", {"identity": item.experiment.machine, **machine_document(machine)})
         folder.put("environments", item.experiment.environment, {})
         folder.put("experiments", item.experiment.id, item.experiment.document())
         start = time.perf_counter()

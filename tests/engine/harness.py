@@ -57,7 +57,7 @@ def make_ready(
     point = replace(point, benchmark=benchmark)
     built = build(environment, benchmark.program.source)
     experiment = Experiment(benchmark.name, point.parameters, environment.key, built.key, "machine")
-    folder.put("machines", "machine", machine_document(machine))
+    folder.put("machines", "known", {"identity": "machine", **machine_document(machine)})
     folder.put("environments", environment.key, environment.document())
     folder.put("experiments", experiment.id, experiment.document())
     return Ready(point, experiment, built)

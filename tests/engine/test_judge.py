@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_up import made_up_machine
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
@@ -17,7 +18,6 @@ from seatrial.model.outcome import State
 from seatrial.model.protocol import Hello, ProgramRecord
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point, plan_points
-from made_up import made_up_machine
 
 MACHINE = made_up_machine(cores=2, l3_bytes=1 << 20, channels=1)  # 25.6 GB/s
 LIBS = {"libc.so.6": "aa", "libstdc++.so.6": "bb"}

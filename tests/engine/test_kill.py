@@ -1,4 +1,4 @@
-"""`kill -9` at random system calls of a run: nothing that finished is lost, nothing is made twice, the command completes.
+"""`kill -9` at random system calls of a run: nothing finished is lost, nothing is made twice, the command completes.
 
 SEATRIAL_KILLS sets how many runs are killed (docs/results has a run with 100).
 """

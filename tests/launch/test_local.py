@@ -52,7 +52,8 @@ _HANGS_WITH_CHILDREN = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"])
+stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", stubborn])
 far = subprocess.Popen(["sleep", "600"], start_new_session=True)
 Path(sys.argv[1]).write_text(f"{os.getpid()} {child.pid} {far.pid}")
 time.sleep(600)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.outcome import State
 from seatrial.plan.points import parse_settings, plan_points
-from made_up import made_up_machine
 
 
 def test_defaults_are_complete_and_resolved() -> None:

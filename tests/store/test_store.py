@@ -29,7 +29,7 @@ def record(repeat: int) -> RepeatRecord:
 @pytest.fixture
 def folder(tmp_path: Path) -> ResultsFolder:
     made = ResultsFolder.create(tmp_path / "results")
-    made.put("machines", "machine", {"schema": "seatrial.machine/1", "name": "m"})
+    made.put("machines", "known", {"schema": "seatrial.machine/1", "name": "m", "identity": "machine"})
     made.put("environments", "env", {"name": "gcc"})
     made.put("experiments", EXPERIMENT.id, EXPERIMENT.document())
     return made
@@ -84,9 +84,18 @@ def test_a_repeat_that_stands_twice_counts_once_and_is_reported(folder: ResultsF
 
 def test_a_missing_fact_is_an_error_that_names_it(folder: ResultsFolder) -> None:
     write(folder, 0)
-    (folder.path / "machines" / "machine.json").unlink()
-    with pytest.raises(StoreError, match=r"machine\.json"):
+    (folder.path / "machines" / "known.json").unlink()
+    with pytest.raises(StoreError, match="lacks the machine machine"):
         read_contents(folder)
+
+
+def test_of_one_machine_the_document_that_knows_most_is_read(folder: ResultsFolder) -> None:
+    """A user ran first and root later: root sees the memory modules."""
+    write(folder, 0)
+    unread = {"identity": "machine", "unread": ["DIMMs: needs root"]}
+    folder.put("machines", "a-user", unread)
+    folder.put("machines", "z-user", unread)
+    assert "unread" not in read_contents(folder).machines["machine"]
 
 
 def test_a_folder_that_is_not_ours_is_not_touched(tmp_path: Path) -> None:

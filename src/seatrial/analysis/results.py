@@ -42,10 +42,9 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
 
 
 def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
-    """What to publish about every experiment of the folder, in the order in which they were first measured."""
+    """What to publish about every experiment of the folder: by benchmark, then by parameters in declared order."""
     machines = machines_of(contents)
-    first = {key: min(record.t0 for record in records) for key, records in contents.records.items()}
-    keys = sorted(contents.experiments, key=lambda key: first[key])
+    keys = sorted(contents.experiments, key=lambda key: _rank(contents.experiments[key]))
     stored = [_stored(key, contents, machines) for key in keys]
     return _all_with_ceilings(stored, stored)
 
@@ -67,6 +66,12 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         else ()
     )
     return ExperimentResult(key, experiment, _question(experiment), outcome, figures, reused=True, notes=notes)
+
+
+def _rank(experiment: Experiment) -> tuple[object, ...]:
+    """Where an experiment stands in a list; values are ranked by kind first, since kinds do not compare."""
+    values = experiment.parameters.values()
+    return (experiment.benchmark, *((isinstance(v, str), v) for v in values), experiment.id)
 
 
 def _question(experiment: Experiment) -> str:

@@ -15,7 +15,7 @@ from seatrial.store.contents import Contents
 
 
 def trials_of(contents: Contents) -> tuple[Trial, ...]:
-    """One trial for each machine of the folder, in the order in which they were first measured."""
+    """One trial for each machine of the folder, in the order of their first experiment."""
     results = all_results(contents)
     machines = machines_of(contents)
     keys = dict.fromkeys(result.experiment.machine for result in results)

@@ -12,6 +12,7 @@ from seatrial.cli.progress import TerminalProgress
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.prepare import Preparation, Refused, prepare
 from seatrial.machine.live import discover_live
+from seatrial.model.experiment import content_key
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document, machine_identity
@@ -92,7 +93,9 @@ def _share(budget_s: float | None, experiments: int) -> float:
 
 def _keep_facts(folder: ResultsFolder, machine: Machine, machine_key: str, preparation: Preparation) -> None:
     """Write down what the records will refer to, before there are any."""
-    folder.put("machines", machine_key, machine_document(machine))
+    document = {"identity": machine_key, **machine_document(machine)}
+    knowledge = {name: document[name] for name in ("identity", "memory", "limits", "sources", "unread")}
+    folder.put("machines", content_key(knowledge), document)
     if preparation.environment is not None:
         folder.put("environments", preparation.environment.key, preparation.environment.document())
     for item in preparation.ready:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seatrial.analysis.rules.memory import SIZES_AGREE_WITHIN
 from seatrial.model.fact import Disagreement, Fact
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.report.units import show
@@ -143,7 +142,7 @@ def _memory(machine: Machine) -> str:
     if not sizes:
         return ""
     low, high = min(sizes), max(sizes)
-    if high - low > SIZES_AGREE_WITHIN * high:
+    if any(disagreement.name == "memory_total" for disagreement in machine.facts.disagreements()):
         return f"{show(low, 'B', binary=True)} to {show(high, 'B', binary=True)} of memory (sources disagree)"
     return f"{show(sizes[0], 'B', binary=True)} of memory"
 

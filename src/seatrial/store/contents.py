@@ -51,12 +51,28 @@ def read_contents(folder: ResultsFolder) -> Contents:
         experiments=experiments,
         records={key: tuple(repeats[n] for n in sorted(repeats)) for key, repeats in by_experiment.items()},
         places=places,
-        machines={key: folder.get("machines", key) for key in {e.machine for e in experiments.values()}},
+        machines=_machines(folder, {experiment.machine for experiment in experiments.values()}),
         environments={
             key: folder.get("environments", key) for key in {e.environment for e in experiments.values()} if key
         },
         damaged=tuple(damaged),
     )
+
+
+def _machines(folder: ResultsFolder, identities: set[str]) -> dict[str, dict[str, Any]]:
+    """Identity -> the document that knows most about that machine: root sees memory modules, hwloc names of devices."""
+    best: dict[str, dict[str, Any]] = {}
+    for key in folder.keys("machines"):
+        document = folder.get("machines", key)
+        identity = document.get("identity")
+        if identity in identities and (
+            identity not in best or len(document.get("unread", ())) < len(best[identity].get("unread", ()))
+        ):
+            best[identity] = document
+    missing = identities - best.keys()
+    if missing:
+        raise StoreError(f"{folder.path / 'machines'} lacks the machine {sorted(missing)[0]}, which records refer to")
+    return best
 
 
 def _records(path: Path) -> Iterator[tuple[int, RepeatRecord | ProtocolError]]:

@@ -10,7 +10,7 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind
 
 _LIMIT_IS_LESS = 0.94
-"""A memory limit above this share of the memory is the whole of it; see `memory.SIZES_AGREE_WITHIN`."""
+"""A memory limit above this share of the memory is the whole of it: the kernel keeps up to 5 % for itself."""
 
 
 def cpu_quota(case: Case) -> Iterator[Finding]:

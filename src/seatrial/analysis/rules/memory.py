@@ -9,9 +9,6 @@ from seatrial.analysis.rules.words import count, listed, memory_size, percent
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Population
 
-SIZES_AGREE_WITHIN = 0.06
-"""The kernel and firmware keep 1-5 % for themselves, so module sizes and MemTotal differ by that on every machine."""
-
 
 def modules_unbalanced(case: Case) -> Iterator[Finding]:
     """Fires where slots are filled so that some channels stay empty or differ."""
@@ -90,15 +87,15 @@ def modules_unknown(case: Case) -> Iterator[Finding]:
 
 
 def sizes_disagree(case: Case) -> Iterator[Finding]:
-    """Fires where sources give memory sizes further apart than what the kernel keeps for itself."""
+    """Fires where sources give memory sizes further apart than what the kernel keeps for itself (model/fact.py)."""
+    if all(disagreement.name != "memory_total" for disagreement in case.machine.facts.disagreements()):
+        return
     facts = [
         fact
         for fact in case.machine.facts.get("memory_total", ())
         if isinstance(fact.value, int | float) and not isinstance(fact.value, bool) and fact.value > 0
     ]
     sizes = [float(fact.value) for fact in facts]
-    if len(sizes) < 2 or max(sizes) - min(sizes) <= SIZES_AGREE_WITHIN * max(sizes):
-        return
     said = [
         f"{memory_size(size)} by {' and by '.join(fact.source for fact in facts if fact.value == size)}"
         for size in dict.fromkeys(sizes)
