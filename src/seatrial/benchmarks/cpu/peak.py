@@ -41,14 +41,20 @@ def _package(machine: Machine, params: Params) -> Device | None:
 
 
 def clocks_Hz(samples: Sequence[Sample], latency_cycles: float) -> tuple[float, ...]:
-    """The clock of each thread over a repeat: the median over samples of chain length x FMA latency / time.
+    """The clock of each thread over a repeat, in Hz: the median over samples of the fastest of three readings.
 
-    Of the two chains around a sample the less disturbed counts.
+    The readings of a sample are the FMA chains before and after it (latency x length / time) and the chain of additions
+    (one cycle each). A disturbance can only make a chain look slower, so the fastest is the least disturbed.
     """
-    threads = range(len(samples[0].extra["chain_s"]))
     return tuple(
-        median(sample.extra["chain_fmas"] * latency_cycles / min(sample.extra["chain_s"][thread]) for sample in samples)
-        for thread in threads
+        median(
+            max(
+                sample.extra["chain_fmas"] * latency_cycles / min(sample.extra["chain_s"][thread]),
+                sample.extra["add_ops"] / sample.extra["add_s"][thread],
+            )
+            for sample in samples
+        )
+        for thread in range(len(samples[0].extra["chain_s"]))
     )
 
 
