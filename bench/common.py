@@ -34,10 +34,13 @@ def ready(machine: Machine, benchmark: str, **settings: str) -> Ready:
     return item
 
 
-def measure(item: Ready, machine: Machine) -> ProgramRecord:
-    """One run of a program, judged; ends the script where it is not ok."""
+def measure(item: Ready, machine: Machine, slice_s: float | None = None) -> ProgramRecord:
+    """One run of a program, judged; ends the script where it is not ok. `slice_s`: how long to sample instead."""
     with tempfile.TemporaryDirectory() as folder:
-        completed = run(command_of(item, Path(folder)), os.environ, Path(folder), 600.0)
+        command = command_of(item, Path(folder))
+        if slice_s is not None:
+            command[command.index("--slice") + 1] = str(slice_s)
+        completed = run(command, os.environ, Path(folder), 600.0)
         record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
     outcome = judge(item.point, machine, item.built, completed, record)
     if not outcome.is_ok:
