@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from analysis.test_rules_judge import limit, made, result
 
@@ -282,3 +284,23 @@ def test_an_intel_driver_with_powersave_is_told_apart():
 def test_a_clock_of_a_hypervisor_is_only_worth_a_note():
     (finding,) = findings(machine(package(vendor="GenuineIntel"), general=facts(clocksource="kvm-clock")), ())
     assert finding.severity is Severity.INFO
+
+
+def shared_core_diagnosis(hypervisor: str, low: float, high: float, unit: str, cpus: int) -> str:
+    split = replace(two_levels_figure(low, high), unit=unit)
+    measured = result(split)
+    seen = {(measured.id, repeat.repeat): {"affinity": [[cpu] for cpu in range(cpus)]} for repeat in split.repeats}
+    (finding,) = [
+        f
+        for f in findings(machine(general=facts(hypervisor=hypervisor)), [measured], seen)
+        if f.rule == "repeats-in-two-levels"
+    ]
+    return finding.diagnosis
+
+
+def test_half_the_arithmetic_rate_on_several_cpus_of_a_guest_points_at_one_core_for_two():
+    assert "on one core" in shared_core_diagnosis("kvm", 1.0, 2.0, "flop/s", 2)
+    assert "on one core" not in shared_core_diagnosis("none", 1.0, 2.0, "flop/s", 2)
+    assert "on one core" not in shared_core_diagnosis("kvm", 1.0, 3.0, "flop/s", 2)
+    assert "on one core" not in shared_core_diagnosis("kvm", 1.0, 2.0, "B/s", 2)
+    assert "on one core" not in shared_core_diagnosis("kvm", 1.0, 2.0, "flop/s", 1)

@@ -13,6 +13,8 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind
 
 _STEAL_MATTERS = 0.02
+_HALF = (1.85, 2.15)
+"""Between these ratios one level is half of the other."""
 
 Named = tuple[ExperimentResult, FigureResult]
 
@@ -52,6 +54,11 @@ def two_levels(case: Case) -> Iterator[Finding]:
         return
     (result, figure), (low, high) = max(split, key=lambda entry: median(entry[1][1]) / (median(entry[1][0]) or 1.0))
     cause, seen = _disturbance(case, [pair for pair, _ in split])
+    if _shares_a_core(case, split):
+        cause += (
+            " One level is half of the other with several CPUs at work: at times the host seems to run two CPUs of this "
+            "virtual machine on one core."
+        )
     yield Finding(
         rule="repeats-in-two-levels",
         severity=Severity.WARNING,
@@ -65,6 +72,18 @@ def two_levels(case: Case) -> Iterator[Finding]:
         f"measure again: `seatrial run {result.experiment.benchmark} --again`",
         evidence="; ".join([listed(names.figure(r, f) for (r, f), _ in split), *seen]),
     )
+
+
+def _shares_a_core(case: Case, split: Sequence[tuple[Named, tuple[list[float], list[float]]]]) -> bool:
+    """Whether two levels look like hyperthreads that a hypervisor sells as cores: half an arithmetic rate, on several
+    CPUs of a virtual machine, at a limit that is physical (so that the upper level is what the cores can do)."""
+    if case.machine.facts.text("hypervisor") in (None, "none"):
+        return False
+    for (result, figure), (low, high) in split:
+        several = any(len(case.seen.get((result.id, r.repeat), {}).get("affinity", ())) > 1 for r in figure.repeats)
+        if figure.unit == "flop/s" and several and _HALF[0] <= median(high) / median(low) <= _HALF[1]:
+            return True
+    return False
 
 
 def _figures(case: Case) -> list[Named]:
