@@ -1,9 +1,10 @@
-"""memory.stream beside STREAM and BabelStream: interleaved rounds, best of rounds, ratios in one run.
+"""memory.stream beside STREAM, BabelStream and likwid-bench: interleaved rounds, best of rounds, ratios in one run.
 
-All three take about 20 samples of triad a round. Beside the ratios of the best stand the medians of the ratios within
-each round, which a drift of the machine moves less.
+Each takes about 20 samples of triad a round, likwid-bench one of a second. Beside the ratios of the best stand the medians
+of the ratios within each round, which a drift of the machine moves less.
 
-    python bench/memory_stream.py --stream PATH --babelstream PATH [--rounds 20] [-o docs/results/memory_stream.json]
+    python bench/memory_stream.py [--stream PATH] [--babelstream PATH] [--likwid-bench PATH] [--rounds 20]
+                                  [-o docs/results/memory_stream.json]
 
 Build the rivals with the compiler and flags that this script prints for ours (and -fopenmp), with arrays of the size
 that it prints; -frecord-gcc-switches lets it show that. A rival that is not given is named as absent.
@@ -20,7 +21,6 @@ from common import live_machine, measure, output_of, provenance, ready, rival_pr
 
 from seatrial.engine.prepare import Ready
 from seatrial.model.machine import Machine
-
 
 SLICE_S = 1.0
 """About 20 rounds of four kernels at 30 to 50 GB/s: what the rivals are told to make."""
@@ -51,11 +51,21 @@ def babelstream(program: Path, threads: int, elements: int) -> float:
     return float(match[1]) * 1e6
 
 
+def likwid_bench(program: Path, kernel: str, threads: int, elements: int) -> float:
+    """likwid-bench's rate of its STREAM triad, in B/s: one figure over a second; 0 where it cannot measure."""
+    text = output_of([str(program), "-t", kernel, "-s", "1", "-w", f"N:{3 * 8 * elements // 1000}kB:{threads}"])
+    match = re.search(r"^MByte/s:\s+([\d.]+)", text, re.MULTILINE)
+    if match is None or float(match[1]) == 0:
+        raise SystemExit(f"{program} -t {kernel} gave no rate")
+    return float(match[1]) * 1e6
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stream", type=Path, help="a STREAM program")
     parser.add_argument("--babelstream", type=Path, help="a BabelStream (OpenMP) program")
+    parser.add_argument("--likwid-bench", type=Path, help="likwid's micro-benchmarks")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -67,6 +77,8 @@ def main() -> None:
     elements = int(plain.point.parameters["array_B"]) // 8
     print(f"arrays of {elements} elements, {threads} threads; ours: {' '.join(plain.built.command)}")
 
+    wide = "avx512" if "avx512f" in plain.built.hello.isa else "avx"
+
     rounds: list[dict[str, float]] = []
     for _ in range(options.rounds):
         result = {"plain": ours(plain, machine)}
@@ -75,13 +87,18 @@ def main() -> None:
         result["nontemporal"] = ours(nontemporal, machine)
         if options.babelstream:
             result["BabelStream"] = babelstream(options.babelstream, threads, elements)
+        if options.likwid_bench:
+            likwid = options.likwid_bench
+            result["likwid-bench"] = likwid_bench(likwid, f"stream_{wide}_fma", threads, elements)
+            result["likwid-bench non-temporal"] = likwid_bench(likwid, f"stream_mem_{wide}", threads, elements)
         rounds.append(result)
         print("  ".join(f"{name} {rate / 1e9:.2f} GB/s" for name, rate in result.items()))
 
     best = {name: max(result[name] for result in rounds) for name in rounds[0]}
-    rivals = [name for name in ("STREAM", "BabelStream") if name in best]
-    for name, given in (("STREAM", options.stream), ("BabelStream", options.babelstream)):
-        if given is None:
+    programs = {"STREAM": options.stream, "BabelStream": options.babelstream, "likwid-bench": options.likwid_bench}
+    rivals = [name for name, path in programs.items() if path]
+    for name, path in programs.items():
+        if path is None:
             print(f"{name} is absent: no path was given")
     ratios, paired = {}, {}
     if rivals:
@@ -90,15 +107,15 @@ def main() -> None:
     if "STREAM" in best:
         ratios["non-temporal / STREAM"] = best["nontemporal"] / best["STREAM"]
         paired["non-temporal / STREAM"] = median(result["nontemporal"] / result["STREAM"] for result in rounds)
+    if options.likwid_bench:
+        theirs = "likwid-bench non-temporal"
+        ratios[f"non-temporal / {theirs}"] = best["nontemporal"] / best[theirs]
+        paired[f"non-temporal / {theirs}"] = median(result["nontemporal"] / result[theirs] for result in rounds)
     write(
         "memory_stream",
         {
             "provenance": provenance(machine, plain),
-            "rivals": {
-                name: rival_provenance(path)
-                for name, path in (("STREAM", options.stream), ("BabelStream", options.babelstream))
-                if path
-            },
+            "rivals": {name: rival_provenance(path) for name, path in programs.items() if path},
             "triad_best_Bps": best,
             "ratios": ratios,
             "median_of_ratios_within_rounds": paired,

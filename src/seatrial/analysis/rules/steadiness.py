@@ -56,8 +56,8 @@ def two_levels(case: Case) -> Iterator[Finding]:
     cause, seen = _disturbance(case, [pair for pair, _ in split])
     if _shares_a_core(case, split):
         cause += (
-            " One level is half of the other with several CPUs at work: at times the host seems to run two CPUs of this "
-            "virtual machine on one core."
+            " One level is half of the other with several CPUs at work: at times the host seems to run two CPUs of "
+            "this virtual machine on one core."
         )
     yield Finding(
         rule="repeats-in-two-levels",
