@@ -28,7 +28,7 @@ from seatrial.plan.points import plan_points
 def ready(machine: Machine, benchmark: str, **settings: str) -> Ready:
     """One point of a benchmark, built."""
     points = plan_points([benchmark], {name: [value] for name, value in settings.items()}, machine)
-    (item,) = prepare(points, machine, "bench", Silent()).experiments
+    (item,) = prepare(points, native_environment(machine), "bench", Silent())
     if not isinstance(item, Ready):
         raise SystemExit(f"{benchmark} cannot run here: {item.outcome.reason}")
     return item

@@ -17,7 +17,7 @@ from common import live_machine, provenance, ready, write
 
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Silent
-from seatrial.model.machine_document import machine_document
+from seatrial.engine.trial import keep_machine
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -33,7 +33,7 @@ def main() -> None:
     item = ready(machine, "cpu.peak", cores="one")
     with tempfile.TemporaryDirectory() as where:
         folder = ResultsFolder.create(Path(where) / "results")
-        folder.put("machines", "known", {"identity": item.experiment.machine, **machine_document(machine)})
+        keep_machine(folder, machine, item.experiment.machine)
         folder.put("environments", item.experiment.environment, {})
         folder.put("experiments", item.experiment.id, item.experiment.document())
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """memory.stream beside STREAM, BabelStream and likwid-bench: interleaved rounds, best of rounds, ratios in one run.
 
-Each takes about 20 samples of triad a round, likwid-bench one of a second. Beside the ratios of the best stand the medians
-of the ratios within each round, which a drift of the machine moves less.
+Each takes about 20 samples of triad a round, likwid-bench one of a second. Beside the ratios of the best stand the
+medians of the ratios within each round, which a drift of the machine moves less.
 
     python bench/memory_stream.py [--stream PATH] [--babelstream PATH] [--likwid-bench PATH] [--rounds 20]
                                   [-o docs/results/memory_stream.json]

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from analysis.test_rules_judge import limit, made, result
+from analysis.test_rules_expectation import limit, made, result
+from made_up import made_up_machine
 
 from seatrial.analysis.rules import RULES, findings
+from seatrial.analysis.rules.again import again
+from seatrial.analysis.rules.outcomes import _TODO
+from seatrial.model.benchmark import Attainable
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.finding import Severity
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, DeviceKind, Link, Machine, Memory, Population, SocketMemory
-from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.spelling import show_percent
 
 GiB = 1 << 30
 
@@ -239,6 +244,51 @@ def test_figures_under_one_limit_make_one_finding():
     (finding,) = findings(Machine("m"), [result(*figures)])
     assert "b copy reaches" in finding.observation and "add (60 %)" in finding.observation
     assert "triad" not in finding.observation and finding.loss == pytest.approx(0.5)
+
+
+def test_a_low_figure_of_plain_stores_is_told_what_can_be_counted():
+    why = "plain stores: at most 75 % of it can be counted"
+    (finding,) = findings(Machine("m"), [result(made(0.45e9, limit(1e9), attainable=Attainable(0.75, why)))])
+    assert f"45 % of its physical limit of 1.00 GB/s ({why})." in finding.observation
+    assert "Expected: 562 MB/s or better" in finding.diagnosis and "of what can be counted" in finding.diagnosis
+    assert finding.loss == pytest.approx(1 - 0.6)
+
+
+def test_a_remedy_makes_the_same_experiment_again():
+    two_cores = made_up_machine(cores=2, channels=2)
+    point = {"threads": 1, "nontemporal": True, "huge_pages": True, "array_B": 128 << 20}
+    low = result(made(1e9, limit(50e9)), benchmark="memory.stream", **point)
+    remedy = next(f.remedy for f in findings(two_cores, [low]) if f.rule == "below-physical-limit")
+    assert remedy.endswith("`seatrial run memory.stream --set threads=1 --set nontemporal=true --again`")
+    assert again(two_cores, result(benchmark="memory.stream", **{**point, "threads": 2, "nontemporal": False})) == (
+        "seatrial run memory.stream --again"
+    )
+    other_size = result(benchmark="memory.stream", **{**point, "array_B": 1 << 30})
+    assert "--set array_B=1GiB" in again(two_cores, other_size)
+    assert again(two_cores, result(benchmark="no.such", name="a; `rm -rf /`")) == (
+        "seatrial run no.such --set 'name=a; `rm -rf /`' --again"
+    )
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_what_to_do_follows_the_stage_and_not_the_words_of_the_reason(stage):
+    (finding,) = findings(Machine("m"), [result(outcome=Outcome.failed(stage, "build: was its name"))])
+    assert finding.remedy.startswith(_TODO[stage])
+    (other,) = findings(Machine("m"), [result(outcome=Outcome(State.FAILED, "build: said who?"))])
+    assert other.remedy.startswith("Run it again alone:")
+
+
+def test_a_limit_that_nobody_confirmed_makes_no_defect_and_may_be_exceeded():
+    doubtful = replace(limit(1.0), confirmed=False)
+    assert rules_of(Machine("m"), [result(made(0.3, doubtful))]) == []
+    (finding,) = findings(Machine("m"), [result(made(1.3, doubtful))])
+    assert finding.rule == "above-expected" and "130 % of a limit that is not confirmed" in finding.observation
+
+
+def test_findings_spell_numbers_as_the_page_does():
+    (finding,) = findings(Machine("m"), [result(made(1.1, limit(1.0, Basis.MEASURED)), made(1.0996, None))])
+    assert f"{show_percent(1.1)} of a measured ceiling" in finding.observation
+    assert show_percent(0.998) == "99.8 %"
 
 
 def test_experiments_that_failed_alike_make_one_finding():

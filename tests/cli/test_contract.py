@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +40,9 @@ def answer(done: subprocess.CompletedProcess[str], name: str) -> dict[str, objec
         (["run", "memory.stream", "--set", "thread=1"], "threads"),
         (["run", "memory.stream", "--set", "threads=0"], "threads cannot be '0'"),
         (["run", "memory.stream", "--set", "threads"], "--set"),
+        (["run", "memory.stream", "--set", "threads=" + "9" * 5000], "threads cannot be"),
+        (["run", "memory.stream", "--set", "array_B=1e400B"], "array_B cannot be"),
+        (["run", "memory.stream", "--set", "array_B=9EB"], "array_B cannot be"),
         (["run", "memory.stream", "--budget", "20"], "duration"),
         (["run", "memory.stream", "--results", "/proc/nowhere"], "--results"),
         (["report", "nowhere", "-o", "page.html"], "nowhere"),
@@ -80,16 +85,97 @@ def test_list(tmp_path: Path) -> None:
     assert states["memory.stream"] == "ready" and states["cpu.peak"] == "ready"
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path) -> str:
+    return str(tmp_path / "cache")
+
+
 @pytest.mark.real
-def test_without_a_compiler_everything_says_what_to_install(tmp_path: Path) -> None:
-    listed = seatrial("list", "--format", "json", cwd=tmp_path, PATH="/nowhere")
+def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page(
+    tmp_path: Path, own_cache: str
+) -> None:
+    bare = {"PATH": "/nowhere", "SEATRIAL_CACHE": own_cache}
+    listed = seatrial("list", "--format", "json", cwd=tmp_path, **bare)
     assert {b["state"] for b in answer(listed, "list-1")["benchmarks"]} == {"unsupported"}
-    named = seatrial("run", "cpu.peak", "--format", "json", cwd=tmp_path, PATH="/nowhere")
+    named = seatrial("run", "cpu.peak", "--format", "json", cwd=tmp_path, **bare)
     (experiment,) = answer(named, "results-1")["experiments"]
     assert named.returncode == 3
     assert experiment["outcome"] == "unsupported" and "compiler" in experiment["reason"]
-    unnamed = seatrial("run", "--format", "json", cwd=tmp_path, PATH="/nowhere")
+    unnamed = seatrial("run", "--format", "json", cwd=tmp_path, **bare)
     assert unnamed.returncode == 0
+    page = seatrial("report", "-o", "page.html", cwd=tmp_path, **bare)
+    assert page.returncode == 0 and "apt install g++" in (tmp_path / "page.html").read_text()
+    # With a compiler the same command measures, and the page forgets what could not be done before.
+    mended = seatrial("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", cwd=tmp_path)
+    assert mended.returncode == 0, mended.stderr
+
+
+@pytest.mark.real
+def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache: str) -> None:
+    built = seatrial("build", "cpu.peak", cwd=tmp_path, SEATRIAL_CACHE=own_cache)
+    assert built.returncode == 0 and "built in" in built.stdout
+    done = seatrial(
+        "run",
+        "cpu.peak",
+        "--set",
+        "cores=one",
+        "--budget",
+        "2s",
+        cwd=tmp_path,
+        SEATRIAL_CACHE=own_cache,
+        PATH="/nowhere",
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.real
+def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -> None:
+    arguments = ("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", "--format", "json")
+    first = answer(seatrial(*arguments, cwd=tmp_path), "results-1")
+    compiler = shutil.which("g++") or shutil.which("clang++") or ""
+    roundabout = str(Path(compiler).parent / ".." / Path(compiler).parent.name / Path(compiler).name)
+    second = answer(seatrial(*arguments, cwd=tmp_path, CXX=roundabout), "results-1")
+    assert [e["id"] for e in second["experiments"]] == [e["id"] for e in first["experiments"]]
+    assert second["experiments"][0]["reused"]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
+    number: signal.Signals, status: int, tmp_path: Path
+) -> None:
+    command = [*SEATRIAL, "run", "cpu.peak", "--set", "cores=one", "--budget", "60s"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("seatrial-results/records/*.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert "every finished repeat is kept" in said and "Traceback" not in said
+    assert not list(tmp_path.glob("seatrial-results/artefacts/*/[0-9]*"))
+
+
+@pytest.mark.real
+def test_streams_that_cannot_be_written_end_without_a_traceback(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*SEATRIAL, "list"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        assert done.returncode == 3 and "No space left" in done.stderr and "Traceback" not in done.stderr
+        usage = subprocess.run([*SEATRIAL, "run", "x"], stdout=subprocess.PIPE, stderr=full, cwd=tmp_path)
+        assert usage.returncode == 2
+
+
+@pytest.mark.real
+def test_a_link_is_followed_and_a_device_stays_a_device(tmp_path: Path) -> None:
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    assert seatrial("discover", "-o", "link.txt", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "link.txt").is_symlink() and (tmp_path / "real.txt").read_text().strip()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    process = subprocess.Popen([*SEATRIAL, "discover", "-o", str(pipe)])
+    assert pipe.read_text().strip()
+    assert process.wait(timeout=30) == 0 and pipe.is_fifo()
 
 
 @pytest.mark.real
@@ -178,9 +264,12 @@ def test_a_full_disk_is_said_once_and_loses_nothing(tmp_path: Path) -> None:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], capture_output=True).returncode:
         pytest.skip("mount is not allowed here")
     try:
-        done = seatrial("run", "cpu.peak", "--set", "cores=one", "--results", "disk/r", cwd=tmp_path)
+        done = seatrial(
+            "run", "cpu.peak", "--set", "cores=one", "--results", "disk/r", "--format", "json", cwd=tmp_path
+        )
         assert done.returncode == 3 and "Traceback" not in done.stderr
-        assert "No space left on device" in done.stderr + done.stdout
+        (experiment,) = answer(done, "results-1")["experiments"]
+        assert experiment["outcome"] == "failed" and "No space left on device" in experiment["reason"]
         for path in (disk / "r" / "records").glob("*.jsonl"):
             assert path.read_bytes().endswith(b"\n") or not path.read_bytes()
     finally:

@@ -54,7 +54,7 @@ class Watching(Silent):
         if len(self.order) >= self.stop_at:
             raise KeyboardInterrupt
 
-    def repeat_done(self, point: Point, repeat: int, outcome: Outcome, progress: Progress) -> None:
+    def repeat_done(self, point: Point, outcome: Outcome) -> None:
         self.order.append(str(point.parameters["precision"]))
 
 
@@ -80,10 +80,30 @@ def test_a_finished_experiment_is_left_alone_and_again_adds_to_it(
     assert [record.repeat for record in records(folder, ready)] == list(range(2 * MINIMUM_REPEATS))
 
 
-def test_a_bigger_budget_goes_on_where_it_stopped(live_machine: Machine, folder: ResultsFolder, ready: Ready) -> None:
+def test_more_time_does_not_open_what_is_finished_and_less_does_not_close_what_is_not(
+    live_machine: Machine, folder: ResultsFolder, ready: Ready
+) -> None:
     run_experiments([ready], live_machine, folder, LEAST, Silent())
-    run_experiments([ready], live_machine, folder, StoppingRule(precision=0.0, budget_s=4.0), Silent())
-    assert len(records(folder, ready)) > MINIMUM_REPEATS
+    more = StoppingRule(precision=0.0, budget_s=4.0)
+    assert run_experiments([ready], live_machine, folder, more, Silent()) == frozenset()
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments([ready], live_machine, folder, more, Watching(stop_at=2), again=True)
+    assert run_experiments([ready], live_machine, folder, more, Silent()) == {ready.experiment.id}
+
+
+def test_a_failure_after_good_repeats_is_tried_again(
+    live_machine: Machine, folder: ResultsFolder, ready: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import seatrial.engine.repeat as repeat
+
+    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    with monkeypatch.context() as patch:
+        patch.setattr(repeat, "command_of", lambda item, directory: ["/nowhere/program"])
+        run_experiments([ready], live_machine, folder, LEAST, Silent(), again=True)
+    assert [record.outcome.is_ok for record in records(folder, ready)] == [True] * MINIMUM_REPEATS + [False]
+    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == {ready.experiment.id}
+    assert records(folder, ready)[-1].outcome.is_ok
+    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == frozenset()
 
 
 def test_every_block_holds_each_experiment_once_in_an_order_that_varies(
@@ -180,11 +200,10 @@ def test_a_program_does_not_outlive_a_lab_that_is_killed(ready: Ready, tmp_path:
 
 
 def test_the_point_of_a_refused_experiment_is_not_run(live_machine: Machine) -> None:
-    from seatrial.engine.prepare import Refused, prepare
+    from seatrial.engine.prepare import Refused, native_environment, prepare
     from seatrial.plan.points import plan_points
 
     (point,) = plan_points(["memory.stream"], {"threads": ["100000"]}, live_machine)
-    preparation = prepare([point], live_machine, "machine", Silent())
-    (item,) = preparation.experiments
-    assert isinstance(item, Refused) and preparation.ready == ()
+    (item,) = prepare([point], native_environment(live_machine), "machine", Silent())
+    assert isinstance(item, Refused)
     assert "100000 threads" in item.outcome.reason

@@ -31,6 +31,41 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
         State.INVALID,
         "distinct_inputs: 0",
     ),
+    "every other element zero": (
+        STREAM,
+        {"stream.cpp": ("values[i] = input(seed + i);", "values[i] = i % 2 ? 0.0 : input(seed + i);")},
+        State.INVALID,
+        "distinct_inputs: 0.5",
+    ),
+    "one value in each page": (
+        STREAM,
+        {"stream.cpp": ("values[i] = input(seed + i);", "values[i] = input((seed + i) & ~511ull);")},
+        State.INVALID,
+        "distinct_inputs: 0.00",
+    ),
+    "half the work in the rounds that nobody compares": (
+        STREAM,
+        {
+            "stream.cpp": (
+                "    const auto own = part(member);\n    for (std::size_t turn = 0;",
+                "    auto own = part(member);\n    if (purpose == Purpose::measure)\n"
+                "      own = own.part(0, own.a.size() / 128 * 64);\n    for (std::size_t turn = 0;",
+            )
+        },
+        State.INVALID,
+        "triad_mismatches: ",
+    ),
+    "bytes that were not moved": (
+        STREAM,
+        {
+            "stream.cpp": (
+                "const auto bytes = (kernel.arrays_read + 1) *",
+                "const auto bytes = (kernel.arrays_read + 2) *",
+            )
+        },
+        State.INVALID,
+        "counted_bytes: ",
+    ),
     "one element wrong": (
         STREAM,
         {
@@ -50,7 +85,7 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
     ),
     "arrays of the size of a cache": (
         STREAM,
-        {"stream.cpp": ('program.check("array_bytes", ', 'program.check("array_bytes", 1e-3 * ')},
+        {"stream.cpp": ("array_bytes / sizeof(double),", "array_bytes / sizeof(double) / 16,")},
         State.INVALID,
         "array_bytes: ",
     ),
@@ -88,7 +123,7 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
         PEAK,
         {"program.hpp": ("program.end();", "std::raise(SIGSEGV);")},
         State.FAILED,
-        "run: the program ended with killed by SIGSEGV",
+        "run: the program was killed by SIGSEGV",
     ),
     "a check that is not made": (
         PEAK,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import platform
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments import compiler as compilers
-from seatrial.environments.compiler import find_compilers, first_compiler
-from seatrial.environments.target import resolve_target
-from seatrial.errors import BuildError, NoCompilerError
+from seatrial.environments.compiler import Compiler, find_compilers, first_compiler
+from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
+from seatrial.errors import BuildError, NoCompilerError, UsageError
+from seatrial.model.machine import DeviceKind, Machine
 
 pytestmark = pytest.mark.real
 
@@ -34,7 +35,7 @@ def script(path: Path, text: str) -> Path:
 def test_each_compiler_is_found_once_and_says_what_it_is() -> None:
     found = find_compilers()
     assert found, "these tests need a C++ compiler"
-    assert len({Path(c.path).resolve() for c in found}) == len(found)
+    assert len({Path(c.command[0]).resolve() for c in found}) == len(found)
     for one in found:
         assert one.family in ("gcc", "clang") and one.name.startswith(one.family) and "." in one.name
 
@@ -53,62 +54,108 @@ def test_a_compiler_that_cannot_is_passed_over_and_named(monkeypatch: pytest.Mon
 
 
 def test_an_old_standard_is_not_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script(tmp_path / "g++", 'echo "#define __cplusplus 201402L"')
+    script(tmp_path / "g++", 'echo "#define __cplusplus 201709L"')
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoCompilerError, match=r"no C\+\+20"):
+    with pytest.raises(NoCompilerError, match=r"older than C\+\+20"):
         first_compiler()
 
 
 def test_cxx_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    real = find_compilers()[0].path
+    real = find_compilers()[0].command[0]
     wrapper = script(tmp_path / "my-wrapper", f'exec {real} "$@"')
     monkeypatch.setenv("CXX", str(wrapper))
-    assert first_compiler().path == str(wrapper)
+    assert first_compiler().command == (str(wrapper),)
+    launcher = script(tmp_path / "launcher", 'exec "$@"')
+    monkeypatch.setenv("CXX", f"{launcher} {real}")
+    assert first_compiler().command == (str(launcher), real)
 
 
-def cpu_features() -> frozenset[str]:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith(("flags", "Features")):
-            return frozenset(line.partition(":")[2].split())
-    pytest.skip("/proc/cpuinfo names no CPU features")
+def test_a_cxx_that_is_not_there_or_cannot_is_bad_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CXX", "/nowhere/g++")
+    with pytest.raises(UsageError, match="/nowhere"):
+        first_compiler()
+    broken = script(tmp_path / "broken", "echo 'error: no licence'; exit 1")
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(UsageError, match="no licence"):
+        first_compiler()
 
 
-def test_every_compiler_builds_for_all_vector_features_of_this_cpu() -> None:
-    wanted = cpu_features() & {"sse2", "avx", "avx2", "fma", "avx512f"}
+def test_a_toolset_off_the_path_is_found_the_newest_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real = find_compilers()[0].command[0]
+    for number in ("9", "12", "11"):
+        folder = tmp_path / f"rh/gcc-toolset-{number}/root/usr/bin"
+        folder.mkdir(parents=True)
+        script(folder / "g++", f'exec {real} "$@"')
+    monkeypatch.setattr(compilers, "_TOOLSETS", tmp_path / "rh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "gcc-toolset-12" in first_compiler().command[0]
+
+
+def cpu_features(machine: Machine) -> frozenset[str]:
+    """The features as discovery tells them, which is what the lab builds from."""
+    return frozenset((machine.of_kind(DeviceKind.PACKAGE)[0].facts.text("isa") or "").split())
+
+
+def test_every_compiler_builds_for_all_that_decides_on_this_cpu(live_machine: Machine) -> None:
+    wanted = cpu_features(live_machine) & DECISIVE_FEATURES
+    assert wanted
     for one in find_compilers():
-        target = resolve_target(one, cpu_features())
-        assert wanted <= target.isa, f"{one.name}: {target.resolution}"
+        target = resolve_target(one, cpu_features(live_machine))
+        assert target.isa == wanted, f"{one.name}: {target.resolution}"
+        assert "native" not in " ".join(target.flags) or target.cpu, "a flag that means another thing elsewhere"
 
 
-def test_a_compiler_that_takes_the_cpu_for_a_lesser_one_is_corrected() -> None:
-    """A CPU with AVX-512 behind a compiler whose `native` knows none: what an old compiler makes of a new CPU."""
-    features = cpu_features()
+def old_compiler(folder: Path, known: str) -> Compiler:
+    """A compiler that takes every CPU for one of `known`: what an old compiler makes of a new CPU."""
+    real = find_compilers()[0]
+    text = f'for a in "$@"; do shift; case $a in -march=native) a=-march={known};; esac; set -- "$@" "$a"; done'
+    wrapper = script(folder / "old-g++", f'{text}\nexec {real.command[0]} "$@"')
+    return Compiler((str(wrapper),), real.family, real.version)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels are those of x86-64")
+def test_a_compiler_that_takes_the_cpu_for_a_lesser_one_is_corrected(live_machine: Machine, tmp_path: Path) -> None:
+    features = cpu_features(live_machine)
     if "avx2" not in features:
         pytest.skip("this CPU has no AVX2")
-    real = find_compilers()[0]
-    # The same compiler, but blind to -march=native.
-    blind = compilers.Compiler(real.path, "clang", real.version)
-    import seatrial.environments.target as target_module
-
-    original = target_module._native
-    target_module._native = lambda compiler: ("-march=x86-64",)
-    try:
-        target = resolve_target(blind, features)
-    finally:
-        target_module._native = original
-    assert features & {"avx2", "fma", "avx512f"} <= target.isa
+    target = resolve_target(old_compiler(tmp_path, "x86-64"), features)
+    assert target.isa == features & DECISIVE_FEATURES
     assert "lacks" in target.resolution and target.flags[0].startswith("-march=x86-64-v")
 
 
-def test_a_cpu_that_no_flags_reach_is_refused() -> None:
-    with pytest.raises(BuildError, match="cannot build for this CPU"):
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the features are those of x86-64")
+def test_without_a_level_the_features_are_named_one_by_one(live_machine: Machine, tmp_path: Path) -> None:
+    features = cpu_features(live_machine) - {"movbe", "avx512cd"}  # a hypervisor hides these: no level fits
+    if "avx2" not in features:
+        pytest.skip("this CPU has no AVX2")
+    target = resolve_target(old_compiler(tmp_path, "x86-64"), features)
+    assert "-mavx2" in target.flags and target.isa == features & DECISIVE_FEATURES
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="this compiler knows SVE elsewhere")
+def test_a_cpu_that_no_flags_reach_is_refused_and_says_what_was_tried() -> None:
+    with pytest.raises(BuildError, match=r"cannot build for this CPU \(.*lacks sve"):
         resolve_target(find_compilers()[0], {"sse2", "sve"})
 
 
-def test_features_that_the_cpu_lacks_are_never_used() -> None:
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the features are those of x86-64")
+def test_features_that_the_cpu_lacks_are_never_used(tmp_path: Path) -> None:
     """A hypervisor hides features of the CPU whose name it gives."""
-    if not {"avx2", "fma"} <= cpu_features():
-        pytest.skip("this CPU has no AVX2")
-    target = resolve_target(find_compilers()[0], {"sse2", "avx"})
-    assert target.isa <= {"sse2", "avx"}
-    assert os.path.sep not in target.resolution
+    target = resolve_target(old_compiler(tmp_path, "haswell"), {"sse2", "avx"})
+    assert target.isa == {"sse2", "avx"} and "goes too far" in target.resolution
+
+
+_ARM_MACROS = "#define __ARM_NEON 1\n#define __cpp_lib_atomic_wait 201907L"
+
+
+@pytest.mark.parametrize("family", ["gcc", "clang"])
+def test_on_arm_the_names_of_both_sides_meet(family: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What /proc/cpuinfo calls asimd is __ARM_NEON to compilers; a scripted compiler stands for an Arm one."""
+    stage = "cc1plus -E -mcpu=neoverse-n1" if family == "gcc" else "-cc1 -target-cpu neoverse-n1 -target-feature +neon"
+    text = f'case "$*" in *-###*) echo "{stage}" >&2 ;; *) printf "{_ARM_MACROS}\\n" ;; esac'
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    compiler = Compiler((str(script(tmp_path / "g++", text)),), family, "13.2.0")
+    target = resolve_target(compiler, ["aes", "asimd", "atomics", "crc32", "fp", "sha1"])
+    assert target.isa == {"asimd"}
+    assert target.flags == (("-mcpu=neoverse-n1",) if family == "gcc" else ("-mcpu=native",))
+    assert ("neoverse-n1" in target.cpu) == (family == "clang")

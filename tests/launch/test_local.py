@@ -34,13 +34,13 @@ def test_stderr_is_the_better_evidence_and_only_its_end_is_kept(tmp_path: Path) 
         tmp_path,
         60,
     )
-    assert done.returncode == 7 and done.died_of == "exit status 7"
+    assert done.returncode == 7 and done.died_of == "ended with exit status 7"
     assert done.evidence.endswith("the end") and len(done.evidence) <= 4000
 
 
 def test_a_signal_has_its_name(tmp_path: Path) -> None:
     done = run(python("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"), os.environ, tmp_path, 60)
-    assert done.died_of == "killed by SIGSEGV"
+    assert done.died_of == "was killed by SIGSEGV"
 
 
 def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:

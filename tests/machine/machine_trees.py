@@ -31,7 +31,7 @@ class Tree:
         file.symlink_to(os.path.relpath(self.root / target.lstrip("/"), file.parent))
 
 
-def cpuinfo_x86(cpus: int, flags: str = "fpu sse2 avx fma avx2 avx512f", **fields: object) -> str:
+def cpuinfo_x86(cpus: int, flags: str = "fpu sse2 avx fma avx2 avx512f movbe", **fields: object) -> str:
     """/proc/cpuinfo of an x86 machine whose CPUs are alike."""
     told = {
         "vendor_id": "GenuineIntel",

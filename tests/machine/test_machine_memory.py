@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machine.machine_trees import two_sockets
+from machine.machine_trees import add_node, cpuinfo_x86, two_sockets
 from machine.smbios_tables import Dimm, dump, slots, table
 
 from seatrial.errors import ParseError
@@ -153,6 +153,40 @@ def test_a_virtual_machine_has_no_real_modules(tmp_path: Path) -> None:
     assert memory.verdict is Population.UNKNOWN
     assert "virtual" in memory.why
     assert memory.peak.value is None
+
+
+def test_memory_in_the_package_is_not_bound_by_the_modules(tmp_path: Path) -> None:
+    tree = two_sockets(tmp_path)
+    text = (tmp_path / "proc/cpuinfo").read_text()
+    tree.write("proc/cpuinfo", text.replace("Xeon(R) Platinum 8480+", "Xeon(R) CPU Max 9480"))
+    tree.write("sys/firmware/dmi/tables/DMI", table(slots(2, 8), arrays=2))
+    memory = discover_live(tmp_path).memory
+    assert memory.verdict is Population.BALANCED
+    assert memory.peak.value is None
+    assert "HBM2e" in memory.peak.derivation
+
+
+def test_memory_without_cpus_is_not_bound_by_the_modules(tmp_path: Path) -> None:
+    tree = two_sockets(tmp_path)
+    add_node(tree, 2, set(), 64 << 20, "14 24 10")
+    tree.write("sys/firmware/dmi/tables/DMI", table(slots(2, 8), arrays=2))
+    memory = discover_live(tmp_path).memory
+    assert memory.peak.value is None
+    assert "numa-2 is memory without CPUs" in memory.peak.derivation
+
+
+def test_channels_that_nobody_looked_up_give_an_unconfirmed_limit(tmp_path: Path) -> None:
+    tree = two_sockets(tmp_path)
+    tree.write("proc/cpuinfo", cpuinfo_x86(8, **{"model": 0xAD, "model name": "Intel(R) Xeon(R) 6980P"}))
+    tree.write("sys/firmware/dmi/tables/DMI", table([Dimm(f"PROC {s} DIMM {n}") for s in (1, 2) for n in range(12)]))
+    peak = discover_live(tmp_path).memory.peak
+    assert peak.value == 24 * 8 * 4400e6
+    assert not peak.confirmed
+    assert "unconfirmed" in peak.derivation
+    tree.write("sys/firmware/dmi/tables/DMI", table(slots(2, 12), arrays=2))
+    named = discover_live(tmp_path).memory.peak
+    assert named.value == peak.value
+    assert named.is_physical, "the slots' names tell the channels"
 
 
 def test_what_cannot_be_read_is_said_once(tmp_path: Path) -> None:

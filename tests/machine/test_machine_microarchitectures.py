@@ -33,6 +33,7 @@ def _package(**told: str | int | None) -> Device:
         ("AuthenticAMD", 25, 0x01, 1, "AMD EPYC 7763 64-Core Processor", AVX2, ("Zen 3", 2, 256, 4, 8)),
         ("AuthenticAMD", 23, 0x31, 0, "AMD EPYC 7742 64-Core Processor", AVX2, ("Zen 2", 2, 256, 5, 8)),
         ("AuthenticAMD", 23, 0x01, 2, "AMD EPYC 7601 32-Core Processor", AVX2, ("Zen", 2, 128, 5, 8)),
+        ("AuthenticAMD", 23, 0x01, 2, "AMD EPYC 3251 8-Core Processor", AVX2, ("Zen", 2, 128, 5, None)),
         ("AuthenticAMD", 23, 0x31, 0, "AMD Ryzen Threadripper 3970X", AVX2, ("Zen 2", 2, 256, 5, None)),
         ("GenuineIntel", 6, 0x8F, 8, "Intel(R) Xeon(R) Platinum 8480+", AVX512, ("Sapphire Rapids", 2, 512, 4, 8)),
         ("GenuineIntel", 6, 0x8F, 8, "Intel(R) Xeon(R) w5-2455X", AVX512, ("Sapphire Rapids", 2, 512, 4, None)),
@@ -90,6 +91,30 @@ def test_arm(implementer: int, part: int, isa: str, expected: tuple[object, ...]
     facts = _package(implementer=implementer, part=part, isa=isa).facts
     found = (facts.text("microarchitecture"), facts.integer("fma_pipes"), facts.integer("fma_vector_bits"))
     assert found == expected
+
+
+def test_memory_in_the_package() -> None:
+    told: dict[str, str | int] = {"vendor": "GenuineIntel", "family": 6, "model": 0x8F, "isa": AVX512}
+    for name, memory in (
+        ("Intel(R) Xeon(R) CPU Max 9480", "HBM2e"),
+        ("Intel(R) Xeon(R) Max 9462", "HBM2e"),
+        ("Intel(R) Xeon(R) Platinum 8480+", None),
+    ):
+        assert _package(**told, model_name=name).facts.text("package_memory") == memory
+    phi = _package(vendor="GenuineIntel", family=6, model=0x57, model_name="Intel(R) Xeon Phi(TM) CPU 7250 @ 1.40GHz")
+    assert phi.facts.text("package_memory") == "MCDRAM"
+    assert "microarchitecture" not in phi.facts
+
+
+def test_what_was_not_looked_up_says_so() -> None:
+    entries = [entry for _, _, entry in AMD] + list(INTEL.values()) + list(ARM.values())
+    for entry in entries:
+        for told in (*(vector for _, vector in entry.vectors), *entry.channels):
+            assert told.confirmed is ("unconfirmed" not in told.source), told.source
+    sapphire = _package(vendor="GenuineIntel", family=6, model=0x8F, isa=AVX512).facts.best("fma_confirmed")
+    zen = _package(vendor="AuthenticAMD", family=26, model=2, isa=AVX512).facts.best("fma_confirmed")
+    assert sapphire is not None and sapphire.value is False
+    assert zen is not None and zen.value is True
 
 
 def test_every_asserted_fact_has_a_citation() -> None:

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.model.limit import Basis, dram_bandwidth, fma_rate, pcie_bandwidth
+from seatrial.model.limit import Basis, FmaUnit, Limit, dram_bandwidth, fma_rate, pcie_bandwidth
+
+_WIDE = FmaUnit(2, 512, 4, "a guide")
+_NARROW = FmaUnit(1, 128, 4, "another guide")
 
 
 def test_dram_is_populated_channels_times_8_bytes_times_configured_rate() -> None:
@@ -12,9 +15,29 @@ def test_dram_is_populated_channels_times_8_bytes_times_configured_rate() -> Non
 
 
 def test_fma_is_the_sum_of_the_clocks_times_pipes_lanes_and_two() -> None:
-    limit = fma_rate((3.0e9, 3.5e9), pipes=2, lanes=8, precision="fp64", source="a guide")
-    assert limit.value == pytest.approx(6.5e9 * 32)
-    assert "2 cores x 3.250 GHz" in limit.derivation and "a guide" in limit.derivation
+    limit = fma_rate([(3.0e9, _WIDE), (3.5e9, _WIDE)], "fp64")
+    assert limit.value == pytest.approx(6.5e9 * 32) and limit.is_physical
+    assert limit.derivation == (
+        "2 cores x 3.250 GHz measured in the run x 32 flop/cycle (2 FMA pipes x 8 fp64 lanes x 2; a guide)"
+    )
+
+
+def test_each_core_counts_with_its_own_unit() -> None:
+    limit = fma_rate([(3.0e9, _WIDE), (2.0e9, _NARROW), (4.0e9, _WIDE)], "fp32", "as stated")
+    assert limit.value == pytest.approx(7.0e9 * 64 + 2.0e9 * 8)
+    assert limit.derivation == (
+        "2 cores x 3.500 GHz as stated x 64 flop/cycle (2 FMA pipes x 16 fp32 lanes x 2; a guide) + "
+        "1 core x 2.000 GHz as stated x 8 flop/cycle (1 FMA pipes x 4 fp32 lanes x 2; another guide)"
+    )
+
+
+def test_what_is_unconfirmed_makes_nothing_impossible() -> None:
+    rumour = FmaUnit(2, 256, 5, "hearsay; unconfirmed", confirmed=False)
+    limit = fma_rate([(3.0e9, _WIDE), (3.0e9, rumour)], "fp64")
+    assert (limit.value, limit.basis, limit.confirmed, limit.is_physical) == (144e9, Basis.PHYSICAL, False, False)
+    assert not dram_bandwidth(12, 4800, confirmed=False).is_physical
+    assert not Limit(1.0, "B/s", "", Basis.MEASURED).is_physical
+    assert not Limit.unknown("B/s", "").is_physical
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
 from seatrial.model.fact import Fact, FactKind, Facts
-from seatrial.model.limit import Limit, dram_bandwidth
+from seatrial.model.limit import Basis, Limit, dram_bandwidth
 from seatrial.model.machine import (
     Affinity,
     Device,
@@ -91,6 +91,17 @@ def test_there_and_back(machine: Machine) -> None:
     assert json.dumps(machine_document(back), allow_nan=False) == text
 
 
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_an_unconfirmed_limit_stays_so(confirmed: bool) -> None:
+    limit = Limit(1.5e9, "B/s", "hearsay", Basis.PHYSICAL, confirmed)
+    machine = Machine("x", memory=Memory(peak=limit), limits=(NamedLimit("dram.bandwidth", limit),))
+    document = json.loads(json.dumps(machine_document(machine)))
+    assert document["limits"][0].get("confirmed", True) is document["memory"]["peak"].get("confirmed", True)
+    back = machine_from_document(document)
+    assert back == machine
+    assert back.memory.peak.confirmed is confirmed
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -126,7 +137,36 @@ def test_identity() -> None:
     assert machine(pipes=(Fact(2, "book", FactKind.ASSERTED),)) == plain
     assert machine(privileges=(Fact("root", "s"),)) == plain
     assert machine(kernel=(Fact("6.1", "s"),)) != plain
+    assert machine(kernel=(Fact("6.1", "book", FactKind.ASSERTED),)) == plain, "documents do not identify"
     assert machine(kernel=(Fact("6.1", "s"),)) == machine(kernel=(Fact("6.1", "t"), Fact("6.2", "u")))
     assert machine_identity(Machine("y")) != plain
     assert machine_identity(Machine("x", allowed_cpus=(0,))) != plain
     assert machine_identity(Machine("x", unread=("z",), sources=("q",))) == plain
+
+
+_GIB = 1 << 30
+
+
+def _with_memory(usable: float, online: int | None = None) -> str:
+    facts = {"memory_total": (Fact(usable, "MemTotal", unit="B"),)}
+    if online is not None:
+        facts["memory_online"] = (Fact(online, "blocks", unit="B"),)
+    return machine_identity(Machine("x", facts=Facts(facts)))
+
+
+def test_memory_blocks_identify_whatever_the_kernel_hands_out() -> None:
+    assert _with_memory(62 * _GIB, 64 * _GIB) == _with_memory(30 * _GIB, 64 * _GIB), "a balloon"
+    assert _with_memory(62 * _GIB, 64 * _GIB) != _with_memory(62 * _GIB, 72 * _GIB)
+
+
+@pytest.mark.parametrize("installed", [n * size for n in (1, 2, 3, 4, 6, 8, 12, 16, 24) for size in (16, 32, 64, 96)])
+def test_without_blocks_some_megabytes_are_the_same_machine_and_a_module_is_not(installed: int) -> None:
+    for share_of_the_kernel in (0.016, 0.02, 0.025):
+        usable = installed * (1 - share_of_the_kernel) * _GIB
+        assert len({_with_memory(usable + jitter) for jitter in (-30e6, -1e6, 0, 1e6, 30e6)}) == 1
+        assert _with_memory(usable * 15 / 16) != _with_memory(usable), "a module of 16"
+
+
+@given(st.integers(1, 2**50))
+def test_any_size_has_an_identity(size: int) -> None:
+    assert _with_memory(size) == _with_memory(size)

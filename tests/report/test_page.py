@@ -12,6 +12,7 @@ from report.test_page_samples import (
     GB,
     HOSTILE,
     experiment,
+    facts,
     figure,
     hostile_trial,
     server_trial,
@@ -20,12 +21,16 @@ from report.test_page_samples import (
 )
 
 import seatrial.report
-from seatrial.model.benchmark import Better
+from seatrial.analysis.rules import findings
+from seatrial.model.benchmark import Attainable, Better
 from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
+from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.trial import NotMeasured, Trial
+from seatrial.report.fingerprint import fact_lines
+from seatrial.report.machine_text import machine_text
 from seatrial.report.page import page
+from seatrial.report.text import results_text
 from seatrial.report.verdict import verdict
 from seatrial.report.view import trial_view
 
@@ -196,6 +201,36 @@ def test_a_figure_is_shown_with_all_that_belongs_to_it():
     assert "Does it work?" in words and "threads 1" in words
 
 
+def test_what_can_be_counted_of_a_limit_stands_in_its_derivation():
+    plain = Attainable(0.75, "plain stores: at most 75 % of it can be counted")
+    limit = Limit(50 * GB, "B/s", "2 channels", Basis.PHYSICAL)
+    made = figure("rate", 0.7 * 50 * GB, limit, attainable=plain)
+    trial = empty_trial(results=(experiment("made.up", "?", {}, [made]),))
+    words = Outline(page([trial])).words
+    assert "2 channels; plain stores: at most 75 % of it can be counted" in words
+    assert verdict(trial_view(trial, 1, None)).line == "1 of 1 measured as expected"
+    assert "2 channels; plain stores" in results_text(trial.results)
+
+
+def test_findings_and_table_spell_a_share_alike():
+    """99.8 % was "100 %" in a finding and "99.8 %" in the table."""
+    ceiling = Limit(10 * GB, "B/s", "measured", Basis.MEASURED)
+    results = tuple(
+        experiment("made.up", "?", {"k": k}, [figure("rate", share * 10 * GB, ceiling, spread=0.0)])
+        for k, share in enumerate((1.03, 1.0049, 0.998))
+    )
+    found = findings(Machine("m"), results)
+    words = Outline(page([empty_trial(results=results, findings=found)])).words
+    assert words.count("103 %") >= 2 and "99.8 %" in words and "100.5 %" in words
+
+
+def test_the_facts_name_the_vector_instructions_and_not_every_feature():
+    package = Device("package-0", DeviceKind.PACKAGE, "CPU", facts=facts(isa="fpu vme de sse2", vector_isa="sse2"))
+    lines = {line.label: line.value for line in fact_lines(Machine("m", (package,)))}
+    assert lines == {"Vector instructions": "sse2"}
+    assert "vector instructions      sse2" in machine_text(Machine("m", (package,)))
+
+
 def test_below_six_repeats_there_is_no_interval():
     result = experiment("made.up", "?", {}, [figure("rate", GB, None, n=5)])
     words = Outline(page([empty_trial(results=(result,))])).words
@@ -271,10 +306,9 @@ def test_raw_records_are_linked():
     assert links == {f"../results/{place.path}" for place in trial.places.values()}
 
 
-def test_provenance_names_builds_sources_and_how_to_repeat():
+def test_provenance_names_builds_and_sources():
     words = Outline(page([vm_trial()])).words
     for text in (
-        "seatrial run --results ./seatrial-results",
         "-march=znver4",
         "cannot be read without root",
         "no GPU was found",

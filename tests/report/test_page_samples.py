@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable
 
 from seatrial.analysis.rules import findings
-from seatrial.model.benchmark import Better
+from seatrial.model.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.experiment import Experiment
 from seatrial.model.fact import Fact, FactKind, Facts
-from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue
-from seatrial.model.limit import Basis, Limit, dram_bandwidth, fma_rate
+from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue, share_of
+from seatrial.model.limit import Basis, FmaUnit, Limit, dram_bandwidth, fma_rate
 from seatrial.model.machine import (
     Device,
     DeviceKind,
@@ -61,6 +61,8 @@ def figure(
     start: int = 0,
     shape: Callable[[int], float] = lambda k: 0.0,
     work: str = "",
+    attainable: Attainable = ALL_OF_IT,
+    one_limit_over: tuple[str, ...] = (),
 ) -> FigureResult:
     """A figure whose repeats scatter around `median`; `shape` adds a drift or a step, as a share."""
     values = [median * (1 + spread * noise(name, seed, k) + shape(k)) for k in range(n)]
@@ -82,6 +84,9 @@ def figure(
         n * 40,
         limit,
         repeats,
+        share_of(middle, limit, better),
+        attainable,
+        one_limit_over,
     )
 
 
@@ -129,6 +134,12 @@ ENVIRONMENTS = {
 }
 
 
+PLAIN = {
+    counted: Attainable(counted / (counted + 8), f"plain stores: at most {share} of it can be counted")
+    for counted, share in ((16, "67 %"), (24, "75 %"))
+}
+
+
 def stream(limit: Limit | None, rates, threads, *, seed=0, **figure_options) -> list[ExperimentResult]:
     results = []
     for nontemporal, rate in ((False, rates[0]), (True, rates[1])):
@@ -151,6 +162,8 @@ def stream(limit: Limit | None, rates, threads, *, seed=0, **figure_options) -> 
                         seed=seed + nontemporal,
                         start=nontemporal * 1 + threads * 2,
                         work=f"{counted} B per element, as STREAM counts",
+                        attainable=ALL_OF_IT if nontemporal or own.basis is not Basis.PHYSICAL else PLAIN[counted],
+                        one_limit_over=("threads", "nontemporal", "huge_pages", "array_B"),
                         **figure_options,
                     )
                     for name, factor, counted in (
@@ -169,7 +182,7 @@ def peak(clock: float, cores: int, *, share=0.995) -> list[ExperimentResult]:
     results = []
     for precision, lanes in (("fp64", 8), ("fp32", 16)):
         for number, word in ((1, "one"), (cores, "all")):
-            limit = fma_rate((clock,) * number, 1, lanes, precision, "uops.info, Zen 4")
+            limit = fma_rate([(clock, FmaUnit(1, 512, 4, "uops.info, Zen 4"))] * number, precision)
             results.append(
                 experiment(
                     "cpu.peak",
@@ -318,7 +331,6 @@ def vm_trial(*, steady: bool = True) -> Trial:
         places,
         seen,
         "0.1.0",
-        "seatrial run --results ./seatrial-results",
     )
 
 
@@ -453,7 +465,6 @@ def server_trial() -> Trial:
         places,
         seen,
         "0.1.0",
-        "seatrial run --results /scratch/acceptance/cn-0421",
     )
 
 
@@ -500,6 +511,5 @@ def hostile_trial() -> Trial:
         {"env1": {"name": name, name: name}},
         places,
         seen,
-        name,
         name,
     )

@@ -65,6 +65,16 @@ def test_a_process_id_that_somebody_else_has_now_does_not_keep_a_claim(folder: R
     assert len(abandoned(folder, "host", "experiment")) == 1
 
 
+@pytest.mark.parametrize(("changed", "is_abandoned"), [({"boot": "another"}, True), ({"namespace": "another"}, False)])
+def test_another_boot_is_surely_dead_and_another_container_may_live(
+    folder: ResultsFolder, changed: dict[str, str], is_abandoned: bool
+) -> None:
+    claimed_by_a_dead_process(folder)
+    owned = folder.artefacts("experiment", 0) / "claim.json"
+    owned.write_text(json.dumps({**json.loads(owned.read_text()), **changed}))
+    assert bool(abandoned(folder, "host", "experiment")) is is_abandoned
+
+
 def test_the_claims_of_other_hosts_are_left_alone(folder: ResultsFolder) -> None:
     claimed_by_a_dead_process(folder)
     assert abandoned(folder, "another", "experiment") == []
@@ -80,9 +90,10 @@ def test_kept_artefacts_are_no_claim(folder: ResultsFolder) -> None:
 def test_what_a_dead_process_was_preparing_is_swept(folder: ResultsFolder) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    leftover = folder.path / "artefacts" / "experiment" / f".new-0-{dead.pid}"
-    leftover.mkdir(parents=True)
-    mine = folder.path / "artefacts" / "experiment" / f".new-1-{os.getpid()}"
-    mine.mkdir()
+    room = folder.path / "artefacts" / "experiment"
+    leftover, removed = room / f".new-0-host-{dead.pid}", room / f".gone-3-host-{dead.pid}"
+    mine, foreign = room / f".new-1-host-{os.getpid()}", room / f".new-0-another-{dead.pid}"
+    for path in (leftover, removed, mine, foreign):
+        path.mkdir(parents=True)
     abandoned(folder, "host", "experiment")
-    assert not leftover.exists() and mine.exists()
+    assert sorted(room.iterdir()) == sorted([mine, foreign])

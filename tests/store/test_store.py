@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.errors import StoreError, UsageError
+from seatrial.errors import UsageError
 from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import RepeatRecord, encode
@@ -82,20 +82,47 @@ def test_a_repeat_that_stands_twice_counts_once_and_is_reported(folder: ResultsF
     assert len(contents.records[EXPERIMENT.id]) == 1 and "once more" in contents.damaged[0]
 
 
-def test_a_missing_fact_is_an_error_that_names_it(folder: ResultsFolder) -> None:
+@pytest.mark.parametrize("room", ["machines", "environments", "experiments"])
+@pytest.mark.parametrize("damage", ["missing", "empty"])
+def test_a_damaged_fact_costs_the_records_that_refer_to_it_and_no_others(
+    room: str, damage: str, folder: ResultsFolder
+) -> None:
     write(folder, 0)
-    (folder.path / "machines" / "known.json").unlink()
-    with pytest.raises(StoreError, match="lacks the machine machine"):
-        read_contents(folder)
+    other = replace(EXPERIMENT, machine="machine-2", environment="env-2")
+    folder.put("machines", "known-2", {"schema": "seatrial.machine/1", "name": "m", "identity": "machine-2"})
+    folder.put("environments", "env-2", {"name": "clang"})
+    folder.put("experiments", other.id, other.document())
+    writer = RecordWriter(folder, "host")
+    writer.append(replace(record(0), experiment=other.id))
+    writer.close()
+    name = {"machines": "known", "environments": "env", "experiments": EXPERIMENT.id}[room]
+    damaged = folder.path / room / f"{name}.json"
+    if damage == "missing":
+        damaged.unlink()
+    else:
+        damaged.write_text("")
+    contents = read_contents(folder)
+    assert set(contents.records) == {other.id} and contents.damaged
+    assert "1 repeats" in " ".join(contents.damaged)
+
+
+def test_a_fact_that_a_power_cut_emptied_is_written_again(folder: ResultsFolder) -> None:
+    (folder.path / "environments" / "env.json").write_text("")
+    folder.put("environments", "env", {"name": "gcc"})
+    assert folder.get("environments", "env") == {"name": "gcc"}
 
 
 def test_of_one_machine_the_document_that_knows_most_is_read(folder: ResultsFolder) -> None:
     """A user ran first and root later: root sees the memory modules."""
     write(folder, 0)
-    unread = {"identity": "machine", "unread": ["DIMMs: needs root"]}
-    folder.put("machines", "a-user", unread)
-    folder.put("machines", "z-user", unread)
-    assert "unread" not in read_contents(folder).machines["machine"]
+    root = {"identity": "machine", "memory": {"peak_Bps": 1e11}}
+    for key, document in (
+        ("a", {"identity": "machine", "sources": ["sysfs"]}),
+        ("m", root),
+        ("z", {"identity": "machine"}),
+    ):
+        folder.put("machines", key, document)
+    assert read_contents(folder).machines["machine"] == root
 
 
 def test_a_folder_that_is_not_ours_is_not_touched(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from seatrial.model.benchmark import Benchmark, Ceiling
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Ceiling
+from seatrial.model.figure_result import ExperimentResult, FigureResult, share_of
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.parameter import Params
 
@@ -38,7 +38,10 @@ def _with_ceiling(
     ]
     if not rates:
         return figure
-    return replace(figure, limit=Limit(max(rates) * ceiling.factor, figure.unit, ceiling.derivation, Basis.MEASURED))
+    limit = Limit(max(rates) * ceiling.factor, figure.unit, ceiling.derivation, Basis.MEASURED)
+    share = share_of(figure.median, limit, figure.better)
+    # The factor speaks of counted work already: all of such a ceiling can be reached.
+    return replace(figure, limit=limit, fraction_of_limit=share, attainable=ALL_OF_IT)
 
 
 def _is_source(ceiling: Ceiling, parameters: Params, asks: ExperimentResult, other: ExperimentResult) -> bool:

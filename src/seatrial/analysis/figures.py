@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 from seatrial.model.benchmark import Benchmark
-from seatrial.model.figure_result import FigureResult, RepeatValue
+from seatrial.model.figure_result import FigureResult, RepeatValue, share_of
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.parameter import Params
-from seatrial.model.reading import Reading, readings
+from seatrial.model.reading import Reading, impossible_reason, readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.stats.interval import median_interval
+
+
+def in_time(records: Iterable[RepeatRecord]) -> list[RepeatRecord]:
+    """The records in order of time. That of their numbers is another: a repeat that is taken over keeps its number."""
+    return sorted(records, key=lambda record: (record.t0, record.order))
 
 
 def outcome_of(records: Sequence[RepeatRecord]) -> tuple[Outcome, tuple[str, ...]]:
@@ -26,7 +31,8 @@ def outcome_of(records: Sequence[RepeatRecord]) -> tuple[Outcome, tuple[str, ...
     """
     if not records:
         return Outcome.skipped("no repeat of it has finished"), ()
-    latest = max(records, key=lambda record: record.t0).outcome
+    records = in_time(records)
+    latest = records[-1].outcome
     if not latest.is_ok:
         return latest, ()
     earlier = [record for record in records if not record.outcome.is_ok]
@@ -35,19 +41,47 @@ def outcome_of(records: Sequence[RepeatRecord]) -> tuple[Outcome, tuple[str, ...
     )
 
 
+Read = Sequence[tuple[RepeatRecord, Sequence[Reading]]]
+"""The ok repeats of an experiment in order of time, each with its figures."""
+
+
+def read(benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]) -> Read:
+    """The ok repeats, in order of time, held against the limits that are known now."""
+    return [
+        (record, readings(benchmark, machine, params, record.samples))
+        for record in in_time(records)
+        if record.outcome.state is State.OK
+    ]
+
+
+def impossible(repeats: Read) -> Outcome | None:
+    """`invalid` where a repeat is beyond a limit that is known now, else None.
+
+    Knowledge of a machine may come after its repeats (memory modules need root), so these were judged without it. One
+    such repeat is enough: to leave out those above the limit and to publish the rest would choose by the result.
+    """
+    found = [reason for _, figures in repeats if (reason := next(filter(None, map(impossible_reason, figures)), None))]
+    if not found:
+        return None
+    return Outcome.invalid("limit", f"{found[0]}, in {len(found)} of {len(repeats)} repeats, by what is known now")
+
+
 def figures_of(
     benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]
 ) -> tuple[FigureResult, ...]:
     """The figures of the ok repeats, in declared order; empty where there is none."""
+    return figures(benchmark, params, read(benchmark, machine, params, records))
+
+
+def figures(benchmark: Benchmark, params: Params, repeats: Read) -> tuple[FigureResult, ...]:
+    """The figures of repeats that were read, in declared order."""
     gathered: dict[tuple[object, ...], _Gathered] = {}
-    for record in records:
-        if record.outcome.state is not State.OK:
-            continue
-        for reading in readings(benchmark, machine, params, record.samples):
+    for record, found in repeats:
+        for reading in found:
             key = (reading.figure.name, point_key(reading.point))
             gathered.setdefault(key, _Gathered()).add(record, reading)
     order = {figure.name: position for position, figure in enumerate(benchmark.figures)}
-    return tuple(entry.result() for _, entry in sorted(gathered.items(), key=lambda item: order[str(item[0][0])]))
+    return tuple(entry.result(params) for _, entry in sorted(gathered.items(), key=lambda item: order[str(item[0][0])]))
 
 
 @dataclass(slots=True)
@@ -61,8 +95,9 @@ class _Gathered:
         self.readings.append(reading)
         self.repeats.append(RepeatValue(record.repeat, record.order, record.t0, reading.value))
 
-    def result(self) -> FigureResult:
+    def result(self, params: Params) -> FigureResult:
         figure = self.readings[0].figure
+        share, limit = self._share()
         values = [repeat.value for repeat in self.repeats]
         return FigureResult(
             name=figure.name,
@@ -75,14 +110,25 @@ class _Gathered:
             minimum=min(reading.minimum for reading in self.readings),
             maximum=max(reading.maximum for reading in self.readings),
             n_samples=sum(reading.n_samples for reading in self.readings),
-            limit=self._limit(),
+            limit=limit,
             repeats=tuple(self.repeats),
+            fraction_of_limit=share,
+            attainable=figure.attainable(params),
+            one_limit_over=figure.one_limit_over,
         )
 
-    def _limit(self) -> Limit | None:
-        """The limit of the middle repeat, by value: each carries the clock of its own run."""
-        limits = [reading.limit for reading in self.readings if reading.limit is not None]
-        known = sorted((limit for limit in limits if limit.value is not None), key=lambda limit: limit.value or 0.0)
-        if known:
-            return known[len(known) // 2]
-        return limits[0] if limits else None
+    def _share(self) -> tuple[float | None, Limit | None]:
+        """(median over repeats of the share of the limit, the limit of the repeat whose share is nearest to it).
+
+        Each repeat is held against its own limit, which carries the clock of its own run: a median of values over the
+        clock of another repeat would be the share of no run at all.
+        """
+        pairs = [
+            (share, reading.limit)
+            for reading in self.readings
+            if (share := share_of(reading.value, reading.limit, reading.figure.better)) is not None
+        ]
+        if not pairs:
+            return None, next((reading.limit for reading in self.readings if reading.limit is not None), None)
+        middle = median(share for share, _ in pairs)
+        return middle, min(pairs, key=lambda pair: abs(pair[0] - middle))[1]

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seatrial.analysis.ceilings import with_ceilings
-from seatrial.analysis.figures import figures_of, outcome_of
+from seatrial.analysis.figures import figures, impossible, outcome_of, read
 from seatrial.benchmarks import registry
 from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_from_document
 from seatrial.model.outcome import Outcome
+from seatrial.model.record import RepeatRecord
 from seatrial.store.contents import Contents
 
 
@@ -45,7 +46,7 @@ def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     """What to publish about every experiment of the folder: by benchmark, then by parameters in declared order."""
     machines = machines_of(contents)
     keys = sorted(contents.experiments, key=lambda key: _rank(contents.experiments[key]))
-    stored = [_stored(key, contents, machines) for key in keys]
+    stored = [_stored(key, contents, machines) for key in keys if not _is_overtaken(key, contents)]
     return _all_with_ceilings(stored, stored)
 
 
@@ -54,18 +55,40 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
     return {key: machine_from_document(document) for key, document in contents.machines.items()}
 
 
+def _is_overtaken(key: str, contents: Contents) -> bool:
+    """Whether a point that could not be run then (no compiler, say) came out in some way since: that is no news."""
+    experiment, records = contents.experiments[key], contents.records[key]
+    if any(record.samples for record in records):
+        return False
+    since = max(record.t0 for record in records)
+    return any(
+        other_key != key
+        and (other.benchmark, other.machine, dict(other.parameters))
+        == (experiment.benchmark, experiment.machine, dict(experiment.parameters))
+        and any(record.t0 > since for record in contents.records[other_key])
+        for other_key, other in contents.experiments.items()
+    )
+
+
+def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
+    """Libraries that somebody had loaded beside those of the build (a profiler, a preloaded allocator)."""
+    added = sorted({name for record in records for name in record.seen.get("added_libs", ())})
+    return (f"loaded beside the libraries of the build: {', '.join(added)}",) if added else ()
+
+
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
     experiment, records = contents.experiments[key], contents.records[key]
     outcome, notes = outcome_of(records)
+    notes = (*notes, *_notes_on_libraries(records))
     benchmark = registry().get(experiment.benchmark)
     if benchmark is None:
         notes = (*notes, f"this seatrial has no benchmark {experiment.benchmark}: its figures cannot be read")
-    figures = (
-        figures_of(benchmark, machines[experiment.machine], experiment.parameters, records)
-        if benchmark is not None and outcome.is_ok
-        else ()
-    )
-    return ExperimentResult(key, experiment, _question(experiment), outcome, figures, reused=True, notes=notes)
+    found: tuple[FigureResult, ...] = ()
+    if benchmark is not None and outcome.is_ok:
+        repeats = read(benchmark, machines[experiment.machine], experiment.parameters, records)
+        outcome = impossible(repeats) or outcome
+        found = figures(benchmark, experiment.parameters, repeats) if outcome.is_ok else ()
+    return ExperimentResult(key, experiment, _question(experiment), outcome, found, reused=True, notes=notes)
 
 
 def _rank(experiment: Experiment) -> tuple[object, ...]:

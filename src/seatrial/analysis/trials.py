@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial import __version__
+from seatrial.analysis.figures import in_time
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
 from seatrial.benchmarks import registry
@@ -36,16 +37,16 @@ def not_measured(machine: Machine, results: Sequence[ExperimentResult]) -> tuple
 
 
 def _trial(machine: Machine, results: Sequence[ExperimentResult], contents: Contents) -> Trial:
-    own = {result.id for result in results}
+    own = dict.fromkeys(result.id for result in results)
     used = {result.experiment.environment for result in results}
-    seen = {(key, record.repeat): record.seen for key in own for record in contents.records[key]}
+    seen = {(key, record.repeat): record.seen for key in own for record in in_time(contents.records[key])}
     return Trial(
         machine=machine,
         results=tuple(results),
         findings=findings(machine, results, seen),
         not_measured=not_measured(machine, results),
         environments={key: document for key, document in contents.environments.items() if key in used},
-        places={place_of: place for place_of, place in contents.places.items() if place_of[0] in own},
+        places={place_of: contents.places[place_of] for place_of in seen if place_of in contents.places},
         seen=seen,
         version=__version__,
     )

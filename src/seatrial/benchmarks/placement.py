@@ -30,5 +30,6 @@ def thread_count(machine: Machine, threads: Value) -> int:
 def spread(machine: Machine, count: int) -> tuple[int, ...]:
     """The CPUs for `count` threads: a core each as long as there are cores, then the cores' other hardware threads."""
     first = machine.cpus_one_per_core()
-    others = tuple(cpu for cpu in machine.allowed_cpus if cpu not in first)
+    taken = frozenset(first)
+    others = tuple(cpu for cpu in machine.allowed_cpus if cpu not in taken)
     return (*first, *others)[:count]

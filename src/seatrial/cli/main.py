@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from seatrial import __version__
-from seatrial.errors import SeatrialError
+from seatrial.errors import SeatrialError, StoreError
 
 RESULTS = Path("seatrial-results")
+
+_INTERRUPTED = 128 + signal.SIGINT
+_TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="seatrial",
     help="Sea trials for HPC machines: discover, measure, compare with the physical limit, explain, report.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -55,6 +60,9 @@ def _all(
 
 @app.command()
 def discover(
+    live: Annotated[
+        bool, typer.Option("--live", help="read this machine (the default, since nothing else is given)")
+    ] = True,
     output_format: FormatOption = Format.TEXT,
     output: Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")] = None,
 ) -> None:
@@ -116,15 +124,54 @@ def report(
 
 
 def main() -> None:
-    """The entry point: errors of ours are one clear message, Ctrl-C is exit 130, a closed pipe is no error."""
+    """The entry point: errors of ours are one clear message, and so are Ctrl-C, SIGTERM and a stream that is full.
+
+    SIGTERM, which batch systems send, ends a run as Ctrl-C does: programs are ended, finished repeats kept.
+    """
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal of another alphabet shows ? and not a traceback
+    sys.exit(_status())
+
+
+def _status() -> int:
+    """Run the command; the exit status."""
+    from seatrial.cli.output import message
+
     try:
-        app()
+        status = app(standalone_mode=False)
+        sys.stdout.flush()
+        return int(status or 0)
     except SeatrialError as error:
-        print(f"seatrial: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("seatrial: interrupted; every finished repeat is kept, the same command goes on", file=sys.stderr)
-        sys.exit(130)
+        message(f"seatrial: {error}")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        message("seatrial: interrupted; every finished repeat is kept, the same command goes on")
+        return _INTERRUPTED
+    except SystemExit as end:
+        if end.code in (_INTERRUPTED, _TERMINATED):
+            message("seatrial: interrupted; every finished repeat is kept, the same command goes on")
+        raise
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        _abandon_stdout()
+        return 0
+    except OSError as error:
+        _abandon_stdout()
+        where = f" ({error.filename})" if error.filename else ""
+        message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
+        return StoreError.exit_code
+    except typer.TyperException as error:
+        message(
+            f"seatrial: {error.format_message()}\n  seatrial --help lists the commands, and COMMAND --help its options"
+        )
+        return error.exit_code
+
+
+def _terminate(number: int, frame: object) -> None:
+    sys.exit(_TERMINATED)
+
+
+def _abandon_stdout() -> None:
+    """Let go of stdout where it cannot be written, so that the end of the interpreter does not try again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

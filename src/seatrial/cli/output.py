@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,30 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def message(text: str) -> None:
-    """A message for people, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """A message for people, on stderr; where that cannot be written there is nobody to tell."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file so that it is whole or not there. Raises UsageError where it cannot be written."""
-    private = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write a file so that it is whole or not there; a device, a pipe or the end of a link is written to as it is.
+
+    Raises UsageError where it cannot be written.
+    """
     try:
-        private.write_text(text, encoding="utf-8")
-        private.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}", "give another file with -o") from error
-    finally:
-        private.unlink(missing_ok=True)
+        target = path.resolve()
+        if path.name == "" or target.is_dir():
+            raise IsADirectoryError(21, "it is a folder")
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+            return
+        private = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            private.write_text(text, encoding="utf-8")
+            private.replace(target)
+        finally:
+            private.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UsageError(f"{str(path)!r} cannot be written: {why}", "give another file with -o") from error

@@ -19,7 +19,7 @@ class TerminalProgress:
     """An engine listener that shows what runs, how much is done, and how long the rest will take."""
 
     def __init__(self) -> None:
-        self._rewrites = sys.stderr.isatty()
+        self._rewrites = sys.stderr is not None and sys.stderr.isatty()
         self._last_plain = 0.0
 
     def building(self, point: Point) -> None:
@@ -35,7 +35,12 @@ class TerminalProgress:
             always=False,
         )
 
-    def repeat_done(self, point: Point, repeat: int, outcome: Outcome, progress: Progress) -> None:
+    def waits_for(self, pid: int | None) -> None:
+        """Say why nothing happens."""
+        who = f"process {pid}" if pid else "another process"
+        self._show(f"waiting: {who} measures on this machine, and two at once would measure each other", always=True)
+
+    def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """Say at once what did not come out ok."""
         if not outcome.is_ok:
             name = f"{point.benchmark.name} {parameters_text(point.parameters)}".rstrip()

@@ -22,6 +22,6 @@ def report_command(results: Path, output: Path) -> None:
     trials = trials_of(contents)
     if not trials:
         raise UsageError(f"{results} holds no finished repeat", "measure first: seatrial run")
-    link = quote(os.path.relpath(results.resolve(), output.resolve().parent))
+    link = quote(os.fsencode(os.path.relpath(results.resolve(), output.resolve().parent)))
     write_file(output, page(trials, link))
     print(output.resolve())

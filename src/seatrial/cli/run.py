@@ -9,24 +9,18 @@ from pathlib import Path
 from seatrial.analysis.results import Asked, results_of
 from seatrial.cli.output import message, print_json
 from seatrial.cli.progress import TerminalProgress
-from seatrial.engine.engine import run_experiments
-from seatrial.engine.prepare import Preparation, Refused, prepare
+from seatrial.engine.prepare import Refused
+from seatrial.engine.trial import run_trial
+from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
-from seatrial.model.experiment import content_key
 from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document, machine_identity
-from seatrial.model.outcome import State
+from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.units import parse_seconds
 from seatrial.plan.points import parse_settings, plan_points
 from seatrial.report.results_document import results_document
 from seatrial.report.text import results_text
-from seatrial.stats.stopping import StoppingRule
-from seatrial.store.contents import read_contents
+from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
-
-BUDGET_EACH_S = 20.0
-"""The time of one experiment where nobody sets a budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +41,37 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
     budget_s = None if request.budget is None else parse_seconds(request.budget)
     machine = discover_live()
     points = plan_points(request.targets, settings, machine)
-    folder = ResultsFolder.create(request.results)
     progress = TerminalProgress()
     try:
-        machine_key = machine_identity(machine)[:16]
-        preparation = prepare(points, machine, machine_key, progress)
-        _keep_facts(folder, machine, machine_key, preparation)
-        rule = StoppingRule(budget_s=_share(budget_s, len(preparation.ready)))
-        measured = run_experiments(
-            preparation.ready, machine, folder, rule, progress, again=request.again, keep=request.keep
+        trial = run_trial(
+            points,
+            machine,
+            lambda: ResultsFolder.create(request.results),
+            progress,
+            budget_s=budget_s,
+            again=request.again,
+            keep=request.keep,
         )
     finally:
         progress.close()
-    contents = read_contents(folder)
+    contents = _contents(request.results)
     for line in contents.damaged:
         message(f"not accepted: {line}")
+    lost = None
+    if trial.problem is not None:
+        message(f"seatrial: {trial.problem}")
+        lost = Outcome.failed(Stage.RECORD, trial.problem.message)
     asked = [
         Asked(
             item.experiment,
-            item.outcome if isinstance(item, Refused) else None,
-            measured_now=item.experiment.id in measured,
+            item.outcome if isinstance(item, Refused) else lost,
+            measured_now=item.experiment.id in trial.measured,
         )
-        for item in preparation.experiments
+        for item in trial.experiments
     ]
     results = results_of(contents, asked)
     if as_json:
-        environment = preparation.environment
+        environment = trial.environment
         print_json(results_document(results, {environment.key: environment.document()} if environment else {}))
     else:
         print(results_text(results))
@@ -80,23 +79,15 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
     return exit_status(results, named=bool(request.targets))
 
 
+def _contents(results: Path) -> Contents:
+    """What the folder holds; nothing where it vanished during the run, which the trial has reported."""
+    try:
+        return read_contents(ResultsFolder.existing(results))
+    except UsageError:
+        return Contents()
+
+
 def exit_status(results: Sequence[ExperimentResult], *, named: bool) -> int:
     """3 where anything failed, timed out or is invalid, or what was named is unsupported; else 0."""
     bad = {State.FAILED, State.TIMED_OUT, State.INVALID} | ({State.UNSUPPORTED} if named else set())
     return 3 if any(result.outcome.state in bad for result in results) else 0
-
-
-def _share(budget_s: float | None, experiments: int) -> float:
-    """The budget of one experiment: an equal share of the budget of all."""
-    return BUDGET_EACH_S if budget_s is None else budget_s / max(1, experiments)
-
-
-def _keep_facts(folder: ResultsFolder, machine: Machine, machine_key: str, preparation: Preparation) -> None:
-    """Write down what the records will refer to, before there are any."""
-    document = {"identity": machine_key, **machine_document(machine)}
-    knowledge = {name: document[name] for name in ("identity", "memory", "limits", "sources", "unread")}
-    folder.put("machines", content_key(knowledge), document)
-    if preparation.environment is not None:
-        folder.put("environments", preparation.environment.key, preparation.environment.document())
-    for item in preparation.ready:
-        folder.put("experiments", item.experiment.id, item.experiment.document())

@@ -11,17 +11,18 @@ from seatrial.plan.points import Point
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the whole run stands; `remaining_s` is an estimate that gets better with every repeat."""
+    """Where the whole run stands; `remaining_s` is at most what is left, and gets better with every repeat."""
 
-    done_repeats: int
     open_experiments: int
     experiments: int
-    elapsed_s: float
     remaining_s: float
 
 
 class Listener(Protocol):
-    """What a watcher may implement; the engine calls it between repeats, never inside a timed region."""
+    """What a watcher implements; the engine calls it between repeats, never while a program runs."""
+
+    def waits_for(self, pid: int | None) -> None:
+        """Another lab measures on this host (its process, if known): nothing is started until it ends."""
 
     def building(self, point: Point) -> None:
         """The program of a point is about to be built."""
@@ -29,12 +30,15 @@ class Listener(Protocol):
     def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
         """A repeat is about to start."""
 
-    def repeat_done(self, point: Point, repeat: int, outcome: Outcome, progress: Progress) -> None:
+    def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """A repeat has been recorded."""
 
 
 class Silent:
     """A listener that says nothing."""
+
+    def waits_for(self, pid: int | None) -> None:
+        """Nothing."""
 
     def building(self, point: Point) -> None:
         """Nothing."""
@@ -42,5 +46,5 @@ class Silent:
     def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
         """Nothing."""
 
-    def repeat_done(self, point: Point, repeat: int, outcome: Outcome, progress: Progress) -> None:
+    def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """Nothing."""

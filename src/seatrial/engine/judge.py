@@ -6,19 +6,14 @@ import math
 from collections.abc import Iterator
 
 from seatrial.environments.build import Built
+from seatrial.environments.target import DECISIVE_FEATURES
 from seatrial.launch.local import Completed
-from seatrial.model.benchmark import Better
-from seatrial.model.limit import IMPOSSIBLE_ABOVE
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.reading import readings
+from seatrial.model.protocol import UNREADABLE, Exit, Hello, ProgramRecord
+from seatrial.model.reading import impossible_reason, readings
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point
-
-_EXIT_WRONG_CPU = 65
-_EXIT_NO_RECORD = 74
-_VECTOR_FEATURES = frozenset({"sse2", "avx", "avx2", "fma", "avx512f", "neon", "sve"})
 
 
 def judge(point: Point, machine: Machine, built: Built, completed: Completed, record: ProgramRecord) -> Outcome:
@@ -38,12 +33,14 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     evidence = completed.evidence
     if completed.timed_out:
         return Outcome.timed_out(completed.limit_s, evidence)
-    if completed.returncode == _EXIT_WRONG_CPU:
+    if completed.returncode == Exit.WRONG_CPU:
         return Outcome.invalid("target", evidence)
-    if completed.returncode == _EXIT_NO_RECORD:
+    if completed.returncode == Exit.RECORD:
         return Outcome.failed(Stage.RECORD, evidence, evidence)
+    if completed.returncode == Exit.PARENT_GONE:
+        return Outcome.failed(Stage.LAUNCH, "the program found its parent gone", evidence)
     if completed.returncode != 0:
-        return Outcome.failed(Stage.RUN, f"the program ended with {completed.died_of}", evidence)
+        return Outcome.failed(Stage.RUN, f"the program {completed.died_of}", evidence)
     if record.skip is not None:
         return Outcome.skipped(record.skip)
     if record.hello is None or not record.ended:
@@ -57,7 +54,7 @@ def _identity(point: Point, machine: Machine, built: Built, hello: Hello) -> Out
         return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {built.key!r}")
     offered = _isa(machine)
     if offered:
-        lacking = (offered & _VECTOR_FEATURES) - set(hello.isa)
+        lacking = (offered & DECISIVE_FEATURES) - set(hello.isa)
         if lacking:
             return Outcome.invalid(
                 "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
@@ -111,7 +108,7 @@ def _checks(point: Point, machine: Machine, record: ProgramRecord) -> Outcome | 
         if check.derive is not None:
             try:
                 value = check.derive(machine, point.parameters, record.samples)
-            except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            except UNREADABLE as error:
                 return Outcome.invalid(check.name, f"the samples lack what it is computed from ({error!r})")
             if value is None:
                 continue
@@ -136,19 +133,13 @@ def _possible(point: Point, machine: Machine, record: ProgramRecord) -> Outcome 
     """Whether every figure is there and none is beyond what is physically possible."""
     try:
         found = readings(point.benchmark, machine, point.parameters, record.samples)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except UNREADABLE as error:
         return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
     missing = {figure.name for figure in point.benchmark.figures} - {reading.figure.name for reading in found}
     if missing:
         return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
     for reading in found:
-        limit = reading.limit
-        if limit is None or not limit.is_physical or not limit.value or reading.value == 0:
-            continue
-        higher = reading.figure.better is Better.HIGHER
-        ratio = reading.value / limit.value if higher else limit.value / reading.value
-        if ratio > IMPOSSIBLE_ABOVE:
-            return Outcome.invalid(
-                "limit", f"{reading.figure.name} is {ratio:.3g} x what is physically possible ({limit.derivation})"
-            )
+        reason = impossible_reason(reading)
+        if reason is not None:
+            return Outcome.invalid("limit", reason)
     return None

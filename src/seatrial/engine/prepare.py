@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seatrial.engine.events import Listener
-from seatrial.environments.build import Built, Environment, build, libc_version, program_key
+from seatrial.environments.build import (
+    Built,
+    Environment,
+    build,
+    kept_environments,
+    libc_version,
+    program_key,
+)
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.target import resolve_target
+from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import DeviceKind, Machine
@@ -34,45 +41,46 @@ class Refused:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """All experiments of a run, in the order of the plan, and the environment that they share."""
-
-    experiments: tuple[Ready | Refused, ...]
-    environment: Environment | None = None
-
-    @property
-    def ready(self) -> tuple[Ready, ...]:
-        """Those that can run."""
-        return tuple(item for item in self.experiments if isinstance(item, Ready))
-
-
 def native_environment(machine: Machine) -> Environment:
     """The environment that is used when nobody chooses: the first compiler, building for this machine's CPU.
 
-    Raises NoCompilerError, or BuildError where the compiler cannot build for this CPU.
+    Without a compiler it is that of the programs that were built ahead. Raises NoCompilerError, BuildError where the
+    compiler cannot build for this CPU, UsageError for a wrong $CXX.
     """
-    compiler = first_compiler()
     packages = machine.of_kind(DeviceKind.PACKAGE)
     isa = (packages[0].facts.text("isa") or "").split() if packages else []
+    try:
+        compiler = first_compiler()
+    except NoCompilerError:
+        kept = _built_ahead(frozenset(isa))
+        if kept is None:
+            raise
+        return kept
     return Environment(compiler, resolve_target(compiler, isa), libc_version())
 
 
-def prepare(points: Sequence[Point], machine: Machine, machine_key: str, listener: Listener) -> Preparation:
-    """Build every program once; a point that cannot be built is refused with its reason."""
-    try:
-        environment = native_environment(machine)
-    except BuildError as problem:
-        refused = (
-            Refused(
-                point,
-                Experiment(point.benchmark.name, point.parameters, "", "", machine_key),
-                point.refusal or _refusal(problem),
-            )
-            for point in points
-        )
-        return Preparation(tuple(refused))
-    return Preparation(tuple(_prepare(point, environment, machine_key, listener) for point in points), environment)
+def _built_ahead(isa: frozenset[str]) -> Environment | None:
+    """The environment of programs that `seatrial build` made for such a CPU and C library, or None."""
+    return next(
+        (
+            environment
+            for environment in kept_environments()
+            if environment.target.isa == isa & DECISIVE_FEATURES and environment.libc == libc_version()
+        ),
+        None,
+    )
+
+
+def prepare(
+    points: Sequence[Point], environment: Environment | BuildError, machine_key: str, listener: Listener
+) -> tuple[Ready | Refused, ...]:
+    """Build every program once, in the order of the points; what cannot be built is refused with its reason.
+
+    `environment` is the reason itself where there is none.
+    """
+    if isinstance(environment, BuildError):
+        return tuple(_refused(point, "", "", machine_key, environment) for point in points)
+    return tuple(_prepare(point, environment, machine_key, listener) for point in points)
 
 
 def _prepare(point: Point, environment: Environment, machine_key: str, listener: Listener) -> Ready | Refused:
@@ -80,20 +88,22 @@ def _prepare(point: Point, environment: Environment, machine_key: str, listener:
     key = ""
     try:
         key = program_key(environment, source)
-        built = None
-        if point.refusal is None:
-            listener.building(point)
-            built = build(environment, source)
-        refusal = point.refusal
+        if point.refusal is not None:
+            return Refused(point, _experiment(point, environment.key, key, machine_key), point.refusal)
+        built = build(environment, source, lambda: listener.building(point))
     except BuildError as problem:
-        built, refusal = None, point.refusal or _refusal(problem)
-    experiment = Experiment(point.benchmark.name, point.parameters, environment.key, key, machine_key)
-    if built is None or refusal is not None:
-        return Refused(point, experiment, refusal or Outcome.skipped("it was not built"))
-    return Ready(point, experiment, built)
+        return _refused(point, environment.key, key, machine_key, problem)
+    return Ready(point, _experiment(point, environment.key, key, machine_key), built)
 
 
-def _refusal(problem: BuildError) -> Outcome:
+def _refused(point: Point, environment: str, program: str, machine: str, problem: BuildError) -> Refused:
+    """A point whose own refusal comes first: what this machine can never run needs no compiler."""
     if isinstance(problem, NoCompilerError):
-        return Outcome.unsupported("compiler", str(problem))
-    return Outcome.failed(Stage.BUILD, str(problem), problem.output)
+        outcome = Outcome.unsupported("compiler", str(problem))
+    else:
+        outcome = Outcome.failed(Stage.BUILD, str(problem), problem.output)
+    return Refused(point, _experiment(point, environment, program, machine), point.refusal or outcome)
+
+
+def _experiment(point: Point, environment: str, program: str, machine: str) -> Experiment:
+    return Experiment(point.benchmark.name, point.parameters, environment, program, machine)

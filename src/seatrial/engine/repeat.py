@@ -17,13 +17,16 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord, parse_record
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.system import look, seen_between
-from seatrial.probes.variables import performance_variables
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
 RECORD_FILE = "rank-000000.jsonl"
+_NOTED = ("budget_s", "variables")
+"""What the claim noted before the start and the record keeps."""
+_LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
 _LIMIT_TIMES = 20.0
+_MOST_LIMIT_S = 86400.0
 
 
 def command_of(ready: Ready, directory: Path) -> list[str]:
@@ -40,7 +43,7 @@ def command_of(ready: Ready, directory: Path) -> list[str]:
 
 def time_limit_s(ready: Ready) -> float:
     """When a program counts as hung: far beyond what its benchmark expects of one repeat."""
-    return max(_LEAST_LIMIT_S, _LIMIT_TIMES * ready.point.estimate_s)
+    return min(max(_LEAST_LIMIT_S, _LIMIT_TIMES * (ready.point.estimate_s or 0.0)), _MOST_LIMIT_S)
 
 
 def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
@@ -60,11 +63,10 @@ def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWrit
         program = ProgramRecord()
     wall_s = time.perf_counter() - start
     seen: dict[str, Any] = {**seen_between(before, look(cpus), cpus), "command": command}
-    seen["variables"] = performance_variables(environment)
     if completed is not None:
         seen["program_s"] = completed.wall_s
         outcome, program = _verdict(ready, machine, completed, claim.path)
-    return _record(claim, wall_s, outcome, program, seen, writer, keep=keep)
+    return _record(ready, claim, wall_s, outcome, program, seen, writer, keep=keep)
 
 
 def recover_repeat(
@@ -74,8 +76,7 @@ def recover_repeat(
     did not reach its end, so that the repeat was never made."""
     source = claim.path / RECORD_FILE
     try:
-        data = source.read_bytes()
-        program = parse_record(data)
+        program = parse_record(_read(source))
         wall_s = max(0.0, source.stat().st_mtime - float(claim.noted["t0"]))
     except (OSError, ProtocolError, KeyError, TypeError, ValueError):
         return None
@@ -83,13 +84,13 @@ def recover_repeat(
         return None
     completed = Completed(0, wall_s, time_limit_s(ready), timed_out=False, evidence="")
     outcome = judge(ready.point, machine, ready.built, completed, program)
-    seen: dict[str, Any] = {"recovered": True, "variables": claim.noted.get("variables", {})}
-    return _record(claim, wall_s, outcome, program, seen, writer, keep=keep)
+    seen: dict[str, Any] = {"recovered": True}
+    return _record(ready, claim, wall_s, outcome, program, seen, writer, keep=keep)
 
 
 def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Path) -> tuple[Outcome, ProgramRecord]:
     try:
-        program = parse_record((directory / RECORD_FILE).read_bytes())
+        program = parse_record(_read(directory / RECORD_FILE))
     except FileNotFoundError:
         program = ProgramRecord()
     except (OSError, ProtocolError) as error:
@@ -97,7 +98,16 @@ def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Pa
     return judge(ready.point, machine, ready.built, completed, program), program
 
 
+def _read(path: Path) -> bytes:
+    """A program's record. Raises ProtocolError for one that no program of ours would write."""
+    size = path.stat().st_size
+    if size > _LARGEST_RECORD_B:
+        raise ProtocolError(f"the program's record has {size} bytes, more than any sound one")
+    return path.read_bytes()
+
+
 def _record(
+    ready: Ready,
     claim: Claim,
     wall_s: float,
     outcome: Outcome,
@@ -108,10 +118,14 @@ def _record(
     keep: bool,
 ) -> RepeatRecord:
     """Write the line, then let the claim go: a kill between the two leaves a claim on a recorded repeat."""
-    noted: dict[str, Any] = {"notes": dict(program.notes)}
+    noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
+    noted["notes"] = dict(program.notes)
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}
+        added = sorted(hello.libs.keys() - ready.built.hello.libs.keys())
+        if added:
+            noted["added_libs"] = added
     record = RepeatRecord(
         experiment=claim.experiment,
         repeat=claim.repeat,

@@ -11,9 +11,8 @@ import json
 import os
 import platform
 import shutil
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,14 +20,14 @@ from typing import Any
 
 from seatrial.environments.compiler import Compiler, ask
 from seatrial.environments.target import Target
-from seatrial.errors import BuildError
+from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.experiment import content_key
 from seatrial.model.protocol import Hello, parse_record
 
 NATIVE_HEADERS = Path(__file__).parent.parent / "native"
 
-_FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread")
-_LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_ASSUME_KERNEL", "LD_BIND_NOT")
+_BUILD_FILE = "build.json"
+_FLAGS = ("-std=c++20", "-O3", "-pthread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Environment:
         return {
             "name": f"{self.compiler.name} {' '.join(f for f in _FLAGS if f.startswith('-O'))} {self.target.flags[0]}",
             "compiler": {
-                "path": self.compiler.path,
+                "path": self.compiler.identity,
                 "family": self.compiler.family,
                 "version": self.compiler.version,
             },
@@ -53,9 +52,25 @@ class Environment:
                 "march": self.target.flags[0],
                 "isa": sorted(self.target.isa),
                 "resolution": self.target.resolution,
+                "cpu": self.target.cpu,
             },
             "libc": self.libc,
         }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Environment:
+        """The environment that `document()` described."""
+        compiler, target = document["compiler"], document["target"]
+        return cls(
+            Compiler(tuple(compiler["path"].split(" ")), compiler["family"], compiler["version"]),
+            Target(
+                tuple(document["flags"][len(_FLAGS) :]),
+                frozenset(target["isa"]),
+                target["resolution"],
+                target["cpu"],
+            ),
+            document["libc"],
+        )
 
     @property
     def key(self) -> str:
@@ -81,7 +96,10 @@ def cache_folder() -> Path:
     named = os.environ.get("SEATRIAL_CACHE")
     if named:
         return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:
+        raise BuildError("there is no home folder to keep programs in", "name a folder in SEATRIAL_CACHE") from error
     return Path(base) / "seatrial"
 
 
@@ -95,13 +113,16 @@ def program_key(environment: Environment, source: Path) -> str:
     return content_key({"environment": environment.document(), "sources": _source_digest(source)})
 
 
-def build(environment: Environment, source: Path) -> Built:
-    """The program made from `source`, from the cache or built now. Raises BuildError with the compiler's words."""
+def build(environment: Environment, source: Path, announce: Callable[[], None] = lambda: None) -> Built:
+    """The program made from `source`, from the cache or built now, which is announced first.
+
+    Raises BuildError with the compiler's words.
+    """
     key = program_key(environment, source)
     home = cache_folder() / "programs" / key
     program = home / source.stem
     command = (
-        environment.compiler.path,
+        *environment.compiler.command,
         *_FLAGS,
         *environment.target.flags,
         f'-DSEATRIAL_BUILD="{key}"',
@@ -112,7 +133,8 @@ def build(environment: Environment, source: Path) -> Built:
     seconds = _recorded_seconds(home, program)
     from_cache = seconds is not None
     if seconds is None:
-        seconds = _compile(command, home, source.stem)
+        announce()
+        seconds = _compile(command, home, source.stem, environment)
     return Built(program, key, command, _introduce(program), seconds, from_cache)
 
 
@@ -133,7 +155,7 @@ def _source_digest(source: Path) -> dict[str, str]:
 def _recorded_seconds(home: Path, program: Path) -> float | None:
     """How long the kept build took; None where there is none or the binary is not the one that was built."""
     try:
-        kept = json.loads((home / "build.json").read_bytes())
+        kept = json.loads((home / _BUILD_FILE).read_bytes())
         if kept["sha256"] == hashlib.sha256(program.read_bytes()).hexdigest():
             return float(kept["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -141,11 +163,25 @@ def _recorded_seconds(home: Path, program: Path) -> float | None:
     return None
 
 
-def _compile(command: Sequence[str], home: Path, stem: str) -> float:
+def kept_environments() -> list[Environment]:
+    """The environments of the programs in the cache, the latest build first: for a machine without a compiler."""
+    found: dict[str, Environment] = {}
+    kept = list((cache_folder() / "programs").glob(f"[0-9a-f]*/{_BUILD_FILE}"))
+    for path in sorted(kept, key=lambda path: -path.stat().st_mtime):
+        try:
+            environment = Environment.from_document(json.loads(path.read_bytes())["environment"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        found.setdefault(environment.key, environment)
+    return list(found.values())
+
+
+def _compile(command: Sequence[str], home: Path, stem: str, environment: Environment) -> float:
     """Build in a private folder beside `home` and rename it into place; the time it took in seconds."""
+    _sweep(home)
+    private = home.with_name(f".{home.name}-{platform.node()}-{os.getpid()}")
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        private = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
+        private.mkdir(parents=True)
     except OSError as error:
         raise BuildError(
             f"programs cannot be kept in {home.parent}: {error.strerror or error}",
@@ -157,31 +193,50 @@ def _compile(command: Sequence[str], home: Path, stem: str) -> float:
         ask([*command, "-o", str(program)])
         seconds = time.perf_counter() - start
         kept = {
+            "environment": environment.document(),
             "command": list(command),
             "seconds": seconds,
             "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
         }
-        (private / "build.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
-        if home.exists():  # damaged, or of another process that was faster: either way this one is as good
-            home.rename(private / "replaced")
-        try:
-            private.rename(home)
-        except OSError:
-            if not (home / "build.json").exists():
-                raise
-        else:
-            shutil.rmtree(home / "replaced", ignore_errors=True)
+        (private / _BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        _put_in_place(private, home, stem)
         return seconds
     except OSError as error:
         raise BuildError(f"{home} cannot be written: {error.strerror or error}", command=tuple(command)) from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
+        shutil.rmtree(home / "damaged", ignore_errors=True)
+
+
+def _sweep(home: Path) -> None:
+    """Remove what builds of this program left behind that were killed on this host."""
+    for path in home.parent.glob(f".{home.name}-{platform.node()}-*"):
+        pid = path.name.rpartition("-")[2]
+        if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _put_in_place(private: Path, home: Path, stem: str) -> None:
+    """Rename a build to where it is kept. A sound build that another process put there meanwhile stays: it may run."""
+    for _ in range(2):
+        try:
+            private.rename(home)
+            return
+        except OSError:
+            if not home.exists():
+                raise
+        if _recorded_seconds(home, home / stem) is not None:
+            return
+        home.rename(private / "damaged")
 
 
 def _introduce(program: Path) -> Hello:
     """What the program says of itself, loaded without anything that bends the loader's search."""
-    clean = {name: value for name, value in os.environ.items() if name not in _LOADER_VARIABLES}
-    record = parse_record(ask([str(program), "--describe"], environment=clean).encode())
-    if record.hello is None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    try:
+        hello = parse_record(ask([str(program), "--describe"], environment=clean).stdout.encode()).hello
+    except ProtocolError as error:
+        raise BuildError(f"{program} does not introduce itself: {error}") from error
+    if hello is None:
         raise BuildError(f"{program} does not introduce itself")
-    return record.hello
+    return hello

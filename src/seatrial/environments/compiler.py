@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from seatrial.errors import BuildError, NoCompilerError
+from seatrial.errors import BuildError, NoCompilerError, UsageError
 
 _NAMES = (
     "g++",
     "c++",
     "clang++",
-    *(f"g++-{n}" for n in range(16, 9, -1)),
+    *(f"g++-{n}" for n in range(16, 10, -1)),
     *(f"clang++-{n}" for n in range(22, 12, -1)),
 )
-_CPLUSPLUS_20_DRAFT = 201709
-"""What GCC 10 says of itself with -std=c++20; the finished standard is 202002."""
+_TOOLSETS = Path("/opt/rh")
+"""Where Red Hat's newer compilers lie, off the search path (gcc-toolset-N/root/usr/bin)."""
 _ASK_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """One compiler: `path`, `family` gcc or clang, `version` the first line of `--version`."""
+    """One compiler: how it is called (more than one word behind a launcher such as ccache), its family, its version."""
 
-    path: str
+    command: tuple[str, ...]
     family: str
     version: str
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other compilers, whichever way it was found on PATH."""
+        return _program(self.command)
 
     @property
     def name(self) -> str:
@@ -41,7 +48,7 @@ class Compiler:
 
 
 def find_compilers() -> tuple[Compiler, ...]:
-    """Every C++20 compiler on PATH, $CXX first, each once."""
+    """Every C++20 compiler: $CXX first, then those on PATH, then Red Hat's toolsets; each once."""
     return tuple(answer for answer in map(_examine, _candidates()) if isinstance(answer, Compiler))
 
 
@@ -52,54 +59,124 @@ def first_compiler() -> Compiler:
         answer = _examine(candidate)
         if isinstance(answer, Compiler):
             return answer
-        tried.append(f"{candidate}: {answer.message}")
+        if os.environ.get("CXX") and not tried:
+            raise UsageError(f"CXX={os.environ['CXX']} cannot be used: {answer.message}", "mend it, or unset CXX")
+        tried.append(f"{' '.join(candidate)}: {answer.message}")
     raise NoCompilerError(
         f"no C++20 compiler was found ({'; '.join(tried) or 'there is no g++ or clang++ on PATH'})",
         "install one (Debian: apt install g++; RHEL: dnf install gcc-c++ or a gcc-toolset) or name it in CXX",
     )
 
 
-def ask(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """Stdout and stderr of a command, together. Raises BuildError where it fails, or does not end in two minutes."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool printed."""
+
+    stdout: str
+    stderr: str
+
+
+def ask(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Answer:
+    """The answer of a tool. Raises BuildError where it fails, or does not end in two minutes; its children end with it.
+
+    The streams stay apart: launchers and the loader write to stderr what is no answer.
+    """
+    name = Path(command[0]).name
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=_ASK_LIMIT_S,
             env={**(os.environ if environment is None else environment), "LC_ALL": "C"},
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BuildError(f"{command[0]} cannot be asked: {error}", command=tuple(command)) from error
-    if done.returncode != 0:
-        said = done.stdout.strip().splitlines() or [f"exit status {done.returncode}, without a word"]
-        telling = next((line for line in said if "error:" in line), said[-1])
-        raise BuildError(f"{Path(command[0]).name} failed: {telling}", command=tuple(command), output=done.stdout)
-    return done.stdout
+    except OSError as error:
+        hint = "programs cannot be run from there: name another folder in SEATRIAL_CACHE"
+        todo = hint if isinstance(error, PermissionError) else ""
+        raise BuildError(f"{command[0]} cannot be started: {error.strerror or error}", todo, tuple(command)) from error
+    with process:
+        try:
+            answer, said = process.communicate(timeout=_ASK_LIMIT_S)
+        except BaseException as interruption:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if isinstance(interruption, subprocess.TimeoutExpired):
+                raise BuildError(
+                    f"{name} did not end in {_ASK_LIMIT_S:g} s and was ended",
+                    "see what hangs: run the same command by hand, or name another compiler in CXX",
+                    tuple(command),
+                ) from interruption
+            raise
+    if process.returncode != 0:
+        raise BuildError(
+            f"{name} failed: {_telling(said + answer, process.returncode)}", "", tuple(command), said + answer
+        )
+    return Answer(answer, said)
 
 
-def _candidates() -> tuple[str, ...]:
-    """Paths of everything that could be a compiler, in order of preference, each program once.
+def _telling(output: str, returncode: int) -> str:
+    """The line that tells most about a failure."""
+    if returncode < 0:
+        return f"killed by {signal.Signals(-returncode).name}"
+    lines = output.strip().splitlines()
+    for mark in ("No space left", "error:"):
+        for line in lines:
+            if mark in line:
+                return line.strip()
+    return lines[-1] if lines else f"exit status {returncode}, without a word"
 
-    The name is kept as found: clang++ is a link to clang and behaves by the name that it is called by.
-    """
-    names = [os.environ["CXX"]] if os.environ.get("CXX") else []
-    paths = (shutil.which(name) for name in (*names, *_NAMES))
-    return tuple({str(Path(path).resolve()): path for path in reversed([p for p in paths if p])}.values())[::-1]
+
+def _candidates() -> tuple[tuple[str, ...], ...]:
+    """Everything that could be a compiler, in order of preference, each program once. Raises UsageError for a $CXX that
+    is not there."""
+    found: dict[str, tuple[str, ...]] = {}
+    for command in _commands():
+        found.setdefault(_program(command), command)
+    return tuple(found.values())
+
+
+def _commands() -> Iterator[tuple[str, ...]]:
+    named = os.environ.get("CXX")
+    if named:
+        words = shlex.split(named)
+        if not words or shutil.which(words[0]) is None:
+            raise UsageError(f"CXX={named} names no program that can be run", "mend it, or unset CXX")
+        yield (shutil.which(words[0]) or words[0], *words[1:])
+    for name in _NAMES:
+        path = shutil.which(name)
+        if path is not None:
+            yield (path,)
+    for toolset in sorted(_TOOLSETS.glob("gcc-toolset-*/root/usr/bin/g++"), key=_toolset_number, reverse=True):
+        yield (str(toolset),)
+
+
+def _toolset_number(path: Path) -> int:
+    number = re.search(r"gcc-toolset-(\d+)", str(path))
+    return int(number[1]) if number else 0
+
+
+def _program(command: tuple[str, ...]) -> str:
+    """What tells one compiler from another: the file behind all links, but for launchers, which many names link to and
+    which behave by the name that they are called by."""
+    real = Path(command[0]).resolve()
+    is_compiler = "++" in real.name or "clang" in real.name
+    return " ".join((str(real) if is_compiler else command[0], *command[1:]))
 
 
 @cache
-def _examine(path: str) -> Compiler | BuildError:
+def _examine(command: tuple[str, ...]) -> Compiler | BuildError:
     """What a compiler says of itself, from the macros it defines (one short call); an error where it cannot be used."""
     try:
-        printed = ask([path, "-std=c++20", "-dM", "-E", "-x", "c++", "-"])
-        version = ask([path, "--version"]).splitlines()[0]
+        printed = ask([*command, "-std=c++20", "-include", "version", "-dM", "-E", "-x", "c++", "-"]).stdout
+        version = ask([*command, "--version"]).stdout.strip().splitlines()[0]
     except BuildError as error:
         return error
+    except IndexError:
+        return BuildError("it does not tell its version")
     macros = dict(re.findall(r"^#define (\w+) (.*)$", printed, re.MULTILINE))
-    if int(macros.get("__cplusplus", "0").rstrip("L")) < _CPLUSPLUS_20_DRAFT:
-        return BuildError(f"{version} knows no C++20")
-    return Compiler(path, "clang" if "__clang__" in macros else "gcc", version)
+    if "__cpp_lib_atomic_wait" not in macros:  # waiting on atomics came with GCC 11's library, as did all else we use
+        return BuildError(f"{version}: its library is older than C++20 (GCC 11 or later has it)")
+    return Compiler(command, "clang" if "__clang__" in macros else "gcc", version)

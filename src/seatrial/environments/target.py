@@ -1,12 +1,14 @@
 """Which instruction set a program is built for: that of the CPU that will run it, spelled out.
 
-`-march=native` is not enough. A compiler older than the CPU falls back without a word (clang 14 takes a Zen 5 for a
-plain x86-64), and then the figure is that of another machine. So the compiler is asked what it makes of `native`; where
-that lacks features that the CPU has, the level of the x86-64 psABI is asked for by name, and the choice is recorded.
+`-march=native` is not enough. A compiler older than the CPU falls back without a word, and then the figure is that of
+another machine. So the compiler is asked what it makes of `native`; where that lacks features that the CPU has, the
+level of the x86-64 psABI is asked for by name, then the features one by one, and the choice is recorded.
 """
 
 from __future__ import annotations
 
+import itertools
+import platform
 import re
 import shlex
 from collections.abc import Iterable
@@ -21,37 +23,43 @@ _MACROS = {
     "avx2": "__AVX2__",
     "fma": "__FMA__",
     "avx512f": "__AVX512F__",
-    "neon": "__ARM_NEON",
+    "asimd": "__ARM_NEON",
     "sve": "__ARM_FEATURE_SVE",
 }
-"""The features that decide about vector width and FMA, by the macro that GCC and Clang define for them."""
+"""The features that decide about vector width and FMA (names of /proc/cpuinfo), by the macro that compilers define."""
+
+DECISIVE_FEATURES = frozenset(_MACROS)
 
 _PSABI_LEVELS = (
     ("x86-64-v4", frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})),
-    ("x86-64-v3", frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"})),
+    ("x86-64-v3", frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"})),
 )
-"""x86-64 psABI, section 3.1.1: what each level needs beyond the one below; the highest first."""
+"""x86-64 psABI, section 3.1.1: what each level needs beyond the one below (names of /proc/cpuinfo), highest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`flags` for the compiler; `isa` is what they allow it to use; `resolution` says how they were found."""
+    """`flags` for the compiler; `isa`: what they allow of the decisive features; `resolution`: how they were found.
+
+    `cpu` is what a flag such as `native` stands for on this machine, so that a build for it has a key of its own.
+    """
 
     flags: tuple[str, ...]
     isa: frozenset[str]
     resolution: str
+    cpu: str = ""
 
 
 def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
     """The flags for a CPU with the features `cpu_isa` (names as in /proc/cpuinfo), which is the CPU of this machine.
 
-    Raises BuildError where no choice covers the features that matter: a program for a lesser CPU would give the figure
+    Raises BuildError where no choice covers the features that decide: a program for a lesser CPU would give the figure
     of that lesser CPU.
     """
     offered = frozenset(cpu_isa)
-    wanted = offered & _MACROS.keys()
+    wanted = offered & DECISIVE_FEATURES
     tried: list[str] = []
-    for flags, how in _choices(compiler, offered):
+    for flags, how, cpu in _choices(compiler, offered):
         try:
             isa = _isa(compiler, flags)
         except BuildError:
@@ -59,7 +67,7 @@ def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
             continue
         if wanted <= isa and not (isa - offered if offered else ()):
             resolution = f"{how} ({'; '.join(tried)})" if tried else how
-            return Target(flags, isa, resolution)
+            return Target(flags, isa, resolution, cpu)
         tried.append(f"{how} lacks {' '.join(sorted(wanted - isa))}" if wanted - isa else f"{how} goes too far")
     raise BuildError(
         f"{compiler.name} cannot build for this CPU ({'; '.join(tried)})",
@@ -67,35 +75,38 @@ def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
     )
 
 
-def _choices(compiler: Compiler, offered: frozenset[str]) -> list[tuple[tuple[str, ...], str]]:
-    """Flags to try, best first, with how each came about."""
-    choices = [(_native(compiler), f"{compiler.name} -march=native")]
-    choices += [((f"-march={level}",), f"-march={level}") for level, needs in _PSABI_LEVELS if needs <= offered]
-    explicit = tuple(f"-m{feature}" for feature in sorted(offered & _MACROS.keys() - {"neon", "sve"}))
-    if explicit:
-        choices.append((explicit, "features by name"))
+def _choices(compiler: Compiler, offered: frozenset[str]) -> list[tuple[tuple[str, ...], str, str]]:
+    """Flags to try, best first, with how each came about and what `native` in them stands for."""
+    native = "-mcpu=native" if platform.machine() == "aarch64" else "-march=native"
+    flags, cpu = _native(compiler, native)
+    choices = [(flags, f"{compiler.name} {native}", cpu)]
+    choices += [((f"-march={level}",), f"-march={level}", "") for level, needs in _PSABI_LEVELS if needs <= offered]
+    by_name = tuple(f"-m{feature}" for feature in sorted(offered & DECISIVE_FEATURES - {"asimd", "sve"}))
+    if by_name:
+        choices.append((by_name, "features by name", ""))
     return choices
 
 
-def _native(compiler: Compiler) -> tuple[str, ...]:
-    """What `native` means to this compiler, as explicit flags where it is GCC.
+def _native(compiler: Compiler, native: str) -> tuple[tuple[str, ...], str]:
+    """What `native` means to this compiler: (flags, what `native` stands for where it is left in them).
 
-    Clang's own list is not made of command-line flags, so `native` itself stands for it.
+    GCC's list is made of command-line flags, which mean the same on any machine. Clang's is not, so `native` itself
+    stays in the command and its meaning goes into the key.
     """
-    native = "-march=native"
-    if compiler.family != "gcc":
-        return (native,)
     try:
-        lines = ask([compiler.path, native, "-###", "-E", "-x", "c++", "-"]).splitlines()
+        lines = ask([*compiler.command, native, "-###", "-E", "-x", "c++", "-"]).stderr.splitlines()
     except BuildError:
-        return ("-mcpu=native",)  # AArch64 before GCC 14 and POWER spell it so
-    stage = next((line for line in lines if re.search(r"cc1plus|/cc1", line)), "")
-    # Features that a hypervisor hides come as -mno-...: they are kept too.
-    flags = tuple(word for word in shlex.split(stage) if re.match(r"-m[a-z]", word))
-    return flags or (native,)
+        return (native,), platform.node()
+    words = shlex.split(next((line for line in lines if re.search(r"cc1plus|/cc1|-cc1", line)), ""))
+    if compiler.family == "gcc":
+        # Features that a hypervisor hides come as -mno-...: they are kept too.
+        flags = tuple(word for word in words if re.match(r"-m[a-z]", word))
+        return (flags, "") if flags else ((native,), platform.node())
+    pairs = itertools.pairwise(words)
+    return (native,), " ".join(value for option, value in pairs if option in ("-target-cpu", "-target-feature"))
 
 
 def _isa(compiler: Compiler, flags: tuple[str, ...]) -> frozenset[str]:
-    """The features that these flags allow, by the macros that the compiler then defines."""
-    macros = ask([compiler.path, *flags, "-dM", "-E", "-x", "c++", "-"])
+    """The decisive features that these flags allow, by the macros that the compiler then defines."""
+    macros = ask([*compiler.command, *flags, "-dM", "-E", "-x", "c++", "-"]).stdout
     return frozenset(feature for feature, macro in _MACROS.items() if f"#define {macro} " in macros)

@@ -38,8 +38,8 @@ class Completed:
                 name = signal.Signals(-self.returncode).name
             except ValueError:
                 name = f"signal {-self.returncode}"
-            return f"killed by {name}"
-        return f"exit status {self.returncode}"
+            return f"was killed by {name}"
+        return f"ended with exit status {self.returncode}"
 
 
 def adopt_orphans() -> None:
@@ -84,6 +84,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], directory: Path,
             raise
         finally:
             timer.cancel()
+            timer.join()  # an expiry under way must not reach into the next repeat
             _end_orphans(children_before | {process.pid})
     return Completed(process.returncode, wall_s, limit_s, expired.is_set(), _evidence(directory))
 

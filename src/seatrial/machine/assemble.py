@@ -58,10 +58,9 @@ def _modules(surveys: Sequence[Survey]) -> tuple[tuple[MemoryModule, ...], int |
 
 
 def _why_no_modules(surveys: Sequence[Survey]) -> str:
-    """What the source of modules says it missed (its sentence begins with "DIMMs: "), else that there is none."""
-    sentences = (sentence for survey in surveys for sentence in survey.unread)
-    told = next((sentence for sentence in sentences if sentence.startswith("DIMMs: ")), None)
-    return "no source describes the memory modules" if told is None else told.removeprefix("DIMMs: ")
+    """What the source of modules says it missed, else that there is no such source."""
+    told = (survey.why_no_modules for survey in surveys if survey.why_no_modules is not None)
+    return next(told, "no source describes the memory modules")
 
 
 def _derived_facts(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> Facts:

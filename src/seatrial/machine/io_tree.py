@@ -56,7 +56,7 @@ def build_io_tree(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> I
     return IoTree(
         devices=tuple(slot.device for slot in kept),
         links=join_links([(slot.device, slot.pci) for slot in kept if slot.pci is not None], pci),
-        affinity=tuple(_affinity(slot, pci) for slot in kept if slot.device.kind is not DeviceKind.BRIDGE),
+        affinity=tuple(_affinity(slot) for slot in kept if slot.device.kind is not DeviceKind.BRIDGE),
     )
 
 
@@ -237,6 +237,6 @@ def _leads_somewhere(slot: _Slot) -> bool:
     return any(below.device.kind is not DeviceKind.BRIDGE for below in _depth_first(slot))
 
 
-def _affinity(slot: _Slot, pci: dict[str, PciPart]) -> Affinity:
+def _affinity(slot: _Slot) -> Affinity:
     cpus = slot.pci.cpus if slot.pci is not None else None
     return Affinity(slot.device.id, tuple(sorted(cpus)) if cpus else None, slot.device.numa)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from seatrial.machine.pcie import pcie_limits
-from seatrial.model.limit import Basis, Limit
+from seatrial.model.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Device, DeviceKind, Machine, NamedLimit
-
-_ELEMENT_BITS = {"fp64": 64, "fp32": 32}
 
 
 def machine_limits(machine: Machine) -> tuple[NamedLimit, ...]:
     """Every limit by name; one that cannot be derived says what is missing."""
     return (
         NamedLimit("dram.bandwidth", machine.memory.peak),
-        *(NamedLimit(f"cpu.{precision}", _fma_limit(machine, precision)) for precision in _ELEMENT_BITS),
+        *(NamedLimit(f"cpu.{precision}", _fma_limit(machine, precision)) for precision in ELEMENT_BITS),
         *pcie_limits(machine.devices, machine.links),
     )
 
@@ -29,48 +27,22 @@ def _fma_limit(machine: Machine, precision: str) -> Limit:
     cores = machine.of_kind(DeviceKind.CORE)
     if not cores:
         return Limit.unknown("flop/s", "no source tells the cores")
-    devices = {device.id: device for device in machine.devices}
-    threads: dict[str | None, list[Device]] = {}
-    for pu in machine.of_kind(DeviceKind.PU):
-        threads.setdefault(pu.parent, []).append(pu)
-    total = 0.0
-    shapes: dict[str, None] = {}
-    clocks: list[float] = []
+    threads: dict[str | None, dict[int, Device]] = {}
+    for cpu, pu in machine.pus().items():
+        threads.setdefault(pu.parent, {})[cpu] = pu
+    clocked: list[tuple[float, FmaUnit]] = []
     for core in cores:
-        unit = _fma_unit(core, devices)
+        own = threads.get(core.id, {})
+        unit = machine.fma_unit(min(own)) if own else None
         if unit is None:
             return Limit.unknown(
-                "flop/s", f"no document in our table settles the FMA pipes of {_package(core, devices)}"
+                "flop/s", f"no document in our table settles the FMA pipes of {_package(core, machine)}"
             )
-        clock = _max_clock(machine, threads.get(core.id, []))
+        clock = _max_clock(machine, tuple(own.values()))
         if isinstance(clock, str):
             return Limit.unknown("flop/s", clock)
-        pipes, bits = unit
-        lanes = bits // _ELEMENT_BITS[precision]
-        total += clock * pipes * lanes * 2
-        clocks.append(clock)
-        shapes[f"{pipes * lanes * 2} flop/cycle ({pipes} FMA pipes x {lanes} {precision} lanes x 2)"] = None
-    mean_GHz = sum(clocks) / len(clocks) / 1e9
-    count = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
-    clock_text = f"{mean_GHz:.3f} GHz, the highest clock that cpufreq states"
-    return Limit(total, "flop/s", f"{count} x {clock_text}, x {' or '.join(shapes)}", Basis.PHYSICAL)
-
-
-def _above(device: Device, devices: Mapping[str, Device]) -> Iterator[Device]:
-    """The device itself, its parent, and so on to a root."""
-    at: Device | None = device
-    while at is not None:
-        yield at
-        at = devices.get(at.parent) if at.parent is not None else None
-
-
-def _fma_unit(core: Device, devices: Mapping[str, Device]) -> tuple[int, int] | None:
-    """Pipes and bits per pipe that are asserted of the core or its package."""
-    for device in _above(core, devices):
-        pipes, bits = device.facts.integer("fma_pipes"), device.facts.integer("fma_vector_bits")
-        if pipes and bits:
-            return pipes, bits
-    return None
+        clocked.append((clock, unit))
+    return fma_rate(clocked, precision, "(the highest clock that cpufreq states)")
 
 
 def _max_clock(machine: Machine, threads: Sequence[Device]) -> float | str:
@@ -86,6 +58,6 @@ def _max_clock(machine: Machine, threads: Sequence[Device]) -> float | str:
     return clock
 
 
-def _package(core: Device, devices: Mapping[str, Device]) -> str:
-    packages = (device.name for device in _above(core, devices) if device.kind is DeviceKind.PACKAGE)
+def _package(core: Device, machine: Machine) -> str:
+    packages = (device.name for device in machine.ancestors(core) if device.kind is DeviceKind.PACKAGE)
     return next(packages, "this CPU")

@@ -20,10 +20,12 @@ _CHANNEL_IS_8_BYTES = frozenset({"DDR3", "DDR4", "DDR5"})
 
 @dataclass(frozen=True, slots=True)
 class _Socket:
-    """The slots of one socket; `is_complete` when no slot can be missing from the list."""
+    """The slots of one socket; `is_complete` when no slot can be missing from the list, `is_confirmed` when somebody
+    looked up the channels that the table gives."""
 
     modules: tuple[MemoryModule, ...]
     table_channels: int | None
+    is_confirmed: bool
     is_complete: bool
 
     @property
@@ -55,7 +57,27 @@ def judge_memory(
         why = "a virtual machine's firmware describes no real modules"
         return Memory(why=why, peak=Limit.unknown("B/s", f"populated channels: {why}"), sockets=told)
     verdict, why = _verdict(sockets, told)
-    return Memory(verdict, why, _peak(sockets, told), told)
+    other = _other_memory(cpu_devices)
+    peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, told)
+    return Memory(verdict, why, peak, told)
+
+
+def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
+    """Why the modules do not bound the bandwidth of memory: there is memory beside them. None where there is none.
+
+    A processor's own memory may work as a cache that nobody sees (Xeon Max); as nodes, it shows as memory without CPUs.
+    """
+    for package in cpu_devices:
+        memory = package.facts.text("package_memory") if package.kind is DeviceKind.PACKAGE else None
+        if memory is not None:
+            return f"the modules are not all: {package.name} has {memory} in its package, whose rate is not told"
+    of_cpus = {device.numa for device in cpu_devices if device.kind is DeviceKind.PU}
+    for node in cpu_devices:
+        if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
+            return (
+                f"the modules are not all: {node.id} is memory without CPUs (HBM, CXL, a GPU's), its rate is not told"
+            )
+    return None
 
 
 def _by_socket(
@@ -64,14 +86,15 @@ def _by_socket(
     packages = [device for device in cpu_devices if device.kind is DeviceKind.PACKAGE]
     channels = {package.facts.integer("memory_channels") for package in packages}
     table = channels.pop() if len(channels) == 1 else None
+    confirmed = all(fact.value is True for p in packages if (fact := p.facts.best("memory_channels_confirmed")))
     complete = slots is not None and slots == len(modules)
     named = {module.socket for module in modules}
     if None in named:
-        return [_Socket(tuple(modules), table, complete)] if len(packages) == 1 else None
+        return [_Socket(tuple(modules), table, confirmed, complete)] if len(packages) == 1 else None
     numbers = sorted(number for number in named if number is not None)
     if packages and len(numbers) > len(packages):
         return None
-    return [_Socket(tuple(m for m in modules if m.socket == number), table, complete) for number in numbers]
+    return [_Socket(tuple(m for m in modules if m.socket == number), table, confirmed, complete) for number in numbers]
 
 
 def _socket_memory(socket: _Socket, is_virtual: bool) -> SocketMemory:
@@ -93,12 +116,17 @@ def _channels(socket: _Socket) -> tuple[int | None, int | None]:
     channels = socket.table_channels
     if channels is None and None not in named and socket.is_complete:
         channels = len(named)
-    filled = {module.channel for module in socket.filled}
-    if None not in filled and filled:
-        return channels, len(filled)
+    if _channels_are_named(socket):
+        return channels, len({module.channel for module in socket.filled})
     if _filled_alike(socket):
         return channels, channels
     return channels, None
+
+
+def _channels_are_named(socket: _Socket) -> bool:
+    """Whether the name of every filled slot tells its channel: then no table is needed to count them."""
+    filled = {module.channel for module in socket.filled}
+    return bool(filled) and None not in filled
 
 
 def _filled_alike(socket: _Socket) -> bool:
@@ -149,7 +177,10 @@ def _peak(sockets: Sequence[_Socket], told: Sequence[SocketMemory]) -> Limit:
         return Limit.unknown("B/s", "which channels are populated is not told by the slots' names")
     rate = rates.pop()
     where = f"{len(told)} socket{'s' if len(told) > 1 else ''}, from SMBIOS"
-    return dram_bandwidth(sum(known), rate if rate is not None else 0.0, where)
+    confirmed = all(socket.is_confirmed or _channels_are_named(socket) for socket in sockets)
+    if not confirmed:
+        where += "; the channels of a socket are unconfirmed"
+    return dram_bandwidth(sum(known), rate if rate is not None else 0.0, where, confirmed=confirmed)
 
 
 def memory_devices(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device]) -> tuple[Device, ...]:

@@ -18,12 +18,16 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The FMA hardware of a core: pipes, bits per pipe, cycles from an FMA to a dependent one; None is not settled."""
+    """The FMA hardware of a core: pipes, bits per pipe, cycles from an FMA to a dependent one; None is not settled.
+
+    `confirmed` is False where the source says of one of them that it was not looked up.
+    """
 
     pipes: int | None
     bits: int | None
     latency_cycles: int | None
     source: str
+    confirmed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,16 @@ class Channels:
 
     name: str
     count: int
+    source: str
+    confirmed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PackageMemory:
+    """Memory in the processor's package, beside the modules, of CPUs whose model name matches `name`."""
+
+    name: str
+    memory: str
     source: str
 
 
@@ -51,8 +65,8 @@ _BY_ARM = "implementer and part: Linux arch/arm64/include/asm/cputype.h"
 _ANY = r""
 
 _HASWELL = Vector(2, 256, 5, "LLVM X86SchedHaswell.td: WriteFMAY on ports 0 and 1, latency 5")
-_BROADWELL = Vector(2, 256, 5, "LLVM X86SchedBroadwell.td: as Haswell; unconfirmed")
-_ZEN1 = Vector(2, 128, 5, "AMD Software Optimization Guide 55723: two 128-bit FMA pipes, latency 5; unconfirmed")
+_BROADWELL = Vector(2, 256, 5, "LLVM X86SchedBroadwell.td: as Haswell; unconfirmed", False)
+_ZEN1 = Vector(2, 128, 5, "AMD Software Optimization Guide 55723: two 128-bit FMA pipes, latency 5; unconfirmed", False)
 _ZEN2 = Vector(2, 256, 5, "LLVM X86ScheduleZnver2.td: WriteFMAY on FPU0 and FPU1, latency 5")
 _ZEN3 = Vector(2, 256, 4, "LLVM X86ScheduleZnver3.td: WriteFMAY on two FMUL pipes, latency 4")
 _ZEN4 = Vector(
@@ -72,14 +86,14 @@ _ZEN5 = Vector(
 _ZEN5_MOBILE = Vector(
     2, 256, 4, "numberworld.org, Zen 5 AVX-512 teardown (2024): Strix Point has the 256-bit data path"
 )
-_ZEN5_UNSURE = Vector(None, None, 4, "256-bit or 512-bit data path: unconfirmed for this Zen 5 part")
+_ZEN5_UNSURE = Vector(None, None, 4, "256-bit or 512-bit data path: unconfirmed for this Zen 5 part", False)
 
 _SKX_LATENCY = "latency 4: LLVM X86SchedSkylakeServer.td, WriteFMAZ"
 _SKX_TWO = Vector(2, 512, 4, f"two AVX-512 FMA units: github.com/jeffhammond/vpu-count after Intel ARK; {_SKX_LATENCY}")
 _SKX_ONE = Vector(1, 512, 4, f"one AVX-512 FMA unit: github.com/jeffhammond/vpu-count after Intel ARK; {_SKX_LATENCY}")
 _SKX_UNSURE = Vector(None, None, 4, f"one or two AVX-512 FMA units: not settled for this model; {_SKX_LATENCY}")
 _ICX = Vector(
-    2, 512, 4, "Intel Optimization Reference Manual 248966, Ice Lake server: FMA on ports 0 and 5; unconfirmed"
+    2, 512, 4, "Intel Optimization Reference Manual 248966, Ice Lake server: FMA on ports 0 and 5; unconfirmed", False
 )
 _SPR = Vector(
     pipes=2,
@@ -87,8 +101,11 @@ _SPR = Vector(
     latency_cycles=4,
     source="Intel Optimization Reference Manual 248966, Golden Cove server: 512-bit FMA on ports 0 and 5, unconfirmed; "
     "latency 4: LLVM X86SchedSapphireRapids.td",
+    confirmed=False,
 )
-_GNR = Vector(2, 512, None, "Intel Optimization Reference Manual 248966, Redwood Cove: as Golden Cove; unconfirmed")
+_GNR = Vector(
+    2, 512, None, "Intel Optimization Reference Manual 248966, Redwood Cove: as Golden Cove; unconfirmed", False
+)
 
 _SKYLAKE_VECTORS = (
     (r"Xeon\(R\) (Platinum 8[12]|Gold 6[12]|Gold 5[12]22)", _SKX_TWO),
@@ -112,17 +129,17 @@ def _intel(name: str, vector: Vector, *channels: Channels) -> Microarchitecture:
     return Microarchitecture(name, _BY_INTEL, ((_ANY, vector),), channels)
 
 
-def _arm(name: str, pipes: int, bits: int, latency: int, source: str) -> Microarchitecture:
-    return Microarchitecture(name, _BY_ARM, ((_ANY, Vector(pipes, bits, latency, source)),))
+def _arm(name: str, vector: Vector) -> Microarchitecture:
+    return Microarchitecture(name, _BY_ARM, ((_ANY, vector),))
 
 
 _AMD64_EDAC = "Linux drivers/edac/amd64_edac.c, max_mcs"
-_NAPLES = Channels(r"EPYC", 8, f"{_AMD64_EDAC} = 2 in each of the package's 4 dies")
+_NAPLES = Channels(r"EPYC 7\d\d1", 8, f"{_AMD64_EDAC} = 2 in each of the package's 4 dies")
 _ROME = Channels(r"EPYC", 8, f"{_AMD64_EDAC} = 8 (F17h_M30h)")
 _MILAN = Channels(r"EPYC", 8, f"{_AMD64_EDAC} = 8 (F19h)")
 _GENOA = Channels(r"EPYC", 12, f"{_AMD64_EDAC} = 12 (F19h_M10h)")
 _BERGAMO = Channels(r"EPYC 9", 12, f"{_AMD64_EDAC} = 12 (F19h_MA0h)")
-_SIENA = Channels(r"EPYC 8\d\d4", 6, "AMD EPYC 8004 product brief: 6 channels; unconfirmed")
+_SIENA = Channels(r"EPYC 8\d\d4", 6, "AMD EPYC 8004 product brief: 6 channels; unconfirmed", False)
 _TURIN = Channels(r"EPYC(?! 8)", 12, f"{_AMD64_EDAC} = 12 (F1Ah models 00h-1Fh)")
 
 AMD: tuple[tuple[int, range, Microarchitecture], ...] = (
@@ -148,11 +165,11 @@ AMD: tuple[tuple[int, range, Microarchitecture], ...] = (
 """(family, models, entry). Client parts have channels by board and product, so none is said of them."""
 
 _I10NM = "Linux drivers/edac/i10nm_base.c: 4 controllers x 2 channels"
-_E5 = Channels(r"Xeon\(R\) CPU E5-[124]6\d\d", 4, "Intel Xeon E5 v3 and v4 data sheets: 4 channels; unconfirmed")
+_E5 = Channels(r"Xeon\(R\) CPU E5-[124]6\d\d", 4, "Intel Xeon E5 v3 and v4 data sheets: 4 channels; unconfirmed", False)
 _ICX_CHANNELS = Channels(r"Xeon\(R\) (Platinum|Gold|Silver)", 8, _I10NM)
 _SPR_CHANNELS = Channels(r"Xeon\(R\) (Platinum|Gold|Silver|Bronze|CPU Max|Max)", 8, _I10NM)
-_GNR_12 = Channels(r"Xeon\(R\) 69\d\d", 12, "Intel Xeon 6900P product brief: 12 channels; unconfirmed")
-_GNR_8 = Channels(r"Xeon\(R\) 6[57]\d\d", 8, "Intel Xeon 6500P and 6700P product brief: 8 channels; unconfirmed")
+_GNR_12 = Channels(r"Xeon\(R\) 69\d\d", 12, "Intel Xeon 6900P product brief: 12 channels; unconfirmed", False)
+_GNR_8 = Channels(r"Xeon\(R\) 6[57]\d\d", 8, "Intel Xeon 6500P and 6700P product brief: 8 channels; unconfirmed", False)
 
 INTEL: dict[int, Microarchitecture] = {
     **dict.fromkeys((0x3C, 0x45, 0x46), _intel("Haswell", _HASWELL)),
@@ -166,14 +183,26 @@ INTEL: dict[int, Microarchitecture] = {
 }
 """Model of family 6 -> entry. Model 0x55 is three by stepping and stands apart."""
 
+PACKAGE_MEMORY = (
+    PackageMemory(
+        r"Xeon\(R\) (CPU )?Max\b", "HBM2e", "Intel Xeon CPU Max Series product brief: 64 GB HBM2e; unconfirmed"
+    ),
+    PackageMemory(
+        r"Xeon Phi\(TM\) (CPU )?72\d\d", "MCDRAM", "Intel Xeon Phi x200 product brief: 16 GB MCDRAM; unconfirmed"
+    ),
+)
+"""By model name alone: the model number is that of processors without it (Xeon Max is a Sapphire Rapids)."""
+
 _SOG = "Software Optimization Guide, ASIMD FP multiply accumulate: latency 4"
 ARM: dict[tuple[int, int], Microarchitecture] = {
-    (0x41, 0xD0C): _arm("Neoverse N1", 2, 128, 4, f"Arm Neoverse N1 {_SOG}, pipes V0 and V1"),
-    (0x41, 0xD40): _arm("Neoverse V1", 4, 128, 4, f"Arm Neoverse V1 {_SOG}, 4 per cycle; SVE joins pipes to 256 bits"),
-    (0x41, 0xD49): _arm("Neoverse N2", 2, 128, 4, f"Arm Neoverse N2 {_SOG}, 2 per cycle"),
-    (0x41, 0xD4F): _arm("Neoverse V2", 4, 128, 4, f"Arm Neoverse V2 {_SOG}, 4 per cycle"),
+    (0x41, 0xD0C): _arm("Neoverse N1", Vector(2, 128, 4, f"Arm Neoverse N1 {_SOG}, pipes V0 and V1")),
+    (0x41, 0xD40): _arm(
+        "Neoverse V1", Vector(4, 128, 4, f"Arm Neoverse V1 {_SOG}, 4 per cycle; SVE joins pipes to 256 bits")
+    ),
+    (0x41, 0xD49): _arm("Neoverse N2", Vector(2, 128, 4, f"Arm Neoverse N2 {_SOG}, 2 per cycle")),
+    (0x41, 0xD4F): _arm("Neoverse V2", Vector(4, 128, 4, f"Arm Neoverse V2 {_SOG}, 4 per cycle")),
     (0x46, 0x001): _arm(
-        "A64FX", 2, 512, 9, "Fujitsu A64FX Microarchitecture Manual: FLA and FLB, latency 9; unconfirmed"
+        "A64FX", Vector(2, 512, 9, "Fujitsu A64FX Microarchitecture Manual: FLA and FLB, latency 9; unconfirmed", False)
     ),
 }
 """(implementer, part) of the Main ID Register -> entry. Grace is Neoverse V2; Graviton 2, 3 and 4 are N1, V1 and V2."""

@@ -1,4 +1,5 @@
-"""What a CPU cannot be asked - FMA pipes, their width and latency, memory channels - as asserted facts with sources.
+"""What a CPU cannot be asked - FMA pipes, their width and latency, memory channels and memory in its package - as
+asserted facts with sources.
 
 An unknown CPU gets none: a wrong limit is worse than none. The values stand in `microarchitecture_table`.
 """
@@ -14,6 +15,7 @@ from seatrial.machine.microarchitecture_table import (
     CASCADE_LAKE,
     COOPER_LAKE,
     INTEL,
+    PACKAGE_MEMORY,
     SKYLAKE,
     Microarchitecture,
     Vector,
@@ -56,23 +58,32 @@ def with_asserted_facts(device: Device) -> Device:
     """
     if device.kind not in (DeviceKind.PACKAGE, DeviceKind.CORE):
         return device
-    entry = find_microarchitecture(device)
-    if entry is None:
-        return device
     name = device.facts.text("model_name") or ""
     book = FactBook()
+    for memory in PACKAGE_MEMORY:
+        if re.search(memory.name, name):
+            book.say("package_memory", memory.memory, memory.source, kind=FactKind.ASSERTED)
+    entry = find_microarchitecture(device)
+    if entry is not None:
+        _say_entry(entry, name, device.facts.text("isa"), book)
+    return replace(device, facts=merge_facts(device.facts, book.facts()))
+
+
+def _say_entry(entry: Microarchitecture, name: str, isa: str | None, book: FactBook) -> None:
+    """What the table knows of a CPU with this model name and instruction set."""
     vector = next(vector for pattern, vector in entry.vectors if re.search(pattern, name))
     book.say("microarchitecture", entry.name, entry.named_by, kind=FactKind.ASSERTED)
     book.say("fma_latency_cycles", vector.latency_cycles, vector.source, "1", kind=FactKind.ASSERTED)
-    unit = _visible_unit(vector, device.facts.text("isa"))
+    unit = _visible_unit(vector, isa)
     if unit is not None:
         pipes, bits = unit
         book.say("fma_pipes", pipes, vector.source, "1", kind=FactKind.ASSERTED)
         book.say("fma_vector_bits", bits, vector.source, "1", kind=FactKind.ASSERTED)
+        book.say("fma_confirmed", vector.confirmed, vector.source, kind=FactKind.ASSERTED)
     channels = next((c for c in entry.channels if re.search(c.name, name)), None)
     if channels is not None:
         book.say("memory_channels", channels.count, channels.source, "1", kind=FactKind.ASSERTED)
-    return replace(device, facts=merge_facts(device.facts, book.facts()))
+        book.say("memory_channels_confirmed", channels.confirmed, channels.source, kind=FactKind.ASSERTED)
 
 
 def _visible_unit(vector: Vector, isa: str | None) -> tuple[int, int] | None:

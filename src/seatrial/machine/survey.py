@@ -134,7 +134,8 @@ class MemoryModule:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All that one source says. `memory_slots` counts the slots that it declares, whether or not it describes each."""
+    """All that one source says. `memory_slots` counts the slots that it declares, whether or not it describes each;
+    `why_no_modules` says why a source that should describe the memory modules does not."""
 
     source: str
     name: str | None = None
@@ -144,5 +145,6 @@ class Survey:
     named_parts: tuple[NamedPart, ...] = ()
     modules: tuple[MemoryModule, ...] = ()
     memory_slots: int | None = None
+    why_no_modules: str | None = None
     allowed_cpus: tuple[int, ...] = ()
     unread: tuple[str, ...] = ()

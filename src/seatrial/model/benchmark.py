@@ -43,11 +43,34 @@ class Ceiling:
 
 
 @dataclass(frozen=True, slots=True)
+class Attainable:
+    """The share of a limit that counted work can reach at most by its nature, 0..1, and why in a few words.
+
+    STREAM counts 24 B of the 32 B that a plain triad moves: at the full rate of the memory 75 % can be counted.
+    """
+
+    share: float = 1.0
+    why: str = ""
+
+
+ALL_OF_IT = Attainable()
+
+
+def _all_of_it(params: Params) -> Attainable:
+    return ALL_OF_IT
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A figure of merit. `series` names the samples that it is read from; `value` reads one of them, in `unit`.
 
     `work` says what is counted, for people ("24 B per element, as STREAM"). `limit` derives the most it can be from the
     machine, the parameters and the samples of one repeat at one point (which carry the clock of the run).
+
+    `attainable` is the share of that limit that a sound machine can come near; a value above the whole limit is
+    impossible all the same. `one_limit_over` names the parameters, and the coordinates of points inside the program,
+    over which the limit is one and the same (threads that share one memory): the best of those points is held against
+    it, since the others show what a setting costs.
     """
 
     name: str
@@ -58,6 +81,8 @@ class Figure:
     work: str
     limit: Callable[[Machine, Params, Sequence[Sample]], Limit] | None = None
     ceiling: Callable[[Params], Ceiling | None] | None = None
+    attainable: Callable[[Params], Attainable] = _all_of_it
+    one_limit_over: tuple[str, ...] = ()
 
 
 Bound = Callable[[Machine, Params], tuple[float, float]]

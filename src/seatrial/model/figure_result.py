@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from seatrial.model.benchmark import Better
+from seatrial.model.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.experiment import Experiment
 from seatrial.model.limit import Limit
 from seatrial.model.outcome import Outcome
@@ -23,12 +23,24 @@ class RepeatValue:
     value: float
 
 
+def share_of(value: float, limit: Limit | None, better: Better) -> float | None:
+    """The share of the limit that a value reaches (for a figure that is better lower: limit over value), or None."""
+    if limit is None or not limit.value or not value:
+        return None
+    return value / limit.value if better is Better.HIGHER else limit.value / value
+
+
 @dataclass(frozen=True, slots=True)
 class FigureResult:
     """One figure of one experiment at one point.
 
-    `median` and `ci95` (distribution-free interval of the median, None below 6 repeats) are over repeats; `minimum` and
-    `maximum` are over all samples. `limit` is the physical limit, else a measured ceiling, else one of basis unknown.
+    `median` and `ci95` (distribution-free interval of the median, None below 6 repeats) are over repeats, which stand
+    in order of time; `minimum` and `maximum` are over all samples. `limit` is the physical limit, else a measured
+    ceiling, else one of basis unknown. Where each repeat has a limit of its own (that of its clock),
+    `fraction_of_limit` is the median of the repeats' shares, and `limit` that of the repeat whose share lies nearest to
+    it: so `fraction_of_limit` need not be `median` over `limit` to the last digit.
+
+    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`.
     """
 
     name: str
@@ -43,6 +55,9 @@ class FigureResult:
     n_samples: int
     limit: Limit | None
     repeats: tuple[RepeatValue, ...]
+    fraction_of_limit: float | None = None
+    attainable: Attainable = ALL_OF_IT
+    one_limit_over: tuple[str, ...] = ()
 
     @property
     def n_repeats(self) -> int:
@@ -50,13 +65,9 @@ class FigureResult:
         return len(self.repeats)
 
     @property
-    def fraction_of_limit(self) -> float | None:
-        """The share of the limit that the median reaches (for a figure that is better lower: limit over median)."""
-        if self.limit is None or not self.limit.value or not self.median:
-            return None
-        if self.better is Better.HIGHER:
-            return self.median / self.limit.value
-        return self.limit.value / self.median
+    def share_of_attainable(self) -> float | None:
+        """The share of what can be counted of the limit: what thresholds are held against."""
+        return None if self.fraction_of_limit is None else self.fraction_of_limit / self.attainable.share
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ A limit that cannot be derived has the value None and a derivation that says wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,12 +25,17 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most that a figure can be. `value` is in `unit`; None when unknown."""
+    """The most that a figure can be. `value` is in `unit`; None when unknown.
+
+    `confirmed` is False where the derivation rests on something that nobody has looked up or measured: such a limit is
+    shown, but a figure above it is no fault of the measurement.
+    """
 
     value: float | None
     unit: Unit
     derivation: str
     basis: Basis
+    confirmed: bool = True
 
     @classmethod
     def unknown(cls, unit: Unit, missing: str) -> Limit:
@@ -39,32 +45,62 @@ class Limit:
     @property
     def is_physical(self) -> bool:
         """Whether a value above it is impossible."""
-        return self.value is not None and self.basis is Basis.PHYSICAL
+        return self.value is not None and self.basis is Basis.PHYSICAL and self.confirmed
 
 
 DRAM_CHANNEL_BYTES = 8
 """Data width of a DDR4 channel, and of the two sub-channels of a DDR5 channel together (JESD79-4, JESD79-5)."""
 
 
-def dram_bandwidth(populated_channels: int, configured_MTps: float, where: str = "") -> Limit:
+def dram_bandwidth(
+    populated_channels: int, configured_MTps: float, where: str = "", *, confirmed: bool = True
+) -> Limit:
     """Peak of a set of DRAM channels: populated channels x 8 B x transfer rate. Never slots, never the rated speed."""
     value = populated_channels * DRAM_CHANNEL_BYTES * configured_MTps * 1e6
     derivation = f"{populated_channels} populated channels x 8 B x {configured_MTps:g} MT/s configured"
-    return Limit(value, "B/s", derivation + (f" ({where})" if where else ""), Basis.PHYSICAL)
+    return Limit(value, "B/s", derivation + (f" ({where})" if where else ""), Basis.PHYSICAL, confirmed)
 
 
-def fma_rate(clocks_Hz: tuple[float, ...], pipes: int, lanes: int, precision: str, source: str) -> Limit:
-    """Peak FMA rate of some cores, each at its own clock: sum(clock) x pipes x lanes x 2 flop.
+ELEMENT_BITS = {"fp64": 64, "fp32": 32}
+"""Precision -> width of a number."""
 
-    `clocks_Hz` has one entry per core; `lanes` is the vector width in elements; an FMA counts as 2 flop.
+CLOCK_OF_THE_RUN = "measured in the run"
+
+
+@dataclass(frozen=True, slots=True)
+class FmaUnit:
+    """The FMA hardware of a core: pipes, bits of a vector in each, cycles from an FMA to a dependent one (None: not
+    told). `confirmed` is False where one of these was never looked up."""
+
+    pipes: int
+    vector_bits: int
+    latency_cycles: float | None
+    source: str
+    confirmed: bool = True
+
+
+def fma_rate(cores: Sequence[tuple[float, FmaUnit]], precision: str, clock: str = CLOCK_OF_THE_RUN) -> Limit:
+    """Peak FMA rate of some cores, each with its own clock (Hz) and unit: sum of clock x pipes x lanes x 2 flop.
+
+    An FMA counts as 2 flop. `clock` says where the clocks come from, for the derivation. Cores of one shape make one
+    term of it.
     """
-    flop_per_cycle = pipes * lanes * 2
-    mean_GHz = sum(clocks_Hz) / len(clocks_Hz) / 1e9
-    derivation = (
-        f"{len(clocks_Hz)} core{'s' if len(clocks_Hz) > 1 else ''} x {mean_GHz:.3f} GHz measured in the run x "
-        f"{flop_per_cycle} flop/cycle ({pipes} FMA pipes x {lanes} {precision} lanes x 2; {source})"
-    )
-    return Limit(sum(clocks_Hz) * flop_per_cycle, "flop/s", derivation, Basis.PHYSICAL)
+    terms: dict[tuple[int, int, str], list[float]] = {}
+    for clock_Hz, unit in cores:
+        terms.setdefault((unit.pipes, unit.vector_bits, unit.source), []).append(clock_Hz)
+    total = 0.0
+    told: list[str] = []
+    for (pipes, vector_bits, source), clocks_Hz in terms.items():
+        lanes = vector_bits // ELEMENT_BITS[precision]
+        flop_per_cycle = pipes * lanes * 2
+        total += sum(clocks_Hz) * flop_per_cycle
+        mean_GHz = sum(clocks_Hz) / len(clocks_Hz) / 1e9
+        told.append(
+            f"{len(clocks_Hz)} core{'s' if len(clocks_Hz) > 1 else ''} x {mean_GHz:.3f} GHz {clock} x "
+            f"{flop_per_cycle} flop/cycle ({pipes} FMA pipes x {lanes} {precision} lanes x 2; {source})"
+        )
+    confirmed = all(unit.confirmed for _, unit in cores)
+    return Limit(total, "flop/s", " + ".join(told), Basis.PHYSICAL, confirmed)
 
 
 _PCIE_ENCODING = {2.5: 8 / 10, 5.0: 8 / 10, 8.0: 128 / 130, 16.0: 128 / 130, 32.0: 128 / 130, 64.0: 242 / 256}

@@ -5,12 +5,12 @@ A `Machine` is never changed. Measured values are overlaid when it is shown; rul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from seatrial.model.fact import Disagreement, Facts
-from seatrial.model.limit import Limit
+from seatrial.model.limit import FmaUnit, Limit
 
 
 class DeviceKind(StrEnum):
@@ -143,6 +143,19 @@ class Machine:
     sources: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     """What could not be read and why, one sentence each, for people."""
+    _by_id: Mapping[str, Device] = field(init=False, repr=False, compare=False)
+    _pus: Mapping[int, Device] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the devices once: a large machine has thousands, and rules ask for each CPU."""
+        by_id: dict[str, Device] = {}
+        pus: dict[int, Device] = {}
+        for device in self.devices:
+            by_id.setdefault(device.id, device)
+            if device.kind is DeviceKind.PU and (number := device.facts.integer("os_index")) is not None:
+                pus[number] = device
+        object.__setattr__(self, "_by_id", by_id)
+        object.__setattr__(self, "_pus", pus)
 
     def of_kind(self, kind: DeviceKind) -> tuple[Device, ...]:
         """The devices of one kind, in their order."""
@@ -150,27 +163,24 @@ class Machine:
 
     def device(self, device_id: str) -> Device | None:
         """The device with this id, or None."""
-        return next((device for device in self.devices if device.id == device_id), None)
+        return self._by_id.get(device_id)
 
     def ancestors(self, device: Device) -> Iterator[Device]:
         """The device's parent, its parent, and so on up to a root."""
-        parents = {candidate.id: candidate for candidate in self.devices}
-        while device.parent is not None and device.parent in parents:
-            device = parents[device.parent]
-            yield device
+        seen: set[str] = set()
+        above = self._by_id.get(device.parent or "")
+        while above is not None and above.id not in seen:  # a damaged document may hold a ring
+            seen.add(above.id)
+            yield above
+            above = self._by_id.get(above.parent or "")
 
     def named_limit(self, name: str) -> Limit | None:
         """The limit of that name, or None."""
         return next((named.limit for named in self.limits if named.name == name), None)
 
-    def pus(self) -> dict[int, Device]:
+    def pus(self) -> Mapping[int, Device]:
         """Operating-system CPU number -> its PU device."""
-        numbered: dict[int, Device] = {}
-        for device in self.of_kind(DeviceKind.PU):
-            number = device.facts.integer("os_index")
-            if number is not None:
-                numbered[number] = device
-        return numbered
+        return self._pus
 
     def cpus_one_per_core(self) -> tuple[int, ...]:
         """The first allowed CPU of each core, in core order: what a thread per core is pinned to."""
@@ -186,10 +196,26 @@ class Machine:
 
     def package_of(self, cpu: int) -> Device | None:
         """The package that holds a CPU, or None."""
-        pu = self.pus().get(cpu)
-        if pu is None:
-            return None
-        return next((device for device in self.ancestors(pu) if device.kind is DeviceKind.PACKAGE), None)
+        return next((device for device in self._above(cpu) if device.kind is DeviceKind.PACKAGE), None)
+
+    def fma_unit(self, cpu: int) -> FmaUnit | None:
+        """The FMA hardware that is asserted of a CPU's core, else of its package; None where pipes or width are not.
+
+        Cores of one package may differ (big and little ones), so the core speaks first.
+        """
+        for device in self._above(cpu):
+            facts = device.facts
+            pipes, bits = facts.integer("fma_pipes"), facts.integer("fma_vector_bits")
+            stated, confirmed = facts.best("fma_pipes"), facts.best("fma_confirmed")
+            if pipes and bits and stated is not None:
+                is_confirmed = confirmed is None or confirmed.value is True
+                return FmaUnit(pipes, bits, facts.number("fma_latency_cycles"), stated.source, is_confirmed)
+        return None
+
+    def _above(self, cpu: int) -> Iterator[Device]:
+        """The devices that hold a CPU, the core first; none where the machine has no such CPU."""
+        pu = self._pus.get(cpu)
+        return iter(()) if pu is None else self.ancestors(pu)
 
     def last_level_cache_bytes(self, cpus: Iterable[int]) -> int | None:
         """The sum of the distinct last-level caches that these CPUs reach, or None when no source tells the caches."""

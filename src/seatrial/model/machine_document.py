@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from seatrial.errors import UsageError
@@ -86,41 +86,104 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
         raise UsageError(f"this {SCHEMA} object is damaged: {type(error).__name__} {error}") from error
 
 
+IDENTIFYING: Mapping[DeviceKind | None, frozenset[str]] = {
+    None: frozenset(
+        {
+            *("kernel", "kernel_parameters", "mitigations", "architecture", "page_size", "clocksource"),
+            *("governor", "frequency_driver", "boost", "smt_active", "thp_enabled", "thp_defrag", "numa_balancing"),
+            *("product", "bios_version", "hypervisor", "container", "cgroup_cpu_limit"),
+        }
+    ),
+    DeviceKind.PACKAGE: frozenset(
+        {"vendor", "model_name", "family", "model", "stepping", "implementer", "part", "microcode", "isa"}
+    ),
+    DeviceKind.CORE: frozenset({"implementer", "part"}),
+    DeviceKind.PU: frozenset(
+        {
+            *("governor", "frequency_driver", "energy_preference"),
+            *("max_frequency", "min_frequency", "base_frequency", "allowed_max_frequency"),
+        }
+    ),
+    DeviceKind.CACHE: frozenset({"level", "type", "size"}),
+    DeviceKind.NUMA: frozenset(),
+    DeviceKind.GPU: frozenset({"vendor_id", "device_id", "subsystem_id"}),
+    DeviceKind.SWITCH: frozenset({"vendor_id", "device_id", "subsystem_id"}),
+    DeviceKind.NIC: frozenset({"vendor_id", "device_id", "subsystem_id"}),
+}
+"""Kind of device (None: the whole machine) -> the facts that are part of its identity; a kind that is not here has no
+part in it. A new fact is none of these until somebody has decided that figures before and after are not comparable."""
+
+_CPU_SIDE = (DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU)
+_PCI_SIDE = (DeviceKind.GPU, DeviceKind.SWITCH, DeviceKind.NIC)
+_NETWORK_CLASS = "02"  # a network adapter on USB stands at the address of the USB controller (class 0c)
+
+
 def machine_identity(machine: Machine) -> str:
     """sha256 (hex) over what makes this machine, with its settings, another one for measuring.
 
-    Left out: what changes by itself (volatile facts, trained link speeds), what a document asserts, how a fact was
-    learned (sources, and statements other than the most trusted), names made for people, and what only root or only
-    hwloc can tell (memory modules, names of PCI devices): so the same machine has the same identity for root and user,
-    with and without hwloc. A changed setting (governor, huge pages, kernel, BIOS) makes it another machine: its figures
-    are not those of the machine before.
+    Host name; the tree of packages, NUMA nodes, caches, cores and hardware threads; GPUs and network adapters on PCI
+    with what their links are capable of; the size of memory; the CPUs that this process may use; and the facts of
+    `IDENTIFYING`, each as the most trusted source that discovered it says it. Nothing that changes by itself, that a
+    document asserts, or that only root can read: docs/adr/0003-what-identifies-a-machine.md.
     """
     content = {
         "name": machine.name,
-        "facts": _identifying(machine.facts),
-        "devices": [
-            [device.id, device.kind, device.parent, device.numa, device.pci, _identifying(device.facts)]
+        "facts": _identifying(machine.facts, None),
+        "memory": _memory_size(machine.facts),
+        "cpus": [
+            [device.id, device.kind, device.parent, device.numa, _identifying(device.facts, device.kind)]
             for device in machine.devices
-            if device.kind is not DeviceKind.MEMORY
+            if device.kind in _CPU_SIDE
         ],
-        "links": [[link.a, link.b, link.kind, link.capable_Bps] for link in machine.links],
+        "pci": sorted(_on_pci(machine)),
         "allowed_cpus": machine.allowed_cpus,
     }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-_OPTIONAL = frozenset({"privileges", "pci_vendor", "pci_name", "ecc", "ecc_mode", "memory_slots", "sockets"})
-"""Facts that depend on who asks (root reads SMBIOS) and with which tools (hwloc brings names of PCI devices)."""
+def _identifying(facts: Facts, kind: DeviceKind | None) -> dict[str, FactValue]:
+    chosen = ((name, _discovered(facts, name)) for name in IDENTIFYING[kind])
+    return {name: fact.value for name, fact in chosen if fact is not None}
 
 
-def _identifying(facts: Facts) -> dict[str, FactValue]:
-    chosen: dict[str, FactValue] = {}
-    for name, statements in facts.items():
-        discovered = [fact for fact in statements if fact.kind is FactKind.DISCOVERED]
-        if discovered and not discovered[0].volatile and name not in _OPTIONAL:
-            chosen[name] = discovered[0].value
-    return chosen
+def _discovered(facts: Facts, name: str) -> Fact | None:
+    """The most trusted statement that this machine itself makes and that does not change by itself."""
+    return next((f for f in facts.get(name, ()) if f.kind is FactKind.DISCOVERED and not f.volatile), None)
+
+
+def _memory_size(facts: Facts) -> FactValue | None:
+    """Bytes: the online memory blocks, which only a changed or hot-plugged module changes; else what the kernel hands
+    out, rounded up.
+
+    That differs by some MB between boots. A sixteenth of the largest power of two in it is 3 to 6 % of it: less than
+    one module of 16. Rounded up, because sizes that are sold are whole sixteenths and the kernel keeps 1.5 to 3 % for
+    itself: so the size stands inside a step and not at its edge.
+    """
+    online, usable = _discovered(facts, "memory_online"), _discovered(facts, "memory_total")
+    if online is not None:
+        return online.value
+    if usable is None or isinstance(usable.value, str) or usable.value < 1:
+        return None
+    step = max(1, (1 << (int(usable.value).bit_length() - 1)) // 16)
+    return -(-int(usable.value) // step) * step
+
+
+def _on_pci(machine: Machine) -> Iterator[tuple[str, str]]:
+    """(address, all that identifies it) of each GPU, NVSwitch and network adapter that is a PCI function.
+
+    With the links above it, whose rate it shares: bridges that lead only to other devices have no part in this.
+    """
+    above = {link.b: link for link in machine.links if link.capable_Bps is not None}
+    for device in machine.devices:
+        if device.kind not in _PCI_SIDE or device.pci is None:
+            continue
+        if device.kind is DeviceKind.NIC and not (device.facts.text("class_id") or "").startswith(_NETWORK_CLASS):
+            continue
+        ids = _identifying(device.facts, device.kind)
+        ways = (device, *machine.ancestors(device))
+        links = [above[way.id].capable_Bps for way in ways if way.id in above]
+        yield device.pci, json.dumps([device.kind, device.numa, ids, links], sort_keys=True, allow_nan=False)
 
 
 def _facts_out(facts: Facts) -> JsonObject:
@@ -151,11 +214,6 @@ def _device_out(device: Device) -> JsonObject:
     }
 
 
-def _affinity_out(affinity: Affinity) -> JsonObject:
-    cpus = None if affinity.cpus is None else list(affinity.cpus)
-    return {"device": affinity.device, "cpus": cpus, "numa": affinity.numa}
-
-
 def _link_out(link: Link) -> JsonObject:
     return {
         "a": link.a,
@@ -169,12 +227,13 @@ def _link_out(link: Link) -> JsonObject:
 
 
 def _limit_out(limit: Limit) -> JsonObject:
-    return {
+    document = {
         "value": _finite(limit.value),
         "unit": limit.unit,
         "derivation": limit.derivation,
         "basis": limit.basis.value,
     }
+    return document if limit.confirmed else {**document, "confirmed": False}  # absent: confirmed
 
 
 def _memory_out(memory: Memory) -> JsonObject:
@@ -262,7 +321,9 @@ def _limit_in(entry: Mapping[str, Any]) -> Limit:
     unit = _unit(entry["unit"])
     if unit is None:
         raise ValueError("a limit without a unit")
-    return Limit(entry["value"], unit, _text(entry["derivation"]), Basis(entry["basis"]))
+    return Limit(
+        entry["value"], unit, _text(entry["derivation"]), Basis(entry["basis"]), bool(entry.get("confirmed", True))
+    )
 
 
 def _memory_in(entry: Mapping[str, Any]) -> Memory:

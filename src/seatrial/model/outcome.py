@@ -28,11 +28,17 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A state with its reason in one sentence. `evidence` is the end of what the program printed."""
+    """A state with its reason in one sentence.
+
+    `evidence` is the end of what the program printed; `check` names the check that failed (invalid), `stage` where it
+    failed (failed). The reason begins with them, for people.
+    """
 
     state: State
     reason: str = ""
     evidence: str = ""
+    stage: Stage | None = None
+    check: str = ""
 
     @property
     def is_ok(self) -> bool:
@@ -57,12 +63,12 @@ class Outcome:
     @classmethod
     def invalid(cls, check: str, seen: str) -> Outcome:
         """It ran, but a check failed: raw samples are kept, no number is published."""
-        return cls(State.INVALID, f"{check}: {seen}")
+        return cls(State.INVALID, f"{check}: {seen}", check=check)
 
     @classmethod
     def failed(cls, stage: Stage, seen: str, evidence: str = "") -> Outcome:
         """It could not be built or started, died, or could not be recorded."""
-        return cls(State.FAILED, f"{stage}: {seen}", evidence)
+        return cls(State.FAILED, f"{stage}: {seen}", evidence, stage=stage)
 
     @classmethod
     def timed_out(cls, limit_s: float, evidence: str = "") -> Outcome:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from seatrial.errors import UsageError
-from seatrial.model.units import parse_bytes, parse_seconds
+from seatrial.model.units import LARGEST_COUNT, parse_bytes
 
 Value = bool | int | float | str
 Params = Mapping[str, Value]
+
+
+_WHOLE = re.compile(r"[0-9]{1,16}")
 
 
 class ParameterKind(StrEnum):
@@ -19,7 +23,6 @@ class ParameterKind(StrEnum):
     FLAG = "flag"  # true or false
     INTEGER = "integer"
     BYTES = "bytes"
-    SECONDS = "seconds"
     CHOICE = "choice"
 
 
@@ -43,7 +46,6 @@ class Parameter:
             ParameterKind.FLAG: "true or false",
             ParameterKind.INTEGER: f"a whole number from {self.minimum:g}",
             ParameterKind.BYTES: "a size such as 64MiB",
-            ParameterKind.SECONDS: "a duration such as 250ms",
             ParameterKind.CHOICE: "",
         }[self.kind]
         return ", ".join(filter(None, (*self.words, spelled)))
@@ -56,7 +58,7 @@ class Parameter:
             value = self._convert(given)
         except UsageError:
             value = None
-        if value is None or (not isinstance(value, bool | str) and value < self.minimum):
+        if value is None or (not isinstance(value, bool | str) and not self.minimum <= value <= LARGEST_COUNT):
             raise UsageError(f"{self.name} cannot be {_spelled(given)}", f"it takes {self.accepts()}")
         return value
 
@@ -71,13 +73,11 @@ class Parameter:
             case ParameterKind.INTEGER:
                 if isinstance(given, int) and not isinstance(given, bool):
                     return given
-                return int(text) if text is not None and text.isascii() and text.isdigit() else None
+                return int(text) if text is not None and _WHOLE.fullmatch(text) else None
             case ParameterKind.BYTES:
                 if isinstance(given, int) and not isinstance(given, bool):
                     return given
                 return parse_bytes(text) if text is not None else None
-            case ParameterKind.SECONDS:
-                return parse_seconds(text) if text is not None else None
             case ParameterKind.CHOICE:
                 return None
 

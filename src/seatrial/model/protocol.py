@@ -9,12 +9,29 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from seatrial.errors import ProtocolError
+from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
 
 PROTOCOL_VERSION = 1
+
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a record of any content may raise before it is known to be one."""
+
+
+class Exit(IntEnum):
+    """The exit statuses of our programs, as `native/failure.hpp` has them (those of sysexits.h where one fits)."""
+
+    OK = 0
+    USAGE = 64
+    WRONG_CPU = 65
+    SOFTWARE = 70
+    SYSTEM = 71
+    RECORD = 74
+    PARENT_GONE = 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +78,7 @@ def parse_record(data: bytes) -> ProgramRecord:
     lines = data.split(b"\n")[:-1]
     for number, line in enumerate(lines, start=1):
         try:
-            event = json.loads(line)
+            event = json.loads(line, parse_constant=_no_constant)
             kind = event["ev"]
             if ended:
                 raise ValueError("an event after the end")
@@ -81,7 +98,7 @@ def parse_record(data: bytes) -> ProgramRecord:
                 ended = True
             else:
                 raise ValueError(f"no event is called {kind!r}")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except UNREADABLE as error:
             text = line[:200].decode("utf-8", "replace")
             raise ProtocolError(f"line {number} of the program's record: {error!r}: {text!r}") from error
     return ProgramRecord(hello, tuple(samples), checks, notes, skip, ended)
@@ -114,9 +131,20 @@ def _sample(event: Mapping[str, Any]) -> Sample:
         elapsed_s=float("nan") if elapsed is None else elapsed,
         work={str(name): _nan_if_none(amount) for name, amount in event.get("work", {}).items()},
         rank=int(event.get("rank", 0)),
-        point=dict(event.get("point", {})),
+        point={str(name): _point_value(value) for name, value in event.get("point", {}).items()},
         extra={name: value for name, value in event.items() if name not in _SAMPLE_KEYS},
     )
+
+
+def _no_constant(name: str) -> float:
+    """NaN and Infinity are no JSON; programs write null."""
+    raise ValueError(f"{name} is no JSON")
+
+
+def _point_value(value: Any) -> Value:
+    if not isinstance(value, bool | int | float | str):
+        raise TypeError(f"a point cannot hold {value!r}")
+    return value
 
 
 def _number_or_none(value: Any) -> float | None:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from seatrial.model.benchmark import Benchmark, Figure
-from seatrial.model.limit import Limit
+from seatrial.model.benchmark import Benchmark, Better, Figure
+from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params, Value
 from seatrial.model.sample import Sample, point_key
@@ -56,3 +56,15 @@ def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Se
                 )
             )
     return found
+
+
+def impossible_reason(reading: Reading) -> str | None:
+    """Why this figure cannot be true, or None: it is beyond `IMPOSSIBLE_ABOVE` times a physical limit."""
+    limit = reading.limit
+    if limit is None or not limit.is_physical or not limit.value or reading.value == 0:
+        return None
+    higher = reading.figure.better is Better.HIGHER
+    ratio = reading.value / limit.value if higher else limit.value / reading.value
+    if ratio <= IMPOSSIBLE_ABOVE:
+        return None
+    return f"{reading.figure.name} is {ratio:.3g} x what is physically possible ({limit.derivation})"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seatrial.errors import ProtocolError
-from seatrial.model.outcome import Outcome, State
+from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.sample import Sample, pack, unpack
 
 RECORD_VERSION = 1
@@ -47,6 +47,8 @@ def encode(record: RepeatRecord) -> bytes:
         "outcome": record.outcome.state.value,
         "reason": record.outcome.reason,
         "evidence": record.outcome.evidence,
+        "stage": record.outcome.stage,
+        "check": record.outcome.check,
         "seen": dict(record.seen),
         "samples": pack(record.samples),
         "checks": dict(record.checks),
@@ -77,7 +79,13 @@ def decode(line: bytes) -> RepeatRecord:
             order=document["order"],
             t0=document["t0"],
             wall_s=document["wall_s"],
-            outcome=Outcome(State(document["outcome"]), document["reason"], document["evidence"]),
+            outcome=Outcome(
+                State(document["outcome"]),
+                document["reason"],
+                document["evidence"],
+                Stage(document["stage"]) if document["stage"] else None,
+                document["check"],
+            ),
             samples=tuple(unpack(document["samples"])),
             checks=document["checks"],
             seen=document["seen"],

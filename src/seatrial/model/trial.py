@@ -38,7 +38,6 @@ class Trial:
     not_measured: tuple[NotMeasured, ...]
     environments: Mapping[str, Mapping[str, Any]]
     places: Mapping[tuple[str, int], RecordPlace] = field(default_factory=dict)
-    """(experiment id, repeat) -> its raw record."""
+    """(experiment id, repeat) -> its raw record; the repeats of an experiment in order of time."""
     seen: Mapping[tuple[str, int], Mapping[str, Any]] = field(default_factory=dict)
     version: str = ""
-    command: str = ""

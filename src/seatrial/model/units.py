@@ -37,6 +37,10 @@ _NUMBER_AND_SUFFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
 _PREFIXED = re.compile(r"(Ki|Mi|Gi|Ti|Pi|[kKMGTPE]?)(" + "|".join(sorted(_BASES, key=len, reverse=True)) + r")\Z")
 
 
+LARGEST_COUNT = 2**53
+"""Up to here a number of JSON, which is a double, tells every whole number from its neighbours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number in an SI unit."""
@@ -83,8 +87,9 @@ def parse_seconds(text: str) -> float:
 def parse_bytes(text: str) -> int:
     """A whole number of bytes, at least 0 ("64MiB", "1GB", "4096")."""
     quantity = parse_quantity(text)
-    if quantity.unit not in ("B", "1") or "%" in text or quantity.value < 0 or quantity.value != int(quantity.value):
+    is_size = quantity.unit in ("B", "1") and "%" not in text and 0 <= quantity.value <= LARGEST_COUNT
+    if not is_size or quantity.value != int(quantity.value):
         raise UsageError(
-            f"{text!r} is not a size in bytes", "write a whole number of bytes, such as 4096, 64KiB or 1GB"
+            f"{text!r} is not a size in bytes", "write a whole number of bytes up to 2^53, such as 4096, 64KiB or 1GB"
         )
     return int(quantity.value)

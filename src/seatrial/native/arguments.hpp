@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -16,6 +18,8 @@ namespace seatrial {
 
 class Arguments {
 public:
+  using Pair = std::array<std::size_t, 2>;
+
   Arguments(int argc, char** argv) {
     for (int i = 1; i < argc; i += 2) {
       const std::string_view name = argv[i];
@@ -77,9 +81,7 @@ public:
   [[nodiscard]] std::vector<int> cpus(std::string_view name) {
     const auto text = required(name);
     std::vector<int> cpus;
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const auto end = std::min(text.find(',', begin), text.size());
-      const auto item = text.substr(begin, end - begin);
+    for_each_item(text, [&](std::string_view item) {
       const auto dash = std::min(item.find('-'), item.size());
       const auto first = parse<int>(item.substr(0, dash));
       const auto last = dash == item.size() ? first : parse<int>(item.substr(dash + 1));
@@ -91,9 +93,25 @@ public:
           refuse(name, text, "each CPU once");
         cpus.push_back(cpu);
       }
-      begin = end + 1;
-    }
+    });
     return cpus;
+  }
+
+  // Pairs of different numbers in the order given: `0-1,0-2`. None where the argument is absent.
+  [[nodiscard]] std::optional<std::vector<Pair>> pairs(std::string_view name) {
+    const auto text = find(name);
+    if (!text)
+      return std::nullopt;
+    std::vector<Pair> pairs;
+    for_each_item(*text, [&](std::string_view item) {
+      const auto dash = std::min(item.find('-'), item.size());
+      const auto a = parse<std::size_t>(item.substr(0, dash));
+      const auto b = parse<std::size_t>(item.substr(std::min(dash + 1, item.size())));
+      if (!a || !b || *a == *b)
+        refuse(name, *text, "a list of pairs of different numbers such as 0-1,0-2");
+      pairs.push_back({*a, *b});
+    });
+    return pairs;
   }
 
   void finish() const {
@@ -114,6 +132,16 @@ private:
   };
 
   static constexpr int most_cpus = 1 << 16; // against typing errors; Linux allows 8192
+
+  // Each item of a list that is separated by commas, empty ones too.
+  template <class Visit>
+  static void for_each_item(std::string_view list, Visit visit) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const auto end = std::min(list.find(',', begin), list.size());
+      visit(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
 
   template <class Number>
   [[nodiscard]] static std::optional<Number> parse(std::string_view text) {

@@ -117,7 +117,7 @@ inline constexpr Feature built_for[] = {
     {"avx512_fp16", has_avx512_fp16},
 #endif
 #if defined(__aarch64__)
-    {"neon", [] { return true; }}, // part of the base architecture
+    {"asimd", [] { return true; }}, // Advanced SIMD (NEON): part of the base architecture
 #endif
 #if defined(__ARM_FEATURE_SVE)
     {"sve", [] { return (getauxval(AT_HWCAP) & HWCAP_SVE) != 0; }},

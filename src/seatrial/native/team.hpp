@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <system_error>
@@ -22,7 +23,10 @@ namespace seatrial {
 // The calling thread is member 0, so that no further thread competes for the CPUs.
 class Team {
 public:
-  explicit Team(std::span<const int> cpus) : bound_(cpus.size()), barrier_(cpus.size()) {
+  using Body = std::function<void(std::size_t member)>;
+
+  explicit Team(std::span<const int> cpus)
+      : bound_(cpus.size()), mailboxes_(cpus.size()), barrier_(cpus.size()) {
     const auto bind = [this](std::size_t member, int cpu) {
       guarded([&] {
         bind_to(cpu);
@@ -37,7 +41,7 @@ public:
           report_done();
           work(member);
         });
-      await_all();
+      await(threads_.size());
     } catch (const std::system_error& error) {
       dismiss();
       throw Failure(Exit::system, std::string("cannot start a thread: ") + error.what());
@@ -58,20 +62,38 @@ public:
 
   [[nodiscard]] SpinBarrier& barrier() noexcept { return barrier_; }
 
-  // Runs body(member) on every member and returns when all are done. Members that have nothing to
-  // do sleep. A body that meets others at the barrier must not throw: they would wait for ever.
-  void run(const std::function<void(std::size_t)>& body) {
+  // Runs body(member) on every member and returns when all are done. A body that meets others at
+  // the barrier must not throw: they would wait for ever.
+  void run(const Body& body) {
+    std::vector<std::size_t> everyone(size());
+    std::iota(everyone.begin(), everyone.end(), std::size_t{0});
+    run_on(everyone, body);
+  }
+
+  // The same on these members only, each named once. The others are not even woken: on a large
+  // machine that takes longer than a short measurement, and disturbs it.
+  void run_on(std::span<const std::size_t> members, const Body& body) {
     body_ = body;
-    next_job();
-    guarded([&] { body(0); });
-    await_all();
+    std::size_t woken = 0;
+    for (const auto member : members)
+      if (member != 0) {
+        wake(member);
+        ++woken;
+      }
+    if (woken != members.size())
+      guarded([&] { body_(0); });
+    await(woken);
   }
 
 private:
+  // Jobs for one member. Each sleeps on a word of its own, alone in its pair of lines.
+  struct alignas(128) Mailbox {
+    std::atomic<unsigned> jobs{0}; // posted so far
+  };
+
   void work(std::size_t member) noexcept {
-    for (unsigned seen = 0;;) {
-      job_.wait(seen, std::memory_order_acquire);
-      seen = job_.load(std::memory_order_acquire);
+    for (unsigned done = 0;; ++done) {
+      mailboxes_[member].jobs.wait(done, std::memory_order_acquire);
       if (!body_)
         return;
       guarded([&] { body_(member); });
@@ -90,9 +112,10 @@ private:
     }
   }
 
-  void next_job() noexcept {
-    job_.fetch_add(1, std::memory_order_release);
-    job_.notify_all();
+  void wake(std::size_t member) noexcept {
+    auto& jobs = mailboxes_[member].jobs;
+    jobs.fetch_add(1, std::memory_order_release);
+    jobs.notify_one();
   }
 
   void report_done() noexcept {
@@ -100,8 +123,8 @@ private:
     done_.notify_one();
   }
 
-  void await_all() {
-    for (auto done = done_.load(std::memory_order_acquire); done != threads_.size();
+  void await(std::size_t members) {
+    for (auto done = done_.load(std::memory_order_acquire); done != members;
          done = done_.load(std::memory_order_acquire))
       done_.wait(done, std::memory_order_acquire);
     done_.store(0, std::memory_order_relaxed);
@@ -111,15 +134,16 @@ private:
 
   void dismiss() noexcept {
     body_ = nullptr;
-    next_job();
+    for (std::size_t member = 1; member < size(); ++member)
+      wake(member);
     threads_.clear(); // joins
   }
 
   std::vector<std::vector<int>> bound_;
+  std::vector<Mailbox> mailboxes_;
   SpinBarrier barrier_;
-  std::function<void(std::size_t)> body_;
-  std::atomic<unsigned> job_{0};
-  std::atomic<std::size_t> done_{0};
+  Body body_;                     // of the current job; empty: go home
+  std::atomic<unsigned> done_{0}; // members that are done with it
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   std::vector<std::jthread> threads_; // last: joined before what they use goes away

@@ -25,9 +25,9 @@ class Point:
     refusal: Outcome | None = None
 
     @property
-    def estimate_s(self) -> float:
-        """The expected time of one repeat, in seconds."""
-        return self.benchmark.estimate_s(self.parameters)
+    def estimate_s(self) -> float | None:
+        """The expected time of one repeat, in seconds; None for a point that is refused."""
+        return None if self.refusal is not None else self.benchmark.estimate_s(self.parameters)
 
 
 def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], machine: Machine) -> tuple[Point, ...]:

@@ -1,4 +1,8 @@
-"""Load, CPU steal and clock around one repeat, from /proc and /sys: two cheap looks, nothing running meanwhile."""
+"""Load and CPU steal around one repeat, from /proc: two cheap looks, nothing running meanwhile.
+
+Not the clock: what cpufreq says between repeats is that of idle CPUs, and asking costs milliseconds for each CPU on
+older kernels. Programs measure their own.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +23,21 @@ class Look:
     at_s: float
     load_1m: float | None
     steal_ticks: int | None
-    clocks_Hz: tuple[float, ...]
 
 
 def look(cpus: Sequence[int]) -> Look:
     """One look at the machine. Never fails: what cannot be read is None or left out."""
-    return Look(time.monotonic(), _load(), _steal(cpus), _clocks(cpus))
+    return Look(time.monotonic(), _load(), _steal(cpus))
 
 
 def seen_between(before: Look, after: Look, cpus: Sequence[int]) -> dict[str, Any]:
-    """What two looks tell: load, the share of CPU time that the hypervisor took, clocks that the kernel reports."""
+    """What two looks tell: the load before, and the share of CPU time that the hypervisor took."""
     seen: dict[str, Any] = {"load_1m": before.load_1m}
     if before.steal_ticks is not None and after.steal_ticks is not None and cpus:
         steal_s = (after.steal_ticks - before.steal_ticks) / os.sysconf("SC_CLK_TCK")
         elapsed = after.at_s - before.at_s
         seen["steal_s"] = steal_s
         seen["steal_share"] = min(1.0, steal_s / (elapsed * len(cpus))) if elapsed > 0 else 0.0
-    if after.clocks_Hz:
-        seen["clock_Hz"] = list(after.clocks_Hz)
     return seen
 
 
@@ -61,14 +62,3 @@ def _steal(cpus: Sequence[int]) -> int | None:
     except (OSError, IndexError, ValueError):
         return None
     return total
-
-
-def _clocks(cpus: Sequence[int]) -> tuple[float, ...]:
-    clocks: list[float] = []
-    for cpu in cpus:
-        try:
-            text = Path(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq").read_text(encoding="ascii")
-        except OSError:
-            return ()
-        clocks.append(int(text) * 1e3)
-    return tuple(clocks)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seatrial.model.fact import Disagreement, Fact
+from seatrial.model.fact import Disagreement
 from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.report.units import show
+from seatrial.report.units import count, show, show_fact, surrounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,16 @@ def fingerprint(machine: Machine) -> str:
     """What the machine is, in one line; unknown parts are left out."""
     packages, cores = machine.of_kind(DeviceKind.PACKAGE), machine.of_kind(DeviceKind.CORE)
     pus, nodes = machine.of_kind(DeviceKind.PU), machine.of_kind(DeviceKind.NUMA)
+    gpus = machine.of_kind(DeviceKind.GPU)
     parts = [
         *_processors(packages),
-        f"{_count(len(cores), 'core')}, {_count(len(pus), 'CPU')}" if cores else _count(len(pus), "CPU"),
-        _count(len(nodes), "NUMA node"),
+        ", ".join(count(len(parts), noun) for parts, noun in ((cores, "core"), (pus, "CPU")) if parts),
+        count(len(nodes), "NUMA node") if nodes else "",
         _memory(machine),
-        _count(len(machine.of_kind(DeviceKind.GPU)), "GPU"),
+        count(len(gpus), "GPU") if gpus else "",
         f"Linux {kernel}" if (kernel := machine.facts.text("kernel")) else "",
-        f"virtual ({name})" if (name := machine.facts.text("hypervisor")) not in (None, "none") else "",
-        f"in {name}" if (name := machine.facts.text("container")) not in (None, "none") else "",
+        f"virtual ({name})" if (name := surrounding(machine.facts, "hypervisor")) else "",
+        f"in {name}" if (name := surrounding(machine.facts, "container")) else "",
     ]
     return "\N{NO-BREAK SPACE}· ".join(part for part in parts if part)
 
@@ -58,15 +59,12 @@ _MACHINE_FACTS = (
     ("Swap", "swap_total"),
     ("Mitigations", "mitigations"),
 )
-_SWITCHES = frozenset({"numa_balancing"})
-"""Facts that the kernel gives as 0 or 1 and that are no counts."""
-
 _PACKAGE_FACTS = (
     ("Processor", "model_name"),
     ("Microarchitecture", "microarchitecture"),
     ("Stepping", "stepping"),
     ("Microcode", "microcode"),
-    ("Instruction sets", "isa"),
+    ("Vector instructions", "vector_isa"),
     ("FMA pipes", "fma_pipes"),
     ("FMA width", "fma_vector_bits"),
     ("Memory channels", "memory_channels"),
@@ -90,21 +88,8 @@ def fact_lines(machine: Machine) -> tuple[FactLine, ...]:
         facts = machine.facts.get(name, ())
         if facts:
             others = " (sources disagree)" if Disagreement(name, facts) in disagreements else ""
-            lines.append(FactLine(label, spell_fact(name, facts[0]) + others, facts[0].source))
+            lines.append(FactLine(label, show_fact(name, facts[0]) + others, facts[0].source))
     return tuple(line for line in lines if line is not None)
-
-
-def spell_fact(name: str, fact: Fact) -> str:
-    """A fact's value for people; sizes in binary prefixes."""
-    if isinstance(fact.value, bool):
-        return "yes" if fact.value else "no"
-    if isinstance(fact.value, str):
-        return fact.value
-    if name in _SWITCHES and fact.value in (0, 1):
-        return "on" if fact.value else "off"
-    if fact.unit in (None, "1"):
-        return f"{fact.value:g}" if isinstance(fact.value, float) else str(fact.value)
-    return show(fact.value, fact.unit, binary=fact.unit == "B")
 
 
 def _of_devices(machine: Machine, label: str, name: str, kinds: tuple[DeviceKind, ...]) -> FactLine | None:
@@ -115,7 +100,7 @@ def _of_devices(machine: Machine, label: str, name: str, kinds: tuple[DeviceKind
             continue
         counts: dict[str, int] = {}
         for fact in facts:
-            spelled = spell_fact(name, fact)
+            spelled = show_fact(name, fact)
             counts[spelled] = counts.get(spelled, 0) + 1
         several = len(counts) > 1
         value = ", ".join(f"{spelled} ({number}x)" if several else spelled for spelled, number in counts.items())
@@ -145,7 +130,3 @@ def _memory(machine: Machine) -> str:
     if any(disagreement.name == "memory_total" for disagreement in machine.facts.disagreements()):
         return f"{show(low, 'B', binary=True)} to {show(high, 'B', binary=True)} of memory (sources disagree)"
     return f"{show(sizes[0], 'B', binary=True)} of memory"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number != 1 else ''}" if number else ""

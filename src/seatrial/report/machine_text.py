@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from seatrial.model.fact import Disagreement, Fact
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine, Memory
-from seatrial.report.machine_tree import TreeLine, spans, tree_lines
-from seatrial.report.units import show
+from seatrial.report.folded_tree import Fold, fold, walk
+from seatrial.report.units import count, cpu_list, show, show_fact, show_transfers, surrounding
 
 WIDTH = 118
 
@@ -63,7 +63,7 @@ def machine_text(machine: Machine, colour: bool = False) -> str:
     style = _COLOURS if colour else _Style()
     blocks = [
         _header(machine, style),
-        _block("Topology", _tree(tree_lines(machine), style), style),
+        _block("Topology", _tree(fold(machine), style), style),
         _block("Memory", _memory(machine), style),
         _block("Limits", _limits(machine), style),
         _block("Settings", _settings(machine), style),
@@ -78,11 +78,12 @@ def _header(machine: Machine, style: _Style) -> str:
     facts = machine.facts
     packages = machine.of_kind(DeviceKind.PACKAGE)
     cores, pus = len(machine.of_kind(DeviceKind.CORE)), len(machine.of_kind(DeviceKind.PU))
-    what = [_counted(len(packages), "package"), _counted(cores, "core"), _counted(pus, "hardware thread")]
+    counted = ((len(packages), "package"), (cores, "core"), (pus, "hardware thread"))
+    what = [count(number, noun) for number, noun in counted if number]
     memory = facts.number("memory_total")
     if memory is not None:
         what.append(f"{show(memory, 'B', binary=True)} memory")
-    hypervisor, container = facts.text("hypervisor"), facts.text("container")
+    hypervisor, container = surrounding(facts, "hypervisor"), surrounding(facts, "container")
     system = [
         facts.text("product"),
         f"virtual machine ({hypervisor})" if hypervisor else None,
@@ -98,30 +99,42 @@ def _header(machine: Machine, style: _Style) -> str:
     return "\n".join(lines)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""
-
-
-def _tree(lines: Sequence[TreeLine], style: _Style) -> list[str]:
-    width = max((len(line.label) + 2 * line.depth for line in lines), default=0)
+def _tree(folds: Sequence[Fold], style: _Style) -> list[str]:
+    lines = [("  " * depth + clean(_label(part, each)), part, each) for depth, part, each in walk(folds)]
+    width = max((len(label) for label, _, _ in lines), default=0)
     shown: list[str] = []
-    for line in lines:
-        label = "  " * line.depth + clean(line.label)
-        text = clean(line.text)
-        if line.is_warning:
+    for label, part, each in lines:
+        text = clean(_about(part, each))
+        if part.is_warning:
             text = f"{style.warning}{text}{style.end}"
         shown.append(f"  {label:<{width}}  {text}".rstrip())
     return shown
 
 
+def _label(part: Fold, each: bool) -> str:
+    if each:
+        return "each"
+    return part.first.id if part.number == 1 else f"{part.first.id} .. {part.last.id}"
+
+
+def _about(part: Fold, each: bool) -> str:
+    """What is said of a part: "4 cores x 2 threads; L2 1 MiB each; CPUs 0-7"."""
+    if part.first.kind is DeviceKind.CORE:
+        text = part.about if part.number == 1 else f"{part.number} cores x {part.about} each"
+    else:
+        about = f" ({part.about})" if part.first.kind is DeviceKind.PACKAGE and part.about else ""
+        text = part.what + about if about else ", ".join(filter(None, (part.what, part.about)))
+        text = text if part.number == 1 else f"{part.number} x {text}"
+    return text if each or not part.cpu_text else f"{text}; {part.cpu_text}"
+
+
 def _memory(machine: Machine) -> list[str]:
     memory = machine.memory
-    lines = [
-        f"  {clean(fact.source)}: {_value(fact)}" for fact in machine.facts.get("memory_total", ()) if fact.unit == "B"
-    ]
+    sizes = [fact for fact in machine.facts.get("memory_total", ()) if fact.unit == "B"]
+    lines = [f"  {clean(fact.source)}: {_value('memory_total', fact)}" for fact in sizes]
     available = machine.facts.best("memory_available")
     if available is not None:
-        lines.append(f"  available now: {_value(available)}")
+        lines.append(f"  available now: {_value('memory_available', available)}")
     lines += [_socket_line(index, memory) for index in range(len(memory.sockets))]
     lines += _wrapped(f"population: {memory.verdict} ({clean(memory.why)})", "  ")
     return lines
@@ -131,14 +144,10 @@ def _socket_line(index: int, memory: Memory) -> str:
     socket = memory.sockets[index]
     channels = "unknown" if socket.channels is None else str(socket.channels)
     populated = "unknown" if socket.populated_channels is None else str(socket.populated_channels)
-    speeds = f"{_rate(socket.configured_MTps)} configured, {_rate(socket.rated_MTps)} rated"
+    speeds = f"{show_transfers(socket.configured_MTps)} configured, {show_transfers(socket.rated_MTps)} rated"
     size = show(socket.capacity_bytes, "B", binary=True)
-    modules = _counted(socket.dimms, "module") or "no module"
+    modules = count(socket.dimms, "module") if socket.dimms else "no module"
     return f"  socket {index}: {modules}, {size}, channels {channels}, populated {populated}, {speeds}"
-
-
-def _rate(rate: float | None) -> str:
-    return "unknown MT/s" if rate is None else f"{rate:g} MT/s"
 
 
 def _limits(machine: Machine) -> list[str]:
@@ -161,13 +170,17 @@ def _limits(machine: Machine) -> list[str]:
 def _settings(machine: Machine) -> list[str]:
     lines: list[str] = []
     width = max(len(label) for label, _ in _SETTINGS)
+    isas = dict.fromkeys(filter(None, (p.facts.text("vector_isa") for p in machine.of_kind(DeviceKind.PACKAGE))))
+    lines += _wrapped(clean(" or ".join(isas)), f"  {'vector instructions':<{width}}  ")
     for label, name in (*_SETTINGS, *_huge_page_pools(machine)):
         fact = machine.facts.best(name)
         if fact is not None:
-            lines += _wrapped(_value(fact), f"  {label:<{width}}  ")
+            lines += _wrapped(_value(name, fact), f"  {label:<{width}}  ")
     allowed, pus = len(machine.allowed_cpus), len(machine.of_kind(DeviceKind.PU))
     if 0 < allowed < pus:
-        lines += _wrapped(f"{spans(machine.allowed_cpus)} ({allowed} of {pus})", f"  {'CPUs for us':<{width}}  ")
+        lines += _wrapped(
+            f"{cpu_list(sorted(machine.allowed_cpus))} ({allowed} of {pus})", f"  {'CPUs for us':<{width}}  "
+        )
     return lines
 
 
@@ -182,7 +195,7 @@ def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
     lines: list[str] = []
     for disagreement in disagreements:
         lines.append(f"  {clean(disagreement.name)}")
-        lines += [f"    {_value(fact):<16} {clean(fact.source)}" for fact in disagreement.facts]
+        lines += [f"    {_value(disagreement.name, fact):<16} {clean(fact.source)}" for fact in disagreement.facts]
     return lines
 
 
@@ -200,15 +213,8 @@ def _wrapped(text: str, lead: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)) if text else []
 
 
-def _value(fact: Fact) -> str:
-    """A fact's value for people: sizes in binary prefixes, rates in decimal ones."""
-    if isinstance(fact.value, bool):
-        return "yes" if fact.value else "no"
-    if isinstance(fact.value, int | float):
-        if fact.unit is not None and fact.unit != "1":
-            return show(float(fact.value), fact.unit, binary=fact.unit == "B")
-        return f"{fact.value:g}"
-    return clean(fact.value)
+def _value(name: str, fact: Fact) -> str:
+    return clean(show_fact(name, fact))
 
 
 def clean(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import Basis
+from seatrial.model.parameter import Params
 
 
 def results_document(
@@ -32,16 +33,17 @@ def _experiment(result: ExperimentResult) -> dict[str, Any]:
         "evidence": result.outcome.evidence,
         "notes": list(result.notes),
         "reused": result.reused,
-        "figures": [_figure(figure) for figure in result.figures],
+        "figures": [_figure(figure, result.experiment.parameters) for figure in result.figures],
     }
 
 
-def _figure(figure: FigureResult) -> dict[str, Any]:
+def _figure(figure: FigureResult, parameters: Params) -> dict[str, Any]:
+    """A figure stands on its own: its parameters are those of its experiment and its point in a sweep."""
     limit = figure.limit
     known = limit is not None and limit.basis is not Basis.UNKNOWN
     return {
         "name": figure.name,
-        "parameters": dict(figure.point),
+        "parameters": {**parameters, **figure.point},
         "unit": figure.unit,
         "better": figure.better.value,
         "median": figure.median,

@@ -7,10 +7,9 @@ from typing import Any
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import Basis
-from seatrial.model.parameter import ParameterKind, Value
-from seatrial.report.units import arrow, show, show_percent, show_range
-
-_BYTES_SUFFIX = "_B"
+from seatrial.model.parameter import Value
+from seatrial.report.derivation import derivation
+from seatrial.report.units import arrow, settings, show, show_percent, show_range
 
 
 def results_text(results: Sequence[ExperimentResult]) -> str:
@@ -19,17 +18,8 @@ def results_text(results: Sequence[ExperimentResult]) -> str:
 
 
 def parameters_text(parameters: Mapping[str, Value]) -> str:
-    """`name=value` of each parameter; sizes in binary units, flags as true and false."""
-    return " ".join(f"{name}={value_text(name, value)}" for name, value in parameters.items())
-
-
-def value_text(name: str, value: Value) -> str:
-    """One parameter's value as people write it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if name.endswith(_BYTES_SUFFIX) and isinstance(value, int):
-        return show(value, "B", binary=True).replace(" ", "")
-    return str(value)
+    """`name=value` of each parameter, as on the command line."""
+    return settings(parameters)
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
@@ -40,8 +30,8 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def list_text(benchmarks: Sequence[Mapping[str, Any]]) -> str:
-    """`seatrial list` for people: name, state and question, then parameters."""
+def list_text(benchmarks: Sequence[Mapping[str, Any]], compilers: Sequence[str]) -> str:
+    """`seatrial list` for people: name, state and question, then parameters; the compilers last, the one used first."""
     lines: list[str] = []
     for benchmark in benchmarks:
         lines.append(f"{benchmark['name']}  [{benchmark['state']}]")
@@ -51,14 +41,8 @@ def list_text(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
         if rows:
             lines.append(columns(rows, indent="    "))
+    lines.append(f"compilers: {', '.join(compilers) or 'none'}")
     return "\n".join(lines)
-
-
-def default_text(kind: ParameterKind, value: Value) -> str:
-    """A default as it would be written on the command line."""
-    if kind is ParameterKind.FLAG:
-        return "true" if value else "false"
-    return str(value)
 
 
 def _experiment(result: ExperimentResult) -> str:
@@ -83,6 +67,8 @@ def _row(figure: FigureResult) -> tuple[str, ...]:
     else:
         kind = "" if limit.basis is Basis.PHYSICAL else f" ({limit.basis})"
         against = f"{show_percent(share)} of {show(limit.value, limit.unit)}{kind}"
+        if share > 1.0 and not limit.is_physical:
+            against += ", above expected"
     point = f" {parameters_text(figure.point)}" if figure.point else ""
     return (
         figure.name + point,
@@ -98,5 +84,5 @@ def _derivations(figures: Sequence[FigureResult]) -> dict[str, str]:
     shared: dict[str, list[str]] = {}
     for figure in figures:
         if figure.limit is not None:
-            shared.setdefault(figure.limit.derivation, []).append(figure.name)
+            shared.setdefault(derivation(figure.limit, figure.attainable), []).append(figure.name)
     return {derivation: ", ".join(dict.fromkeys(names)) for derivation, names in shared.items()}

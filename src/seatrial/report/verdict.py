@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from seatrial.analysis.rules.judge import LOW_SHARE, Judgement
+from seatrial.analysis.rules.expectation import LOW_SHARE, Judgement
 from seatrial.model.finding import Severity
-from seatrial.report.units import show_percent
+from seatrial.report.units import count, show_percent
 from seatrial.report.view import TrialView
 
 
@@ -33,7 +33,7 @@ def verdict(view: TrialView) -> Verdict:
     if counts[Judgement.UNSTEADY]:
         clauses.append(f"{counts[Judgement.UNSTEADY]} too unsteady to judge")
     if counts[Judgement.DEFECT]:
-        clauses.append(_count(counts[Judgement.DEFECT], "defect"))
+        clauses.append(count(counts[Judgement.DEFECT], "defect"))
     if not_measured:
         clauses.append(f"{not_measured} not measured")
     line = ", ".join(clauses) or "nothing was measured"
@@ -47,7 +47,7 @@ def verdict(view: TrialView) -> Verdict:
 def _explanation(view: TrialView, tried: int, unjudged: int) -> str:
     severities = Counter(finding.severity for finding in view.trial.findings)
     counted = [
-        _count(severities[severity], noun)
+        count(severities[severity], noun)
         for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
         if severities[severity]
     ]
@@ -55,12 +55,8 @@ def _explanation(view: TrialView, tried: int, unjudged: int) -> str:
     if tried:
         text += (
             " An experiment is as expected when its checks hold, its repeats agree and a point under the same limit "
-            f"reaches at least {show_percent(LOW_SHARE)} of it."
+            f"reaches at least {show_percent(LOW_SHARE)} of what can be counted of it."
         )
     if unjudged:
         text += " Not judged are those of which no limit is known, or that another point under the same limit outdoes."
     return text
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number != 1 else ''}"

@@ -12,14 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from seatrial.analysis.rules.judge import Judge, Judgement
+from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.parameter import Value
 from seatrial.model.trial import Trial
-from seatrial.model.units import Unit
-from seatrial.report.units import show
-
-_UNIT_OF_SUFFIX: dict[str, Unit] = {"_B": "B", "_s": "s", "_Hz": "Hz", "_Bps": "B/s", "_W": "W"}
+from seatrial.report.units import label
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,32 +98,6 @@ def trial_view(trial: Trial, number: int, results_link: str | None) -> TrialView
     return TrialView(trial, number, results_link, judge, benchmarks, _order(trial))
 
 
-def spell(name: str, value: Value) -> str:
-    """A setting for people: "threads 2", "size 64 KiB" (the suffix of the name tells the unit), "nontemporal true"."""
-    if isinstance(value, bool):
-        return f"{name} {'true' if value else 'false'}"
-    if isinstance(value, int | float):
-        number = spell_number(name, value).replace(" ", "\N{NO-BREAK SPACE}")
-        return f"{bare_name(name)} {number}"
-    return f"{name} {value}"
-
-
-def spell_number(name: str, value: float) -> str:
-    """The value of a numeric setting, in the unit that its name tells."""
-    for suffix, unit in _UNIT_OF_SUFFIX.items():
-        if name.endswith(suffix):
-            return show(value, unit, binary=unit == "B" and value % 1024 == 0)
-    return f"{value:.10g}"
-
-
-def bare_name(name: str) -> str:
-    """A setting's name without the suffix that tells its unit."""
-    for suffix in _UNIT_OF_SUFFIX:
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
-    return name
-
-
 def _benchmark(
     trial: Trial, judge: Judge, results_link: str | None, name: str, results: Sequence[ExperimentResult]
 ) -> BenchmarkView:
@@ -141,7 +111,7 @@ def _benchmark(
             for result in results
         )
     )
-    shared = " · ".join(spell(key, first[key]) for key in names if key not in varying)
+    shared = " · ".join(label(key, first[key]) for key in names if key not in varying)
     several_environments = (
         len({result.experiment.environment for result in results if result.experiment.environment}) > 1
     )
@@ -149,7 +119,7 @@ def _benchmark(
     labels: dict[str, str] = {}
     for result in results:
         parts = [
-            spell(key, result.experiment.parameters[key]) for key in varying if key in result.experiment.parameters
+            label(key, result.experiment.parameters[key]) for key in varying if key in result.experiment.parameters
         ]
         if several_environments and result.experiment.environment:
             environment = trial.environments.get(result.experiment.environment, {})
@@ -160,7 +130,7 @@ def _benchmark(
             last = _last_record(trial, results_link, result)
             rows.append(Row(result, None, settings, "", judge.experiment(result), last))
         for figure in result.figures:
-            point = " · ".join(spell(key, value) for key, value in figure.point.items())
+            point = " · ".join(label(key, value) for key, value in figure.point.items())
             record = _middle_record(trial, results_link, result, figure)
             rows.append(Row(result, figure, settings, point, judge.figure(result, figure), record))
     question = next((result.question for result in results if result.question), "")
@@ -186,7 +156,7 @@ def _middle_record(
 
 
 def _last_record(trial: Trial, results_link: str | None, result: ExperimentResult) -> RecordLink | None:
-    repeats = sorted(repeat for experiment, repeat in trial.places if experiment == result.id)
+    repeats = [repeat for experiment, repeat in trial.places if experiment == result.id]  # in order of time
     return _record(trial, results_link, result.id, repeats[-1]) if repeats else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,25 +30,26 @@ class Claim:
     repeat: int
     path: Path
     noted: Mapping[str, Any]
+    host: str
 
     def release(self) -> None:
         """Remove the folder; its repeat is recorded, or given up."""
         try:
             # The claim is dissolved by a rename first: a removal that is cut short must not look like a claim.
-            gone = self.path.with_name(f".gone-{self.path.name}-{os.getpid()}")
+            gone = self.path.with_name(_private(".gone", self.host, self.path.name))
             self.path.rename(gone)
-            shutil.rmtree(gone)
         except FileNotFoundError:
             return
         except OSError as error:
             raise StoreError(f"{self.path} cannot be removed: {error.strerror or error}") from error
+        shutil.rmtree(gone, ignore_errors=True)  # what is left is swept by the next run
 
 
 def claim(folder: ResultsFolder, host: str, experiment: str, repeat: int, noted: Mapping[str, Any]) -> Claim | None:
     """Claim a repeat for this process; None when somebody else has it. `noted` comes back with the claim later."""
     target = folder.artefacts(experiment, repeat)
-    prepared = target.with_name(f".new-{repeat}-{os.getpid()}")
-    owner = {"host": host, "pid": os.getpid(), "started": _started(os.getpid()), "noted": dict(noted)}
+    prepared = target.with_name(_private(".new", host, str(repeat)))
+    owner = {**_owner(host), "noted": dict(noted)}
     try:
         prepared.mkdir(parents=True, exist_ok=True)
         (prepared / _CLAIM_FILE).write_text(json.dumps(owner, allow_nan=False), encoding="utf-8")
@@ -56,20 +58,21 @@ def claim(folder: ResultsFolder, host: str, experiment: str, repeat: int, noted:
         except OSError:
             if not target.exists():
                 raise
-            shutil.rmtree(prepared)
+            shutil.rmtree(prepared, ignore_errors=True)
             return None
     except OSError as error:
         raise StoreError(
             f"{target} cannot be written: {error.strerror or error}",
             "make room or give another folder with --results; finished repeats are kept",
         ) from error
-    return Claim(experiment, repeat, target, noted)
+    return Claim(experiment, repeat, target, noted, host)
 
 
 def abandoned(folder: ResultsFolder, host: str, experiment: str) -> list[Claim]:
     """The claims on an experiment whose process on this host is dead, in order of repeat.
 
-    A claim of another host is left alone: from here nobody can tell whether its process lives.
+    A claim of another host, or of a container with other process ids, is left alone: from here nobody can tell whether
+    its process lives.
     """
     room = folder.path / "artefacts" / experiment
     if not room.is_dir():
@@ -77,12 +80,12 @@ def abandoned(folder: ResultsFolder, host: str, experiment: str) -> list[Claim]:
     found: list[Claim] = []
     for path in room.iterdir():
         if not path.name.isdigit():
-            _sweep(path)
+            _sweep(path, host)
             continue
         try:
             owner = json.loads((path / _CLAIM_FILE).read_bytes())
-            if owner["host"] == host and _started(owner["pid"]) != owner["started"]:
-                found.append(Claim(experiment, int(path.name), path, owner["noted"]))
+            if owner["host"] == host and _is_dead(owner):
+                found.append(Claim(experiment, int(path.name), path, owner["noted"], host))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # kept artefacts of a recorded repeat carry no claim
     return sorted(found, key=lambda claim: claim.repeat)
@@ -96,18 +99,54 @@ def settle(claimed: Claim) -> None:
         raise StoreError(f"{claimed.path} cannot be written: {error.strerror or error}") from error
 
 
-def _sweep(path: Path) -> None:
-    """Remove a folder that was being prepared or removed by a process that is gone."""
-    pid = path.name.rpartition("-")[2]
-    if path.name.startswith((".new-", ".gone-")) and pid.isdigit() and _started(int(pid)) is None:
+def _private(prefix: str, host: str, name: str) -> str:
+    """A name that no other process of any host uses at the same time."""
+    return f"{prefix}-{name}-{host}-{os.getpid()}"
+
+
+def _sweep(path: Path, host: str) -> None:
+    """Remove a folder that was being prepared or removed by a process of this host that is gone."""
+    match = re.fullmatch(rf"\.(?:new|gone)-\d+-{re.escape(host)}-(\d+)", path.name)
+    if match and process_start(int(match[1])) is None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _started(pid: int) -> int | None:
-    """The start of a process in clock ticks since boot (field 22 of /proc/PID/stat), or None: no such process.
+def _owner(host: str) -> dict[str, Any]:
+    """What tells this process from every other: a process id alone can belong to somebody else by now."""
+    return {
+        "host": host,
+        "boot": _boot(),
+        "namespace": _namespace(),
+        "pid": os.getpid(),
+        "started": process_start(os.getpid()),
+    }
 
-    A process id alone can belong to somebody else by now.
-    """
+
+def _is_dead(owner: Mapping[str, Any]) -> bool:
+    """Whether an owner on this host is surely gone."""
+    if owner["boot"] != _boot():
+        return True
+    return bool(owner["namespace"] == _namespace() and process_start(owner["pid"]) != owner["started"])
+
+
+def _boot() -> str:
+    """An identity of this boot of the kernel."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _namespace() -> str:
+    """The namespace in which process ids count; a container has its own."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def process_start(pid: int) -> int | None:
+    """The start of a process in clock ticks since boot (field 22 of /proc/PID/stat), or None: no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

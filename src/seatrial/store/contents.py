@@ -18,8 +18,8 @@ from seatrial.store.folder import ResultsFolder
 class Contents:
     """All records by experiment, each list in order of repeat, with the facts that they refer to.
 
-    `damaged` has one sentence for each line that was not accepted; a torn last line of a file (its writer was killed
-    while it wrote) is left out silently, since that repeat was not finished.
+    `damaged` has one sentence for each line or file that was not accepted; a torn last line of a file (its writer was
+    killed while it wrote) is left out silently, since that repeat was not finished.
     """
 
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Contents:
 
 
 def read_contents(folder: ResultsFolder) -> Contents:
-    """The whole folder. Raises StoreError where a fact that a record needs is missing."""
+    """The whole folder. Records whose facts are missing or damaged are left out, and `damaged` says so."""
     by_experiment: dict[str, dict[int, RepeatRecord]] = {}
     places: dict[tuple[str, int], RecordPlace] = {}
     damaged: list[str] = []
@@ -46,33 +46,65 @@ def read_contents(folder: ResultsFolder) -> Contents:
                 continue
             repeats[record.repeat] = record
             places[(record.experiment, record.repeat)] = RecordPlace(f"records/{path.name}", number)
-    experiments = {key: _experiment(folder, key) for key in by_experiment}
+    experiments: dict[str, Experiment] = {}
+    for key, repeats in by_experiment.items():
+        try:
+            experiments[key] = _experiment(folder, key)
+        except StoreError as error:
+            damaged.append(f"{error.message}: {len(repeats)} repeats are left out")
+    environments, machines = _environments(folder, experiments, damaged), _machines(folder, experiments, damaged)
+    for key, experiment in list(experiments.items()):
+        for room, known, needed in (
+            ("machines", machines, experiment.machine),
+            ("environments", environments, experiment.environment),
+        ):
+            if needed and needed not in known and key in experiments:
+                damaged.append(f"{room} lacks {needed}: {len(by_experiment[key])} repeats of {key} are left out")
+                del experiments[key]
     return Contents(
         experiments=experiments,
-        records={key: tuple(repeats[n] for n in sorted(repeats)) for key, repeats in by_experiment.items()},
-        places=places,
-        machines=_machines(folder, {experiment.machine for experiment in experiments.values()}),
-        environments={
-            key: folder.get("environments", key) for key in {e.environment for e in experiments.values()} if key
-        },
+        records={key: tuple(by_experiment[key][n] for n in sorted(by_experiment[key])) for key in experiments},
+        places={place_of: place for place_of, place in places.items() if place_of[0] in experiments},
+        machines=machines,
+        environments=environments,
         damaged=tuple(damaged),
     )
 
 
-def _machines(folder: ResultsFolder, identities: set[str]) -> dict[str, dict[str, Any]]:
+def _environments(
+    folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
+) -> dict[str, dict[str, Any]]:
+    """Key -> document, of the environments that experiments refer to."""
+    found: dict[str, dict[str, Any]] = {}
+    for key in {experiment.environment for experiment in experiments.values()} - {""}:
+        try:
+            found[key] = folder.get("environments", key)
+        except StoreError as error:
+            damaged.append(error.message)
+    return found
+
+
+def _machines(
+    folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
+) -> dict[str, dict[str, Any]]:
     """Identity -> the document that knows most about that machine: root sees memory modules, hwloc names of devices."""
+    wanted = {experiment.machine for experiment in experiments.values()}
     best: dict[str, dict[str, Any]] = {}
     for key in folder.keys("machines"):
-        document = folder.get("machines", key)
+        try:
+            document = folder.get("machines", key)
+        except StoreError as error:
+            damaged.append(error.message)
+            continue
         identity = document.get("identity")
-        if identity in identities and (
-            identity not in best or len(document.get("unread", ())) < len(best[identity].get("unread", ()))
-        ):
+        if identity in wanted and (identity not in best or _knowledge(document) > _knowledge(best[identity])):
             best[identity] = document
-    missing = identities - best.keys()
-    if missing:
-        raise StoreError(f"{folder.path / 'machines'} lacks the machine {sorted(missing)[0]}, which records refer to")
     return best
+
+
+def _knowledge(document: Mapping[str, Any]) -> tuple[bool, int]:
+    """How much a document knows: the memory modules first, then how many sources spoke."""
+    return document.get("memory", {}).get("peak_Bps") is not None, len(document.get("sources", ()))
 
 
 def _records(path: Path) -> Iterator[tuple[int, RepeatRecord | ProtocolError]]:

@@ -71,10 +71,10 @@ class ResultsFolder:
     def put(self, room: FactRoom, key: str, document: Mapping[str, Any]) -> None:
         """Keep a document under the key of its content. A document that is there already is the same one."""
         target = self.path / room / f"{key}.json"
-        if target.exists():
-            return
         data = json.dumps(document, indent=1, allow_nan=False).encode() + b"\n"
         try:
+            if target.exists() and _is_whole(target):
+                return
             _write_once(target, data)
         except OSError as error:
             raise StoreError(
@@ -99,6 +99,15 @@ class ResultsFolder:
     def artefacts(self, experiment: str, repeat: int) -> Path:
         """Where the files of one repeat lie."""
         return self.path / "artefacts" / experiment / str(repeat)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a document is one: a power cut can leave an empty file under its name."""
+    try:
+        json.loads(path.read_bytes())
+    except ValueError:
+        return False
+    return True
 
 
 def _write_once(target: Path, data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from seatrial.errors import StoreError
@@ -37,7 +38,8 @@ class RecordWriter:
                 written += os.write(self._descriptor, line[written:])
         except OSError as error:
             if self._descriptor is not None:
-                os.ftruncate(self._descriptor, self._size)
+                with suppress(OSError):  # the half line stays then, torn: readers leave it out
+                    os.ftruncate(self._descriptor, self._size)
             raise StoreError(
                 f"the record {self.path} cannot be written: {error.strerror or error}",
                 "make room or give another folder with --results, then start the same command again:"

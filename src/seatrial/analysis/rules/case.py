@@ -52,6 +52,11 @@ def is_false(facts: Facts, name: str) -> bool:
     return fact is not None and not isinstance(fact.value, str) and fact.value == 0
 
 
+def finite_numbers(values: Iterable[object]) -> list[float]:
+    """The finite numbers among what probes saw; they write null for what they could not read."""
+    return [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool) and v - v == 0]
+
+
 def cpu_facts(machine: Machine, name: str) -> list[tuple[Device, Fact]]:
     """A fact that may sit on the CPUs, the cores or the packages: the best statement of every device of the first of
     these kinds that has it."""

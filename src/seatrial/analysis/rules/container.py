@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite_best
-from seatrial.analysis.rules.words import count, memory_size
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind
+from seatrial.model.spelling import count, show, surrounding
 
 _LIMIT_IS_LESS = 0.94
 """A memory limit above this share of the memory is the whole of it: the kernel keeps up to 5 % for itself."""
@@ -24,10 +24,10 @@ def cpu_quota(case: Case) -> Iterator[Finding]:
         rule="cpu-quota",
         severity=Severity.WARNING,
         devices=(),
-        observation=f"The control group grants the time of {quota:g} CPUs; {count(cpus, 'CPU')} can be seen.",
+        observation=f"The control group grants the time of {count(quota, 'CPU')}; {count(cpus, 'CPU')} can be seen.",
         diagnosis="Programs that start a thread for each CPU are stopped for a part of every period of 100 ms. "
         "Figures of all cores then measure the quota and not the machine, and barriers wait for whoever is stopped.",
-        remedy=f"Measure with at most {max(1, int(quota))} threads, or lift the quota (`docker run --cpus`, "
+        remedy=f"Measure with at most {count(max(1, int(quota)), 'thread')}, or lift the quota (`docker run --cpus`, "
         "`CPUQuota=` of systemd, the limits of the pod)",
         evidence=cite_best(machine.facts, "cgroup_cpu_limit"),
         loss=1 - quota / cpus,
@@ -46,7 +46,8 @@ def memory_limit(case: Case) -> Iterator[Finding]:
         rule="memory-limit",
         severity=Severity.WARNING,
         devices=(),
-        observation=f"The control group grants {memory_size(limit)} of {memory_size(total)} of memory.",
+        observation=f"The control group grants {show(limit, 'B', binary=True)} of "
+        f"{show(total, 'B', binary=True)} of memory.",
         diagnosis="A program that is sized by the machine's memory is killed when it touches more than that.",
         remedy="Size programs by the limit (`cat /sys/fs/cgroup/memory.max`), or lift it where the container starts",
         evidence="; ".join((cite_best(facts, "cgroup_memory_limit"), cite_best(facts, "memory_total"))),
@@ -67,14 +68,14 @@ def few_cpus_allowed(case: Case) -> Iterator[Finding]:
         "and memory with it.",
         remedy="For the whole machine ask for an exclusive node (`srun --exclusive`), or see who set the mask with "
         "`taskset -cp $$`",
-        evidence=f"the affinity mask of this process, {len(allowed)} CPUs",
+        evidence=f"the affinity mask of this process, {count(len(allowed), 'CPU')}",
     )
 
 
 def hypervisor(case: Case) -> Iterator[Finding]:
     """Says so where the machine is virtual, and what that hides."""
-    name = case.machine.facts.text("hypervisor")
-    if name in (None, "none", ""):
+    name = surrounding(case.machine.facts, "hypervisor")
+    if name is None:
         return
     yield Finding(
         rule="virtual-machine",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite_best, cpu_facts, device_number, is_false, is_true
-from seatrial.analysis.rules.words import amount, count, listed
+from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind
+from seatrial.model.spelling import count, show
 
 
 def boost_off(case: Case) -> Iterator[Finding]:
@@ -24,7 +25,7 @@ def boost_off(case: Case) -> Iterator[Finding]:
         if intel
         else "echo 1 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
     )
-    clocks = f" ({amount(base, 'Hz')} instead of up to {amount(highest, 'Hz')})" if loss and base and highest else ""
+    clocks = f" ({show(base, 'Hz')} instead of up to {show(highest, 'Hz')})" if loss and base and highest else ""
     yield Finding(
         rule="boost-off",
         severity=Severity.WARNING,

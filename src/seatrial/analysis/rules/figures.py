@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.judge import ABOVE_CEILING, LOW_SHARE, Judge
-from seatrial.analysis.rules.words import Names, amount, listed, percent
+from seatrial.analysis.rules.expectation import ABOVE_CEILING, LOW_SHARE, Judge, OneLimit, under
+from seatrial.analysis.rules.words import Names, listed
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Machine
+from seatrial.model.spelling import count, show, show_percent
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A figure with a known limit; `ceiling` is the limit's value."""
+    """A figure with a known limit; `ceiling` is the limit's value, `of_attainable` what thresholds are held against."""
 
     share: float
+    of_attainable: float
     result: ExperimentResult
     figure: FigureResult
     limit: Limit
@@ -26,65 +30,72 @@ class Reach:
 
 
 def below_limit(case: Case) -> Iterator[Finding]:
-    """Fires where even the best point of a benchmark stays far below a physical limit; see `judge`.
+    """Fires where even the best point of a benchmark stays far below a physical limit; see `expectation`.
 
     Figures of one benchmark under one limit (copy, scale, add and triad under that of DRAM) make one finding.
     """
     judge, names = Judge(case.results), Names(case.results)
-    groups: dict[tuple[str, str], list[Reach]] = {}
+    groups: dict[tuple[OneLimit, float], list[Reach]] = {}
     for reach in _reaches(case):
-        ceiling = judge.ceiling(reach.result, reach.figure)
-        if ceiling is not None and judge.is_low(reach.result, reach.figure):
-            benchmark, _, derivation = ceiling
-            groups.setdefault((benchmark, derivation), []).append(reach)
+        one = under(reach.result, reach.figure)
+        if one is not None and judge.is_low(reach.result, reach.figure):
+            groups.setdefault((one, reach.ceiling), []).append(reach)
     for group in groups.values():
-        yield _below(sorted(group, key=lambda reach: reach.share), names)
+        yield _below(case.machine, sorted(group, key=lambda reach: reach.of_attainable), names)
 
 
-def _below(reaches: Sequence[Reach], names: Names) -> Finding:
+def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:
     worst, others = reaches[0], reaches[1:]
     figure = worst.figure
-    ought = worst.ceiling * LOW_SHARE if figure.better is Better.HIGHER else worst.ceiling / LOW_SHARE
-    also = listed(f"{reach.figure.name} ({percent(reach.share)})" for reach in others)
+    least = LOW_SHARE * figure.attainable.share
+    ought = worst.ceiling * least if figure.better is Better.HIGHER else worst.ceiling / least
+    also = listed(f"{reach.figure.name} ({show_percent(reach.share)})" for reach in others)
+    why = f" ({figure.attainable.why})" if figure.attainable.why else ""
     return Finding(
         rule="below-physical-limit",
         severity=Severity.WARNING,
         devices=(),
-        observation=f"{names.figure(worst.result, figure)} reaches {amount(figure.median, figure.unit)}, "
-        f"{percent(worst.share)} of its physical limit of {amount(worst.ceiling, figure.unit)}."
+        observation=f"{names.figure(worst.result, figure)} reaches {show(figure.median, figure.unit)}, "
+        f"{show_percent(worst.share)} of its physical limit of {show(worst.ceiling, figure.unit)}{why}."
         + (f" Below the same limit stay {also}." if others else ""),
-        diagnosis=f"Expected: {amount(ought, figure.unit)} or better. A sound machine reaches {percent(LOW_SHARE)}, "
-        "protocol and refresh included, so something holds it back: a setting, missing memory channels, other work on "
-        "the machine, too few threads for the limit, or a limit that is not this machine's.",
-        remedy="Mend what the other findings name, then measure again: "
-        f"`seatrial run {worst.result.experiment.benchmark} --again`",
+        diagnosis=f"Expected: {show(ought, figure.unit)} or better. A sound machine reaches {show_percent(LOW_SHARE)}"
+        f"{' of what can be counted' if why else ''}, protocol and refresh included, so something holds it back: a "
+        "setting, missing memory channels, other work on the machine, too few threads for the limit, or a limit that "
+        "is not this machine's.",
+        remedy=f"Mend what the other findings name, then measure again: `{again(machine, worst.result)}`",
         evidence=f"{_interval(figure)}; limit: {worst.limit.derivation}",
-        loss=1 - worst.share,
+        loss=1 - worst.of_attainable,
     )
 
 
 def above_ceiling(case: Case) -> Iterator[Finding]:
-    """Says so where figures exceed a ceiling that another benchmark measured: unusual, but possible."""
+    """Says so where figures exceed a ceiling that another benchmark measured, or a limit that rests on something that
+    nobody has confirmed: unusual, but possible."""
     names = Names(case.results)
     above = sorted(
-        (reach for reach in _reaches(case) if reach.limit.basis is Basis.MEASURED and reach.share > ABOVE_CEILING),
+        (reach for reach in _reaches(case) if not reach.limit.is_physical and reach.share > ABOVE_CEILING),
         key=lambda reach: -reach.share,
     )
     if not above:
         return
     result, figure = above[0].result, above[0].figure
+    is_measured = above[0].limit.basis is Basis.MEASURED
+    what = "a measured ceiling" if is_measured else "a limit that is not confirmed"
     others = f" So are {len(above) - 1} more." if len(above) > 1 else ""
     yield Finding(
         rule="above-expected",
         severity=Severity.INFO,
         devices=(),
-        observation=f"{names.figure(result, figure)} is above expected: {amount(figure.median, figure.unit)} is "
-        f"{percent(above[0].share)} of a measured ceiling.{others}",
+        observation=f"{names.figure(result, figure)} is above expected: {show(figure.median, figure.unit)} is "
+        f"{show_percent(above[0].share)} of {what}.{others}",
         diagnosis="A measured ceiling is what another program reached, not what the hardware can do at most. This one "
-        "reached more: its instructions or its data suit the machine better, or the ceiling was measured under load.",
-        remedy=f"Measure both again side by side: `seatrial run {result.experiment.benchmark} --again`",
+        "reached more: its instructions or its data suit the machine better, or the ceiling was measured under load."
+        if is_measured
+        else "The limit rests on something that nobody has looked up or measured for this machine: the figure may "
+        "be right and the limit too low.",
+        remedy=f"Measure both again side by side: `{again(case.machine, result)}`",
         evidence=f"ceiling: {above[0].limit.derivation}; "
-        + listed(f"{names.figure(reach.result, reach.figure)}: {percent(reach.share)}" for reach in above),
+        + listed(f"{names.figure(reach.result, reach.figure)}: {show_percent(reach.share)}" for reach in above),
     )
 
 
@@ -92,14 +103,14 @@ def _reaches(case: Case) -> Iterator[Reach]:
     """Every figure that has a limit with a value."""
     for result in case.results:
         for figure in result.figures:
-            share, limit = figure.fraction_of_limit, figure.limit
-            if share is not None and limit is not None and limit.value is not None:
-                yield Reach(share, result, figure, limit, limit.value)
+            share, of_attainable, limit = figure.fraction_of_limit, figure.share_of_attainable, figure.limit
+            if share is not None and of_attainable is not None and limit is not None and limit.value is not None:
+                yield Reach(share, of_attainable, result, figure, limit, limit.value)
 
 
 def _interval(figure: FigureResult) -> str:
-    repeats = f"{figure.n_repeats} repeats, {figure.n_samples} samples"
+    repeats = f"{count(figure.n_repeats, 'repeat')}, {count(figure.n_samples, 'sample')}"
     if figure.ci95 is None:
         return f"median of {repeats}"
-    low, high = (amount(end, figure.unit) for end in figure.ci95)
+    low, high = (show(end, figure.unit) for end in figure.ci95)
     return f"median of {repeats}, 95 % interval {low} to {high}"

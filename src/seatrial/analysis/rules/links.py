@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.words import amount, listed, percent
+from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Link, Machine
+from seatrial.model.spelling import show, show_percent
 
 _TRAINED_ENOUGH = 0.99
 
@@ -30,10 +31,10 @@ def link_below_capability(case: Case) -> Iterator[Finding]:
             rule="link-below-capability",
             severity=Severity.WARNING,
             devices=tuple(dict.fromkeys(link.b for link in links)),
-            observation=f"The {kind} link of {listed(names)} is trained at {amount(trained, 'B/s')}; it is capable of "
-            f"{amount(capable, 'B/s')}.",
-            diagnosis=f"{percent(loss)} of the link is missing: a slot with fewer lanes, a riser, a bad contact or a "
-            f"setting of the firmware.{idle}",
+            observation=f"The {kind} link of {listed(names)} is trained at {show(trained, 'B/s')}; it is capable of "
+            f"{show(capable, 'B/s')}.",
+            diagnosis=f"{show_percent(loss)} of the link is missing: a slot with fewer lanes, a riser, a bad contact "
+            f"or a setting of the firmware.{idle}",
             remedy="Read it again under load with `sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'`; if it stays, "
             "reseat the card and compare the slot with the manual",
             evidence=f"{listed(f'{link.a} - {link.b}' for link in links)} ({links[0].source})",

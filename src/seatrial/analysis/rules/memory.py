@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite_best
-from seatrial.analysis.rules.words import count, listed, memory_size, percent
+from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Population
+from seatrial.model.spelling import count, show, show_percent, show_transfers, surrounding
 
 
 def modules_unbalanced(case: Case) -> Iterator[Finding]:
@@ -51,12 +52,12 @@ def modules_below_rating(case: Case) -> Iterator[Finding]:
         rule="memory-below-rating",
         severity=Severity.WARNING,
         devices=(),
-        observation=f"Memory runs at {configured:g} MT/s and is rated for {rated:g} MT/s.",
+        observation=f"Memory runs at {show_transfers(configured)} and is rated for {show_transfers(rated)}.",
         diagnosis="Two modules on a channel, a slower processor or a setting of the firmware holds it back. Bandwidth "
         "falls by the same share.",
         remedy="Compare the firmware's memory setting and the vendor's table for this number of modules per channel; "
         "`sudo dmidecode -t memory` shows both speeds",
-        evidence=listed(f"socket {n}: configured {c:g} MT/s, rated {r:g} MT/s" for n, c, r in slow),
+        evidence=listed(f"socket {n}: configured {show_transfers(c)}, rated {show_transfers(r)}" for n, c, r in slow),
         loss=1 - configured / rated,
     )
 
@@ -68,8 +69,7 @@ def modules_unknown(case: Case) -> Iterator[Finding]:
         return
     if machine.facts.best("memory_total") is None:  # nothing at all is known about memory: nothing to explain
         return
-    virtual = machine.facts.text("hypervisor")
-    hidden = virtual not in (None, "none")
+    hidden = surrounding(machine.facts, "hypervisor") is not None
     yield Finding(
         rule="memory-modules-unknown",
         severity=Severity.INFO,
@@ -97,7 +97,7 @@ def sizes_disagree(case: Case) -> Iterator[Finding]:
     ]
     sizes = [float(fact.value) for fact in facts]
     said = [
-        f"{memory_size(size)} by {' and by '.join(fact.source for fact in facts if fact.value == size)}"
+        f"{show(size, 'B', binary=True)} by {' and by '.join(fact.source for fact in facts if fact.value == size)}"
         for size in dict.fromkeys(sizes)
     ]
     yield Finding(
@@ -105,8 +105,8 @@ def sizes_disagree(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=(),
         observation=f"{len(facts)} sources disagree about the size of the memory: {'; '.join(said)}.",
-        diagnosis=f"The least is {percent(1 - min(sizes) / max(sizes))} below the most. A limit of a container or a "
-        "batch system, memory held back by the host, or a wrong source: a program sized by the largest may be killed.",
+        diagnosis=f"The least is {show_percent(1 - min(sizes) / max(sizes))} below the most. A limit of a container or "
+        "a batch system, memory held back by the host, or a wrong source: a program sized by the most may be killed.",
         remedy="Size programs by the smallest until it is clear; compare `free -b`, `lstopo --of console` and "
         "`cat /sys/fs/cgroup/memory.max`",
         evidence="; ".join(f"{fact.source}: {fact.value} B" for fact in facts),

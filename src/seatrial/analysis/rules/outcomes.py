@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.words import Names, count, listed
+from seatrial.analysis.rules.words import Names, listed
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.outcome import Stage, State
+from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.spelling import count
 
 _SAID = {State.INVALID: "is invalid", State.FAILED: "failed", State.TIMED_OUT: "did not end in time"}
 _MEANS = {
@@ -42,7 +44,7 @@ def no_figures(case: Case) -> Iterator[Finding]:
             devices=(),
             observation=f"{names.experiment(first)} {_SAID[state]}: {reason or 'no reason was recorded'}.{others}",
             diagnosis=_MEANS[state],
-            remedy=f"{_todo(state, reason)} `seatrial run {first.experiment.benchmark} --again`",
+            remedy=f"{_todo(first.outcome)} `{again(case.machine, first)}`",
             evidence="\n".join(
                 filter(None, [listed(names.experiment(result) for result in results), first.outcome.evidence.strip()])
             ),
@@ -50,10 +52,9 @@ def no_figures(case: Case) -> Iterator[Finding]:
         )
 
 
-def _todo(state: State, reason: str) -> str:
-    if state is State.INVALID:
+def _todo(outcome: Outcome) -> str:
+    if outcome.state is State.INVALID:
         return "Run it again alone; if it stays invalid, suspect the machine before the program:"
-    if state is State.TIMED_OUT:
+    if outcome.state is State.TIMED_OUT:
         return "See what else runs (`top`), then run it alone:"
-    stage = reason.partition(":")[0]
-    return next((todo for known, todo in _TODO.items() if known == stage), "Run it again alone:")
+    return "Run it again alone:" if outcome.stage is None else _TODO[outcome.stage]

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite, cite_best, cpu_facts, is_true
-from seatrial.analysis.rules.words import count, listed
+from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind
+from seatrial.model.spelling import count
 
 _SELF_GOVERNING = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 """Drivers under which the processor chooses its clock itself; `powersave` is then the ordinary, milder setting."""

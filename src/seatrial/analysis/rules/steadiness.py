@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.judge import UNSTEADY_WIDTH, is_wide, levels, relative_width
-from seatrial.analysis.rules.words import Names, amount, count, listed, percent
+from seatrial.analysis.rules.again import again
+from seatrial.analysis.rules.case import Case, finite_numbers
+from seatrial.analysis.rules.expectation import UNSTEADY_WIDTH, is_wide, levels, relative_width
+from seatrial.analysis.rules.words import Names, listed
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind
+from seatrial.model.spelling import count, show, show_percent, surrounding
 
 _STEAL_MATTERS = 0.02
 _HALF = (1.85, 2.15)
@@ -36,12 +38,11 @@ def wide_spread(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=(),
         observation=f"The repeats of {len(wide)} of {count(total, 'figure')} spread widely; worst is "
-        f"{names.figure(result, figure)}, with an interval of {percent(relative_width(figure) or 0.0)} of its median.",
-        diagnosis=f"An interval wider than {percent(UNSTEADY_WIDTH)} carries no comparison.{cause}",
-        remedy=f"Measure again on a quiet machine, or longer: `seatrial run {result.experiment.benchmark} --again "
-        "--budget 5min`",
+        f"{names.figure(result, figure)}, with an interval of {show_percent(relative_width(figure))} of its median.",
+        diagnosis=f"An interval wider than {show_percent(UNSTEADY_WIDTH)} carries no comparison.{cause}",
+        remedy=f"Measure again on a quiet machine, or longer: `{again(case.machine, result)} --budget 5min`",
         evidence="; ".join(
-            [listed(f"{names.figure(r, f)}: {percent(relative_width(f) or 0.0)}" for r, f in wide), *seen]
+            [listed(f"{names.figure(r, f)}: {show_percent(relative_width(f) or 0.0)}" for r, f in wide), *seen]
         ),
     )
 
@@ -64,12 +65,12 @@ def two_levels(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=(),
         observation=f"The repeats of {names.figure(result, figure)} fall into two levels: "
-        f"{amount(median(low), figure.unit)} ({len(low)} repeats) and {amount(median(high), figure.unit)} "
+        f"{show(median(low), figure.unit)} ({count(len(low), 'repeat')}) and {show(median(high), figure.unit)} "
         f"({len(high)})." + (f" So do those of {count(len(split) - 1, 'other figure')}." if len(split) > 1 else ""),
         diagnosis="The machine was in one of two states in each repeat, and the median stands for neither: which cores "
         f"or pages a process got, a clock that changed, or a neighbour that came and went.{cause}",
         remedy="Look at the chart in order of time: one step is a change of state, a mixture is placement. Then "
-        f"measure again: `seatrial run {result.experiment.benchmark} --again`",
+        f"measure again: `{again(case.machine, result)}`",
         evidence="; ".join([listed(names.figure(r, f) for (r, f), _ in split), *seen]),
     )
 
@@ -77,7 +78,7 @@ def two_levels(case: Case) -> Iterator[Finding]:
 def _shares_a_core(case: Case, split: Sequence[tuple[Named, tuple[list[float], list[float]]]]) -> bool:
     """Whether two levels look like hyperthreads that a hypervisor sells as cores: half an arithmetic rate, on several
     CPUs of a virtual machine, at a limit that is physical (so that the upper level is what the cores can do)."""
-    if case.machine.facts.text("hypervisor") in (None, "none"):
+    if surrounding(case.machine.facts, "hypervisor") is None:
         return False
     for (result, figure), (low, high) in split:
         several = any(len(case.seen.get((result.id, r.repeat), {}).get("affinity", ())) > 1 for r in figure.repeats)
@@ -98,23 +99,17 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:
     """(what the probes suggest as the cause, what they saw), over the repeats of these figures."""
     places = {(result.id, repeat.repeat) for result, figure in named for repeat in figure.repeats}
     seen = [case.seen[place] for place in places if place in case.seen]
-    loads, steals = _numbers(seen, "load_1m"), _numbers(seen, "steal_share")
+    loads, steals = (finite_numbers(entry.get(key) for entry in seen) for key in ("load_1m", "steal_share"))
     evidence = []
     if loads:
         evidence.append(f"load {min(loads):.1f} to {max(loads):.1f}")
     if steals:
-        evidence.append(f"steal up to {percent(max(steals))}")
+        evidence.append(f"steal up to {show_percent(max(steals))}")
     cpus = len(case.machine.allowed_cpus) or len(case.machine.of_kind(DeviceKind.PU))
     if steals and max(steals) >= _STEAL_MATTERS:
-        return f" The host took up to {percent(max(steals))} of the CPU time for others (steal).", evidence
+        return f" The host took up to {show_percent(max(steals))} of the CPU time for others (steal).", evidence
     if loads and cpus and max(loads) > cpus + 1:
         return f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}.", evidence
     if loads or steals:
         return " Neither load nor steal explains it: look at clocks, temperature and the placement of memory.", evidence
     return "", evidence
-
-
-def _numbers(seen: Sequence[object], key: str) -> list[float]:
-    """The finite numbers under that key; probes write null for what they could not read."""
-    values = (entry.get(key) for entry in seen if hasattr(entry, "get"))
-    return [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool) and v - v == 0]

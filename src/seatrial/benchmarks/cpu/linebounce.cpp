@@ -4,15 +4,27 @@
 // other core has just written. One thread runs on each CPU given, bound once and for good: the
 // n-th mask of `hello` is that of the n-th CPU's thread, and the two threads of a pair find out
 // again before their samples whether they still stand where they should; the others sleep.
+//
+// How long a line takes also hangs on where it lies: a shared cache is cut in slices, the address
+// decides which of them serves a line, and some are nearer to the two cores than others (28 to 53
+// ns between the same two cores of a Zen 5). So each pair has a page of lines and every sample goes
+// through all of them. The first thread of the pair touches the page first: its memory, and with it
+// the directory that knows who holds a line, is on that thread's NUMA node.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "affinity.hpp"
 #include "barrier.hpp"
 #include "clock.hpp"
+#include "failure.hpp"
+#include "pages.hpp"
 #include "program.hpp"
 #include "team.hpp"
 
@@ -22,10 +34,14 @@ using namespace seatrial;
 
 constexpr double sample_s = 1e-3; // what one sample is to last
 
-struct Settings {};
+using Members = Arguments::Pair; // the two of a pair, as indices into --cpus
 
-Settings prepare(Arguments&) {
-  return {};
+struct Settings {
+  std::optional<std::vector<Members>> pairs; // none: all
+};
+
+Settings prepare(Arguments& arguments) {
+  return {.pairs = arguments.pairs("--pairs")};
 }
 
 using Word = std::uint64_t;
@@ -34,6 +50,9 @@ using Word = std::uint64_t;
 struct alignas(128) Line {
   std::atomic<Word> word{0};
 };
+
+constexpr std::size_t lines_per_page = 32; // of the smallest page there is
+using Lines = std::array<Line, lines_per_page>;
 
 // Waits for each value that is the other's to write and answers with the next one, from `mine`
 // until `last`. The word itself numbers the trips, so none can be lost or come out of order unseen:
@@ -53,38 +72,45 @@ std::uint64_t bounce(std::atomic<Word>& word, Word mine, Word last) noexcept {
 
 class Pair {
 public:
-  Pair(std::size_t a, std::size_t b) : members_{a, b} {}
+  Pair(Members members, std::byte* page) : members_(members), page_(page) {}
 
   [[nodiscard]] std::size_t a() const noexcept { return members_[0]; }
   [[nodiscard]] std::size_t b() const noexcept { return members_[1]; }
 
-  // How long so many trips there and back take: one sample. Timed by the first thread alone, since
-  // the last trip ends with it.
+  // How long so many trips there and back take on each line: one sample. Timed by the first thread
+  // alone, since the last trip ends with it.
   double run(Team& team, const std::vector<int>& cpus, std::uint64_t trips) {
-    Line line;
+    Lines* lines = nullptr;
     SpinBarrier start(2);
     const Word last = 2 * trips;
     Interval timed;
     std::array<std::uint64_t, 2> wrong{};
     std::array<bool, 2> moved{};
-    team.run([&](std::size_t member) {
+    team.run_on(members_, [&](std::size_t member) {
       if (member == a()) {
         moved[0] = !is_bound_to(cpus[member]);
+        lines = new (page_) Lines; // written here first: the page is at home on this node
         start.wait();
         timed.start = Clock::now();
-        wrong[0] = bounce(line.word, 1, last);
-        while (line.word.load(std::memory_order_acquire) < last) {
+        for (auto& [word] : *lines) {
+          wrong[0] += bounce(word, 1, last);
+          while (word.load(std::memory_order_acquire) < last) {
+          }
         }
         timed.end = Clock::now();
-      } else if (member == b()) {
+      } else {
         moved[1] = !is_bound_to(cpus[member]);
         start.wait();
-        wrong[1] = bounce(line.word, 2, last);
+        for (auto& [word] : *lines)
+          wrong[1] += bounce(word, 2, last);
       }
     });
-    const Word made = line.word.load();
-    const Word claimed = 2 * trips; // what the sample is counted as
-    lost_ += wrong[0] + wrong[1] + (made < claimed ? claimed - made : made - claimed);
+    const Word claimed = 2 * trips; // what each line is counted with in the sample
+    for (const auto& [word] : *lines) {
+      const Word made = word.load();
+      lost_ += made < claimed ? claimed - made : made - claimed;
+    }
+    lost_ += wrong[0] + wrong[1];
     moved_ += std::size_t{moved[0]} + std::size_t{moved[1]};
     return timed.elapsed_s();
   }
@@ -92,29 +118,43 @@ public:
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
   [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
 
-  std::uint64_t round_trips = 0; // of one sample
+  std::uint64_t round_trips = 0; // on each line, in one sample
   std::vector<double> elapsed_s;
 
 private:
-  std::array<std::size_t, 2> members_;
+  Members members_;
+  std::byte* page_; // of the lines
   std::uint64_t lost_ = 0;
   std::uint64_t moved_ = 0;
 };
 
+[[nodiscard]] std::vector<Members> all_pairs(std::size_t members) {
+  std::vector<Members> pairs;
+  for (std::size_t a = 0; a < members; ++a)
+    for (std::size_t b = a + 1; b < members; ++b)
+      pairs.push_back({a, b});
+  return pairs;
+}
+
 // The pairs take their samples in turn, so that a disturbance of the machine hits all alike.
-void measure(Program& program, const Settings&) {
+void measure(Program& program, const Settings& settings) {
   constexpr std::size_t least_rounds = 3;
-  constexpr std::uint64_t trial_trips = 1000;
+  constexpr std::uint64_t trial_trips = 32;
 
   Team team(program.cpus);
   program.hello(team);
   if (program.cpus.size() < 2)
     throw Skip("needs two CPUs, 1 given");
 
+  const auto chosen = settings.pairs.value_or(all_pairs(team.size()));
+  const Pages pages(chosen.size() * base_page(), false);
   std::vector<Pair> pairs;
-  for (std::size_t a = 0; a < team.size(); ++a)
-    for (std::size_t b = a + 1; b < team.size(); ++b)
-      pairs.emplace_back(a, b);
+  for (const auto& members : chosen) {
+    if (std::ranges::max(members) >= team.size())
+      throw Failure(Exit::usage, "--pairs: there is no CPU number " +
+                                     std::to_string(std::ranges::max(members)) + " in --cpus");
+    pairs.emplace_back(members, pages.data() + pairs.size() * base_page());
+  }
   for (auto& pair : pairs) {
     pair.run(team, program.cpus, trial_trips); // warms up
     const double trial_s = pair.run(team, program.cpus, trial_trips);
@@ -131,11 +171,12 @@ void measure(Program& program, const Settings&) {
   std::uint64_t moved = 0;
   for (const auto& pair : pairs) {
     for (std::size_t i = 0; i < pair.elapsed_s.size(); ++i)
-      program.add(Program::sample("one_way", i, pair.elapsed_s[i])
-                      .add("point", json::Object()
-                                        .add("cpu_a", program.cpus[pair.a()])
-                                        .add("cpu_b", program.cpus[pair.b()]))
-                      .add("work", json::Object().add("ops", 2 * pair.round_trips)));
+      program.add(
+          Program::sample("one_way", i, pair.elapsed_s[i])
+              .add("point", json::Object()
+                                .add("cpu_a", program.cpus[pair.a()])
+                                .add("cpu_b", program.cpus[pair.b()]))
+              .add("work", json::Object().add("ops", 2 * pair.round_trips * lines_per_page)));
     lost += pair.lost();
     moved += pair.moved();
   }

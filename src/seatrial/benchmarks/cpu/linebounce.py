@@ -1,37 +1,189 @@
 """cpu.linebounce: how long one cache line takes from one core to another.
 
-What no message between two ranks on one node can beat: every pair of cores takes turns at writing one line.
+What no message between two ranks on one node can beat: pairs of cores take turns at writing one line. A machine of 384
+cores has 73,536 pairs, so beyond 16 cores a sample of them is measured. `pairs` says how many, and with it which: the
+first so many of `pairs_by_spread`, so that a greater sample holds a smaller one, and the same numbers mean the same
+pairs on machines of one model.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from math import gcd
 from pathlib import Path
 
-from seatrial.benchmarks.placement import spread
+from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params
+from seatrial.model.machine import Device, Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
 from seatrial.model.sample import Sample
 
+Pair = tuple[int, int]
+
 _SLICE_S = 0.25
+_SAMPLE_S = 1.1e-3
+"""What one sample takes in the program: a millisecond of trips, and waking the two threads."""
+_LEAST_ROUNDS = 3
+"""Samples that the program takes of each pair, however long that is."""
+_ENOUGH = 120
+"""Pairs in a sample: those of 16 cores."""
+_ENOUGH_OF_A_KIND = 8
+"""Pairs in a sample at each distance, where there are so many."""
+_MOST_NAMED = 10_000
+"""Pairs that fit in one argument of a command (Linux: 128 KiB)."""
+
+
+@cache
+def pairs_by_spread(count: int) -> tuple[Pair, ...]:
+    """All pairs (a, b), a < b, of `count` threads in order of place, such that any first few are spread over them.
+
+    Threads are in order of place, so that how far apart two are in the machine shows in b - a: pairs with b - a in
+    [1, 2), [2, 4), [4, 8), ... take turns, and each of these scales is gone through in steps of about the golden
+    section of its length, which spreads any number of steps evenly (the three-distance theorem of V. T. Sós, 1958).
+    """
+    scales: list[Iterator[Pair]] = []
+    nearest = 1
+    while nearest < count:
+        farthest = min(2 * nearest, count)
+        scale = [(a, b) for a in range(count) for b in range(a + nearest, min(a + farthest, count))]
+        scales.append(_in_golden_steps(scale))
+        nearest = farthest
+    ordered: list[Pair] = []
+    while scales:
+        turn = [(scale, next(scale, None)) for scale in scales]
+        ordered += [pair for _, pair in turn if pair is not None]
+        scales = [scale for scale, pair in turn if pair is not None]
+    return tuple(ordered)
+
+
+def _in_golden_steps(items: Sequence[Pair]) -> Iterator[Pair]:
+    """Every item once."""
+    length = len(items)
+    step = round(0.618034 * length)
+    while gcd(step, length) != 1:
+        step += 1
+    return (items[k * step % length] for k in range(length))
+
+
+def _all_pairs(threads: int) -> int:
+    return threads * (threads - 1) // 2
+
+
+def chosen_pairs(params: Params) -> tuple[Pair, ...]:
+    """The pairs that a resolved point measures, as indices into its placement."""
+    return pairs_by_spread(int(params["threads"]))[: int(params["pairs"])]
+
+
+def _branch(machine: Machine, cpu: int) -> tuple[Device, ...]:
+    """The devices that hold a CPU, from the package down to the CPU itself; none where no source describes it."""
+    pu = machine.pus().get(cpu)
+    return () if pu is None else (*reversed(tuple(machine.ancestors(pu))), pu)
+
+
+def _innermost_shared(one: Sequence[Device], other: Sequence[Device]) -> str:
+    shared = None
+    for device, counterpart in zip(one, other, strict=False):
+        if device.id != counterpart.id:
+            break
+        shared = device
+    if shared is None:
+        return "machine"
+    level = shared.facts.integer("level")
+    return shared.kind.value if level is None else f"{shared.kind.value} L{level}"
+
+
+def distance(machine: Machine, cpu_a: int, cpu_b: int) -> str:
+    """The innermost thing that two CPUs share, such as "core", "cache L2", "cache L3", "package" or "machine"."""
+    return _innermost_shared(_branch(machine, cpu_a), _branch(machine, cpu_b))
+
+
+def _sample_size(machine: Machine, cpus: Sequence[int]) -> int:
+    """The least number of pairs that is enough, both in all and at each distance that this machine has."""
+    branches = [_branch(machine, cpu) for cpu in cpus]
+    distances = [_innermost_shared(branches[a], branches[b]) for a, b in pairs_by_spread(len(cpus))]
+    wanted = {kind: min(there, _ENOUGH_OF_A_KIND) for kind, there in Counter(distances).items()}
+    size = min(_ENOUGH, len(distances))
+    held = Counter(distances[:size])
+    while any(held[kind] < least for kind, least in wanted.items()):
+        held[distances[size]] += 1
+        size += 1
+    return size
+
+
+def _in_order_of_place(machine: Machine, threads: int) -> tuple[int, ...]:
+    """The CPUs of the threads, neighbours in the machine beside each other: firmware may number sockets in turn."""
+    position = {device.id: number for number, device in enumerate(machine.devices)}
+    return tuple(
+        sorted(
+            spread(machine, threads), key=lambda cpu: ([position[device.id] for device in _branch(machine, cpu)], cpu)
+        )
+    )
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    threads = thread_count(machine, params["threads"])
+    if threads < 2:
+        raise Skip("a line needs two cores to bounce between; here there is one")
+    match params["pairs"]:
+        case "all":
+            pairs = _all_pairs(threads)
+        case "auto":
+            pairs = _sample_size(machine, _in_order_of_place(machine, threads))
+        case number:
+            pairs = int(number)
+    if pairs > _all_pairs(threads):
+        raise Skip(f"{threads} threads have {_all_pairs(threads)} pairs, not {pairs}")
+    if _MOST_NAMED < pairs < _all_pairs(threads):
+        raise Skip(f"at most {_MOST_NAMED} pairs can be picked out; pairs=all measures every one")
+    return {**params, "threads": threads, "pairs": pairs}
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    cores = len(machine.cpus_one_per_core())
-    if cores < 2:
-        raise Skip("a line needs two cores to bounce between; this process may use one")
-    return spread(machine, cores)
+    return _in_order_of_place(machine, int(params["threads"]))
+
+
+def _arguments(params: Params) -> list[str]:
+    arguments = ["--slice", str(_SLICE_S)]
+    if int(params["pairs"]) < _all_pairs(int(params["threads"])):
+        arguments += ["--pairs", ",".join(f"{a}-{b}" for a, b in chosen_pairs(params))]
+    return arguments
+
+
+def _estimate_s(params: Params) -> float:
+    """Rounds until the slice is over; before them each pair makes some trips that tell how long they take."""
+    a_round = int(params["pairs"]) * _SAMPLE_S
+    return 0.1 + a_round + max(_SLICE_S + a_round, _LEAST_ROUNDS * a_round)
 
 
 def _time_of_one_trip(sample: Sample) -> float:
     return sample.elapsed_s / sample.work["ops"]
 
 
+def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """How many of the pairs that were to be measured have samples, less those that have and were not."""
+    cpus = _placement(machine, params)
+    wanted = {(cpus[a], cpus[b]) for a, b in chosen_pairs(params)}
+    found = {(sample.point["cpu_a"], sample.point["cpu_b"]) for sample in samples}
+    return len(wanted & found) - len(found - wanted)
+
+
 BENCHMARK = Benchmark(
     name="cpu.linebounce",
     question="How long does a cache line take from one core to another?",
-    program=Native(Path(__file__).with_suffix(".cpp"), lambda params: ["--slice", str(_SLICE_S)]),
-    parameters=(),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        THREADS,
+        Parameter(
+            "pairs",
+            ParameterKind.INTEGER,
+            "auto",
+            f"pairs of threads that are measured; auto: all of 16 cores, {_ENOUGH} of more, spread over all distances",
+            words=("auto", "all"),
+            minimum=1,
+        ),
+    ),
     figures=(
         Figure(
             name="one_way",
@@ -45,8 +197,15 @@ BENCHMARK = Benchmark(
     checks=(
         Check("lost_updates", "turns that were lost or came out of order", bound=lambda machine, params: (0, 0)),
         Check("moved_threads", "threads found off their CPU before a sample", bound=lambda machine, params: (0, 0)),
+        Check(
+            "pairs_measured",
+            "pairs that have samples, of those that were to be measured",
+            bound=lambda machine, params: (int(params["pairs"]), int(params["pairs"])),
+            derive=_pairs_measured,
+        ),
     ),
     placement=_placement,
+    prepare=_prepare,
     trial=({},),
-    estimate_s=lambda params: 2 * _SLICE_S,
+    estimate_s=_estimate_s,
 )

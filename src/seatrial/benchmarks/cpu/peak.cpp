@@ -48,8 +48,21 @@ constexpr std::size_t accumulators = 12; // of 16
 constexpr std::size_t accumulators = 15; // of 16: a product and a sum take longer than an FMA
 #endif
 
-constexpr double kernel_s = 0.5e-3; // what the throughput kernel and
-constexpr double chain_s = 40e-6;   // each chain are to last
+constexpr double chain_s = 40e-6; // what each chain is to last
+
+// What the throughput kernel is to last. Members leave a barrier one after the other, since each
+// has to fetch the line that lets it go: about 50 ns apart, 10-20 us from first to last of 384.
+// A sample lasts from the first start to the last end, so that this is lost; 25 us of kernel for
+// each member keep it at 0.2 %. Below 20 members the length is that of a short sample.
+[[nodiscard]] constexpr double kernel_s(std::size_t members) noexcept {
+  return std::max(0.5e-3, 25e-6 * static_cast<double>(members));
+}
+
+// Each sample holds three times of every member, some 35 bytes as text: 1 MB of record at most.
+[[nodiscard]] constexpr std::size_t most_samples(std::size_t members) noexcept {
+  constexpr std::size_t most_readings = 20'000;
+  return std::clamp<std::size_t>(most_readings / members, 3, 2'000);
+}
 
 template <class Real>
 struct State {
@@ -182,9 +195,9 @@ struct Amounts {
 };
 
 template <class Real>
-[[nodiscard]] Amounts choose_amounts(const Inputs<Real>& inputs) {
+[[nodiscard]] Amounts choose_amounts(const Inputs<Real>& inputs, std::size_t members) {
   return {
-      .iterations = repetitions_for(kernel_s,
+      .iterations = repetitions_for(kernel_s(members),
                                     [&](std::uint64_t n) {
                                       auto state = inputs.start;
                                       run_throughput<Real>(state, inputs.c, n);
@@ -209,21 +222,22 @@ template <class Real>
 class Peak {
 public:
   explicit Peak(Team& team)
-      : team_(team), amounts_(choose_amounts(inputs_)),
+      : team_(team), amounts_(choose_amounts(inputs_, team.size())),
         expected_(replay(inputs_, amounts_.iterations)),
         expected_chain_(replay(inputs_, amounts_.chain_fmas()).x[0]), observed_(team.size()),
         final_(team.size()), mismatches_(team.size()) {}
 
   void measure(double slice_s) {
     for (auto& samples : observed_)
-      samples.reserve(static_cast<std::size_t>(std::min(slice_s, 60.0) / kernel_s) + 1);
+      samples.reserve(most_samples(team_.size()));
     team_.run([&](std::size_t member) {
       sample(member); // warms up, and brings the clock to what it will be
       observed_[member].clear();
       const auto deadline = Clock::now() + std::chrono::duration<double>(slice_s);
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
-          last_ = done >= least_samples && Clock::now() >= deadline;
+          last_ = done == most_samples(team_.size()) ||
+                  (done >= least_samples && Clock::now() >= deadline);
         team_.barrier().wait();
         if (last_)
           break;
@@ -250,23 +264,20 @@ private:
     const auto fmas = amounts_.iterations * accumulators * lanes<Real> * team_.size();
     const auto flops = 2.0 * static_cast<double>(fmas);
     std::vector<Interval> intervals;
-    std::vector<double> thread_elapsed_s, additions_s;
+    std::vector<double> additions_s;
     std::vector<std::array<double, 2>> chains_s;
     for (const auto& samples : observed_) {
       intervals.push_back(samples[i].kernel);
-      thread_elapsed_s.push_back(samples[i].kernel.elapsed_s());
       chains_s.push_back(samples[i].chain_s);
       additions_s.push_back(samples[i].additions_s);
     }
     program.add(Program::sample("fma", i, elapsed_s(intervals))
                     .add("work", json::Object().add("flops", flops))
-                    .add("thread_elapsed_s", thread_elapsed_s)
                     .add("chain_fmas", amounts_.chain_fmas())
                     .add("chain_s", chains_s)
                     .add("add_ops", amounts_.additions())
                     .add("add_s", additions_s)
-                    .add("vector_bits", vector_bits)
-                    .add("accumulators", accumulators));
+                    .add("vector_bits", vector_bits));
   }
 
   // Additions, chain, kernel, chain; what each computed is compared when all are done.

@@ -9,17 +9,17 @@ right for the CPU that really runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
-from seatrial.model.limit import Limit, fma_rate
-from seatrial.model.machine import Device, Machine
+from seatrial.model.limit import IMPOSSIBLE_ABOVE, FmaUnit, Limit, fma_rate
+from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
 from seatrial.model.sample import Sample
 
-_BITS = {"fp64": 64, "fp32": 32}
 _SLICE_S = 0.25
 
 
@@ -36,57 +36,97 @@ def _rate(sample: Sample) -> float:
     return sample.work["flops"] / sample.elapsed_s
 
 
-def _package(machine: Machine, params: Params) -> Device | None:
-    return machine.package_of(_placement(machine, params)[0])
+def _units(machine: Machine, params: Params) -> list[FmaUnit | None]:
+    """The FMA hardware below each thread, as far as the table knows it."""
+    return [machine.fma_unit(cpu) for cpu in _placement(machine, params)]
 
 
-def clocks_Hz(samples: Sequence[Sample], latency_cycles: float) -> tuple[float, ...]:
+def clocks_Hz(samples: Sequence[Sample], latencies_cycles: Sequence[float]) -> tuple[float, ...]:
     """The clock of each thread over a repeat, in Hz: the median over samples of the fastest of three readings.
 
     The readings of a sample are the FMA chains before and after it (latency x length / time) and the chain of additions
     (one cycle each). A disturbance can only make a chain look slower, so the fastest is the least disturbed.
+    `latencies_cycles` is the FMA latency of each thread's core.
     """
     return tuple(
         median(
             max(
-                sample.extra["chain_fmas"] * latency_cycles / min(sample.extra["chain_s"][thread]),
+                sample.extra["chain_fmas"] * latency / min(sample.extra["chain_s"][thread]),
                 sample.extra["add_ops"] / sample.extra["add_s"][thread],
             )
             for sample in samples
         )
-        for thread in range(len(samples[0].extra["chain_s"]))
+        for thread, latency in enumerate(latencies_cycles)
     )
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    package = _package(machine, params)
-    facts = None if package is None else package.facts
-    pipes = facts.integer("fma_pipes") if facts else None
-    bits = facts.integer("fma_vector_bits") if facts else None
-    latency = facts.number("fma_latency_cycles") if facts else None
-    if facts is None or pipes is None or bits is None or latency is None:
+    """The sum over the threads, each with the clock that it measured and the unit of its own core."""
+    threads = len(samples[0].extra["chain_s"])
+    units = [unit for unit in _units(machine, params) if unit is not None and unit.latency_cycles is not None]
+    if len(units) != threads:
         return Limit.unknown("flop/s", "the FMA units of this microarchitecture are not in the table")
-    pipes_fact = facts.best("fma_pipes")
-    source = pipes_fact.source if pipes_fact else ""
-    precision = str(params["precision"])
-    return fma_rate(clocks_Hz(samples, latency), pipes, bits // _BITS[precision], precision, source)
+    clocks = clocks_Hz(samples, [unit.latency_cycles or 0.0 for unit in units])
+    used_bits = samples[0].extra.get("vector_bits")
+    return fma_rate(
+        [(clock, _as_used(unit, used_bits)) for clock, unit in zip(clocks, units, strict=True)],
+        str(params["precision"]),
+    )
+
+
+def _as_used(unit: FmaUnit, used_bits: int | None) -> FmaUnit:
+    """The unit as wide as the program's vectors, where those are narrower (NEON on the pipes of a wide SVE).
+
+    The limit is then that of such vectors. How many of them a CPU takes in a cycle the table does not tell (a core with
+    one 512-bit pipe takes two of 256 bits), so it is no longer confirmed.
+    """
+    if used_bits is None or used_bits >= unit.vector_bits:
+        return unit
+    source = f"program uses {used_bits} of {unit.vector_bits} bits; {unit.source}"
+    return replace(unit, vector_bits=used_bits, source=source, confirmed=False)
+
+
+def _fma_per_cycle(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """FMAs that each core starts in a cycle, cycles counted by the chain of additions; the median over samples."""
+    bits = {"fp64": 64, "fp32": 32}[str(params["precision"])]
+
+    def of(sample: Sample) -> float:
+        cycles: float = sum(sample.extra["add_ops"] / time for time in sample.extra["add_s"]) * sample.elapsed_s
+        lanes = float(sample.extra["vector_bits"]) / bits
+        return sample.work["flops"] / (2 * lanes) / cycles
+
+    return median(map(of, samples))
 
 
 def _latency(machine: Machine, params: Params) -> float | None:
-    """The FMA latency in cycles that the table gives for this CPU."""
-    package = _package(machine, params)
-    return package.facts.number("fma_latency_cycles") if package else None
+    """The FMA latency in cycles that the table states for the first thread's core, where that is confirmed: what was
+    never looked up must not make a measurement invalid."""
+    unit = _units(machine, params)[0]
+    return unit.latency_cycles if unit is not None and unit.confirmed else None
 
 
 def _measured_latency(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
-    """The FMA latency in cycles, counted by the chain of additions (one cycle each); None where the table gives none.
+    """The FMA latency in cycles, counted by the chain of additions (one cycle each); None where the table states none.
 
-    Each chain speaks with its fast decile: a busy hyperthread or an interrupt slows one of the two at a time.
+    Each chain speaks with its fast decile: a busy hyperthread or an interrupt slows one of the two at a time. Threads
+    on cores of another latency than the first one's are left out.
     """
-    if _latency(machine, params) is None:
+    latency = _latency(machine, params)
+    if latency is None:
         return None
-    fma_s = [min(pair) / sample.extra["chain_fmas"] for sample in samples for pair in sample.extra["chain_s"]]
-    cycle_s = [time / sample.extra["add_ops"] for sample in samples for time in sample.extra["add_s"]]
+    alike = [unit is not None and unit.latency_cycles == latency for unit in _units(machine, params)]
+    fma_s = [
+        min(pair) / sample.extra["chain_fmas"]
+        for sample in samples
+        for pair, counts in zip(sample.extra["chain_s"], alike, strict=False)
+        if counts
+    ]
+    cycle_s = [
+        time / sample.extra["add_ops"]
+        for sample in samples
+        for time, counts in zip(sample.extra["add_s"], alike, strict=False)
+        if counts
+    ]
     return _fast_decile(fma_s) / _fast_decile(cycle_s)
 
 
@@ -129,6 +169,12 @@ BENCHMARK = Benchmark(
             "distinct_state",
             "share of lanes whose final value no other lane has: equal lanes could be computed once",
             bound=lambda machine, params: (0.99, 1.0),
+        ),
+        Check(
+            "fma_per_cycle",
+            "vector FMAs that a core starts in a cycle: no core has more than four pipes, whatever the table says",
+            bound=lambda machine, params: (0.0, 4.0 * IMPOSSIBLE_ABOVE),
+            derive=_fma_per_cycle,
         ),
         Check(
             "fma_latency",

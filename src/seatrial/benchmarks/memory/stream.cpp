@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <unordered_set>
@@ -143,15 +142,25 @@ void fill_with_inputs(std::span<double> values, std::uint64_t seed) noexcept {
     values[i] = input(seed + i);
 }
 
-// Share of about 4096 evenly spread elements that are distinct, finite and not zero.
+// Share of distinct finite values other than zero: of some elements all over the array, and of as
+// many neighbours in its middle, the lesser. Steps of the golden section land on every residue, so
+// that no period of the data can hide between them.
 double distinct_fraction(std::span<const double> values) {
-  const auto stride = std::max<std::size_t>(values.size() / 4096, 1);
-  std::unordered_set<double> seen;
-  std::size_t sampled = 0;
-  for (std::size_t i = 0; i < values.size(); i += stride, ++sampled)
-    if (std::isfinite(values[i]) && values[i] != 0)
-      seen.insert(values[i]);
-  return static_cast<double>(seen.size()) / static_cast<double>(sampled);
+  const auto sampled = std::min<std::size_t>(values.size(), 4096);
+  const auto share = [&](auto position) {
+    std::unordered_set<double> seen;
+    for (std::size_t i = 0; i < sampled; ++i)
+      if (const double value = values[position(i)]; std::isfinite(value) && value != 0)
+        seen.insert(value);
+    return static_cast<double>(seen.size()) / static_cast<double>(sampled);
+  };
+  const auto middle = (values.size() - sampled) / 2;
+  const auto scattered = [&](std::size_t i) {
+    const double turns = static_cast<double>(i) * 0.6180339887498949;
+    return static_cast<std::size_t>((turns - std::floor(turns)) *
+                                    static_cast<double>(values.size()));
+  };
+  return std::min(share(scattered), share([&](std::size_t i) { return middle + i; }));
 }
 
 class Stream {
@@ -163,9 +172,9 @@ public:
       return std::span(reinterpret_cast<double*>(pages_.data() + which * array_stride()), count_);
     };
     arrays_ = {array(0), array(1), array(2)};
-    // First touch: a page lies on the NUMA node of the thread that will use it.
     team.run([&](std::size_t member) {
       const auto own = part(member);
+      touch_own_pages(own);
       const auto begin = static_cast<std::uint64_t>(own.a.data() - arrays_.a.data());
       fill_with_inputs(own.a, begin);
       fill_with_inputs(own.b, begin + count_);
@@ -174,8 +183,9 @@ public:
   }
 
   // Rounds of all kernels, so that a disturbance of the machine hits all alike: one to warm up,
-  // then until the slice is over, then one whose output is checked. The last is no sample: what
-  // poisoning leaves in the caches made it 1-6 % slower (Zen 5).
+  // then until the slice is over. Every round makes samples; what the last but one left behind is
+  // compared, and each output of the last. Nothing has to be poisoned for it: each kernel finds the
+  // output of another in `c`, which differs from its own in every element (see `round`).
   void measure(double slice_s) {
     team_.run([&](std::size_t member) {
       round(member, Purpose::warm_up);
@@ -188,7 +198,8 @@ public:
           break;
         round(member, Purpose::measure);
       }
-      round(member, Purpose::check);
+      wrong_[member].back() += kernels.back().wrong_elements(part(member), scalar_);
+      round(member, Purpose::measure_and_compare);
     });
   }
 
@@ -217,7 +228,7 @@ public:
   }
 
 private:
-  enum class Purpose { warm_up, measure, check };
+  enum class Purpose { warm_up, measure, measure_and_compare };
 
   static constexpr std::size_t least_rounds = 3;
 
@@ -234,13 +245,42 @@ private:
     return round_up(count_ * sizeof(double) + stagger, huge_page) + stagger;
   }
 
-  // Parts begin at page boundaries: no page and no cache line has two owners.
+  // Parts differ by a base page at most, so that no member has to be waited for; cut at huge pages
+  // they could differ by a tenth. They begin at a page boundary in `a` and, by the stagger, 1 and
+  // 2 KiB behind one in `b` and `c`. No cache line has two owners, but a page can have: see
+  // touch_own_pages.
   [[nodiscard]] Arrays part(std::size_t member) const {
     const auto unit = std::min(base_page() / sizeof(double), count_);
     const auto bound = [&](std::size_t i) {
       return i == team_.size() ? count_ : count_ / unit * i / team_.size() * unit;
     };
     return arrays_.part(bound(member), bound(member + 1));
+  }
+
+  // A page lies on the NUMA node of the thread that touches it first. Inside a part that is its
+  // owner anyway; a page with a boundary in it must go to the owner of the greater piece, not to
+  // whoever comes first, or the same run gives another figure each time. Which pages the kernel
+  // will give is not known yet, so huge ones are shared out first; what it made a huge page of is
+  // then no longer touched for the first time.
+  void touch_own_pages(const Arrays& own) noexcept {
+    for (const auto page : {huge_page, base_page()}) {
+      for (const auto array : {own.a, own.b, own.c})
+        touch_boundaries(array, page);
+      team_.barrier().wait();
+    }
+  }
+
+  static void touch_boundaries(std::span<double> own, std::size_t page) noexcept {
+    if (own.empty())
+      return;
+    const auto offset = [page](const double* at) {
+      return reinterpret_cast<std::uintptr_t>(at) % page;
+    };
+    if (offset(own.data()) <= page / 2)
+      own.front() = 0;
+    // One base page before the end, which leaves the base page of the boundary to its owner.
+    if (offset(own.data() + own.size()) > page / 2)
+      own[own.size() - std::min(own.size(), base_page() / sizeof(double))] = 0;
   }
 
   // As STREAM counts: what the program reads and writes. A plain store to a line that is not in
@@ -253,17 +293,17 @@ private:
 
   void round(std::size_t member, Purpose purpose) noexcept {
     const auto own = part(member);
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      if (purpose == Purpose::check)
-        std::ranges::fill(own.c, std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t turn = 0; turn < kernels.size(); ++turn) {
+      // Warming up backwards leaves the output of another kernel behind than a round does.
+      const auto k = purpose == Purpose::warm_up ? kernels.size() - 1 - turn : turn;
       const auto sweep = settings_.nontemporal ? kernels[k].nontemporal : kernels[k].plain;
       team_.barrier().wait();
       stamps_[member] = timed([&] { sweep(own, scalar_); });
       team_.barrier().wait();
-      if (member == 0 && purpose == Purpose::measure)
+      if (member == 0 && purpose != Purpose::warm_up)
         elapsed_s_[k].push_back(elapsed_s(stamps_));
-      if (purpose == Purpose::check)
-        wrong_[member][k] = kernels[k].wrong_elements(own, scalar_);
+      if (purpose == Purpose::measure_and_compare)
+        wrong_[member][k] += kernels[k].wrong_elements(own, scalar_);
     }
   }
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
-from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
+from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Ceiling, Check, Figure, Native
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
 from seatrial.model.sample import Sample
+from seatrial.model.spelling import show_percent
 
 _BYTES_PER_ELEMENT = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
 _WRITE_ALLOCATE_BYTES = 8
@@ -24,14 +26,18 @@ _CACHES_TIMES = 4
 """Each array is at least this multiple of the last-level caches that the threads reach (STREAM's rule)."""
 _ARRAY_WITHOUT_CACHES = 1 << 30
 _MiB = 1 << 20
+_LINE = 64
 _SLICE_S = 0.25
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
     threads = thread_count(machine, params["threads"])
     array = params["array_B"]
-    size = _cache_bound(machine, spread(machine, threads)) if array == "auto" else int(array)
-    return {**params, "threads": threads, "array_B": math.ceil(size / _MiB) * _MiB if array == "auto" else size}
+    if array == "auto":
+        size, unit = _cache_bound(machine, spread(machine, threads)), _MiB
+    else:
+        size, unit = int(array), _LINE
+    return {**params, "threads": threads, "array_B": math.ceil(size / unit) * unit}
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
@@ -57,6 +63,17 @@ def _rate(sample: Sample) -> float:
     return sample.work["bytes"] / sample.elapsed_s
 
 
+def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+    """The share of the bytes that each sample should count which it does count, of the sample that is furthest off."""
+    elements = int(params["array_B"]) // 8
+    shares = (
+        sample.work["bytes"] / (elements * _BYTES_PER_ELEMENT[sample.series])
+        for sample in samples
+        if sample.series in _BYTES_PER_ELEMENT
+    )
+    return max(shares, key=lambda share: abs(share - 1.0), default=None)
+
+
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The DRAM bandwidth of the sockets that the threads run on: first touch puts each part beside its thread."""
     limit = machine.named_limit("dram.bandwidth")
@@ -67,9 +84,8 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     if not packages or len(packages) >= sockets:
         return limit
     share = len(packages) / sockets
-    return Limit(
-        limit.value * share, "B/s", f"{len(packages)} of {sockets} sockets; all: {limit.derivation}", limit.basis
-    )
+    derivation = f"{len(packages)} of {sockets} sockets; all: {limit.derivation}"
+    return replace(limit, value=limit.value * share, derivation=derivation)
 
 
 def _ceiling(name: str, params: Params) -> Ceiling | None:
@@ -88,6 +104,16 @@ def _ceiling(name: str, params: Params) -> Ceiling | None:
     )
 
 
+def _attainable(name: str, params: Params) -> Attainable:
+    """Plain stores read each line before they overwrite it, and STREAM does not count that."""
+    if params["nontemporal"]:
+        return ALL_OF_IT
+    counted = _BYTES_PER_ELEMENT[name]
+    moved = counted + _WRITE_ALLOCATE_BYTES
+    percent = show_percent(counted / moved)
+    return Attainable(counted / moved, f"plain stores: at most {percent} of it can be counted, {counted} of {moved} B")
+
+
 def _figure(name: str) -> Figure:
     return Figure(
         name=name,
@@ -98,6 +124,8 @@ def _figure(name: str) -> Figure:
         work=f"{_BYTES_PER_ELEMENT[name]} B per element, as STREAM counts",
         limit=_dram,
         ceiling=lambda params: _ceiling(name, params),
+        attainable=lambda params: _attainable(name, params),
+        one_limit_over=("threads", "nontemporal", "huge_pages", "array_B"),
     )
 
 
@@ -138,6 +166,12 @@ BENCHMARK = Benchmark(
             "array_bytes",
             f"size of each array: below {_CACHES_TIMES} x the last-level caches the figure is one of a cache",
             bound=lambda machine, params: (_cache_bound(machine, _placement(machine, params)), math.inf),
+        ),
+        Check(
+            "counted_bytes",
+            "bytes that samples count, over those of the arrays: the largest deviation, either way",
+            bound=lambda machine, params: (1.0, 1.0),
+            derive=_counted,
         ),
     ),
     placement=_placement,

@@ -5,16 +5,17 @@ Each architecture writes its own keys: Linux, arch/x86/kernel/cpu/proc.c and arc
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from seatrial.errors import ParseError
 
-_ISA_THAT_MATTERS = (
+_VECTOR_ISA = (
     *("sse2", "sse4_2", "avx", "f16c", "fma", "fma4", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl"),
     *("avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "amx_fp16"),
     *("asimd", "asimdhp", "asimddp", "sve", "sve2", "sme", "bf16", "i8mm", "altivec", "vsx"),
 )
-"""Features that change what a compiler or a benchmark can reach, in the order in which they are shown."""
+"""Features that change the width and rate of arithmetic, in the order in which they are shown."""
 
 _ARM_IMPLEMENTERS = {
     0x41: "Arm", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon", 0x4E: "NVIDIA",
@@ -40,14 +41,14 @@ class CpuRecord:
     clock_Hz: float | None = None
 
     @property
-    def isa(self) -> str:
-        """The features that matter for performance, separated by spaces."""
-        return " ".join(feature for feature in _ISA_THAT_MATTERS if feature in self.flags)
-
-    @property
     def is_virtual(self) -> bool:
         """Whether the CPU says that a hypervisor runs below it (CPUID.1:ECX[31]; x86 only)."""
         return "hypervisor" in self.flags
+
+
+def vector_isa(flags: Collection[str]) -> str:
+    """Those of a CPU's features that people look for, separated by spaces; the whole set is a screen full."""
+    return " ".join(feature for feature in _VECTOR_ISA if feature in flags)
 
 
 def read_cpuinfo(text: str) -> tuple[CpuRecord, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo
+from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo, vector_isa
 from seatrial.machine.readers.scalars import read_cpu_list, read_size, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
 from seatrial.machine.sysfs.frequency import say_frequency
@@ -124,10 +124,10 @@ def _package(files: FileTree, cpus: frozenset[int], index: int, records: dict[in
         values = {getattr(record, name) for record in mine}
         if len(values) == 1:
             book.say(name, values.pop(), source)
-    isas = [record.isa for record in mine]
-    if isas:
-        common = set(isas[0].split()).intersection(*(isa.split() for isa in isas))
-        book.say("isa", " ".join(feature for feature in isas[0].split() if feature in common), source)
+    if mine:  # what all its CPUs have: a program may run on any of them
+        common = frozenset.intersection(*(record.flags for record in mine))
+        book.say("isa", " ".join(sorted(common)), source)
+        book.say("vector_isa", vector_isa(common), source)
     if not any(record.microcode for record in mine):
         microcode = f"{CPU_ROOT}/cpu{min(cpus)}/microcode/version"
         book.say("microcode", files.word(microcode), microcode)

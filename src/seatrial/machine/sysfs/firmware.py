@@ -17,16 +17,16 @@ def survey_firmware(files: FileTree, *, is_virtual: bool) -> Survey:
     """The modules, or one sentence why they cannot be read."""
     data = files.data(_TABLE)
     if data is None:
-        return Survey("SMBIOS", unread=(_why_absent(files, is_virtual),))
+        return _without_modules(_why_absent(files, is_virtual))
     try:
         smbios = read_smbios(data)
     except ParseError as error:
-        return Survey("SMBIOS", unread=(f"DIMMs: {_TABLE} is damaged ({error.message}); ask the board's vendor",))
+        return _without_modules(f"{_TABLE} is damaged ({error.message}); ask the board's vendor")
     handles = {array.handle for array in smbios.arrays}
     of_system = [m for m in smbios.modules if m.array in handles or not handles]
     modules = tuple(_module(m) for m in of_system if m.memory_type not in _NO_SYSTEM_MEMORY)
     if not modules:
-        return Survey("SMBIOS", unread=(f"DIMMs: {_TABLE} describes no memory module",))
+        return _without_modules(f"{_TABLE} describes no memory module")
     slots = [array.slots for array in smbios.arrays if array.slots]
     return Survey(
         source="SMBIOS",
@@ -36,12 +36,16 @@ def survey_firmware(files: FileTree, *, is_virtual: bool) -> Survey:
     )
 
 
+def _without_modules(why: str) -> Survey:
+    return Survey("SMBIOS", why_no_modules=why, unread=(f"DIMMs: {why}",))
+
+
 def _why_absent(files: FileTree, is_virtual: bool) -> str:
     if _TABLE in files.refused:
-        return f"DIMMs: {_TABLE} may be read by root only; run once as root to learn the modules and the DRAM limit"
+        return f"{_TABLE} may be read by root only; run once as root to learn the modules and the DRAM limit"
     if is_virtual:
-        return f"DIMMs: {_FOLDER} is absent (virtual machine without SMBIOS); the host knows them, this machine cannot"
-    return f"DIMMs: {_FOLDER} is absent (no SMBIOS firmware); the DRAM limit needs them from the data sheet"
+        return f"{_FOLDER} is absent (virtual machine without SMBIOS); the host knows them, this machine cannot"
+    return f"{_FOLDER} is absent (no SMBIOS firmware); the DRAM limit needs them from the data sheet"
 
 
 def _facts(smbios: Smbios, modules: tuple[MemoryModule, ...]) -> FactBook:

@@ -21,6 +21,7 @@ def say_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unre
     _say_meminfo(files, book, unread)
     blocks = _online_blocks(files)
     book.say("memory_total", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
+    book.say("memory_online", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
     nodes = [part.facts.integer("memory_total") for part in parts if part.kind is DeviceKind.NUMA]
     known = [size for size in nodes if size is not None]
     if known:

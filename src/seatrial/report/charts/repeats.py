@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from seatrial.analysis.rules.judge import relative_width
+from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.figure_result import FigureResult
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import render
@@ -53,7 +53,7 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for (row, figure), label in zip(chosen, _labels(chosen), strict=True):
         interval = figure.ci95 or (figure.median, figure.median)
-        for position, repeat in enumerate(sorted(figure.repeats, key=lambda repeat: repeat.t0)):
+        for position, repeat in enumerate(figure.repeats):
             rows.append(
                 {
                     "series": label,
@@ -156,7 +156,7 @@ def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) 
     ]
     rows = []
     for row, figure in chosen:
-        for repeat in sorted(figure.repeats, key=lambda repeat: repeat.t0):
+        for repeat in figure.repeats:
             seen = view.trial.seen.get((row.result.id, repeat.repeat), {})
             record = view.record(row.result.id, repeat.repeat)
             rows.append(

@@ -11,8 +11,8 @@ from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, render
 from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.units import arrow, display_scale, show, show_range
-from seatrial.report.view import BenchmarkView, Row, TrialView, bare_name, spell, spell_number
+from seatrial.report.units import arrow, bare_name, display_scale, label, setting_number, show, show_range
+from seatrial.report.view import BenchmarkView, Row, TrialView
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20
@@ -85,7 +85,7 @@ def _lines(measured: Sequence[Measured], axis: str) -> list[Line]:
         if not isinstance(x, int | float) or isinstance(x, bool):
             continue
         key = (figure.name, row.result.experiment.environment, *(settings.get(name) for name in telling))
-        words = [figure.name, *(spell(name, settings[name]) for name in telling if name in settings)]
+        words = [figure.name, *(label(name, settings[name]) for name in telling if name in settings)]
         groups.setdefault(key, (words, []))[1].append((float(x), figure))
     return [
         (" · ".join(words), sorted(points, key=lambda p: p[0])) for words, points in groups.values() if len(points) > 1
@@ -155,14 +155,14 @@ def _ticks(xs: Sequence[float]) -> list[float]:
 
 def _tick_names(axis: str, xs: Sequence[float]) -> str:
     """A Vega expression from value to text. It holds nothing but numbers and units that this module spells itself."""
-    choices = [f"datum.value == {x!r} ? '{spell_number(axis, x)}'" for x in _ticks(xs)]
+    choices = [f"datum.value == {x!r} ? '{setting_number(axis, x)}'" for x in _ticks(xs)]
     return " : ".join([*choices, "''"])
 
 
 def _in_words(lines: Sequence[Line], axis: str, unit: Unit) -> str:
     return " ".join(
-        f"{name}: from {show(points[0][1].median, unit)} at {spell_number(axis, points[0][0])} to "
-        f"{show(points[-1][1].median, unit)} at {spell_number(axis, points[-1][0])}."
+        f"{name}: from {show(points[0][1].median, unit)} at {setting_number(axis, points[0][0])} to "
+        f"{show(points[-1][1].median, unit)} at {setting_number(axis, points[-1][0])}."
         for name, points in lines
     )
 
@@ -177,7 +177,7 @@ def _table(title: str, lines: Sequence[Line], axis: str, unit: Unit) -> Table:
     rows = [
         [
             Cell(name),
-            Cell(spell_number(axis, x), x),
+            Cell(setting_number(axis, x), x),
             Cell(show(figure.median, unit, 4), figure.median),
             Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats"),
         ]

@@ -1,8 +1,9 @@
 """Vega-Lite specifications as plain dicts, rendered to SVG that can stand in the page.
 
 What the renderer gives is not pasted as it is: it is parsed and rebuilt from an allow-list of elements and attributes.
-So no script, link or event handler can come out of data, ids of two charts cannot clash, and the picture carries its
-own title and description for those who do not see it. Colours are CSS variables of the page (templates/style.css), so
+So no script, link or event handler can come out of data, ids of two charts cannot clash (references to them, `url(#id)`
+and `href="#id"`, are renamed along; any other `href` is dropped), and the picture carries its own title and description
+for those who do not see it. Colours are CSS variables of the page (templates/style.css), so
 one picture serves light, dark and print.
 """
 
@@ -54,10 +55,9 @@ _LOCAL = re.compile(r"url\(#([\w-]+)\)")
 def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
     """The chart as inline SVG. `ident` must be unique on the page; `title` and `description` say what is seen."""
     import vl_convert  # a JavaScript engine: loaded only when something is drawn
-    from defusedxml.ElementTree import fromstring
 
     raw = vl_convert.vegalite_to_svg({**spec, "config": {**_CONFIG, **spec.get("config", {})}})
-    root = _clean(fromstring(raw), ident)
+    root = _clean(ElementTree.fromstring(raw), ident)  # noqa: S314  our own renderer's output, not a file from outside
     root.set("role", "img")
     root.set("aria-labelledby", f"{ident}-title {ident}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
@@ -71,7 +71,9 @@ def _clean(element: ElementTree.Element, ident: str) -> ElementTree.Element:
     """A copy without namespaces that holds only allowed elements and attributes, its ids made the chart's own."""
     copy = ElementTree.Element(_local(element.tag))
     for name, value in element.attrib.items():
-        if _local(name) in _ATTRIBUTES and value != "":
+        if _local(name) == "href" and value.startswith("#"):
+            copy.set("href", f"#{ident}-{value[1:]}")
+        elif _local(name) in _ATTRIBUTES and value != "":
             value = _LOCAL.sub(rf"url(#{ident}-\1)", value)
             copy.set(_local(name), f"{ident}-{value}" if name == "id" else value)
     copy.text, copy.tail = element.text, element.tail

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.analysis.rules.judge import Judgement
+from seatrial.analysis.rules.expectation import Judgement
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.limit import Basis
 from seatrial.report.bars import bar
+from seatrial.report.derivation import derivation
 from seatrial.report.panels.panel import Panel
 from seatrial.report.svg import Svg
 from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
@@ -37,6 +38,7 @@ class FigureLine:
     limit: str = ""
     basis: str = ""
     limit_mark: str = ""
+    derivation: str = ""
     remark: str = ""
 
 
@@ -70,7 +72,7 @@ def _group(benchmark: BenchmarkView) -> Group:
         enough = min(digits_to_tell(figure.ci95 or ()), _MOST_DIGITS)
         digits[figure.unit] = max(digits.get(figure.unit, 0), enough)
         if figure.limit is not None:
-            key = (figure.limit.basis.value, figure.limit.derivation)
+            key = (figure.limit.basis.value, derivation(figure.limit, figure.attainable))
             marks.setdefault(key, _letter(len(marks)))
     lines = [_line(row, largest, digits, marks) for row in benchmark.rows]
     chosen = _in_sight(lines)
@@ -80,7 +82,7 @@ def _group(benchmark: BenchmarkView) -> Group:
         _blocks([line for number, line in enumerate(lines) if number in chosen]),
         _blocks([line for number, line in enumerate(lines) if number not in chosen]),
         len(lines) - len(chosen),
-        [(mark, basis, derivation) for (basis, derivation), mark in marks.items()],
+        [(mark, basis, text) for (basis, text), mark in marks.items()],
         list(works),
     )
 
@@ -101,6 +103,7 @@ def _line(
     enough = digits[figure.unit]
     limit = figure.limit
     known = limit is not None and limit.value is not None
+    why = "" if limit is None else derivation(limit, figure.attainable)
     return FigureLine(
         row=row,
         figure=figure,
@@ -114,7 +117,8 @@ def _line(
         share=show_percent(figure.fraction_of_limit) if figure.fraction_of_limit is not None else NO_VALUE,
         limit=show(limit.value, limit.unit, enough) if limit is not None and known else "unknown" if limit else "none",
         basis=limit.basis.value if limit is not None and limit.basis is not Basis.UNKNOWN else "",
-        limit_mark=marks[limit.basis.value, limit.derivation] if limit is not None else "",
+        limit_mark=marks[limit.basis.value, why] if limit is not None else "",
+        derivation=why,
         remark=_WORDS.get(row.judgement, ""),
     )
 

@@ -1,15 +1,15 @@
-"""Provenance: builds, conditions of the runs, sources and their disagreements, how to do it again."""
+"""Provenance: builds, conditions of the runs, sources and their disagreements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from seatrial.analysis.rules.case import finite_numbers
 from seatrial.model.machine import Machine
-from seatrial.report.fingerprint import spell_fact
 from seatrial.report.panels.panel import Panel
 from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.units import NO_VALUE, show, show_percent, show_range
+from seatrial.report.units import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
 from seatrial.report.view import TrialView
 
 _MOST_FACTS = 400
@@ -33,21 +33,8 @@ def _environment(key: str, facts: Mapping[str, Any]) -> tuple[str, Sequence[tupl
     """(name, lines) of one environment; whatever it holds is shown, the known parts first."""
     known = ("compiler", "flags", "target", "libc")
     names = [name for name in known if name in facts] + [name for name in facts if name not in (*known, "name")]
-    lines = [("key", key), *((name.replace("_", " "), spell_any(facts[name])) for name in names)]
+    lines = [("key", key), *((name.replace("_", " "), plain(facts[name])) for name in names)]
     return str(facts.get("name", key)), lines
-
-
-def spell_any(value: object) -> str:
-    """Any value of a record in one line: lists with spaces (a command), mappings as "name value"."""
-    if isinstance(value, Mapping):
-        return "; ".join(f"{name} {spell_any(item)}" for name, item in value.items())
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return " ".join(spell_any(item) for item in value)
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return "unknown" if value is None else str(value)
 
 
 def _conditions(view: TrialView) -> Table | None:
@@ -62,13 +49,13 @@ def _conditions(view: TrialView) -> Table | None:
             for entry in seen:
                 found = entry.get("notes")
                 if isinstance(found, Mapping):
-                    notes |= dict.fromkeys(f"{name} {spell_any(value)}" for name, value in found.items())
+                    notes |= dict.fromkeys(f"{name} {plain(value)}" for name, value in found.items())
             rows.append(
                 [
                     Cell(benchmark.labels[result.id]),
                     Cell(str(len(seen)), len(seen)),
-                    Cell(_span(_numbers(entry.get("load_1m") for entry in seen), "{:.1f}")),
-                    Cell(_most(_numbers(entry.get("steal_share") for entry in seen))),
+                    Cell(_span(finite_numbers(entry.get("load_1m") for entry in seen), "{:.1f}")),
+                    Cell(_most(finite_numbers(entry.get("steal_share") for entry in seen))),
                     Cell(_clocks(seen)),
                     Cell(_affinities(entry.get("affinity") for entry in seen)),
                     Cell(", ".join(notes) or NO_VALUE),
@@ -88,10 +75,6 @@ def _conditions(view: TrialView) -> Table | None:
     return Table("Seen beside the runs", columns, rows)
 
 
-def _numbers(values: Iterable[object]) -> list[float]:
-    return [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool) and v - v == 0]
-
-
 def _span(numbers: Sequence[float], form: str) -> str:
     if not numbers:
         return NO_VALUE
@@ -105,7 +88,7 @@ def _most(shares: Sequence[float]) -> str:
 
 def _clocks(seen: Sequence[Mapping[str, Any]]) -> str:
     found = [entry.get("clock_Hz") for entry in seen]
-    clocks = [clock for value in found for clock in _numbers(value if isinstance(value, list | tuple) else [value])]
+    clocks = finite_numbers(clock for value in found for clock in (value if isinstance(value, list) else [value]))
     if not clocks:
         return NO_VALUE
     return show_range(min(clocks), max(clocks), "Hz") if min(clocks) != max(clocks) else show(clocks[0], "Hz")
@@ -123,20 +106,8 @@ def _affinities(values: Iterable[object]) -> str:
 def _placement(masks: Sequence[object]) -> str:
     sets = [tuple(mask) if isinstance(mask, list | tuple) else (mask,) for mask in masks]
     if all(len(mask) == 1 for mask in sets):
-        return _ranges([mask[0] for mask in sets])
-    return " ".join(f"[{_ranges(list(mask))}]" for mask in dict.fromkeys(sets))
-
-
-def _ranges(numbers: Sequence[object]) -> str:
-    """CPUs in the order of the threads, runs that count up by one as "0-31"."""
-    spans: list[list[object]] = []
-    for number in numbers:
-        last = spans[-1][1] if spans else None
-        if isinstance(number, int) and isinstance(last, int) and number == last + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+        return cpu_list([mask[0] for mask in sets])
+    return " ".join(f"[{cpu_list(list(mask))}]" for mask in dict.fromkeys(sets))
 
 
 def _commands(view: TrialView) -> list[tuple[str, str]]:
@@ -147,13 +118,13 @@ def _commands(view: TrialView) -> list[tuple[str, str]]:
             places = sorted(place for place in view.trial.seen if place[0] == result.id)
             command = next((c for place in places if (c := view.trial.seen[place].get("command"))), None)
             if command is not None:
-                commands.append((benchmark.labels[result.id], spell_any(command)))
+                commands.append((benchmark.labels[result.id], plain(command)))
     return commands
 
 
 def _disagreements(machine: Machine) -> Table | None:
     rows = [
-        [Cell(disagreement.name), Cell(spell_fact(disagreement.name, fact)), Cell(fact.source)]
+        [Cell(disagreement.name), Cell(show_fact(disagreement.name, fact)), Cell(fact.source)]
         for disagreement in machine.disagreements()
         for fact in disagreement.facts
     ]
@@ -166,7 +137,7 @@ def _facts(machine: Machine) -> Table | None:
     """Every statement about the machine and, while there is room, about its devices."""
     owners = [("machine", machine.facts), *((device.id, device.facts) for device in machine.devices)]
     rows = [
-        [Cell(owner), Cell(name), Cell(spell_fact(name, fact)), Cell(fact.kind.value), Cell(fact.source)]
+        [Cell(owner), Cell(name), Cell(show_fact(name, fact)), Cell(fact.kind.value), Cell(fact.source)]
         for owner, facts in owners
         for name, statements in facts.items()
         for fact in statements

@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from seatrial.analysis.rules.judge import Judge, Judgement, is_unsteady, levels, relative_width
-from seatrial.model.benchmark import Better
+from seatrial.analysis.rules.expectation import Judge, Judgement, is_unsteady, levels, relative_width
+from seatrial.model.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue
+from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue, share_of
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.outcome import Outcome
 
@@ -19,11 +19,34 @@ def limit(value: float | None, basis: Basis = Basis.PHYSICAL, derivation: str = 
     return Limit(value, "B/s", derivation, basis)
 
 
-def made(median: float, of: Limit | None, *, name="rate", width=0.01, better=Better.HIGHER) -> FigureResult:
+def made(
+    median: float,
+    of: Limit | None,
+    *,
+    name="rate",
+    width=0.01,
+    better=Better.HIGHER,
+    attainable=ALL_OF_IT,
+    one_limit_over=("threads",),
+    point=None,
+) -> FigureResult:
     values = [median * (1 + width * (k - 4) / 8) for k in range(9)]
     repeats = tuple(RepeatValue(k, k, float(k), value) for k, value in enumerate(values))
     return FigureResult(
-        name, {}, "B/s", better, "", median, (values[0], values[-1]), *sorted((values[0], values[-1])), 9, of, repeats
+        name,
+        point or {},
+        "B/s",
+        better,
+        "",
+        median,
+        (values[0], values[-1]),
+        *sorted((values[0], values[-1])),
+        9,
+        of,
+        repeats,
+        share_of(median, of, better),
+        attainable,
+        one_limit_over,
     )
 
 
@@ -67,10 +90,32 @@ def test_where_no_point_reaches_the_limit_only_the_best_is_a_defect():
     assert judged(*points) == [Judgement.UNJUDGED, Judgement.DEFECT]
 
 
-def test_a_limit_that_quotes_another_is_part_of_the_same_ceiling():
+def test_a_part_of_the_limit_is_under_it_where_only_threads_differ():
     one_socket = limit(0.5, derivation="1 of 2 sockets; all: made up")
     points = [result(made(0.1, one_socket), threads=1), result(made(0.9, limit(1.0)), threads=8)]
     assert judged(*points) == [Judgement.EXPECTED, Judgement.EXPECTED]
+
+
+def test_words_of_a_derivation_excuse_nothing():
+    two, twelve = (limit(1.0, derivation=f"{n} populated channels x 8 B") for n in (2, 12))
+    low, good = result(made(0.1, twelve), node=1), result(made(0.9, two), node=0)
+    assert judged(good, low) == [Judgement.EXPECTED, Judgement.DEFECT]
+
+
+def test_points_inside_the_program_are_told_apart_unless_declared():
+    pairs = [made(share, limit(1.0), point={"pair": k}) for k, share in enumerate((0.9, 0.1))]
+    assert judged(result(*pairs)) == [Judgement.DEFECT]
+    sizes = [
+        made(share, limit(1.0), point={"size_B": k}, one_limit_over=("size_B",)) for k, share in enumerate((0.9, 0.1))
+    ]
+    assert judged(result(*sizes)) == [Judgement.EXPECTED]
+
+
+def test_what_cannot_be_counted_is_no_loss():
+    plain = Attainable(0.75, "plain stores: at most 75 % of it can be counted")
+    assert judged(result(made(0.70, limit(1.0), attainable=plain))) == [Judgement.EXPECTED]
+    assert judged(result(made(0.70, limit(1.0)))) == [Judgement.DEFECT]
+    assert judged(result(made(0.55, limit(1.0), attainable=plain))) == [Judgement.DEFECT]
 
 
 def test_another_benchmark_or_figure_excuses_nothing():

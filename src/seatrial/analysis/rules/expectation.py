@@ -1,13 +1,15 @@
 """Whether a figure is as expected. The rules and the page's verdict line ask here, so that they cannot disagree.
 
-A figure is **low** when its median stays below `LOW_SHARE` of a physical limit. Protocol, refresh and page misses cost
-a sound machine 5-20 % of the raw rate of DRAM, PCIe or its FMA units, so a quarter is more than they explain; the same
-threshold serves every unit. Two guards against false alarms:
+A figure is **low** when its median stays below `LOW_SHARE` of what can be counted of a physical limit. Protocol,
+refresh and page misses cost a sound machine 5-20 % of the raw rate of DRAM, PCIe or its FMA units, so a quarter is more
+than they explain; the same threshold serves every unit. Three guards against false alarms:
 
-* measured ceilings never make a figure low: they are what another program reached, not what the machine owes;
-* where several points of a benchmark share one ceiling (one thread and all of them below the same DRAM), the ceiling is
-  judged by the best of them: the others show what a setting costs, which is not a defect. A limit whose derivation
-  quotes that of another ("1 of 2 sockets; all: ...") is a part of the same ceiling.
+* what the counted work cannot reach by its nature is no loss: plain stores move a third to a half more than STREAM
+  counts, so the share of the limit is taken of the figure's `attainable` share;
+* measured ceilings never make a figure low, for they are what another program reached and not what the machine owes;
+  nor do limits that are not `confirmed`;
+* where the points of a benchmark stand under one limit (one thread and all of them before the same DRAM, see
+  `Figure.one_limit_over`), the best of them is judged: the others show what a setting costs, which is not a defect.
 
 A figure is **unsteady** when the 95 % interval of its median is wider than `UNSTEADY_WIDTH`, or when its repeats fall
 into two levels: then the median stands for neither of them.
@@ -20,8 +22,9 @@ from enum import StrEnum
 from statistics import median
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.limit import IMPOSSIBLE_ABOVE, Basis
+from seatrial.model.limit import IMPOSSIBLE_ABOVE
 from seatrial.model.outcome import State
+from seatrial.model.parameter import Value
 
 LOW_SHARE = 0.75
 ABOVE_CEILING = IMPOSSIBLE_ABOVE
@@ -35,8 +38,9 @@ _GAP_OVER_HEAP = 3.0
 _SMALLEST_LEVEL = 0.2
 """A level holds at least this share of the repeats; fewer are outliers, which the interval already covers."""
 
-CeilingKey = tuple[str, str, str]
-"""Benchmark, figure, and the derivation that the limits under this ceiling have in common."""
+Settings = frozenset[tuple[str, Value]]
+OneLimit = tuple[str, Settings]
+"""What points under one physical limit have in common: the benchmark, and all settings that move the limit."""
 
 
 class Judgement(StrEnum):
@@ -53,30 +57,18 @@ class Judge:
     """Judges the figures of one machine in the light of all of them."""
 
     def __init__(self, results: Sequence[ExperimentResult]) -> None:
-        self._best: dict[CeilingKey, float] = {}
-        self._derivations: dict[tuple[str, str], set[str]] = {}
-        pairs = [(result, figure) for result in results for figure in result.figures if _is_physical(figure)]
-        for result, figure in pairs:
-            about = (result.experiment.benchmark, figure.name)
-            self._derivations.setdefault(about, set()).add(_derivation(figure))
-        for result, figure in pairs:
-            key, share = self.ceiling(result, figure), figure.fraction_of_limit
-            if key is not None and share is not None:
-                self._best[key] = max(share, self._best.get(key, 0.0))
-
-    def ceiling(self, result: ExperimentResult, figure: FigureResult) -> CeilingKey | None:
-        """What figures under one and the same physical limit have in common; None where there is no such limit."""
-        if not _is_physical(figure):
-            return None
-        about = (result.experiment.benchmark, figure.name)
-        own = _derivation(figure)
-        quoted = [derivation for derivation in self._derivations.get(about, ()) if derivation in own]
-        return (*about, min(quoted, key=len, default=own))
+        self._best: dict[tuple[OneLimit, str], float] = {}
+        for result in results:
+            for figure in result.figures:
+                one, share = under(result, figure), figure.share_of_attainable
+                if one is not None and share is not None:
+                    key = one, figure.name
+                    self._best[key] = max(share, self._best.get(key, 0.0))
 
     def is_low(self, result: ExperimentResult, figure: FigureResult) -> bool:
         """Whether this is the best point under its physical limit, and stays far below it all the same."""
-        key, share = self.ceiling(result, figure), figure.fraction_of_limit
-        return key is not None and share is not None and share < LOW_SHARE and share >= self._best[key]
+        one, share = under(result, figure), figure.share_of_attainable
+        return one is not None and share is not None and share < LOW_SHARE and share >= self._best[one, figure.name]
 
     def figure(self, result: ExperimentResult, figure: FigureResult) -> Judgement:
         """The judgement of one figure of an `ok` experiment."""
@@ -84,9 +76,9 @@ class Judge:
             return Judgement.DEFECT
         if is_unsteady(figure):
             return Judgement.UNSTEADY
-        share = figure.fraction_of_limit
-        key = self.ceiling(result, figure)
-        if share is None or (share if key is None else self._best[key]) < LOW_SHARE:
+        share = figure.share_of_attainable
+        one = under(result, figure)
+        if share is None or (share if one is None else self._best[one, figure.name]) < LOW_SHARE:
             return Judgement.UNJUDGED
         return Judgement.EXPECTED
 
@@ -104,6 +96,18 @@ class Judge:
             if judgement in found:
                 return judgement
         return Judgement.UNJUDGED
+
+
+def under(result: ExperimentResult, figure: FigureResult) -> OneLimit | None:
+    """What this figure has in common with all others under the same physical limit; None where it has none.
+
+    Environments are left out: a compiler moves no limit of the machine.
+    """
+    if figure.limit is None or not figure.limit.is_physical:
+        return None
+    settings = {**result.experiment.parameters, **figure.point}
+    moving = frozenset((name, value) for name, value in settings.items() if name not in figure.one_limit_over)
+    return result.experiment.benchmark, moving
 
 
 def relative_width(figure: FigureResult) -> float | None:
@@ -130,7 +134,7 @@ def levels(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
     They do where the widest gap between sorted neighbours (with enough values on either side) is over three times as
     wide as either of the two heaps that it parts, and wider than `LEVELS_APART` of the median. One-humped noise does
     that in at most 1.2 % of cases at 8 repeats (exponential; normal: 0.2 %), and hardly ever from 10 on; a factor of 1
-    instead of 3 called 10 to 20 % of such noise two levels (tests/analysis/test_rules_judge.py repeats the trial).
+    instead of 3 called 10 to 20 % of such noise two levels (test_rules_expectation.py repeats the trial).
     """
     n = len(values)
     if n < _FEWEST_FOR_LEVELS:
@@ -143,11 +147,3 @@ def levels(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
     if gap > _GAP_OVER_HEAP * heap and gap > LEVELS_APART * abs(median(ordered)):
         return low, high
     return None
-
-
-def _derivation(figure: FigureResult) -> str:
-    return "" if figure.limit is None else figure.limit.derivation
-
-
-def _is_physical(figure: FigureResult) -> bool:
-    return figure.limit is not None and figure.limit.value is not None and figure.limit.basis is Basis.PHYSICAL

@@ -1,0 +1,228 @@
+"""How numbers, settings and facts are spelled: the one place where SI numbers get prefixes and are rounded.
+
+Findings, the terminal and the page all spell here, so that one number never looks like two. Rates and times take
+decimal prefixes; memory and caches take binary ones where the caller asks (`binary=True`), because that is how they are
+sold and printed by every other tool. Nothing shows more digits than were asked for, except where two neighbours would
+look the same: `digits_to_tell` finds how many tell them apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from seatrial.model.fact import Fact, Facts
+from seatrial.model.parameter import Params, Value
+from seatrial.model.units import Unit
+
+DIGITS = 3
+_MOST_DIGITS = 7
+"""More are noise: a clock with a resolution of 1 ns cannot tell ten digits of anything below ten seconds."""
+
+_DECIMAL = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
+_BINARY = (
+    (2.0**60, "Ei"),
+    (2.0**50, "Pi"),
+    (2.0**40, "Ti"),
+    (2.0**30, "Gi"),
+    (2.0**20, "Mi"),
+    (2.0**10, "Ki"),
+    (1.0, ""),
+)
+_CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
+_NAMES: dict[Unit, str] = {"flop/s": "FLOP/s"}
+_COUNTED: tuple[Unit, ...] = ("B",)
+_FRACTIONS: tuple[Unit, ...] = ("s", "J", "W")
+"""Units of which small amounts occur, so that milli, micro and nano make sense."""
+
+
+def show(value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
+    """`value` (in SI) for people: "57.3 GB/s", "118 GFLOP/s", "24.8 ns", with `binary` "32 MiB".
+
+    None is "unknown". A count of bytes that the chosen prefix says exactly loses its empty decimals ("64 KiB").
+    """
+    if value is None:
+        return "unknown"
+    if not math.isfinite(value):
+        return f"{'not a number' if math.isnan(value) else 'infinite'} ({unit})"
+    scale, prefix, name = _scale(value, unit, digits, binary)
+    number = _number(value / scale, digits, exact=unit in _COUNTED)
+    return f"{number} {prefix}{name}".rstrip()
+
+
+def show_range(low: float, high: float, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
+    """An interval under one prefix: "57.1 to 57.6 GB/s". It keeps enough digits that its ends differ."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{show(low, unit)} to {show(high, unit)}"
+    _, prefix, name = _scale(max(abs(low), abs(high)), unit, digits, binary)
+    return f"{show_ends(low, high, max(low, high, key=abs), unit, digits, binary=binary)} {prefix}{name}".rstrip()
+
+
+def show_ends(low: float, high: float, beside: float, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
+    """An interval without its unit, for a place right after `beside`, whose prefix it takes: "57.1 to 57.6"."""
+    digits = digits_to_tell((low, high), digits)
+    scale, _, _ = _scale(beside, unit, digits, binary)
+    return " to ".join(_at_scale(value / scale, high / scale, digits) for value in (low, high))
+
+
+def show_percent(share: float | None, digits: int = 2) -> str:
+    """A share as a whole percentage, with a decimal below 10 % and beside 100 %, where it matters."""
+    if share is None:
+        return "unknown"
+    percent = share * 100
+    decimals = 0 if abs(percent) >= 10 ** (digits - 1) else 1
+    if decimals == 0 and 0.05 < abs(percent - 100) <= 1:
+        decimals = 1
+    return f"{percent:.{decimals}f} %"
+
+
+def digits_to_tell(values: Iterable[float], digits: int = DIGITS) -> int:
+    """The least number of significant digits, from `digits` on, at which values that differ are shown differently."""
+    distinct = sorted({value for value in values if math.isfinite(value)})
+    for enough in range(digits, _MOST_DIGITS):
+        if len({f"{value:.{enough - 1}e}" for value in distinct}) == len(distinct):
+            return enough
+    return _MOST_DIGITS if distinct else digits
+
+
+def display_scale(values: Iterable[float], unit: Unit, *, binary: bool = False) -> tuple[float, str]:
+    """One scale for a whole axis: (divisor, name of the scaled unit), chosen by the largest value."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    scale, prefix, name = _scale(largest, unit, DIGITS, binary)
+    return scale, prefix + name
+
+
+def count(number: float, noun: str, plural: str = "") -> str:
+    """Number and noun: "1 core", "2 cores", "1.5 CPUs"."""
+    spelled = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{spelled} {noun if number == 1 else plural or noun + 's'}"
+
+
+def cpu_list(numbers: Iterable[object]) -> str:
+    """Numbers of CPUs as Linux writes them, in the order given: runs that count up by one as "0-3,8"."""
+    runs: list[tuple[object, object]] = []
+    for number in numbers:
+        last = runs[-1][1] if runs else None
+        if isinstance(number, int) and isinstance(last, int) and number == last + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def show_transfers(rate_MTps: float | None) -> str:
+    """The speed of memory modules: "4800 MT/s"."""
+    return "unknown" if rate_MTps is None else f"{rate_MTps:g} MT/s"
+
+
+_UNIT_OF_SUFFIX: dict[str, Unit] = {"_B": "B", "_s": "s", "_Hz": "Hz", "_Bps": "B/s", "_W": "W"}
+
+
+def written(name: str, value: Value) -> str:
+    """A setting's value as it is written on the command line, exactly: "true", "2", "64MiB"."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if name.endswith("_B") and isinstance(value, int):
+        scale, prefix = next((s, p) for s, p in _BINARY if (value and value % s == 0) or s == 1.0)
+        return f"{value // int(scale)}{prefix}B"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def settings(params: Params, between: str = " ") -> str:
+    """Settings as they are written on the command line: "nontemporal=true threads=2"."""
+    return between.join(f"{name}={written(name, value)}" for name, value in params.items())
+
+
+def label(name: str, value: Value) -> str:
+    """A setting for people: "threads 2", "size 64 KiB" (the suffix of the name tells the unit), "nontemporal true"."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{name} {written(name, value)}"
+    number = setting_number(name, value).replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{bare_name(name)} {number}"
+
+
+def setting_number(name: str, value: float) -> str:
+    """The value of a numeric setting, in the unit that its name tells."""
+    for suffix, unit in _UNIT_OF_SUFFIX.items():
+        if name.endswith(suffix):
+            return show(value, unit, binary=unit == "B" and value % 1024 == 0)
+    return f"{value:.10g}"
+
+
+def bare_name(name: str) -> str:
+    """A setting's name without the suffix that tells its unit."""
+    for suffix in _UNIT_OF_SUFFIX:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+_SWITCHES = frozenset({"numa_balancing"})
+"""Facts that the kernel gives as 0 or 1 and that are no counts."""
+
+
+def show_fact(name: str, fact: Fact) -> str:
+    """A fact's value for people: sizes in binary prefixes, rates in decimal ones."""
+    value = fact.value
+    if isinstance(value, bool | str):
+        return plain(value)
+    if name in _SWITCHES and value in (0, 1):
+        return "on" if value else "off"
+    if fact.unit in (None, "1"):
+        return plain(value)
+    return show(value, fact.unit, binary=fact.unit == "B")
+
+
+def plain(value: object) -> str:
+    """Any value of a record in one line: lists with spaces (a command), mappings as "name value"."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name} {plain(item)}" for name, item in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return " ".join(plain(item) for item in value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "unknown" if value is None else str(value)
+
+
+def surrounding(facts: Facts, name: str) -> str | None:
+    """The name of what is round the machine (`hypervisor`, `container`); None where there is none, or nobody says."""
+    text = facts.text(name)
+    return None if text in (None, "", "none") else text
+
+
+def _scale(value: float, unit: Unit, digits: int, binary: bool) -> tuple[float, str, str]:
+    """(divisor, prefix, name of the unit) that leaves one to three digits before the point, after rounding too."""
+    name = "" if unit == "1" else _NAMES.get(unit, unit)
+    size = abs(value)
+    if unit == "s" and size >= 120.0:
+        for seconds, clock_name in _CLOCK:
+            if size >= 2 * seconds or seconds == _CLOCK[-1][0]:
+                return seconds, "", clock_name
+    if unit == "1" or size == 0.0:
+        return 1.0, "", name
+    steps = _BINARY if binary else _DECIMAL + (_SMALL[1:] if unit in _FRACTIONS else ())
+    for position, (scale, prefix) in enumerate(steps):
+        shown = float(f"{size / scale:.{max(digits, 1) - 1}e}")
+        if shown >= 1.0 or position == len(steps) - 1:
+            return scale, prefix, name
+    raise AssertionError("unreachable: the last step always fits")
+
+
+def _number(value: float, digits: int, *, exact: bool) -> str:
+    """`value` to so many significant digits, never in exponent form where people would not write one."""
+    if value == 0:
+        return "0"
+    if exact and value == int(value) and abs(value) < 10**6:
+        return str(int(value))
+    if not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.{digits - 1}e}"
+    return _at_scale(value, value, digits)
+
+
+def _at_scale(value: float, leading: float, digits: int) -> str:
+    """`value` with as many decimals as `leading` has when it is written to `digits` significant digits."""
+    exponent = int(f"{abs(leading):.{digits - 1}e}".rpartition("e")[2]) if leading else 0
+    return f"{value:.{max(0, digits - 1 - exponent)}f}"

@@ -1,0 +1,203 @@
+"""The machine's devices as a tree in which like parts are folded into one, a core with its private caches into a line.
+
+The terminal and the page print the same folds, so that they cannot count differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.report.units import count, cpu_list, show
+
+CPU_SIDE = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU})
+_FOLDED = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE})
+"""Parts of which like ones become one; devices always stand alone, since each has an address of its own."""
+_TRAINED_ENOUGH = 0.99
+
+Children = Mapping[str | None, Sequence[Device]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A device, or `number` like ones from `first` to `last` with all that is in each of them.
+
+    `what` names it ("L3 32 MiB", "core"), `about` is said of it; `cpus` are the OS numbers of the CPUs in all of them.
+    `is_warning`: its link runs below what it can do.
+    """
+
+    first: Device
+    last: Device
+    what: str
+    about: str
+    cpus: tuple[int, ...] = ()
+    inside: tuple[Fold, ...] = ()
+    is_warning: bool = False
+    number: int = 1
+
+    @property
+    def cpu_text(self) -> str:
+        """Its CPUs as "CPUs 0-3,8", where that says more than the lines below it do."""
+        told = self.first.kind is DeviceKind.CORE or (self.number > 1 and self.first.kind in CPU_SIDE)
+        if not told or not self.cpus:
+            return ""
+        return f"CPU{'' if len(self.cpus) == 1 else 's'} {cpu_list(sorted(self.cpus))}"
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Equal for parts that look alike, with all that is in them."""
+        inside = tuple((fold.number, fold.shape) for fold in self.inside)
+        return self.first.kind, self.what, self.about, self.is_warning, inside
+
+
+def fold(machine: Machine) -> tuple[Fold, ...]:
+    """The whole machine but its memory modules, which stand with the memory. Whoever hangs on nothing is at the top."""
+    known = {device.id for device in machine.devices}
+    children: dict[str | None, list[Device]] = {}
+    for device in machine.devices:
+        if device.kind is not DeviceKind.MEMORY:
+            children.setdefault(device.parent if device.parent in known else None, []).append(device)
+    links = {link.b: link for link in machine.links}
+    return _folded(part for device in children.get(None, ()) for part in _parts(device, children, links))
+
+
+def walk(folds: Iterable[Fold], depth: int = 0, *, each: bool = False) -> Iterator[tuple[int, Fold, bool]]:
+    """(depth, fold, whether it lies in each of several like parts), depth first."""
+    for part in folds:
+        yield depth, part, each
+        yield from walk(part.inside, depth + 1, each=each or part.number > 1)
+
+
+def _parts(device: Device, children: Children, links: Mapping[str, Link]) -> list[Fold]:
+    """The part that a device is, or those behind a bridge that only passes a link on."""
+    stack = _core_stack(device, children)
+    if stack is not None:
+        return [_core(stack)]
+    below = [part for child in children.get(device.id, ()) for part in _parts(child, children, links)]
+    is_host = device.kind is DeviceKind.BRIDGE and device.parent not in links and device.id not in links
+    if device.kind is DeviceKind.BRIDGE and len(below) == 1 and not is_host:
+        return below
+    what, about, is_warning = _described(device, links.get(device.id))
+    cpus = tuple(cpu for part in below for cpu in part.cpus)
+    return [Fold(device, device, what, about, cpus, _folded(below), is_warning)]
+
+
+def _core_stack(device: Device, children: Children) -> list[Device] | None:
+    """The device and all below it where that is one core with its threads and private caches; else None."""
+    if device.kind not in (DeviceKind.CACHE, DeviceKind.CORE):
+        return None
+    stack, found, cores = [device], [device], 0
+    while stack:
+        current = stack.pop()
+        cores += current.kind is DeviceKind.CORE
+        if cores > 1 or current.kind not in CPU_SIDE:
+            return None
+        below = children.get(current.id, ())
+        found += below
+        stack += below
+    return found if cores == 1 else None
+
+
+def _core(stack: Sequence[Device]) -> Fold:
+    core = next(device for device in stack if device.kind is DeviceKind.CORE)
+    caches = sorted(
+        (d for d in stack if d.kind is DeviceKind.CACHE), key=lambda d: (d.facts.integer("level") or 0, d.id)
+    )
+    pus = [device for device in stack if device.kind is DeviceKind.PU]
+    parts = (
+        core.facts.text("microarchitecture"),
+        count(len(pus), "thread"),
+        ", ".join(_cache(cache) for cache in caches),
+    )
+    cpus = tuple(number for pu in pus if (number := pu.facts.integer("os_index")) is not None)
+    return Fold(core, core, "core", "; ".join(part for part in parts if part), cpus)
+
+
+def _folded(parts: Iterable[Fold]) -> tuple[Fold, ...]:
+    """Like siblings that follow each other as one with a number."""
+    kept: list[Fold] = []
+    for part in parts:
+        last = kept[-1] if kept else None
+        if last is not None and last.first.kind in _FOLDED and last.shape == part.shape:
+            kept[-1] = replace(last, last=part.last, cpus=(*last.cpus, *part.cpus), number=last.number + 1)
+        else:
+            kept.append(part)
+    return tuple(kept)
+
+
+def _described(device: Device, link: Link | None) -> tuple[str, str, bool]:
+    """(what it is, what is said of it, whether its link runs below what it can do)."""
+    facts = device.facts
+    if device.kind is DeviceKind.PACKAGE:
+        details = (
+            facts.text("microarchitecture"),
+            f"family {facts.text('family')} model {facts.text('model')}" if "family" in facts else None,
+            f"stepping {facts.text('stepping')}" if "stepping" in facts else None,
+            f"microcode {facts.text('microcode')}" if "microcode" in facts else None,
+        )
+        name = device.name if device.name not in ("", device.id) else facts.text("model_name") or "package"
+        return name, ", ".join(detail for detail in details if detail), False
+    if device.kind is DeviceKind.NUMA:
+        memory, distances = facts.number("memory_total"), facts.text("distances") or ""
+        about = (
+            show(memory, "B", binary=True) if memory is not None else None,
+            f"distances {distances}" if " " in distances else None,
+        )
+        return "NUMA node", ", ".join(part for part in about if part), False
+    if device.kind is DeviceKind.CACHE:
+        return _cache(device), "", False
+    return _device(device, link)
+
+
+def _cache(cache: Device) -> str:
+    suffix = {"data": "d", "instruction": "i"}.get((cache.facts.text("type") or "").lower(), "")
+    size = cache.facts.number("size")
+    return (
+        f"L{cache.facts.integer('level') or '?'}{suffix} "
+        f"{'of unknown size' if size is None else show(size, 'B', binary=True)}"
+    )
+
+
+def _device(device: Device, link: Link | None) -> tuple[str, str, bool]:
+    """What is said of a device that is no part of a processor."""
+    facts = device.facts
+    told, is_warning = _link(device, link)
+    if device.kind is DeviceKind.BRIDGE:
+        what = "host bridge" if device.name.startswith("host") else "PCI bridge"
+        return what, ", ".join(part for part in (facts.text("pci_name"), told) if part), is_warning
+    name = "" if device.name == device.id else device.name
+    size, rate = facts.number("size"), facts.number("rate")
+    ids = f"{facts.text('vendor_id')}:{facts.text('device_id')}" if "device_id" in facts else None
+    parts = (
+        f"also {', '.join(device.aliases)}" if device.aliases else None,
+        next((text for text in (facts.text("model_name"), facts.text("pci_name")) if text and text != name), None),
+        show(size, "B") if size is not None else None,
+        show(rate, "B/s") if rate is not None else None,
+        facts.text("state"),
+        f"driver {facts.text('driver')}" if "driver" in facts else None,
+        f"PCI {device.pci}" if device.pci else None,
+        f"[{ids}]" if ids else None,
+        told,
+    )
+    what = name if name != device.id.partition("-")[2] else ""
+    return what, ", ".join(part for part in parts if part), is_warning
+
+
+def _link(device: Device, link: Link | None) -> tuple[str | None, bool]:
+    if link is None:
+        return None, False
+    if link.capable_Bps is None or link.trained_Bps is None:
+        known = link.capable_Bps if link.capable_Bps is not None else link.trained_Bps
+        word = "capable" if link.capable_Bps is not None else "trained"
+        return (f"link {show(known, 'B/s')} {word}" if known is not None else None), False
+    if link.trained_Bps < _TRAINED_ENOUGH * link.capable_Bps:
+        shape = _generation(device)
+        told = f"link {show(link.trained_Bps, 'B/s')} trained of {show(link.capable_Bps, 'B/s')} capable{shape} (idle?)"
+        return told, True
+    return f"link {show(link.trained_Bps, 'B/s')}{_generation(device)}", False
+
+
+def _generation(device: Device) -> str:
+    rate, lanes = device.facts.number("pcie_GTps"), device.facts.integer("pcie_lanes")
+    return f", x{lanes} at {rate:g} GT/s" if rate is not None and lanes is not None else ""

@@ -1,0 +1,143 @@
+"""From records to figures: shares of limits, order of time, limits that became known later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from made_up import made_up_machine
+
+from seatrial.analysis.figures import figures_of, outcome_of
+from seatrial.analysis.results import all_results
+from seatrial.analysis.trials import trials_of
+from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
+from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
+from seatrial.model.benchmark import Benchmark, Better, Figure
+from seatrial.model.experiment import Experiment
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_document
+from seatrial.model.outcome import Outcome, State
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
+from seatrial.model.trial import RecordPlace
+from seatrial.store.contents import Contents
+
+
+def of_the_run(machine: Machine, params: object, samples: list[Sample]) -> Limit:
+    clock = samples[0].extra["clock"]
+    return Limit(clock, "flop/s", f"at a clock of {clock:g}", Basis.PHYSICAL)
+
+
+def clocked(better: Better = Better.HIGHER) -> Benchmark:
+    figure = Figure("rate", "rate", "flop/s", better, lambda s: s.work["flops"] / s.elapsed_s, "flop", of_the_run)
+    return replace(PEAK, figures=(figure,))
+
+
+def record(repeat: int, value: float, clock: float = 1.0, *, t0: float | None = None, **more: object) -> RepeatRecord:
+    sample = Sample("rate", 0, 1.0, {"flops": value}, extra={"clock": clock})
+    given = {"outcome": Outcome.ok(), "samples": (sample,), **more}
+    return RepeatRecord("e", repeat, repeat, float(repeat) if t0 is None else t0, 1.0, **given)
+
+
+def figure(*records: RepeatRecord, better: Better = Better.HIGHER):
+    (found,) = figures_of(clocked(better), Machine("m"), {}, records)
+    return found
+
+
+def test_each_repeat_is_held_against_the_clock_of_its_own_run():
+    """A boost that comes and goes: value and clock rise together, so every repeat reaches 90 % of its own limit."""
+    found = figure(*(record(k, 0.9 * clock, clock) for k, clock in enumerate((1.0, 4.0, 4.0, 1.0, 2.0))))
+    assert found.fraction_of_limit == pytest.approx(0.9)
+    mixed = figure(record(0, 0.5, 1.0), record(1, 1.8, 2.0), record(2, 2.4, 3.0))
+    assert mixed.fraction_of_limit == pytest.approx(0.8)
+    assert mixed.limit.value == 3.0 and mixed.median == 1.8  # the limit of the repeat that reached 80 %
+
+
+def test_a_figure_that_is_better_lower_turns_the_share_round():
+    found = figure(record(0, 2.0, 1.0), record(1, 4.0, 3.0), record(2, 8.0, 2.0), better=Better.LOWER)
+    assert found.fraction_of_limit == pytest.approx(0.5) and found.limit.value == 1.0
+
+
+def test_without_a_known_limit_there_is_no_share_but_a_reason():
+    unknown = Limit.unknown("flop/s", "nobody knows")
+    benchmark = clocked()
+    benchmark = replace(benchmark, figures=(replace(benchmark.figures[0], limit=lambda *_: unknown),))
+    (found,) = figures_of(benchmark, Machine("m"), {}, [record(0, 1.0)])
+    assert found.fraction_of_limit is None and found.limit == unknown
+
+
+def test_repeats_stand_in_order_of_time_and_not_of_their_numbers():
+    recovered = [record(0, 0.1, t0=10.0), record(1, 0.2, t0=99.0), record(2, 0.3, t0=30.0), record(3, 0.4, t0=30.0)]
+    assert [repeat.repeat for repeat in figure(*recovered).repeats] == [0, 2, 3, 1]
+    crashed = replace(recovered[1], outcome=Outcome.invalid("sum", "3 differ"))
+    assert outcome_of([recovered[0], crashed, *recovered[2:]])[0].state is State.INVALID
+
+
+def streamed(rate: float, params: dict, repeat: int) -> RepeatRecord:
+    key = Experiment("memory.stream", params, "", "", "m").id
+    samples = tuple(Sample(name, 0, 1.0, {"bytes": rate}) for name in ("copy", "scale", "add", "triad"))
+    return RepeatRecord(key, repeat, repeat, 100.0 - repeat, 1.0, Outcome.ok(), samples)
+
+
+def contents(machine: Machine, *points: tuple[dict, tuple[float, ...]]) -> Contents:
+    """A folder of memory.stream with these rates."""
+    experiments, records, places = {}, {}, {}
+    for params, rates in points:
+        experiment = Experiment("memory.stream", params, "", "", "m")
+        experiments[experiment.id] = experiment
+        records[experiment.id] = tuple(streamed(rate, params, k) for k, rate in enumerate(rates))
+        places |= {(experiment.id, k): RecordPlace("records/x.jsonl", k + 1) for k in range(len(rates))}
+    return Contents(experiments, records, places, {"m": machine_document(machine)}, {})
+
+
+PLAIN = {"threads": 2, "nontemporal": False, "huge_pages": True, "array_B": 128 << 20}
+KNOWN = made_up_machine(channels=2)  # 51.2 GB/s
+UNKNOWN = made_up_machine()
+
+
+def test_repeats_beyond_a_limit_that_became_known_later_are_not_published():
+    rates = (60e9, 50e9, 50e9)
+    (before,) = all_results(contents(UNKNOWN, (PLAIN, rates)))
+    assert before.outcome.is_ok and before.figures
+    (after,) = all_results(contents(KNOWN, (PLAIN, rates)))
+    assert after.outcome.state is State.INVALID and after.outcome.check == "limit" and after.figures == ()
+    assert "1 of 3 repeats" in after.outcome.reason and "physically possible" in after.outcome.reason
+    (trial,) = trials_of(contents(KNOWN, (PLAIN, rates)))
+    assert "experiment-invalid" in {finding.rule for finding in trial.findings}
+
+
+def test_repeats_within_a_limit_that_became_known_later_are_published_with_it():
+    (result,) = all_results(contents(KNOWN, (PLAIN, (36e9,) * 6)))
+    triad = next(figure for figure in result.figures if figure.name == "triad")
+    assert result.outcome.is_ok and triad.fraction_of_limit == pytest.approx(36 / 51.2)
+
+
+def test_a_sound_machine_is_not_called_a_defect_for_plain_stores():
+    """93 % of the traffic that the memory can carry: 70 % of its limit are counted, and 62 % of copy."""
+    data = contents(KNOWN, (PLAIN, (0.93 * 51.2e9 * 24 / 32,) * 8))
+    (trial,) = trials_of(data)
+    kept = [f for f in trial.results[0].figures if f.name in ("add", "triad")]
+    assert [f.share_of_attainable for f in kept] == pytest.approx([0.93, 0.93])
+    assert "below-physical-limit" not in {finding.rule for finding in trial.findings}
+
+
+def test_the_factor_of_a_measured_ceiling_is_not_taken_twice():
+    nontemporal = {**PLAIN, "nontemporal": True}
+    found = all_results(contents(UNKNOWN, (PLAIN, (30e9,) * 6), (nontemporal, (40e9,) * 6)))
+    plain = next(result for result in found if not result.experiment.parameters["nontemporal"])
+    triad = next(figure for figure in plain.figures if figure.name == "triad")
+    assert triad.limit.basis is Basis.MEASURED
+    assert triad.fraction_of_limit == pytest.approx(1.0) and triad.share_of_attainable == pytest.approx(1.0)
+
+
+def test_places_of_records_stand_in_order_of_time():
+    (trial,) = trials_of(contents(KNOWN, (PLAIN, (30e9,) * 3)))
+    assert [repeat for _, repeat in trial.places] == [2, 1, 0]
+
+
+def test_what_a_figure_declares_reaches_its_result():
+    (result,) = all_results(contents(KNOWN, (PLAIN, (30e9,))))
+    for found in result.figures:
+        declared = STREAM.figure(found.name)
+        assert found.attainable == declared.attainable(PLAIN) and found.one_limit_over == declared.one_limit_over

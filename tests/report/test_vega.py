@@ -1,0 +1,35 @@
+"""What is rebuilt from the renderer's output, and what is left out."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from seatrial.report.charts.vega import _clean, render
+
+
+def cleaned(svg: str) -> str:
+    root = f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">{svg}</svg>'
+    return ElementTree.tostring(_clean(ElementTree.fromstring(root), "m1"), encoding="unicode")
+
+
+def test_ids_and_all_references_to_them_are_the_charts_own():
+    text = cleaned('<g id="a" clip-path="url(#clip0)"/><path href="#a"/><path xlink:href="#a"/>')
+    assert text == '<svg><g id="m1-a" clip-path="url(#m1-clip0)" /><path href="#m1-a" /><path href="#m1-a" /></svg>'
+
+
+def test_addresses_scripts_and_handlers_are_left_out():
+    text = cleaned(
+        '<path href="javascript:alert(1)" xlink:href="https://example.org" onclick="x()"/>'
+        "<script>x()</script><foreignObject/><a href='#a'><path/></a><image href='data:x'/>"
+    )
+    assert text == "<svg><path /></svg>"
+
+
+def test_text_from_data_stays_text():
+    spec = {
+        "data": {"values": [{"x": "</text><script>&lt;", "y": 1}]},
+        "mark": "bar",
+        "encoding": {"x": {"field": "x", "type": "nominal"}, "y": {"field": "y", "type": "quantitative"}},
+    }
+    svg = render(spec, "m1", "a <title>", "b & c").__html__()
+    assert "<script" not in svg and "&lt;script&gt;" in svg and 'aria-labelledby="m1-title m1-desc"' in svg
