@@ -145,7 +145,15 @@ def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
     command = [*SEATRIAL, "run", "cpu.peak", "--set", "cores=one", "--budget", "60s"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs these tests in the background has its children ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("seatrial-results/records/*.jsonl")):
         assert time.monotonic() < deadline

@@ -132,6 +132,11 @@ def test_a_folder_that_is_not_ours_is_not_touched(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_folder_whose_making_was_killed_is_ours(tmp_path: Path) -> None:
+    (tmp_path / ".FORMAT.123").write_text("seatrial-re")
+    assert ResultsFolder.create(tmp_path).path == tmp_path
+
+
 def test_another_version_is_refused(tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "r")
     (folder.path / "FORMAT").write_text("seatrial-results 99\n")

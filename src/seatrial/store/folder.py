@@ -34,7 +34,7 @@ class ResultsFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / "FORMAT").exists():
-                if any(path.iterdir()):
+                if any(not entry.name.startswith(".FORMAT.") for entry in path.iterdir()):  # left by a kill right here
                     raise UsageError(
                         f"{path} is not empty and is no results folder of seatrial",
                         "give another folder with --results",
