@@ -10,7 +10,7 @@ from made_up import made_up_machine
 
 from seatrial.analysis.rules import RULES, findings
 from seatrial.analysis.rules.again import again
-from seatrial.analysis.rules.outcomes import _TODO
+from seatrial.analysis.rules.outcomes import _WHAT_TO_DO
 from seatrial.model.benchmark import Attainable
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.finding import Severity
@@ -273,7 +273,7 @@ def test_a_remedy_makes_the_same_experiment_again():
 @pytest.mark.parametrize("stage", Stage)
 def test_what_to_do_follows_the_stage_and_not_the_words_of_the_reason(stage):
     (finding,) = findings(Machine("m"), [result(outcome=Outcome.failed(stage, "build: was its name"))])
-    assert finding.remedy.startswith(_TODO[stage])
+    assert finding.remedy.startswith(_WHAT_TO_DO[stage])
     (other,) = findings(Machine("m"), [result(outcome=Outcome(State.FAILED, "build: said who?"))])
     assert other.remedy.startswith("Run it again alone:")
 

@@ -18,6 +18,8 @@ import pytest
 from seatrial.report.schemas import schema
 
 SEATRIAL = [sys.executable, "-m", "seatrial"]
+QUICK = ("run", "cpu.peak", "--set", "cores=one", "--budget", "2s")
+"""A run that ends after six short repeats."""
 
 
 def seatrial(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -106,7 +108,7 @@ def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page
     page = seatrial("report", "-o", "page.html", cwd=tmp_path, **bare)
     assert page.returncode == 0 and "apt install g++" in (tmp_path / "page.html").read_text()
     # With a compiler the same command measures, and the page forgets what could not be done before.
-    mended = seatrial("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", cwd=tmp_path)
+    mended = seatrial(*QUICK, cwd=tmp_path)
     assert mended.returncode == 0, mended.stderr
 
 
@@ -115,12 +117,7 @@ def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache:
     built = seatrial("build", "cpu.peak", cwd=tmp_path, SEATRIAL_CACHE=own_cache)
     assert built.returncode == 0 and "built in" in built.stdout
     done = seatrial(
-        "run",
-        "cpu.peak",
-        "--set",
-        "cores=one",
-        "--budget",
-        "2s",
+        *QUICK,
         cwd=tmp_path,
         SEATRIAL_CACHE=own_cache,
         PATH="/nowhere",
@@ -130,7 +127,7 @@ def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache:
 
 @pytest.mark.real
 def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -> None:
-    arguments = ("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", "--format", "json")
+    arguments = (*QUICK, "--format", "json")
     first = answer(seatrial(*arguments, cwd=tmp_path), "results-1")
     compiler = shutil.which("g++") or shutil.which("clang++") or ""
     roundabout = str(Path(compiler).parent / ".." / Path(compiler).parent.name / Path(compiler).name)
@@ -239,12 +236,7 @@ def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
 @pytest.mark.real
 def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
     done = seatrial(
-        "run",
-        "cpu.peak",
-        "--set",
-        "cores=one",
-        "--budget",
-        "2s",
+        *QUICK,
         cwd=tmp_path,
         SOME_TOKEN="s3cr3t-t0k3n",
         SLURM_JWT="s3cr3t-t0k3n",

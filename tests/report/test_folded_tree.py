@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from made_up import made_up_machine
-from report.test_page_samples import server_machine, vm_machine
+from report.page_samples import server_machine, vm_machine
 
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.report.folded_tree import fold, walk

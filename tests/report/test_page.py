@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from report.test_page_samples import (
+from report.page_samples import (
     GB,
     HOSTILE,
     experiment,

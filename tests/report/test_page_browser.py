@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from report.test_page_samples import hostile_trial, server_trial, vm_trial
+from report.page_samples import hostile_trial, server_trial, vm_trial
 
 from seatrial.report.page import page
 

@@ -20,7 +20,7 @@ _MEANS = {
     State.TIMED_OUT: "It took much longer than planned and was ended with all its children: it hangs, or the machine "
     "is far slower than expected.",
 }
-_TODO = {
+_WHAT_TO_DO = {
     Stage.BUILD: "Read the compiler's message below; see which compilers are found with `seatrial list`, then",
     Stage.LAUNCH: "See that the program can be started here (memory, CPU mask, a folder mounted noexec), then",
     Stage.RUN: "Read the end of its output below and look for kills with `sudo dmesg | tail`, then",
@@ -57,4 +57,4 @@ def _todo(outcome: Outcome) -> str:
         return "Run it again alone; if it stays invalid, suspect the machine before the program:"
     if outcome.state is State.TIMED_OUT:
         return "See what else runs (`top`), then run it alone:"
-    return "Run it again alone:" if outcome.stage is None else _TODO[outcome.stage]
+    return "Run it again alone:" if outcome.stage is None else _WHAT_TO_DO[outcome.stage]
