@@ -1,6 +1,6 @@
 """`kill -9` at random system calls of a run: nothing finished is lost, nothing is made twice, the command completes.
 
-SEATRIAL_KILLS sets how many runs are killed (docs/results has a run with 100).
+SEATRIAL_KILLS sets how many runs are killed (docs/results/README.md has a run with 100).
 """
 
 from __future__ import annotations
