@@ -22,8 +22,8 @@ fast: .venv/test-ready
 	$(BIN)/pytest -m "not real"
 
 lint: .venv/test-ready
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench docs
+	$(BIN)/ruff format --check src tests bench docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if command -v clang-format >/dev/null 2>&1; then \
