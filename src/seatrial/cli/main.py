@@ -136,36 +136,32 @@ def main() -> None:
 
 
 def _status() -> int:
-    """Run the command; the exit status."""
+    """Run the command and say what went wrong; the exit status."""
     from seatrial.cli.output import message
 
     try:
-        status = app(standalone_mode=False)
+        status = int(app(standalone_mode=False) or 0)  # Ctrl-C comes back as 130: typer sees it first
         sys.stdout.flush()
-        return int(status or 0)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
     except SeatrialError as error:
         message(f"seatrial: {error}")
-        return error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        message("seatrial: interrupted; every finished repeat is kept, the same command goes on")
-        return _INTERRUPTED
-    except SystemExit as end:
-        if end.code in (_INTERRUPTED, _TERMINATED):
-            message("seatrial: interrupted; every finished repeat is kept, the same command goes on")
-        raise
+        status = error.exit_code
     except BrokenPipeError:
         _abandon_stdout()
-        return 0
+        status = 0
     except OSError as error:
         _abandon_stdout()
         where = f" ({error.filename})" if error.filename else ""
         message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
-        return StoreError.exit_code
+        status = StoreError.exit_code
     except typer.TyperException as error:
-        message(
-            f"seatrial: {error.format_message()}\n  seatrial --help lists the commands, and COMMAND --help its options"
-        )
-        return error.exit_code
+        todo = "seatrial --help lists the commands, and COMMAND --help its options"
+        message(f"seatrial: {error.format_message()}\n  {todo}")
+        status = error.exit_code
+    if status in (_INTERRUPTED, _TERMINATED):
+        message("seatrial: interrupted; every finished repeat is kept, the same command goes on")
+    return status
 
 
 def _terminate(number: int, frame: object) -> None:
