@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from enum import StrEnum
@@ -137,7 +136,7 @@ def main() -> None:
 
 def _status() -> int:
     """Run the command and say what went wrong; the exit status."""
-    from seatrial.cli.output import message
+    from seatrial.cli.output import abandon, message
 
     try:
         status = int(app(standalone_mode=False) or 0)  # Ctrl-C comes back as 130: typer sees it first
@@ -148,10 +147,10 @@ def _status() -> int:
         message(f"seatrial: {error}")
         status = error.exit_code
     except BrokenPipeError:
-        _abandon_stdout()
+        abandon(1)
         status = 0
     except OSError as error:
-        _abandon_stdout()
+        abandon(1)
         where = f" ({error.filename})" if error.filename else ""
         message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
         status = StoreError.exit_code
@@ -166,8 +165,3 @@ def _status() -> int:
 
 def _terminate(number: int, frame: object) -> None:
     sys.exit(_TERMINATED)
-
-
-def _abandon_stdout() -> None:
-    """Let go of stdout where it cannot be written, so that the end of the interpreter does not try again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,17 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def message(text: str) -> None:
     """A message for people, on stderr; where that cannot be written there is nobody to tell."""
-    with suppress(OSError, ValueError):
-        if sys.stderr is not None:
-            print(text, file=sys.stderr, flush=True)
+    if sys.stderr is None:
+        return
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        abandon(2)
+
+
+def abandon(descriptor: int) -> None:
+    """Let go of a standard stream that cannot be written, so that the end of the interpreter does not try again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def write_file(path: Path, text: str) -> None:
