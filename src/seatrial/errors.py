@@ -56,6 +56,7 @@ class ParseError(UsageError):
     """Text from outside that does not have the form it claims.
 
     Attributes: `tool` (whose format it is), `line` (counted from 1, None for binary data), `text` (that line, whole).
+    The message shows the line as it stands in the file, on a line of its own, so that it can be searched for there.
     """
 
     def __init__(self, tool: str, line: int | None, text: str, why: str = "") -> None:
@@ -64,7 +65,16 @@ class ParseError(UsageError):
         self.text = text
         self.why = why
         place = f"line {line}: " if line is not None else ""
-        super().__init__(f"{tool}: {place}{why or 'not understood'}: {text!r}")
+        super().__init__(f"{tool}: {place}{why or 'not understood'}", _printable(text))
+
+
+_LONGEST_LINE = 20_000
+
+
+def _printable(text: str) -> str:
+    """A line for a terminal: tabs stay, other control characters become "?"; only an absurd length is cut."""
+    shown = "".join(character if character.isprintable() or character == "\t" else "?" for character in text)
+    return shown if len(shown) <= _LONGEST_LINE else f"{shown[:_LONGEST_LINE]} ... ({len(shown)} characters in all)"
 
 
 class StoreError(SeatrialError):

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from seatrial.model.fact import Fact, FactKind, Facts, FactValue
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine import DeviceKind, Path, PeerAccess
 from seatrial.model.units import Unit
 
 
@@ -104,7 +104,13 @@ class PciPart:
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:
-    """A device that the operating system has a name for: eth0, mlx5_0, nvme0n1, vda, nvml0."""
+    """A device that the operating system or a tool has a name for: eth0, mlx5_0, nvme0n1, vda, nvml0, GPU0.
+
+    `is_label` marks the row of a matrix: `name` is then that matrix's own label, which becomes the device's id, and
+    `aliases` its other name (NIC0, of the legend's mlx5_1). `index` is a GPU's number in the vendor's tool (3 of GPU3,
+    of nvml3, of NCCL's dev="3"), by which sources that tell no PCI address are joined to those that do. `cpus` are the
+    CPUs next to it where the source says so itself.
+    """
 
     kind: DeviceKind
     name: str
@@ -112,6 +118,26 @@ class NamedPart:
     numa: int | None = None
     aliases: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
+    cpus: frozenset[int] | None = None
+    index: int | None = None
+    is_label: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLink:
+    """Direct links between two processors, or a processor and a switch: NVLink, XGMI, C2C.
+
+    An end is the name of a NamedPart of the same survey, or a PCI address. `count` is the number of links, the rates
+    are of all of them together, in B/s per direction. `kind` is "nvlink", "xgmi" or "c2c".
+    """
+
+    a: str
+    b: str
+    kind: str
+    count: int | None = None
+    capable_Bps: float | None = None
+    trained_Bps: float | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +174,7 @@ class Survey:
     why_no_modules: str | None = None
     allowed_cpus: tuple[int, ...] = ()
     unread: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
+    """Classes of a matrix; ends as those of a PeerLink. SOC is written SYS, NV12 is class NV with 12 links."""
+    p2p: tuple[PeerAccess, ...] = ()
+    peer_links: tuple[PeerLink, ...] = ()
