@@ -59,13 +59,17 @@ class ParseError(UsageError):
     The message shows the line as it stands in the file, on a line of its own, so that it can be searched for there.
     """
 
-    def __init__(self, tool: str, line: int | None, text: str, why: str = "") -> None:
+    def __init__(self, tool: str, line: int | None, text: str, why: str = "", file: str = "") -> None:
         self.tool = tool
         self.line = line
         self.text = text
         self.why = why
-        place = f"line {line}: " if line is not None else ""
+        place = (f"{file}: " if file else "") + (f"line {line}: " if line is not None else "")
         super().__init__(f"{tool}: {place}{why or 'not understood'}", _printable(text))
+
+    def in_file(self, file: str) -> ParseError:
+        """The same error, saying which file it is in."""
+        return ParseError(self.tool, self.line, self.text, self.why, file)
 
 
 _LONGEST_LINE = 20_000
@@ -73,8 +77,9 @@ _LONGEST_LINE = 20_000
 
 def _printable(text: str) -> str:
     """A line for a terminal: tabs stay, other control characters become "?"; only an absurd length is cut."""
-    shown = "".join(character if character.isprintable() or character == "\t" else "?" for character in text)
-    return shown if len(shown) <= _LONGEST_LINE else f"{shown[:_LONGEST_LINE]} ... ({len(shown)} characters in all)"
+    start = text[:_LONGEST_LINE]
+    shown = "".join(character if character.isprintable() or character == "\t" else "?" for character in start)
+    return shown if len(text) <= _LONGEST_LINE else f"{shown} ... ({len(text)} characters in all)"
 
 
 class StoreError(SeatrialError):

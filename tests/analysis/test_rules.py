@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
 from made_up import made_up_machine
 
 from seatrial.analysis.rules import RULES, findings
 from seatrial.analysis.rules.again import again
+from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.outcomes import _WHAT_TO_DO
 from seatrial.model.benchmark import Attainable
 from seatrial.model.fact import Fact, Facts
@@ -99,9 +101,17 @@ MACHINES = {
     ),
     "memory-unbalanced": (
         sockets(12, 8, verdict=Population.UNBALANCED),
-        [sockets(12, 12), sockets(12, 8, verdict=Population.UNKNOWN)],
+        [sockets(12, 12), sockets(12, 12, verdict=Population.UNKNOWN)],
     ),
     "memory-below-rating": (sockets(12, configured=4400.0), [sockets(12), sockets(12, rated=None)]),
+    "memory-sockets-differ": (
+        sockets(12, 8, verdict=Population.UNKNOWN),
+        [
+            sockets(12, 12),
+            sockets(12, 8, verdict=Population.UNBALANCED),  # says it already
+            replace(sockets(12, 8, verdict=Population.UNKNOWN), facts=facts(hypervisor="kvm")),
+        ],
+    ),
     "memory-modules-unknown": (
         machine(general=facts(memory_total=GiB)),
         [sockets(12), machine(general=facts(kernel="6.1"))],
@@ -200,11 +210,12 @@ def everything():
 
 
 def test_every_rule_is_tested():
-    files = {rule.__module__ for rule in RULES}
-    assert len(MACHINES) + len(RESULTS) == len(RULES) + 2  # no_figures speaks under three names
-    assert {
-        f"seatrial.analysis.rules.{name}" for name in ("settings", "memory", "cpu", "figures", "container")
-    } <= files
+    cases = [Case(fires) for fires, _ in (*MACHINES.values(), *DEVICES.values())]
+    cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
+    for rule in RULES:
+        assert any(list(rule(case)) for case in cases), rule
+    names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
+    assert names == {*MACHINES, *DEVICES, *RESULTS}, "a rule speaks under a name that has no case"
 
 
 @pytest.mark.parametrize("finding", list(everything()), ids=lambda finding: finding.rule)
@@ -223,7 +234,7 @@ def test_nothing_known_means_nothing_found():
 def test_known_losses_come_first_then_severity():
     given = machine(
         *cpus(4, governor="powersave"),
-        general=facts(cgroup_cpu_limit=1.0, hypervisor="kvm", thp_enabled="never"),
+        general=facts(cgroup_cpu_limit=1.0, memory_total=GiB, thp_enabled="never"),
         links=(Link("a", "b", "PCIe", 2.0, 1.0, "x"),),
     )
     found = findings(given, [result(outcome=Outcome.timed_out(1.0))])
@@ -237,6 +248,69 @@ def test_memory_sources_are_all_named_with_their_values():
     given = machine(general=said("memory_total", 24 * GiB, 8 * GiB, 24 * GiB))
     (text,) = [f.observation for f in findings(given, ()) if f.rule == "memory-sizes-disagree"]
     assert "24 GiB by source 1 and by source 3" in text and "8 GiB by source 2" in text
+
+
+def rated(finding_rule: str, given: Machine, results=()):
+    (finding,) = [finding for finding in findings(given, results) if finding.rule == finding_rule]
+    return finding
+
+
+def test_a_module_that_the_kernel_does_not_have_is_an_error():
+    modules = tuple(Device(f"memory-{k}", DeviceKind.MEMORY, "DIMM", facts=facts(size=32 * GiB)) for k in range(12))
+    one_less = machine(*modules, general=said("memory_total", 347 * GiB, 352 * GiB, 384 * GiB))
+    found = rated("memory-sizes-disagree", one_less)
+    assert found.severity is Severity.ERROR and "32 GiB more than any other source" in found.diagnosis
+    half = machine(*modules, general=said("memory_total", 8 * GiB, 384 * GiB, 380 * GiB))
+    assert rated("memory-sizes-disagree", half).severity is Severity.WARNING
+    guest = replace(one_less, facts=Facts({**one_less.facts.by_name, **facts(hypervisor="kvm").by_name}))
+    assert rated("memory-sizes-disagree", guest).severity is Severity.WARNING
+
+
+def test_two_modules_on_each_channel_may_run_slower():
+    load = SocketMemory(6, 6, 12, 12 * 32 * GiB, 2400.0, 3200.0)
+    two_each = machine(memory=Memory(Population.BALANCED, "x", sockets=(load,)))
+    found = rated("memory-below-rating", two_each)
+    assert found.severity is Severity.INFO and found.loss is None and "two modules" in found.diagnosis
+    one_each = machine(memory=Memory(Population.BALANCED, "x", sockets=(replace(load, dimms=6),)))
+    found = rated("memory-below-rating", one_each)
+    assert found.severity is Severity.WARNING and found.loss == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("model", "configured", "severity"),
+    [
+        ("Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz", 2933.0, Severity.INFO),
+        ("Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz", 2400.0, Severity.WARNING),
+        ("AMD EPYC 9654 96-Core Processor", 2933.0, Severity.WARNING),
+        ("some CPU", 2933.0, Severity.WARNING),
+    ],
+)
+def test_modules_that_are_faster_than_any_such_processor_lose_nothing(model, configured, severity):
+    processor = Device("package-0", DeviceKind.PACKAGE, model, facts=facts(model_name=model))
+    load = SocketMemory(6, 6, 6, 6 * 32 * GiB, configured, 3200.0)
+    given = machine(processor, memory=Memory(Population.BALANCED, "x", sockets=(load,)))
+    assert rated("memory-below-rating", given).severity is severity
+
+
+def test_modules_that_differ_are_looked_at_one_by_one():
+    modules = [
+        Device(f"memory-{k}", DeviceKind.MEMORY, "DIMM", facts=facts(configured_MTps=speed, rated_MTps=3200.0))
+        for k, speed in enumerate((3200.0, 2666.0))
+    ]
+    load = SocketMemory(None, None, 2, 64 * GiB, None, 3200.0)
+    given = machine(*modules, memory=Memory(Population.UNKNOWN, "x", sockets=(load,)))
+    found = rated("memory-below-rating", given)
+    assert found.devices == ("memory-1",) and found.loss == pytest.approx(1 - 2666 / 3200)
+
+
+def test_a_measured_triad_stands_beside_the_verdict_on_memory():
+    given = sockets(6, 6, verdict=Population.NEAR_BALANCED)
+    triad = replace(made(70e9, None, name="triad"), unit="B/s")
+    with_triad = rated("memory-unbalanced", given, [result(triad, benchmark="memory.stream")])
+    assert "memory.stream triad measured 70.0 GB/s" in with_triad.observation
+    without = rated("memory-unbalanced", given)
+    assert "measured" not in without.observation and "`seatrial run memory.stream`" in without.remedy
+    assert without.loss == pytest.approx(0.5) and "empty channels" in without.diagnosis
 
 
 def test_figures_under_one_limit_make_one_finding():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark import Benchmark, External, Native
 from seatrial.model.units import UNITS
 from seatrial.plan.points import plan_points
 
@@ -20,7 +23,12 @@ def benchmark(request: pytest.FixtureRequest) -> Benchmark:
 
 def test_its_name_is_its_place(benchmark: Benchmark) -> None:
     area, _, stem = benchmark.name.partition(".")
-    assert benchmark.program.source.parts[-2:] == (area, f"{stem}.cpp") and benchmark.program.source.is_file()
+    module = importlib.import_module(f"seatrial.benchmarks.{area}.{stem}")
+    assert module.BENCHMARK is benchmark
+    if isinstance(benchmark.program, Native):
+        assert benchmark.program.source.parts[-2:] == (area, f"{stem}.cpp") and benchmark.program.source.is_file()
+    else:
+        assert benchmark.program.install
 
 
 def test_its_question_is_one(benchmark: Benchmark) -> None:
@@ -57,10 +65,16 @@ def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
 def test_it_plans_on_any_machine(benchmark: Benchmark, machine) -> None:
     for point in plan_points([benchmark.name], {}, machine):
         if point.refusal is None:
-            assert point.cpus and set(point.cpus) <= set(machine.allowed_cpus)
+            assert set(point.cpus) <= set(machine.allowed_cpus)
+            assert point.cpus or isinstance(benchmark.program, External)
             assert len(set(point.cpus)) == len(point.cpus)
             assert point.estimate_s > 0
-            assert all(isinstance(argument, str) for argument in benchmark.program.arguments(point.parameters))
+            arguments = (
+                benchmark.program.arguments(point.parameters, Path("folder"))
+                if isinstance(benchmark.program, External)
+                else benchmark.program.arguments(point.parameters)
+            )
+            assert all(isinstance(argument, str) for argument in arguments)
             for check in benchmark.checks:
                 low, high = check.bound(machine, point.parameters)
                 assert low <= high

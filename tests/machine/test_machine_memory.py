@@ -104,23 +104,40 @@ def test_all_named_channels_filled(tmp_path: Path) -> None:
     assert {module.parent for module in modules} == {"package-0", "package-1"}
 
 
-def test_half_filled_channels_are_counted_but_not_judged(tmp_path: Path) -> None:
+def test_half_filled_channels_are_near_balanced(tmp_path: Path) -> None:
     dimms = slots(2, 8)
     for dimm in dimms[1::2]:
         dimm.size_mib = 0
     memory = _machine(tmp_path, table(dimms, arrays=2)).memory
-    assert memory.verdict is Population.UNKNOWN
+    assert memory.verdict is Population.NEAR_BALANCED
+    assert "4 of 8 channels" in memory.why
     assert [(s.channels, s.populated_channels) for s in memory.sockets] == [(8, 4), (8, 4)]
     assert memory.peak.value == 8 * 8 * 4400e6
 
 
 def test_names_that_tell_no_channel_leave_it_unknown(tmp_path: Path) -> None:
-    dimms = [Dimm(f"PROC {socket} DIMM {n}", size_mib=0 if n > 8 else 32768) for socket in (1, 2) for n in range(1, 17)]
+    dimms = [Dimm(f"CPU {socket} slot {n}", size_mib=0 if n > 8 else 32768) for socket in (1, 2) for n in range(1, 17)]
     memory = _machine(tmp_path, table(dimms)).memory
     assert memory.verdict is Population.UNKNOWN
     assert [(s.channels, s.populated_channels, s.dimms) for s in memory.sockets] == [(8, None, 8), (8, None, 8)]
     assert memory.peak.value is None
     assert "which channels are populated" in memory.peak.derivation
+
+
+def test_the_vendors_table_tells_channels_on_a_live_machine(tmp_path: Path) -> None:
+    filled = (1, 3, 5, 7, 10, 12, 14, 16)
+    dimms = [
+        Dimm(f"PROC {socket} DIMM {n}", size_mib=32768 if n in filled else 0) for socket in (1, 2) for n in range(1, 17)
+    ]
+    tree = two_sockets(tmp_path)
+    tree.write("sys/class/dmi/id/sys_vendor", "HPE")
+    tree.write("sys/class/dmi/id/product_name", "ProLiant DL380 Gen11")
+    tree.write("sys/firmware/dmi/tables/DMI", table(dimms))
+    memory = discover_live(tmp_path).memory
+    assert memory.verdict is Population.BALANCED
+    assert [(s.channels, s.populated_channels, s.dimms) for s in memory.sockets] == [(8, 8, 8), (8, 8, 8)]
+    assert memory.peak.value == 16 * 8 * 4400e6
+    assert "HPE" in memory.why
 
 
 def test_every_slot_filled_alike_fills_every_channel(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def _with_ceiling(
 
 def _is_source(ceiling: Ceiling, parameters: Params, asks: ExperimentResult, other: ExperimentResult) -> bool:
     """Whether `other` is of the same machine and benchmark, at the parameters of `asks` but for those named."""
-    wanted = {**parameters, **ceiling.parameters}
+    known = other.experiment.parameters
+    wanted = {**{name: value for name, value in parameters.items() if name in known}, **ceiling.parameters}
     return (
         other.experiment.benchmark == ceiling.benchmark
         and other.experiment.machine == asks.experiment.machine

@@ -71,9 +71,16 @@ def _is_overtaken(key: str, contents: Contents) -> bool:
 
 
 def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
-    """Libraries that somebody had loaded beside those of the build (a profiler, a preloaded allocator)."""
+    """Libraries that somebody had loaded beside those of the build (a profiler, a preloaded allocator), and the BLAS."""
     added = sorted({name for record in records for name in record.seen.get("added_libs", ())})
-    return (f"loaded beside the libraries of the build: {', '.join(added)}",) if added else ()
+    beside = (f"loaded beside the libraries of the build: {', '.join(added)}",) if added else ()
+    told = [record.seen.get("notes", {}) for record in records]
+    used = {
+        f"{notes['blas_version']}, kernels of {notes.get('blas_core', 'unknown')}"
+        for notes in told
+        if "blas_version" in notes
+    }
+    return (*beside, *(f"BLAS: {blas}" for blas in sorted(used)))
 
 
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from seatrial.benchmarks import registry
 from seatrial.cli.output import print_json
-from seatrial.engine.prepare import native_environment
+from seatrial.engine.prepare import lacking, native_environment
+from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.errors import BuildError
 from seatrial.machine.live import discover_live
@@ -15,11 +16,11 @@ from seatrial.report.text import list_text
 def list_command(*, as_json: bool) -> None:
     """Print every benchmark with its state on this machine."""
     machine = discover_live()
-    missing = None
     try:
-        native_environment(machine)
+        environment: Environment | BuildError = native_environment(machine)
     except BuildError as error:
-        missing = f"a C++20 compiler: {error.message}; {error.todo}"
+        environment = error
+    missing = {name: need for name, b in registry().items() if (need := lacking(b.program, environment)) is not None}
     compilers = [f"{compiler.name} ({' '.join(compiler.command)})" for compiler in find_compilers()]
     document = list_document(registry().values(), machine, compilers, missing)
     if as_json:

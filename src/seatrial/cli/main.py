@@ -35,8 +35,34 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class PictureFormat(StrEnum):
+    """How a machine is shown."""
+
+    TEXT = "text"
+    JSON = "json"
+    SVG = "svg"
+
+
+class FailOn(StrEnum):
+    """From which severity on a finding is a failure."""
+
+    WARNING = "warning"
+    ERROR = "error"
+
+
 FormatOption = Annotated[Format, typer.Option("--format", help="json: one object on stdout and nothing else")]
 ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="the results folder")]
+FromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="KIND=FILE[#n]",
+        help="another tool's output: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
+        "rocm-smi-topo, nccl-xml; several make one machine",
+    ),
+]
+LiveOption = Annotated[bool, typer.Option("--live", help="read this machine: the default without --from, else added")]
+OutputOption = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=V1,V2", help="a parameter's value, or several")
 ]
@@ -59,16 +85,45 @@ def _all(
 
 @app.command()
 def discover(
-    live: Annotated[
-        bool, typer.Option("--live", help="read this machine (the default, since nothing else is given)")
-    ] = True,
-    output_format: FormatOption = Format.TEXT,
-    output: Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")] = None,
+    dumps: FromOption = None,
+    live: LiveOption = False,
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="DIR", help="show beside it what was measured there")
+    ] = None,
+    output_format: Annotated[PictureFormat, typer.Option("--format", help="svg: a drawing")] = PictureFormat.TEXT,
+    output: OutputOption = None,
 ) -> None:
     """What is this machine?"""
     from seatrial.cli.discover import discover_command
+    from seatrial.cli.sources import all_sources
 
-    discover_command(as_json=output_format is Format.JSON, output=output)
+    discover_command(all_sources(dumps, live), results, output_format.value, output)
+
+
+@app.command()
+def check(
+    dumps: FromOption = None,
+    live: LiveOption = False,
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="DIR", help="judge what was measured there, too")
+    ] = None,
+    ranks: Annotated[int | None, typer.Option("--ranks", metavar="N", help="lay out so many ranks", min=1)] = None,
+    fail_on: Annotated[
+        FailOn | None, typer.Option("--fail-on", help="exit 1 when there is such a finding, or a worse one")
+    ] = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """What is wrong with it? Findings, and how to bind to its GPUs and adapters."""
+    from seatrial.cli.check import check_command
+    from seatrial.cli.folder import machine_in
+    from seatrial.cli.sources import all_sources
+    from seatrial.model.finding import Severity
+
+    sources = all_sources(dumps, live)
+    machine = None if results is None or dumps or live else machine_in(results)
+    machine = machine or sources.machine()
+    severity = None if fail_on is None else Severity(fail_on.value)
+    raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks))
 
 
 @app.command("list")

@@ -71,8 +71,7 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
     ]
     results = results_of(contents, asked)
     if as_json:
-        environment = trial.environment
-        print_json(results_document(results, {environment.key: environment.document()} if environment else {}))
+        print_json(results_document(results, trial.environments))
     else:
         print(results_text(results))
         message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")

@@ -6,26 +6,35 @@ import math
 from collections.abc import Iterator
 
 from seatrial.environments.build import Built
+from seatrial.environments.installed import Installed
 from seatrial.environments.target import DECISIVE_FEATURES
 from seatrial.launch.local import Completed
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import UNREADABLE, Exit, Hello, ProgramRecord
+from seatrial.model.protocol import UNREADABLE, Exit, ProgramRecord
 from seatrial.model.reading import impossible_reason, readings
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point
 
 
-def judge(point: Point, machine: Machine, built: Built, completed: Completed, record: ProgramRecord) -> Outcome:
+def judge(
+    point: Point, machine: Machine, built: Built | Installed, completed: Completed, record: ProgramRecord
+) -> Outcome:
     """The outcome of a repeat that was started, from how its program ended and what it reported."""
     return (
-        _ending(completed, record)
-        or (record.hello and _identity(point, machine, built, record.hello))
+        (_declined(record) if isinstance(built, Installed) else None)
+        or _ending(completed, record)
+        or (None if isinstance(built, Installed) else _identity(point, machine, built, record))
         or _samples(record)
         or _checks(point, machine, record)
         or _possible(point, machine, record)
         or Outcome.ok()
     )
+
+
+def _declined(record: ProgramRecord) -> Outcome | None:
+    """An application that found the point impossible here; it may say so by its exit status as well."""
+    return None if record.skip is None else Outcome.skipped(record.skip)
 
 
 def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
@@ -48,8 +57,11 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     return None
 
 
-def _identity(point: Point, machine: Machine, built: Built, hello: Hello) -> Outcome | None:
+def _identity(point: Point, machine: Machine, built: Built, record: ProgramRecord) -> Outcome | None:
     """Whether what ran is what was built, for this CPU, with its libraries, on the CPUs that it was given."""
+    hello = record.hello
+    if hello is None:  # then it did not come to its end either
+        return None
     if hello.build != built.key:
         return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {built.key!r}")
     offered = _isa(machine)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready
+from seatrial.environments.build import Built
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.launch.local import Completed, run
+from seatrial.model.benchmark import External
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import ProgramRecord, parse_record
+from seatrial.model.protocol import Hello, ProgramRecord, parse_record
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.system import look, seen_between
 from seatrial.store.claim import Claim, settle
@@ -32,12 +36,15 @@ _MOST_LIMIT_S = 86400.0
 def command_of(ready: Ready, directory: Path) -> list[str]:
     """The argument list of a repeat's program."""
     point = ready.point
+    program = point.benchmark.program
+    if isinstance(program, External):
+        return [str(ready.built.path), *program.arguments(point.parameters, directory)]
     return [
         str(ready.built.path),
         *("--record", str(directory)),
         *("--cpus", ",".join(map(str, point.cpus))),
         *("--parent", str(os.getpid())),
-        *point.benchmark.program.arguments(point.parameters),
+        *program.arguments(point.parameters),
     ]
 
 
@@ -74,9 +81,9 @@ def recover_repeat(
 ) -> RepeatRecord | None:
     """Record a repeat whose program finished although the process that started it was killed; None where the program
     did not reach its end, so that the repeat was never made."""
-    source = claim.path / RECORD_FILE
+    source = _record_file(ready, claim.path)
     try:
-        program = parse_record(_read(source))
+        program = _program_record(ready, claim.path)
         wall_s = max(0.0, source.stat().st_mtime - float(claim.noted["t0"]))
     except (OSError, ProtocolError, KeyError, TypeError, ValueError):
         return None
@@ -90,12 +97,27 @@ def recover_repeat(
 
 def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Path) -> tuple[Outcome, ProgramRecord]:
     try:
-        program = parse_record(_read(directory / RECORD_FILE))
+        program = _program_record(ready, directory)
     except FileNotFoundError:
         program = ProgramRecord()
     except (OSError, ProtocolError) as error:
         return Outcome.failed(Stage.RECORD, str(error), completed.evidence), ProgramRecord()
     return judge(ready.point, machine, ready.built, completed, program), program
+
+
+def _record_file(ready: Ready, directory: Path) -> Path:
+    program = ready.point.benchmark.program
+    return directory / (program.output if isinstance(program, External) else RECORD_FILE)
+
+
+def _program_record(ready: Ready, directory: Path) -> ProgramRecord:
+    """What the program reported: our own protocol, or what the benchmark reads out of an application's output."""
+    data = _read(_record_file(ready, directory))
+    program = ready.point.benchmark.program
+    if not isinstance(program, External):
+        return parse_record(data)
+    hello = Hello(program.name, ready.built.key, platform.node(), cpus=tuple((cpu,) for cpu in ready.point.cpus))
+    return replace(program.parse(data), hello=hello)
 
 
 def _read(path: Path) -> bytes:
@@ -123,7 +145,8 @@ def _record(
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}
-        added = sorted(hello.libs.keys() - ready.built.hello.libs.keys())
+        of_build = ready.built.hello.libs.keys() if isinstance(ready.built, Built) else hello.libs.keys()
+        added = sorted(hello.libs.keys() - of_build)
         if added:
             noted["added_libs"] = added
     record = RepeatRecord(

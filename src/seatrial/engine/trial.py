@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Listener
 from seatrial.engine.prepare import Ready, Refused, native_environment, prepare
 from seatrial.environments.build import Environment
+from seatrial.environments.installed import Installed
 from seatrial.errors import BuildError, StoreError
 from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
@@ -34,7 +36,7 @@ class TrialRun:
     """
 
     experiments: tuple[Ready | Refused, ...]
-    environment: Environment | None
+    environments: Mapping[str, Mapping[str, Any]]
     measured: frozenset[str] = frozenset()
     problem: StoreError | None = None
 
@@ -62,7 +64,7 @@ def run_trial(
     machine_key = machine_identity(machine)[:16]
     experiments = prepare(points, environment, machine_key, listener)
     ready = tuple(item for item in experiments if isinstance(item, Ready))
-    known = environment if isinstance(environment, Environment) else None
+    known = _environments(environment, experiments)
     rule = StoppingRule(budget_s=BUDGET_EACH_S if budget_s is None else budget_s / max(1, len(ready)))
     try:
         _keep_facts(folder, machine, machine_key, known, experiments)
@@ -71,6 +73,19 @@ def run_trial(
     except StoreError as problem:
         return TrialRun(experiments, known, problem=problem)
     return TrialRun(experiments, known, measured)
+
+
+def _environments(
+    native: Environment | BuildError, experiments: Sequence[Ready | Refused]
+) -> dict[str, Mapping[str, Any]]:
+    """Key -> document: what our programs are built in, and the installed programs that run as they are."""
+    known: dict[str, Mapping[str, Any]] = {}
+    if isinstance(native, Environment):
+        known[native.key] = native.document()
+    for item in experiments:
+        if isinstance(item, Ready) and isinstance(item.built, Installed):
+            known[item.built.key] = item.built.document()
+    return known
 
 
 def keep_machine(folder: ResultsFolder, machine: Machine, identity: str) -> None:
@@ -84,13 +99,13 @@ def _keep_facts(
     folder: ResultsFolder,
     machine: Machine,
     machine_key: str,
-    environment: Environment | None,
+    environments: Mapping[str, Mapping[str, Any]],
     experiments: Sequence[Ready | Refused],
 ) -> None:
     """Write down what records will refer to, before there are any."""
     keep_machine(folder, machine, machine_key)
-    if environment is not None:
-        folder.put("environments", environment.key, environment.document())
+    for key, document in environments.items():
+        folder.put("environments", key, document)
     for item in experiments:
         folder.put("experiments", item.experiment.id, item.experiment.document())
 

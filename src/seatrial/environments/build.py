@@ -233,10 +233,23 @@ def _put_in_place(private: Path, home: Path, stem: str) -> None:
 def _introduce(program: Path) -> Hello:
     """What the program says of itself, loaded without anything that bends the loader's search."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    return _described([str(program), "--describe"], clean)
+
+
+def introduce_with(program: Path, library: Path) -> Hello:
+    """The same with a library that the program loads when it runs, and with all that this one brings along.
+
+    The loader's search is that of the user: modules make their libraries known by LD_LIBRARY_PATH. Raises BuildError
+    where it cannot be loaded.
+    """
+    return _described([str(program), "--describe", str(library)], os.environ)
+
+
+def _described(command: Sequence[str], environment: Mapping[str, str]) -> Hello:
     try:
-        hello = parse_record(ask([str(program), "--describe"], environment=clean).stdout.encode()).hello
+        hello = parse_record(ask(command, environment=environment).stdout.encode()).hello
     except ProtocolError as error:
-        raise BuildError(f"{program} does not introduce itself: {error}") from error
+        raise BuildError(f"{command[0]} does not introduce itself: {error}") from error
     if hello is None:
-        raise BuildError(f"{program} does not introduce itself")
+        raise BuildError(f"{command[0]} does not introduce itself")
     return hello

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from seatrial.machine.cpu_tree import build_cpu_tree
+from seatrial.machine.io_parts import join_io_parts
 from seatrial.machine.io_tree import build_io_tree
 from seatrial.machine.limits import machine_limits
 from seatrial.machine.memory_population import judge_memory, memory_devices
 from seatrial.machine.microarchitectures import with_asserted_facts
 from seatrial.machine.paths import pci_paths
+from seatrial.machine.peers import Peers
 from seatrial.machine.survey import FactBook, MemoryModule, Survey, merge_facts
 from seatrial.model.fact import Facts
 from seatrial.model.machine import Device, DeviceKind, Machine
@@ -22,29 +24,39 @@ from seatrial.model.machine import Device, DeviceKind, Machine
 def assemble(surveys: Sequence[Survey]) -> Machine:
     """One machine of everything that the surveys say. Never fails: what does not fit together is kept side by side."""
     cpu_devices = tuple(with_asserted_facts(device) for device in build_cpu_tree(surveys))
-    io = build_io_tree(surveys, cpu_devices)
+    parts = join_io_parts(surveys)
+    io = build_io_tree(parts, cpu_devices)
     modules, slots = _modules(surveys)
     facts = merge_facts(*(survey.facts for survey in surveys), _derived_facts(surveys, cpu_devices))
     devices = _in_tree_order((*cpu_devices, *memory_devices(modules, cpu_devices), *io.devices))
+    peers = Peers(surveys, io.devices)
+    condensed = {f"pci-{part.address}" for part in parts.pci.values() if part.is_condensed}
     machine = Machine(
         name=next((survey.name for survey in surveys if survey.name), "unnamed"),
         devices=devices,
         facts=facts,
-        links=io.links,
-        paths=pci_paths(io.devices),
+        links=(*io.links, *peers.links()),
+        paths=peers.paths(pci_paths(io.devices, peers.lone_links(), condensed)),
         affinity=io.affinity,
+        p2p=peers.access(),
         memory=judge_memory(
-            modules, slots, cpu_devices, is_virtual="hypervisor" in facts, why_none=_why_no_modules(surveys)
+            modules,
+            slots,
+            cpu_devices,
+            is_virtual="hypervisor" in facts,
+            why_none=_why_no_modules(surveys),
+            product=facts.text("product"),
         ),
         allowed_cpus=next((survey.allowed_cpus for survey in surveys if survey.allowed_cpus), ()),
         sources=tuple(survey.source for survey in surveys if _says_something(survey)),
-        unread=tuple(sentence for survey in surveys for sentence in survey.unread),
+        unread=(*(sentence for survey in surveys for sentence in survey.unread), *parts.unread),
     )
     return replace(machine, limits=machine_limits(machine))
 
 
 def _says_something(survey: Survey) -> bool:
-    return bool(survey.facts or survey.cpu_parts or survey.pci_parts or survey.named_parts or survey.modules)
+    parts = (survey.cpu_parts, survey.pci_parts, survey.named_parts, survey.modules, survey.peer_links, survey.p2p)
+    return bool(survey.facts) or any(parts)
 
 
 def _modules(surveys: Sequence[Survey]) -> tuple[tuple[MemoryModule, ...], int | None]:

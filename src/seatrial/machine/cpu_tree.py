@@ -60,6 +60,7 @@ def _joined_parts(surveys: Sequence[Survey]) -> list[CpuPart]:
         seen = frozenset(cpu for part in survey.cpu_parts for cpu in part.cpus)
         by_key = {_key(part, seen): part for part in survey.cpu_parts}
         joined = [_with_facts(part, by_key.get(_key(part, seen))) for part in joined]
+        joined = _with_packages_in_order(joined, survey.cpu_parts)
         new = [part for part in survey.cpu_parts if _group(part) not in told]
         # A part with the same CPUs twice in one source (a damaged file) counts once.
         joined += {_key(part, part.cpus): part for part in new}.values()
@@ -68,8 +69,26 @@ def _joined_parts(surveys: Sequence[Survey]) -> list[CpuPart]:
 
 
 def _key(part: CpuPart, seen: frozenset[int]) -> tuple[object, ...]:
-    """What tells that two sources mean the same part: a NUMA node's number; else kind and CPUs, as far as both see."""
-    return (part.kind, part.os_index) if part.kind is DeviceKind.NUMA else (part.kind, part.cache, part.cpus & seen)
+    """What tells that two sources mean the same part: a NUMA node's number; else kind and CPUs, as far as both see.
+
+    Packages of firmware, which knows no CPU numbers, are told apart by their own.
+    """
+    if part.kind is DeviceKind.NUMA or not part.cpus:
+        return (part.kind, part.os_index)
+    return (part.kind, part.cache, part.cpus & seen)
+
+
+def _with_packages_in_order(joined: list[CpuPart], parts: Sequence[CpuPart]) -> list[CpuPart]:
+    """Packages with what a source says of them that knows no CPU numbers, where both know as many: in their order."""
+    known = [part for part in joined if part.kind is DeviceKind.PACKAGE]
+    others = [part for part in parts if part.kind is DeviceKind.PACKAGE]
+    is_by_number = all(part.cpus for part in known) and not any(part.cpus for part in others)
+    if not known or len(known) != len(others) or not is_by_number:
+        return joined
+    known.sort(key=lambda part: min(part.cpus))
+    others.sort(key=lambda part: part.os_index or 0)
+    facts = {id(part): other for part, other in zip(known, others, strict=True)}
+    return [_with_facts(part, facts.get(id(part))) for part in joined]
 
 
 def _with_facts(part: CpuPart, other: CpuPart | None) -> CpuPart:

@@ -1,9 +1,9 @@
 """Bridges, GPUs, switches, adapters and disks from what any number of surveys say, hung on the CPU tree.
 
-PCI functions are joined by address, named devices by kind and name. A host bridge hangs on the NUMA node (else the
-package) that it is next to; where its source says nothing and there is one NUMA node, on that. A function that is
-neither a bridge, a GPU nor a switch appears only as what the operating system named on it; a bridge only when it leads
-to something.
+A host bridge hangs on the NUMA node (else the package) that it is next to; where its source says nothing and there is
+one NUMA node, on that. A function that is neither a bridge, a GPU, a switch nor said to be an adapter or disk by its
+source appears only as what the operating system named on it; a bridge only when it leads to something. What a matrix
+labels has that label as its id.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from seatrial.machine.io_parts import IoParts, kind_of
 from seatrial.machine.pcie import join_links
 from seatrial.machine.readers.scalars import read_cpu_list
-from seatrial.machine.survey import NamedPart, PciPart, Survey, merge_facts
+from seatrial.machine.survey import NamedPart, PciPart, merge_facts
 from seatrial.model.fact import Facts
 from seatrial.model.machine import Affinity, Device, DeviceKind, Link
 
-_NO_GPU_VENDORS = frozenset({"1a03", "102b", "1234", "1013", "1af4", "15ad", "80ee", "1b36"})
-"""Display controllers of management boards (ASPEED, Matrox) and virtual machines (QEMU, Cirrus, virtio, VMware)."""
-
-_MANAGEMENT_DISPLAYS = frozenset({("1002", "515e"), ("1002", "5969")})  # ATI ES1000, on server boards until about 2012
-_NVIDIA = "10de"
 _PREFIX = {DeviceKind.GPU: "gpu", DeviceKind.SWITCH: "nvswitch"}
+_PROCESSORS = (DeviceKind.GPU, DeviceKind.SWITCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +33,21 @@ class IoTree:
 
 @dataclass(slots=True)
 class _Slot:
-    """A device to be, and what hangs below it."""
+    """A device to be, what it was made of, and what hangs below it; `order` is that of its making."""
 
     device: Device
     pci: PciPart | None
+    named: NamedPart | None = None
+    order: int = 0
     children: list[_Slot] = field(default_factory=list)
 
 
-def build_io_tree(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> IoTree:
+def build_io_tree(parts: IoParts, cpu_devices: Sequence[Device]) -> IoTree:
     """The I/O side of the machine; `cpu_devices` is the tree that it hangs on."""
-    pci = _joined_pci(surveys)
-    named = _joined_named(surveys)
-    slots = _slots(pci, named, cpu_devices)
+    slots: dict[str | None, _Slot] = {}
+    for order, slot in enumerate(_Maker(parts, cpu_devices).slots()):
+        slot.order = order
+        slots.setdefault(slot.device.id, slot)
     roots = [slot for slot in slots.values() if slot.device.parent not in slots]
     for slot in slots.values():
         if slot.device.parent in slots:
@@ -55,124 +55,107 @@ def build_io_tree(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> I
     kept = [slot for root in sorted(roots, key=_order) for slot in _depth_first(root) if _leads_somewhere(slot)]
     return IoTree(
         devices=tuple(slot.device for slot in kept),
-        links=join_links([(slot.device, slot.pci) for slot in kept if slot.pci is not None], pci),
+        links=join_links([(slot.device, slot.pci) for slot in kept if slot.pci is not None], parts.pci),
         affinity=tuple(_affinity(slot) for slot in kept if slot.device.kind is not DeviceKind.BRIDGE),
     )
 
 
-def _joined_pci(surveys: Sequence[Survey]) -> dict[str, PciPart]:
-    joined: dict[str, PciPart] = {}
-    for survey in surveys:
-        for part in survey.pci_parts:
-            known = joined.get(part.address)
-            if known is None:
-                joined[part.address] = part
-                continue
-            joined[part.address] = replace(
-                known,
-                parent=known.parent if known.parent is not None else part.parent,
-                numa=known.numa if known.numa is not None else part.numa,
-                cpus=known.cpus or part.cpus,
-                capable=known.capable or part.capable,
-                trained=known.trained or part.trained,
-                trained_Bps=known.trained_Bps or part.trained_Bps,
-                kind=known.kind or part.kind,
-                facts=merge_facts(known.facts, part.facts),
-            )
-    return joined
+class _Maker:
+    """Makes a slot of each part that is shown."""
 
+    def __init__(self, parts: IoParts, cpu_devices: Sequence[Device]) -> None:
+        self._pci = parts.pci
+        self._named = parts.named
+        self._cpu_devices = cpu_devices
+        self._by_address = {(p.kind, p.pci): p for p in reversed(parts.named) if p.pci is not None}
 
-def _joined_named(surveys: Sequence[Survey]) -> list[NamedPart]:
-    """Named devices once each; a name that another survey takes for an alias (ib0 of mlx5_0) is that device."""
-    joined: dict[tuple[DeviceKind, str], NamedPart] = {}
-    for survey in surveys:
-        for part in survey.named_parts:
-            key = (part.kind, part.name or f"@{part.pci}")
-            is_alias = (k for k, p in joined.items() if part.name and k[0] is part.kind and part.name in p.aliases)
-            owner = next(is_alias, key)
-            known = joined.get(owner)
-            joined[owner] = part if known is None else _join(known, part)
-    return list(joined.values())
+    def slots(self) -> Iterator[_Slot]:
+        """PCI functions in order of address, then what has no address or stands beside others on a function."""
+        numbers = self._gpu_numbers()
+        counters: dict[DeviceKind, int] = {}
+        for part in sorted(self._pci.values(), key=lambda p: p.address):
+            kind = kind_of(part)
+            if kind is DeviceKind.BRIDGE:
+                yield _Slot(self._bridge(part), part)
+            elif kind in _PROCESSORS:
+                number = numbers.get(part.address, counters.get(kind, 0))
+                counters[kind] = counters.get(kind, 0) + 1
+                named = self._by_address.get((kind, part.address))
+                yield _Slot(self._processor(part, kind, number, named), part, named)
+            elif kind is not None and not self._has_name(part):
+                yield _Slot(self._nameless(part, kind), part)
+        for named in self._named:
+            if named.kind not in _PROCESSORS or (named.pci not in self._pci and named.is_label):
+                yield self._named_slot(named)
 
+    def _has_name(self, part: PciPart) -> bool:
+        return any(named.pci == part.address for named in self._named if named.kind not in _PROCESSORS)
 
-def _join(known: NamedPart, part: NamedPart) -> NamedPart:
-    names = dict.fromkeys((*known.aliases, *part.aliases))
-    return replace(
-        known,
-        pci=known.pci or part.pci,
-        numa=known.numa if known.numa is not None else part.numa,
-        aliases=tuple(name for name in names if name != known.name),
-        facts=merge_facts(known.facts, part.facts),
-    )
+    def _gpu_numbers(self) -> dict[str, int]:
+        """Address -> the number that the driver gives a GPU, where it numbers all of them, each once."""
+        gpus = [part.address for part in self._pci.values() if kind_of(part) is DeviceKind.GPU]
+        told = {a: p.index for a in gpus if (p := self._by_address.get((DeviceKind.GPU, a))) is not None}
+        numbers = {address: index for address, index in told.items() if index is not None}
+        return numbers if len(numbers) == len(gpus) == len(set(numbers.values())) else {}
 
+    def _bridge(self, part: PciPart) -> Device:
+        name = f"host bridge {part.address}" if part.class_id == "" else f"PCI bridge {part.address}"
+        return self._device(part, f"pci-{part.address}", DeviceKind.BRIDGE, name, part.facts)
 
-def _slots(pci: dict[str, PciPart], named: list[NamedPart], cpu_devices: Sequence[Device]) -> dict[str | None, _Slot]:
-    slots: dict[str | None, _Slot] = {}
-    counters: dict[DeviceKind, int] = {}
-    for part in sorted(pci.values(), key=lambda p: p.address):
-        kind = _kind(part)
-        if kind is None:
-            continue
-        parent = _bridge_above(part, pci) or _near_cpus(part, cpu_devices)
-        device = Device("", kind, "", parent, _numa(part, cpu_devices), part.address, facts=part.facts)
-        if kind is DeviceKind.BRIDGE:
-            device = replace(device, id=f"pci-{part.address}", name=_bridge_name(part))
-        else:
-            device = _processor(device, counters.get(kind, 0), [n for n in named if n.kind is DeviceKind.GPU])
-            counters[kind] = counters.get(kind, 0) + 1
-        slots[device.id] = _Slot(device, part)
-    for named_part in named:
-        if named_part.kind not in (DeviceKind.GPU, DeviceKind.SWITCH):
-            slot = _named_slot(named_part, pci, cpu_devices)
-            slots[slot.device.id] = slot
-    return slots
+    def _processor(self, part: PciPart, kind: DeviceKind, number: int, named: NamedPart | None) -> Device:
+        """A GPU or NVSwitch with its number and what its driver says, which goes before what the bus says."""
+        facts = part.facts if named is None else merge_facts(named.facts, part.facts)
+        own_id = f"{_PREFIX[kind]}-{number}"
+        device_id = named.name if named is not None and named.is_label else own_id
+        names = () if named is None else (named.name, *named.aliases)
+        device = self._device(part, device_id, kind, _gpu_name(facts) or device_id, facts, named)
+        return replace(
+            device, aliases=tuple(dict.fromkeys(n for n in names if n and n not in (device_id, device.name)))
+        )
 
+    def _nameless(self, part: PciPart, kind: DeviceKind) -> Device:
+        """An adapter or disk for which the operating system has no name here, as in a listing of the bus."""
+        name = _gpu_name(part.facts) or f"{kind} {part.address}"
+        return self._device(part, f"{kind}-{part.address}", kind, name, part.facts)
 
-def _processor(device: Device, number: int, drivers: list[NamedPart]) -> Device:
-    """A GPU or NVSwitch with its number and what its driver says, which goes before what the bus says."""
-    mine = [part for part in drivers if part.pci == device.pci]
-    facts = merge_facts(*(part.facts for part in mine), device.facts)
-    aliases = tuple(dict.fromkeys(part.name for part in mine if part.name))
-    device_id = f"{_PREFIX[device.kind]}-{number}"
-    return replace(device, id=device_id, name=_gpu_name(facts) or device_id, aliases=aliases, facts=facts)
+    def _device(
+        self, part: PciPart, device_id: str, kind: DeviceKind, name: str, facts: Facts, named: NamedPart | None = None
+    ) -> Device:
+        numa = _numa(part.numa, part.cpus, self._cpu_devices)
+        if named is not None and named.numa is not None:
+            numa = named.numa
+        parent = self._bridge_above(part) or _near_cpus(numa, self._cpu_devices)
+        return Device(device_id, kind, name, parent, numa, part.address, facts=facts)
 
+    def _named_slot(self, part: NamedPart) -> _Slot:
+        function = self._pci.get(part.pci) if part.pci is not None else None
+        facts = part.facts
+        numa = part.numa
+        if function is not None:
+            numa = numa if numa is not None else _numa(function.numa, function.cpus, self._cpu_devices)
+            # What the driver says goes before what the bus says; the bus's names stay under their own names.
+            facts = merge_facts(part.facts, _without(function.facts, part.facts, "driver"))
+        is_on_node = function is not None or part.is_label or (part.numa is not None and part.pci is None)
+        above = self._bridge_above(function) if function is not None else None
+        parent = above or (_near_cpus(numa, self._cpu_devices) if is_on_node else None)
+        device_id = part.name if part.is_label else f"{part.kind}-{part.name}"
+        device = Device(device_id, part.kind, part.name, parent, numa, part.pci, part.aliases, facts)
+        return _Slot(device, function, part)
 
-def _named_slot(part: NamedPart, pci: dict[str, PciPart], cpu_devices: Sequence[Device]) -> _Slot:
-    function = pci.get(part.pci) if part.pci is not None else None
-    parent = numa = None
-    facts = part.facts
-    if function is not None:
-        parent = _bridge_above(function, pci) or _near_cpus(function, cpu_devices)
-        numa = _numa(function, cpu_devices)
-        # What the driver says goes before what the bus says; the bus's names stay under their own names.
-        facts = merge_facts(part.facts, _without(function.facts, part.facts, "driver"))
-    device = Device(
-        f"{part.kind}-{part.name}", part.kind, part.name, parent, part.numa if part.numa is not None else numa,
-        part.pci, part.aliases, facts,
-    )  # fmt: skip
-    return _Slot(device, function)
+    def _bridge_above(self, part: PciPart) -> str | None:
+        """The id of the nearest bridge above; functions that are none (Intel VMD) are passed by."""
+        seen: set[str] = set()
+        above = part.parent
+        while above is not None and above in self._pci and above not in seen:
+            if kind_of(self._pci[above]) is DeviceKind.BRIDGE:
+                return f"pci-{above}"
+            seen.add(above)
+            above = self._pci[above].parent
+        return None
 
 
 def _without(facts: Facts, told: Facts, *names: str) -> Facts:
     return Facts({name: said for name, said in facts.items() if name not in names or name not in told})
-
-
-def _kind(part: PciPart) -> DeviceKind | None:
-    vendor = part.facts.text("vendor_id")
-    if part.kind is not None:
-        return part.kind
-    if part.is_bridge:
-        return DeviceKind.BRIDGE
-    is_management = vendor in _NO_GPU_VENDORS or (vendor, part.facts.text("device_id")) in _MANAGEMENT_DISPLAYS
-    if part.class_id[:2] in ("03", "12") and not is_management:  # display controller; processing accelerator
-        return DeviceKind.GPU
-    if part.class_id == "0680" and vendor == _NVIDIA:  # an NVSwitch calls itself "bridge, other"
-        return DeviceKind.SWITCH
-    return None
-
-
-def _bridge_name(part: PciPart) -> str:
-    return f"host bridge {part.address}" if part.class_id == "" else f"PCI bridge {part.address}"
 
 
 def _gpu_name(facts: Facts) -> str | None:
@@ -180,34 +163,21 @@ def _gpu_name(facts: Facts) -> str | None:
     return facts.text("model_name") or facts.text("pci_name") or (f"PCI {ids[0]}:{ids[1]}" if all(ids) else None)
 
 
-def _bridge_above(part: PciPart, pci: dict[str, PciPart]) -> str | None:
-    """The id of the nearest bridge above; functions that are none (Intel VMD) are passed by."""
-    seen: set[str] = set()
-    above = part.parent
-    while above is not None and above in pci and above not in seen:
-        if pci[above].is_bridge:
-            return f"pci-{above}"
-        seen.add(above)
-        above = pci[above].parent
-    return None
-
-
-def _numa(part: PciPart, cpu_devices: Sequence[Device]) -> int | None:
-    """The node that the kernel names, else the only one, else the one that has just these CPUs."""
-    if part.numa is not None:
-        return part.numa
+def _numa(told: int | None, cpus: frozenset[int] | None, cpu_devices: Sequence[Device]) -> int | None:
+    """The node that the source names, else the only one, else the one that has just these CPUs."""
+    if told is not None:
+        return told
     nodes = [device for device in cpu_devices if device.kind is DeviceKind.NUMA]
     if len(nodes) == 1:
         return nodes[0].numa
-    if part.cpus:
-        near = [d for d in nodes if d.facts.text("cpus") and part.cpus == _cpus(d)]
+    if cpus:
+        near = [d for d in nodes if d.facts.text("cpus") and cpus == _cpus(d)]
         if len(near) == 1:
             return near[0].numa
     return None
 
 
-def _near_cpus(part: PciPart, cpu_devices: Sequence[Device]) -> str | None:
-    numa = _numa(part, cpu_devices)
+def _near_cpus(numa: int | None, cpu_devices: Sequence[Device]) -> str | None:
     if numa is not None and any(device.id == f"numa-{numa}" for device in cpu_devices):
         return f"numa-{numa}"
     packages = [device for device in cpu_devices if device.kind is DeviceKind.PACKAGE]
@@ -218,8 +188,9 @@ def _cpus(device: Device) -> frozenset[int]:
     return frozenset(read_cpu_list(device.facts.text("cpus") or ""))
 
 
-def _order(slot: _Slot) -> tuple[str, str, str]:
-    return (slot.device.pci or "~", str(slot.device.kind), slot.device.id)
+def _order(slot: _Slot) -> tuple[str, int]:
+    """By address; what has none as its source lists it."""
+    return (slot.device.pci or "~", slot.order)
 
 
 def _depth_first(slot: _Slot) -> Iterator[_Slot]:
@@ -238,5 +209,8 @@ def _leads_somewhere(slot: _Slot) -> bool:
 
 
 def _affinity(slot: _Slot) -> Affinity:
-    cpus = slot.pci.cpus if slot.pci is not None else None
+    """What the driver's matrix says, else the bus. A matrix that says nothing leaves it unknown."""
+    cpus = slot.named.cpus if slot.named is not None else None
+    if cpus is None and slot.pci is not None:
+        cpus = slot.pci.cpus
     return Affinity(slot.device.id, tuple(sorted(cpus)) if cpus else None, slot.device.numa)

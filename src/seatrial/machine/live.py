@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from seatrial.errors import ParseError
+from seatrial.errors import UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
@@ -28,6 +28,11 @@ def discover_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> Machine:
     `root` is "/" or a folder with a copy of /sys and /proc. What cannot be read is missing in the result and named in
     its `unread`; nothing here raises because a file is absent or damaged.
     """
+    return assemble(survey_live(root, use_hwloc=use_hwloc))
+
+
+def survey_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> list[Survey]:
+    """What each source on this machine says, the most trusted first: see `discover_live`."""
     files = FileTree(root)
     is_live = files.is_live
     surveys = [survey_sysfs(files, os.environ if is_live else {})]
@@ -36,7 +41,7 @@ def discover_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> Machine:
         if use_hwloc:
             surveys.append(_survey_hwloc())
     surveys.append(survey_firmware(files, is_virtual="hypervisor" in surveys[0].facts))
-    return assemble(surveys)
+    return surveys
 
 
 def _survey_process() -> Survey:
@@ -75,7 +80,7 @@ def _survey_hwloc() -> Survey:
         except subprocess.TimeoutExpired:
             problem = f"no answer within {LSTOPO_TIMEOUT_S:g} s"
             break
-        except (OSError, ParseError) as error:
+        except (OSError, UsageError) as error:
             problem = str(error)
             break
     return Survey("hwloc (failed)", unread=(f"hwloc: {program} gave nothing usable ({problem}); sysfs alone was read",))

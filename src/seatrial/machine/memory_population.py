@@ -1,15 +1,17 @@
-"""Memory modules -> devices, and `Memory`: channels, peak and verdict as far as the modules themselves tell.
+"""Memory modules -> devices, and `Memory`: channels, peak and verdict.
 
-Two things are known without tables of boards: channels that slot names NAME, and that a socket whose every slot is
-filled alike fills all its channels. Anything else stays unknown. (The population rules by platform and the slot tables
-by vendor, knowledge/topology.md, belong here: into `_verdict` and `readers.memory_locators`.)
+A slot's channel is told by its name (`readers.memory_locators`), or by the vendor's table (`slot_tables`) once the CPU
+has told how many channels there are. `population_rules` judges. What no name and no document settles stays unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from seatrial.machine.memory_platforms import Platform, platform_of
+from seatrial.machine.population_rules import Placed, SocketLoad, judge_population
+from seatrial.machine.slot_tables import find_table, slot_number
 from seatrial.machine.survey import FactBook, MemoryModule
 from seatrial.model.limit import Limit, dram_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Memory, Population, SocketMemory
@@ -17,21 +19,16 @@ from seatrial.model.machine import Device, DeviceKind, Memory, Population, Socke
 _CHANNEL_IS_8_BYTES = frozenset({"DDR3", "DDR4", "DDR5"})
 """LPDDR and HBM channels have other widths, which SMBIOS does not tell."""
 
+_NAMED = "channels as the slots' names tell them"
+_MOST_SOCKETS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class _Socket:
-    """The slots of one socket; `is_complete` when no slot can be missing from the list, `is_confirmed` when somebody
-    looked up the channels that the table gives."""
+    """All slots of one socket, and the filled ones as the rules see them."""
 
-    modules: tuple[MemoryModule, ...]
-    table_channels: int | None
+    load: SocketLoad
     is_confirmed: bool
-    is_complete: bool
-
-    @property
-    def filled(self) -> tuple[MemoryModule, ...]:
-        """The slots with a module in them."""
-        return tuple(module for module in self.modules if module.size_bytes)
 
 
 def judge_memory(
@@ -41,22 +38,34 @@ def judge_memory(
     *,
     is_virtual: bool,
     why_none: str = "no source describes the memory modules",
+    product: str | None = None,
 ) -> Memory:
-    """The memory of a machine with these modules. `slots` is the declared number, `why_none` why there may be none.
+    """The memory of a machine with these modules. `slots` is the declared number, `why_none` why there may be none;
+    `product` (vendor and name of the machine) guards the vendors' slot tables.
 
     A virtual machine's SMBIOS describes no real modules: sizes are kept, everything else is unknown.
     """
     if not any(module.size_bytes for module in modules):
         return Memory(why=why_none, peak=Limit.unknown("B/s", f"populated channels: {why_none}"))
-    sockets = _by_socket(modules, slots, cpu_devices)
-    if sockets is None:
-        why = "the slots' names do not tell their sockets"
-        return Memory(why=why, peak=Limit.unknown("B/s", f"populated channels: {why}"))
-    told = tuple(_socket_memory(socket, is_virtual) for socket in sockets)
+    groups = _by_socket(modules, cpu_devices)
+    if isinstance(groups, str):
+        return Memory(why=groups, peak=Limit.unknown("B/s", f"populated channels: {groups}"))
+    is_sorted = all(m.socket is not None for m in modules) or len(groups) == 1
+    is_complete = slots is not None and slots == len(modules) and is_sorted
+    platform = _common_platform(cpu_devices)
+    sockets = [_socket(name, group, platform, is_complete, product) for name, group in groups]
+    told = tuple(_socket_memory(socket.load, is_virtual) for socket in sockets)
     if is_virtual:
         why = "a virtual machine's firmware describes no real modules"
         return Memory(why=why, peak=Limit.unknown("B/s", f"populated channels: {why}"), sockets=told)
-    verdict, why = _verdict(sockets, told)
+    verdict, why = judge_population([socket.load for socket in sockets])
+    empty = {m.socket for m in modules} - {m.socket for m in modules if m.size_bytes}
+    is_told = any(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
+    if empty - {None} and not is_told and verdict in (Population.BALANCED, Population.NEAR_BALANCED):
+        verdict, why = (
+            Population.UNKNOWN,
+            f"{why}; but whether the sockets without a module have a processor is not told",
+        )
     other = _other_memory(cpu_devices)
     peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, told)
     return Memory(verdict, why, peak, told)
@@ -80,62 +89,98 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     return None
 
 
+def _common_platform(cpu_devices: Sequence[Device]) -> Platform:
+    """The platform of all packages; an unknown one where they differ or none is told."""
+    found = {platform_of(device) for device in cpu_devices if device.kind is DeviceKind.PACKAGE}
+    return found.pop() if len(found) == 1 else Platform(None, None)
+
+
 def _by_socket(
-    modules: Sequence[MemoryModule], slots: int | None, cpu_devices: Sequence[Device]
-) -> list[_Socket] | None:
-    packages = [device for device in cpu_devices if device.kind is DeviceKind.PACKAGE]
-    channels = {package.facts.integer("memory_channels") for package in packages}
-    table = channels.pop() if len(channels) == 1 else None
-    confirmed = all(fact.value is True for p in packages if (fact := p.facts.best("memory_channels_confirmed")))
-    complete = slots is not None and slots == len(modules)
-    named = {module.socket for module in modules}
-    if None in named:
-        return [_Socket(tuple(modules), table, confirmed, complete)] if len(packages) == 1 else None
-    numbers = sorted(number for number in named if number is not None)
-    if packages and len(numbers) > len(packages):
-        return None
-    return [_Socket(tuple(m for m in modules if m.socket == number), table, confirmed, complete) for number in numbers]
+    modules: Sequence[MemoryModule], cpu_devices: Sequence[Device]
+) -> list[tuple[str, tuple[MemoryModule, ...]]] | str:
+    """(name, all slots) of each socket with a processor, in order; a sentence where that cannot be told.
+
+    Slots of a socket without a processor are left out; a processor whose slots are all empty, or that has none listed,
+    stays.
+    """
+    packages = sum(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
+    modules = _with_split_letters(modules, cpu_devices, packages)
+    filled = {module.socket for module in modules if module.size_bytes}
+    if None in filled:
+        if packages == 1:
+            return [("the socket", tuple(modules))]
+        return "the slots' names do not tell their sockets"
+    named = sorted({module.socket for module in modules if module.socket is not None})
+    if packages and len(filled) > packages:
+        return f"modules stand at {len(filled)} sockets, but the processors that are told number {packages}"
+    empty = [number for number in named if number not in filled]
+    kept = sorted(number for number in filled if number is not None)
+    if packages > len(kept):
+        kept = sorted([*kept, *empty[: packages - len(kept)]])
+    others = tuple(m for m in modules if m.socket is None) if packages == 1 else ()
+    groups = [(f"socket {number}", (*(m for m in modules if m.socket == number), *others)) for number in kept]
+    missing = min(packages, _MOST_SOCKETS) - len(groups)
+    return [*groups, *((f"another socket ({index + 1})", ()) for index in range(missing))]
 
 
-def _socket_memory(socket: _Socket, is_virtual: bool) -> SocketMemory:
-    filled = socket.filled
-    channels, populated = (None, None) if is_virtual else _channels(socket)
+def _with_split_letters(
+    modules: Sequence[MemoryModule], cpu_devices: Sequence[Device], packages: int
+) -> Sequence[MemoryModule]:
+    """Modules with sockets where letters of channels run on over the sockets: A to F, then G to M (ASUS, Gigabyte).
+
+    Told only where the letters of all slots divide evenly by the channels of a processor.
+    """
+    channels = _common_platform(cpu_devices).channels
+    if any(m.socket is not None or m.channel is None or len(m.channel) != 1 for m in modules) or not channels:
+        return modules
+    letters = sorted({module.channel or "" for module in modules})
+    if len(letters) % channels or len(letters) // channels < packages or len(letters) == channels:
+        return modules
+    number = {letter: index // channels for index, letter in enumerate(letters)}
+    return [replace(module, socket=number[module.channel or ""]) for module in modules]
+
+
+def _socket(
+    name: str, modules: tuple[MemoryModule, ...], platform: Platform, is_complete: bool, product: str | None
+) -> _Socket:
+    """The filled slots with their channels: as named, else by the vendor's table."""
+    filled = tuple(module for module in modules if module.size_bytes)
+    is_named = bool(filled) and all(module.channel is not None for module in filled)
+    mapping, table = _NAMED if is_named else "", None
+    if filled and not is_named and platform.channels is not None:
+        table = find_table([(module.locator, module.bank) for module in modules], platform.channels, product)
+    placed: list[Placed] = []
+    for module in filled:
+        slot = None if table is None else table.slots.get(slot_number(module.locator) or 0)
+        if slot is not None and table is not None:
+            mapping = f"channels by {table.source}"
+            placed.append(Placed(module, slot.channel, slot.position))
+        else:
+            placed.append(Placed(module, module.channel if is_named else None))
+    if is_named and platform.channels is None and is_complete:
+        channels = len({module.channel for module in modules})
+        if None not in {module.channel for module in modules}:
+            platform = replace(platform, channels=channels, source="the slots' names", confirmed=True)
+    load = SocketLoad(name, platform, tuple(placed), len(modules) if is_complete else None, mapping)
+    return _Socket(load, platform.confirmed or is_named)
+
+
+def _socket_memory(load: SocketLoad, is_virtual: bool) -> SocketMemory:
+    modules = [placed.module for placed in load.placed]
+    populated = load.populated_channels()
+    channels = load.platform.channels
+    if not load.placed:
+        populated = 0
+    if channels is not None and populated is not None and populated > channels:
+        populated = None
     return SocketMemory(
-        channels=channels,
-        populated_channels=populated,
-        dimms=len(filled),
-        capacity_bytes=sum(module.size_bytes or 0 for module in filled),
-        configured_MTps=_common([module.configured_MTps for module in filled]),
-        rated_MTps=_common([module.rated_MTps for module in filled]),
+        channels=None if is_virtual else channels,
+        populated_channels=None if is_virtual else populated,
+        dimms=load.dimms,
+        capacity_bytes=load.capacity_bytes,
+        configured_MTps=_common([module.configured_MTps for module in modules]),
+        rated_MTps=_common([module.rated_MTps for module in modules]),
     )
-
-
-def _channels(socket: _Socket) -> tuple[int | None, int | None]:
-    """Channels of the socket, and how many have a module."""
-    named = {module.channel for module in socket.modules}
-    channels = socket.table_channels
-    if channels is None and None not in named and socket.is_complete:
-        channels = len(named)
-    if _channels_are_named(socket):
-        return channels, len({module.channel for module in socket.filled})
-    if _filled_alike(socket):
-        return channels, channels
-    return channels, None
-
-
-def _channels_are_named(socket: _Socket) -> bool:
-    """Whether the name of every filled slot tells its channel: then no table is needed to count them."""
-    filled = {module.channel for module in socket.filled}
-    return bool(filled) and None not in filled
-
-
-def _filled_alike(socket: _Socket) -> bool:
-    """Whether every slot there is holds the same module."""
-    return socket.is_complete and len(socket.filled) == len(socket.modules) and _alike(socket.modules)
-
-
-def _alike(modules: Sequence[MemoryModule]) -> bool:
-    return len({(m.size_bytes, m.memory_type, m.rank, m.configured_MTps) for m in modules}) == 1
 
 
 def _common(values: Sequence[float | None]) -> float | None:
@@ -143,41 +188,24 @@ def _common(values: Sequence[float | None]) -> float | None:
     return values[0] if values and len(set(values)) == 1 else None
 
 
-def _verdict(sockets: Sequence[_Socket], told: Sequence[SocketMemory]) -> tuple[Population, str]:
-    """Balanced where that needs no table; else unknown, saying what is missing."""
-    every = [module for socket in sockets for module in socket.filled]
-    equal_sockets = len({(t.dimms, t.capacity_bytes, t.populated_channels) for t in told}) == 1
-    if all(_filled_alike(socket) for socket in sockets) and equal_sockets and _alike(every):
-        return Population.BALANCED, "every slot is filled with the same module"
-    if any(t.channels is None or t.populated_channels is None for t in told):
-        return Population.UNKNOWN, "which channel each slot belongs to is not told by the slots' names"
-    per_channel = {
-        (index, channel): sum(module.channel == channel for module in socket.filled)
-        for index, socket in enumerate(sockets)
-        for channel in {module.channel for module in socket.filled}
-    }
-    full = all(t.populated_channels == t.channels for t in told)
-    if full and equal_sockets and _alike(every) and len(set(per_channel.values())) == 1:
-        return Population.BALANCED, "every channel is filled alike with the same module"
-    return Population.UNKNOWN, "not every channel is filled alike; no rule for this platform is known yet"
-
-
 def _peak(sockets: Sequence[_Socket], told: Sequence[SocketMemory]) -> Limit:
     """Sum over the sockets of populated channels x 8 B x configured rate; unknown where one of them is."""
-    types = {module.memory_type for socket in sockets for module in socket.filled}
+    types = {placed.module.memory_type for socket in sockets for placed in socket.load.placed}
     if not types <= _CHANNEL_IS_8_BYTES:
         names = ", ".join(sorted(str(name) for name in types))
         return Limit.unknown("B/s", f"the width of a channel of {names} is not told")
-    rates = {t.configured_MTps for t in told}
+    rates = {t.configured_MTps for t in told if t.dimms}
     if None in rates or len(rates) != 1:
         return Limit.unknown("B/s", "the modules' configured speed is not told, or differs between them")
     populated = [t.populated_channels for t in told]
     known = [count for count in populated if count is not None]
     if len(known) != len(populated):
-        return Limit.unknown("B/s", "which channels are populated is not told by the slots' names")
+        return Limit.unknown(
+            "B/s", "which channels are populated is told neither by the slots' names nor by a document"
+        )
     rate = rates.pop()
     where = f"{len(told)} socket{'s' if len(told) > 1 else ''}, from SMBIOS"
-    confirmed = all(socket.is_confirmed or _channels_are_named(socket) for socket in sockets)
+    confirmed = all(socket.is_confirmed for socket in sockets)
     if not confirmed:
         where += "; the channels of a socket are unconfirmed"
     return dram_bandwidth(sum(known), rate if rate is not None else 0.0, where, confirmed=confirmed)
@@ -205,6 +233,7 @@ def _facts(module: MemoryModule) -> FactBook:
     book = FactBook()
     book.say("size", module.size_bytes, module.source, "B")
     book.say("memory_type", module.memory_type, module.source)
+    book.say("buffering", module.buffering, module.source)
     book.say("rated_MTps", module.rated_MTps, module.source, "1")
     book.say("configured_MTps", module.configured_MTps, module.source, "1")
     book.say("rank", module.rank, module.source, "1")

@@ -139,7 +139,7 @@ _ROME = Channels(r"EPYC", 8, f"{_AMD64_EDAC} = 8 (F17h_M30h)")
 _MILAN = Channels(r"EPYC", 8, f"{_AMD64_EDAC} = 8 (F19h)")
 _GENOA = Channels(r"EPYC", 12, f"{_AMD64_EDAC} = 12 (F19h_M10h)")
 _BERGAMO = Channels(r"EPYC 9", 12, f"{_AMD64_EDAC} = 12 (F19h_MA0h)")
-_SIENA = Channels(r"EPYC 8\d\d4", 6, "AMD EPYC 8004 product brief: 6 channels; unconfirmed", False)
+_SIENA = Channels(r"EPYC 8\d\d4", 6, "Lenovo pubs, SE455 V3 (EPYC 8004): six slots, one in each of its channels")
 _TURIN = Channels(r"EPYC(?! 8)", 12, f"{_AMD64_EDAC} = 12 (F1Ah models 00h-1Fh)")
 
 AMD: tuple[tuple[int, range, Microarchitecture], ...] = (
@@ -165,11 +165,12 @@ AMD: tuple[tuple[int, range, Microarchitecture], ...] = (
 """(family, models, entry). Client parts have channels by board and product, so none is said of them."""
 
 _I10NM = "Linux drivers/edac/i10nm_base.c: 4 controllers x 2 channels"
-_E5 = Channels(r"Xeon\(R\) CPU E5-[124]6\d\d", 4, "Intel Xeon E5 v3 and v4 data sheets: 4 channels; unconfirmed", False)
-_ICX_CHANNELS = Channels(r"Xeon\(R\) (Platinum|Gold|Silver)", 8, _I10NM)
-_SPR_CHANNELS = Channels(r"Xeon\(R\) (Platinum|Gold|Silver|Bronze|CPU Max|Max)", 8, _I10NM)
-_GNR_12 = Channels(r"Xeon\(R\) 69\d\d", 12, "Intel Xeon 6900P product brief: 12 channels; unconfirmed", False)
-_GNR_8 = Channels(r"Xeon\(R\) 6[57]\d\d", 8, "Intel Xeon 6500P and 6700P product brief: 8 channels; unconfirmed", False)
+# (?i): firmware of these generations writes "INTEL(R) XEON(R) GOLD 6526Y", and SMBIOS passes that on.
+_E5 = Channels(r"Xeon\(R\) CPU E5-[124]6\d\d", 4, "Dell PowerEdge R730xd Owner's Manual: 4 channels to each processor")
+_ICX_CHANNELS = Channels(r"(?i)Xeon\(R\) (Platinum|Gold|Silver)", 8, _I10NM)
+_SPR_CHANNELS = Channels(r"(?i)Xeon\(R\) (Platinum|Gold|Silver|Bronze|CPU Max|Max)", 8, _I10NM)
+_GNR_12 = Channels(r"(?i)Xeon\(R\) 69\d\d", 12, "Intel Xeon 6900P product brief: 12 channels; unconfirmed", False)
+_GNR_8 = Channels(r"(?i)Xeon\(R\) 6[57]\d\d", 8, "Lenovo Press LP2272: eight channels of 6500P and 6700P")
 
 INTEL: dict[int, Microarchitecture] = {
     **dict.fromkeys((0x3C, 0x45, 0x46), _intel("Haswell", _HASWELL)),

@@ -1,13 +1,14 @@
 """How near GPUs and adapters are to each other by the PCI tree, in the classes of `nvidia-smi topo -m`.
 
 PIX: below one PCIe switch (or one function beside another); PXB: over several switches; PHB: over the host bridge;
-NODE: over two host bridges of one NUMA node; SYS: between NUMA nodes (legend of nvidia-smi topo). Two GPUs of one
-vendor may have links of their own (NVLink, XGMI) that the PCI tree does not show: their class is left open (None).
+NODE: over two host bridges of one NUMA node; SYS: between NUMA nodes (legend of nvidia-smi topo). A source that shows
+no host bridges (NCCL) leaves PHB, which is true of both and what NCCL itself says. Two GPUs of one vendor may have
+links of their own (NVLink, XGMI) that the PCI tree does not show: their class is left open (None).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import combinations
 
 from seatrial.model.machine import Device, DeviceKind, Path
@@ -15,28 +16,48 @@ from seatrial.model.machine import Device, DeviceKind, Path
 _WITH_OWN_LINKS = frozenset({"10de", "1002"})  # NVIDIA, AMD
 
 
-def pci_paths(devices: Sequence[Device]) -> tuple[Path, ...]:
-    """Each pair of GPUs and adapters once, in the order of `devices`; those that are not on PCI are left out."""
+def pci_paths(
+    devices: Sequence[Device],
+    lone: Container[tuple[str, str]] = frozenset(),
+    condensed: Container[str] = frozenset(),
+) -> tuple[Path, ...]:
+    """Each pair of GPUs and adapters once, in the order of `devices`; those that are not on PCI are left out.
+
+    `lone` names the pairs of GPUs that are known to have no links of their own, `condensed` the bridges that stand for
+    a whole switch.
+    """
     by_id = {device.id: device for device in devices}
     ends = [device for device in devices if device.kind in (DeviceKind.GPU, DeviceKind.NIC) and device.pci is not None]
-    return tuple(Path(a.id, b.id, _class(a, b, by_id)) for a, b in combinations(ends, 2))
+    return tuple(
+        Path(a.id, b.id, None if (a.id, b.id) not in lone and _may_have_own_links(a, b) else _class(a, b, by_id, condensed))
+        for a, b in combinations(ends, 2)
+    )
 
 
-def _class(a: Device, b: Device, by_id: Mapping[str, Device]) -> str | None:
+def _may_have_own_links(a: Device, b: Device) -> bool:
     vendors = {device.facts.text("vendor_id") for device in (a, b)}
-    if a.kind is DeviceKind.GPU and b.kind is DeviceKind.GPU and vendors & _WITH_OWN_LINKS:
-        return None
+    return a.kind is DeviceKind.GPU and b.kind is DeviceKind.GPU and bool(vendors & _WITH_OWN_LINKS)
+
+
+def _class(a: Device, b: Device, by_id: Mapping[str, Device], condensed: Container[str]) -> str | None:
     above_a, above_b = _bridges(a, by_id), _bridges(b, by_id)
     common = next((bridge for bridge in above_a if bridge in above_b), None)
     if common is None:
         if a.numa is None or b.numa is None:
             return None
-        return "NODE" if a.numa == b.numa else "SYS"
-    if common == above_a[-1] and common.count(":") == 1:  # "pci-0000:00" is a host bridge, not a port
+        if a.numa != b.numa:
+            return "SYS"
+        return "NODE" if all(above and _is_host(above[-1]) for above in (above_a, above_b)) else "PHB"
+    if common == above_a[-1] and _is_host(common):
         return "PHB"
     # A switch is one upstream port (the common bridge) and a downstream port in front of each device.
     between = max(above_a.index(common), above_b.index(common))
-    return "PIX" if between <= 1 else "PXB"
+    return "PIX" if between <= (0 if common in condensed else 1) else "PXB"
+
+
+def _is_host(bridge: str) -> bool:
+    """A host bridge is "pci-0000:00", a port "pci-0000:00:01.0"."""
+    return bridge.count(":") == 1
 
 
 def _bridges(device: Device, by_id: Mapping[str, Device]) -> list[str]:

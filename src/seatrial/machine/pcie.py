@@ -9,25 +9,26 @@ from seatrial.model.limit import Basis, Limit, pcie_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Link, NamedLimit
 
 KIND = "pcie"
+HOST = "host"
+"""The end of a link of which no source tells where it leads: somewhere towards the processor."""
 _WITH_LIMIT = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
 
 
 def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPart]) -> tuple[Link, ...]:
-    """A link for each device below a bridge whose speed some source tells.
+    """A link for each device whose speed some source tells, towards the bridge above it. Where no bridge is told (NCCL
+    shows no ports of the processor) it leads to the NUMA node or package, and else to `HOST`.
 
     A link can do what both its ends can, so `capable` is the slower speed and the narrower width of the function and
     the port above it (their facts keep them apart: an x16 card in an x8 slot). `trained` is what the function reads.
     """
     links: list[Link] = []
-    ids = {device.id for device, _ in placed}
     for device, part in placed:
-        if device.parent is None or device.parent not in ids:
-            continue
-        port = pci.get(device.parent.removeprefix("pci-"))
+        above = device.parent or HOST
+        port = None if part.is_condensed else pci.get(above.removeprefix("pci-"))
         capable = _slower(part.capable, port.capable if port is not None else None)
         trained_Bps = _rate(part.trained) or part.trained_Bps
         if capable is not None or trained_Bps is not None:
-            links.append(Link(device.parent, device.id, KIND, _rate(capable), trained_Bps, part.source))
+            links.append(Link(above, device.id, KIND, _rate(capable), trained_Bps, part.source))
     return tuple(links)
 
 

@@ -79,9 +79,11 @@ class LinkRate:
 class PciPart:
     """A PCI function, or a host bridge (whose `address` is "domain:bus" and whose `class_id` is "").
 
-    `class_id` has four hex digits ("0302"). `parent` is the address of the bridge above. `capable` and `trained` are
-    of the link towards that bridge as this function reads it; `trained_Bps` is set by sources that tell only a rate.
-    `kind` is set where the source itself says what the function is.
+    `class_id` has four hex digits ("0302"); "0000", which no device since PCI 2.0 has, where the source does not tell.
+    `parent` is the address of the bridge above. `capable` and `trained` are of the link towards that bridge as this
+    function reads it; `trained_Bps` is set by sources that tell only a rate. `kind` is set where the source itself says
+    what the function is. `is_condensed` marks a source in whose trees a bridge is a whole switch and `capable` what both
+    ends of the link can do (NCCL); others show each port.
     """
 
     address: str
@@ -95,6 +97,7 @@ class PciPart:
     kind: DeviceKind | None = None
     source: str = ""
     facts: Facts = field(default_factory=Facts)
+    is_condensed: bool = False
 
     @property
     def is_bridge(self) -> bool:
@@ -142,7 +145,10 @@ class PeerLink:
 
 @dataclass(frozen=True, slots=True)
 class MemoryModule:
-    """One memory slot; `size_bytes` is 0 when it is known to be empty. Rates in MT/s. None is unknown."""
+    """One memory slot; `size_bytes` is 0 when it is known to be empty. Rates in MT/s. None is unknown.
+
+    `buffering` is "RDIMM", "LRDIMM" or "UDIMM".
+    """
 
     locator: str
     bank: str
@@ -156,6 +162,7 @@ class MemoryModule:
     socket: int | None = None
     channel: str | None = None
     source: str = ""
+    buffering: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +185,5 @@ class Survey:
     """Classes of a matrix; ends as those of a PeerLink. SOC is written SYS, NV12 is class NV with 12 links."""
     p2p: tuple[PeerAccess, ...] = ()
     peer_links: tuple[PeerLink, ...] = ()
+    knows_peer_links: bool = False
+    """Whether the source names all direct links between processors: a pair without one then has none."""

@@ -16,6 +16,7 @@ from seatrial.errors import UnknownNameError
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, Params, Value
+from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
@@ -108,10 +109,32 @@ class Native:
     """A program of ours, built from `source` (C++20, one file) in each environment.
 
     `arguments` turns resolved parameters into the command line after `--record`, `--cpus` and `--parent`.
+
+    `library` names what it loads when it runs, as a parameter of that name chooses: the lab finds it, and adds to the
+    arguments where it lies. What decides about such a library from outside stands in `variables`, the environment
+    variables whose values make another experiment of the same point.
     """
 
     source: Path
     arguments: Callable[[Params], Sequence[str]]
+    library: Literal["blas"] | None = None
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A real application or tool that this machine has or has not, run as it is; a pure function reads its output.
+
+    `name` is what is looked for on PATH, `install` says how to get it. `arguments` takes the resolved parameters and
+    the folder of the repeat, where the program writes `output`. `parse` gives samples, checks and notes; its record has
+    no `hello`, and `ended` says whether the output is whole. Raises ProtocolError where it is not understood.
+    """
+
+    name: str
+    install: str
+    output: str
+    arguments: Callable[[Params, Path], Sequence[str]]
+    parse: Callable[[bytes], ProgramRecord]
 
 
 def _same(machine: Machine, params: Params) -> Params:
@@ -133,7 +156,7 @@ class Benchmark:
 
     name: str
     question: str
-    program: Native
+    program: Native | External
     parameters: tuple[Parameter, ...]
     figures: tuple[Figure, ...]
     checks: tuple[Check, ...]

@@ -46,7 +46,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link between two devices; rates in B/s per direction, after encoding, before protocol."""
+    """A link between two devices; rates in B/s per direction, after encoding, before protocol.
+
+    `count` is the number of links that go between the two (NVLink, XGMI), whose rates are of all of them together.
+    """
 
     a: str
     b: str
@@ -55,6 +58,7 @@ class Link:
     trained_Bps: float | None
     source: str
     measured_Bps: float | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ def _on_pci(machine: Machine) -> Iterator[tuple[str, str]]:
 
     With the links above it, whose rate it shares: bridges that lead only to other devices have no part in this.
     """
-    above = {link.b: link for link in machine.links if link.capable_Bps is not None}
+    above = {link.b: link for link in machine.links if link.capable_Bps is not None and link.kind.lower() == "pcie"}
     for device in machine.devices:
         if device.kind not in _PCI_SIDE or device.pci is None:
             continue
@@ -215,7 +215,7 @@ def _device_out(device: Device) -> JsonObject:
 
 
 def _link_out(link: Link) -> JsonObject:
-    return {
+    document = {
         "a": link.a,
         "b": link.b,
         "kind": link.kind,
@@ -224,6 +224,7 @@ def _link_out(link: Link) -> JsonObject:
         "measured_Bps": _finite(link.measured_Bps),
         "source": link.source,
     }
+    return document if link.count is None else {**document, "count": link.count}
 
 
 def _limit_out(limit: Limit) -> JsonObject:
@@ -314,6 +315,7 @@ def _link_in(entry: Mapping[str, Any]) -> Link:
         trained_Bps=entry["trained_Bps"],
         source=entry["source"],
         measured_Bps=entry["measured_Bps"],
+        count=entry.get("count"),
     )
 
 

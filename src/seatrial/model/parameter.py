@@ -14,6 +14,7 @@ Value = bool | int | float | str
 Params = Mapping[str, Value]
 
 
+_LONGEST_TEXT = 4096  # what Linux takes for a path
 _WHOLE = re.compile(r"[0-9]{1,16}")
 
 
@@ -24,6 +25,7 @@ class ParameterKind(StrEnum):
     INTEGER = "integer"
     BYTES = "bytes"
     CHOICE = "choice"
+    TEXT = "text"  # a name or a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Parameter:
             ParameterKind.INTEGER: f"a whole number from {self.minimum:g}",
             ParameterKind.BYTES: "a size such as 64MiB",
             ParameterKind.CHOICE: "",
+            ParameterKind.TEXT: "a name or a path",
         }[self.kind]
         return ", ".join(filter(None, (*self.words, spelled)))
 
@@ -80,6 +83,8 @@ class Parameter:
                 return parse_bytes(text) if text is not None else None
             case ParameterKind.CHOICE:
                 return None
+            case ParameterKind.TEXT:
+                return text if text and text.isprintable() and len(text) <= _LONGEST_TEXT else None
 
 
 def _spelled(given: object) -> str:

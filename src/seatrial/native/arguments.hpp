@@ -114,6 +114,21 @@ public:
     return pairs;
   }
 
+  // Numbers within [low, high] in the order given: `4096,8192`.
+  template <class Number>
+  [[nodiscard]] std::vector<Number> numbers(std::string_view name, Number low, Number high) {
+    const auto text = required(name);
+    std::vector<Number> numbers;
+    for_each_item(text, [&](std::string_view item) {
+      const auto number = parse<Number>(item);
+      if (!number || !(*number >= low && *number <= high))
+        refuse(name, text,
+               "a list of numbers from " + std::to_string(low) + " to " + std::to_string(high));
+      numbers.push_back(*number);
+    });
+    return numbers;
+  }
+
   void finish() const {
     for (const auto& given : given_) {
       if (std::ranges::find(known_, given.name) != known_.end())

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 
 #include "available_memory.hpp"
 #include "failure.hpp"
+#include "numa.hpp"
 
 namespace seatrial {
 
@@ -32,9 +34,14 @@ inline constexpr std::size_t huge_page = std::size_t{2} << 20;
 class Pages {
 public:
   // Untouched zero pages; skips the benchmark if they cannot be had. Without `ask_huge` huge pages
-  // are declined, so that the two settings differ also where the system gives them unasked.
-  Pages(std::size_t bytes, bool ask_huge) : asked_huge_(ask_huge) {
-    const auto available = available_memory();
+  // are declined, so that the two settings differ also where the system gives them unasked. With a
+  // `node` all of them come from that NUMA node; else each from that of its first toucher.
+  Pages(std::size_t bytes, bool ask_huge, std::optional<int> node = std::nullopt)
+      : asked_huge_(ask_huge) {
+    auto available = available_memory();
+    if (node) // beyond that the kernel would kill, though other nodes have room
+      if (const auto there = available_on_node(*node))
+        available.restrict_to(*there, "NUMA node " + std::to_string(*node));
     // Room to align in, page tables, and what else the process still needs.
     constexpr std::size_t reserve = std::size_t{64} << 20;
     const auto needed = bytes + bytes / 64 + reserve;
@@ -50,6 +57,8 @@ public:
     data_ = static_cast<std::byte*>(mapped_) + (round_up(address, huge_page) - address);
     // Advice: what came of it is read back by huge_fraction().
     madvise(mapped_, mapped_bytes_, ask_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    if (node)
+      bind_to_node(mapped_, mapped_bytes_, *node);
   }
 
   ~Pages() { munmap(mapped_, mapped_bytes_); }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NAMES = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES", "CXX", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"})
-_PREFIXES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "MALLOC_ARENA", "NUMA_")
+_PREFIXES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_", "MALLOC_ARENA", "NUMA_")
 
 
 _SECRET = ("TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "JWT", "AUTH")

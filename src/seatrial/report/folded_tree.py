@@ -58,7 +58,8 @@ def fold(machine: Machine) -> tuple[Fold, ...]:
     for device in machine.devices:
         if device.kind is not DeviceKind.MEMORY:
             children.setdefault(device.parent if device.parent in known else None, []).append(device)
-    links = {link.b: link for link in machine.links}
+    # Links to a parent only: a GPU may be the end of NVLinks as well.
+    links = {link.b: link for link in machine.links if (end := machine.device(link.b)) and end.parent == link.a}
     return _folded(part for device in children.get(None, ()) for part in _parts(device, children, links))
 
 

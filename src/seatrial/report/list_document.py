@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seatrial.model.benchmark import Benchmark
@@ -11,21 +11,21 @@ from seatrial.report.units import written
 
 
 def list_document(
-    benchmarks: Iterable[Benchmark], machine: Machine, compilers: Sequence[str], no_compiler: str | None
+    benchmarks: Iterable[Benchmark], machine: Machine, compilers: Sequence[str], missing: Mapping[str, str]
 ) -> dict[str, Any]:
     """The object that CONTRACT names, with the compilers in order of preference: the first is used.
 
-    `no_compiler` says why nothing can be built here, None where it can.
+    `missing` says of benchmarks whose program cannot be had here what they lack.
     """
     return {
         "schema": "seatrial.list/1",
         "compilers": list(compilers),
-        "benchmarks": [_benchmark(benchmark, machine, no_compiler) for benchmark in benchmarks],
+        "benchmarks": [_benchmark(benchmark, machine, missing.get(benchmark.name)) for benchmark in benchmarks],
     }
 
 
-def _benchmark(benchmark: Benchmark, machine: Machine, no_compiler: str | None) -> dict[str, Any]:
-    need = no_compiler or benchmark.needs(machine)
+def _benchmark(benchmark: Benchmark, machine: Machine, missing: str | None) -> dict[str, Any]:
+    need = missing or benchmark.needs(machine)
     return {
         "name": benchmark.name,
         "question": benchmark.question,

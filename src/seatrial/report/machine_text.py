@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from seatrial.model.fact import Disagreement, Fact
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine, Memory
 from seatrial.report.folded_tree import Fold, fold, walk
+from seatrial.report.matrix_text import matrix_text
+from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, cpu_list, show, show_fact, show_transfers, surrounding
+
+__all__ = ["WIDTH", "clean", "machine_text"]
 
 WIDTH = 118
 
@@ -42,28 +45,16 @@ _SETTINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """How headings and warnings look; empty codes where there is no terminal."""
-
-    heading: str = ""
-    warning: str = ""
-    faint: str = ""
-    end: str = ""
-
-
-_COLOURS = _Style(heading="\x1b[1m", warning="\x1b[33m", faint="\x1b[2m", end="\x1b[0m")
-
-
 def machine_text(machine: Machine, colour: bool = False) -> str:
     """The machine as text without a trailing newline; `colour` adds ANSI codes for a terminal.
 
     Text from firmware and drivers is shown without control characters, so that it cannot steer the terminal.
     """
-    style = _COLOURS if colour else _Style()
+    style = COLOURS if colour else PLAIN
     blocks = [
         _header(machine, style),
         _block("Topology", _tree(fold(machine), style), style),
+        _block("GPUs and adapters", _matrix(machine, colour), style),
         _block("Memory", _memory(machine), style),
         _block("Limits", _limits(machine), style),
         _block("Settings", _settings(machine), style),
@@ -74,12 +65,15 @@ def machine_text(machine: Machine, colour: bool = False) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _header(machine: Machine, style: _Style) -> str:
+def _header(machine: Machine, style: Style) -> str:
     facts = machine.facts
     packages = machine.of_kind(DeviceKind.PACKAGE)
     cores, pus = len(machine.of_kind(DeviceKind.CORE)), len(machine.of_kind(DeviceKind.PU))
     counted = ((len(packages), "package"), (cores, "core"), (pus, "hardware thread"))
     what = [count(number, noun) for number, noun in counted if number]
+    if not what:  # a matrix knows nothing of processors
+        ends = ((DeviceKind.GPU, "GPU"), (DeviceKind.NIC, "adapter"))
+        what = [count(number, noun) for kind, noun in ends if (number := len(machine.of_kind(kind)))]
     memory = facts.number("memory_total")
     if memory is not None:
         what.append(f"{show(memory, 'B', binary=True)} memory")
@@ -94,12 +88,12 @@ def _header(machine: Machine, style: _Style) -> str:
         f"BIOS {facts.text('bios_version')} of {facts.text('bios_date')}" if "bios_version" in facts else None,
     ]
     name = f"{style.heading}{clean(machine.name)}{style.end}"
-    lines = [f"{name}: {', '.join(part for part in what if part)}"]
+    lines = [f"{name}: {', '.join(part for part in what if part)}".rstrip()]
     lines += _wrapped(", ".join(clean(part) for part in system if part), "  ")
     return "\n".join(lines)
 
 
-def _tree(folds: Sequence[Fold], style: _Style) -> list[str]:
+def _tree(folds: Sequence[Fold], style: Style) -> list[str]:
     lines = [("  " * depth + clean(_label(part, each)), part, each) for depth, part, each in walk(folds)]
     width = max((len(label) for label, _, _ in lines), default=0)
     shown: list[str] = []
@@ -109,6 +103,10 @@ def _tree(folds: Sequence[Fold], style: _Style) -> list[str]:
             text = f"{style.warning}{text}{style.end}"
         shown.append(f"  {label:<{width}}  {text}".rstrip())
     return shown
+
+
+def _matrix(machine: Machine, colour: bool) -> list[str]:
+    return matrix_text(machine, colour).splitlines()
 
 
 def _label(part: Fold, each: bool) -> str:
@@ -203,7 +201,7 @@ def _sentences(sentences: Iterable[str]) -> list[str]:
     return [line for sentence in sentences for line in _wrapped(clean(sentence), "  ")]
 
 
-def _block(title: str, lines: Sequence[str], style: _Style, code: str = "") -> str:
+def _block(title: str, lines: Sequence[str], style: Style, code: str = "") -> str:
     if not lines:
         return ""
     return "\n".join([f"{code or style.heading}{title}{style.end}", *lines])
@@ -215,8 +213,3 @@ def _wrapped(text: str, lead: str) -> list[str]:
 
 def _value(name: str, fact: Fact) -> str:
     return clean(show_fact(name, fact))
-
-
-def clean(text: str) -> str:
-    """`text` with anything that is not printable as "?", so that a product name cannot carry escape codes."""
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -46,7 +46,7 @@ def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
     for panel in PANELS:
         context = panel.context(view)
         if context is not None:
-            template = environment.get_template(f"panels/{panel.name}.html.j2")
+            template = environment.get_template(panel.file)
             html = template.render(view=view, panel=panel, **context)
             sections.append({"panel": panel, "anchor": view.anchor(panel.name), "html": _verbatim(html)})
     return {

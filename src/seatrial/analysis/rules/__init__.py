@@ -1,27 +1,43 @@
 """Rules: pure functions from a machine and its figures to findings. `findings` applies all of them.
 
 To add one, write a function `(Case) -> Iterable[Finding]` in the file of its concept and name it in `RULES`. A rule
-says nothing where a fact is missing: an unknown setting is not a wrong one.
+says nothing where a fact is missing: an unknown setting is not a wrong one. What repeats (eight GPUs with one trouble)
+is one finding with eight devices.
+
+Severity:
+
+* error: a part of the machine is not in use, or a figure is missing or cannot be true. Nothing should be published
+  before it is explained: an experiment without a believable result, a memory module that the kernel does not have, a
+  link that was measured above what it can carry.
+* warning: it costs performance, or hides errors of the hardware, and somebody could mend it or plan around it.
+* info: to know when reading figures or placing ranks; right as it is on many machines (SMT, a link that may only be
+  idle, GPUs of two sockets, a machine that is virtual).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.analysis.rules.adapters import adapter_far, adapter_without_gpu
 from seatrial.analysis.rules.case import Case, Rule, Seen
 from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hypervisor, memory_limit
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
+from seatrial.analysis.rules.ecc import ecc_off
 from seatrial.analysis.rules.figures import above_ceiling, below_limit
-from seatrial.analysis.rules.links import link_below_capability
+from seatrial.analysis.rules.links import link_below_capability, link_measured, slot_below_card
 from seatrial.analysis.rules.memory import (
     modules_below_rating,
     modules_unbalanced,
     modules_unknown,
     sizes_disagree,
+    sockets_differ,
 )
 from seatrial.analysis.rules.outcomes import no_figures
+from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access, uneven_direct_links
+from seatrial.analysis.rules.places import affinity_cut, node_without_devices
 from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_never, numa_balancing
 from seatrial.analysis.rules.steadiness import two_levels, wide_spread
+from seatrial.analysis.rules.uplinks import acs_redirects, shared_uplink
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
@@ -39,11 +55,24 @@ RULES: tuple[Rule, ...] = (
     numa_balancing,
     clock_source,
     unmitigated,
+    sizes_disagree,
     modules_unbalanced,
+    sockets_differ,
     modules_below_rating,
     modules_unknown,
-    sizes_disagree,
+    ecc_off,
+    link_measured,
     link_below_capability,
+    slot_below_card,
+    shared_uplink,
+    acs_redirects,
+    no_peer_access,
+    uneven_direct_links,
+    gpus_across_nodes,
+    adapter_far,
+    adapter_without_gpu,
+    node_without_devices,
+    affinity_cut,
     cpu_quota,
     memory_limit,
     few_cpus_allowed,

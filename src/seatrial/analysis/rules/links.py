@@ -1,47 +1,276 @@
-"""Rules about links between devices."""
+"""Rules about single links: capable against trained against measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.case import Case, cite_best
+from seatrial.analysis.rules.devices import faces_down, is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Link, Machine
-from seatrial.model.spelling import show, show_percent
+from seatrial.model.limit import IMPOSSIBLE_ABOVE, pcie_bandwidth
+from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.spelling import count, show, show_percent
 
 _TRAINED_ENOUGH = 0.99
+_MEASURED_LOW = 0.6
+"""Headers of packets leave 80 to 95 % of the encoded rate of PCIe (128 to 512 B of payload each), large copies of
+sound devices reach most of that. Below this share something else is in the way."""
+
+_LONE = "the port above"
+"""Stands for a port that no source shows."""
+
+_CARDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
+_READ_AGAIN = "`sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'`"
+_SPELLED = {"pcie": "PCIe", "nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """A link below its capability; `lanes` (trained, capable) where it is narrower. `is_port_known` is whether the
+    capability is that of both ends, and not of the device alone."""
+
+    link: Link
+    capable: float
+    trained: float
+    lanes: tuple[int, int] | None
+    may_be_idle: bool
+    is_port_known: bool
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """What links have in common that make one finding."""
+        link = self.link
+        return (
+            link.kind, self.capable, self.trained, self.lanes, self.may_be_idle, self.is_port_known,
+            link.measured_Bps is not None,
+        )  # fmt: skip
 
 
 def link_below_capability(case: Case) -> Iterator[Finding]:
-    """Fires where a link is trained below what both of its ends can do; like links make one finding."""
-    groups: dict[tuple[str, float, float], list[Link]] = {}
-    for link in case.machine.links:
-        if link.capable_Bps and link.trained_Bps and link.trained_Bps < _TRAINED_ENOUGH * link.capable_Bps:
-            groups.setdefault((link.kind, link.capable_Bps, link.trained_Bps), []).append(link)
-    for (kind, capable, trained), links in groups.items():
-        measured = [link.measured_Bps for link in links if link.measured_Bps]
-        loss = 1 - trained / capable
-        # A rate that was measured above the trained one proves that the link was asleep when it was read.
-        if measured and len(measured) == len(links) and min(measured) > trained:
+    """Fires where a link is trained below what both of its ends can do; like links make one finding.
+
+    GPUs slow their links down when they have nothing to do, so a low speed of theirs is only worth a note until a
+    measurement shows that it stays. Missing lanes are no effect of idling, nor is a low speed of anything else.
+    """
+    groups: dict[tuple[object, ...], list[_Lowered]] = {}
+    for link in (*case.machine.links, *_links_of_lone_devices(case.machine)):
+        lowered = _lowered(case.machine, link)
+        if lowered is not None:
+            groups.setdefault(lowered.group, []).append(lowered)
+    for group in groups.values():
+        yield _below_capability(case.machine, group)
+
+
+def _links_of_lone_devices(machine: Machine) -> Iterator[Link]:
+    """The links of devices whose port no source shows (`lspci -vv` of the GPUs only), from the device's own word."""
+    told = {link.b for link in machine.links}
+    for device in machine.devices:
+        if device.kind not in _CARDS or device.id in told:
             continue
-        names = [_far_end(case.machine, link) for link in links]
-        idle = "" if measured else " Possibly it is only idle: many devices slow their link down until they work."
+        own, facts = _capability(device), device.facts
+        lanes, speed = facts.integer("pcie_lanes"), facts.number("pcie_GTps")
+        stated = facts.best("pcie_lanes")
+        if own is None or not lanes or not speed or stated is None:
+            continue
+        capable, trained = pcie_bandwidth(own[1], own[0]).value, pcie_bandwidth(speed, lanes).value
+        yield Link(_LONE, device.id, "pcie", capable, trained, stated.source)
+
+
+def _lowered(machine: Machine, link: Link) -> _Lowered | None:
+    capable, trained, measured = link.capable_Bps, link.trained_Bps, link.measured_Bps
+    device, port = machine.device(link.b), machine.device(link.a)
+    if not capable or not trained or trained >= _TRAINED_ENOUGH * capable:
+        return None
+    if measured is not None and measured > trained:  # proves that the link was asleep when it was read
+        return None
+    if device is not None and faces_down(machine, device):  # its lower end is another link of the machine
+        return None
+    lanes = _lanes(device, port)
+    narrower = lanes if lanes is not None and lanes[0] < lanes[1] else None
+    is_port_known = link.a != _LONE and (port is None or "pcie_max_lanes" in port.facts)
+    return _Lowered(link, capable, trained, narrower, measured is None and _idles(machine, device), is_port_known)
+
+
+def _lanes(device: Device | None, port: Device | None) -> tuple[int, int] | None:
+    """(trained, capable of both ends), where the sources tell lanes."""
+    if device is None:
+        return None
+    trained, own = device.facts.integer("pcie_lanes"), device.facts.integer("pcie_max_lanes")
+    above = None if port is None else port.facts.integer("pcie_max_lanes")
+    if not trained or not own:
+        return None
+    return trained, min(own, above) if above else own
+
+
+def _idles(machine: Machine, device: Device | None) -> bool:
+    """Whether a low speed of this device's link may be its rest: a GPU, or a bridge that leads to GPUs and no other."""
+    if device is None:
+        return False
+    if device.kind is not DeviceKind.BRIDGE:
+        return device.kind is DeviceKind.GPU
+    below = [d for d in machine.devices if d.kind is not DeviceKind.BRIDGE and device in machine.ancestors(d)]
+    return bool(below) and all(d.kind is DeviceKind.GPU for d in below)
+
+
+def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
+    first = group[0]
+    kind = _SPELLED.get(first.link.kind.lower(), first.link.kind)
+    names = spans(entry.link.b for entry in group)
+    rates = f"{show(first.trained, 'B/s')} of {show(first.capable, 'B/s')}"
+    virtual = " The port above may be an emulated one: the host's view decides." if is_virtual(machine) else ""
+    link_is = f"The {kind} link of {names} is" if len(group) == 1 else f"The {kind} links of {names} are"
+    severity, loss = Severity.WARNING, 1 - first.trained / first.capable
+    if first.lanes is not None:
+        trained, capable = first.lanes
+        loss = 1 - trained / capable
+        ends = "both ends" if first.is_port_known else "the device" if len(group) == 1 else "the devices"
+        observation = f"{link_is} {count(trained, 'lane')} wide where {ends} can do {capable} ({rates})."
+        diagnosis = (
+            f"{show_percent(loss)} of the lanes are missing. Idle links get slower, not narrower (a few devices "
+            "excepted), so suspect the hardware: a slot with fewer lanes than its length, a riser or cable, a bad "
+            "contact, or lanes that the firmware gave to another slot."
+            + ("" if first.is_port_known else " No source tells what the port above can do: it may have no more.")
+        )
+        remedy = f"Read it under load with {_READ_AGAIN}; if it stays, reseat the card and compare the slot with the "
+        remedy += "board's manual"
+    elif first.may_be_idle:
+        severity = Severity.INFO
+        observation = f"{link_is} trained at {rates}."
+        diagnosis = (
+            "Possibly only idle: GPUs lower the speed of their link until they work, and raise it within milliseconds."
+        )
+        remedy = f"Read it while the device copies: {_READ_AGAIN} in one shell, a bandwidth test in another"
+    else:
+        observation = f"{link_is} trained at {rates}."
+        diagnosis = (
+            f"{show_percent(loss)} of the link is missing: errors at the full speed, a riser or cable made for less, "
+            "a bad contact, or a speed that is set in the firmware."
+        )
+        remedy = (
+            f"Read it under load with {_READ_AGAIN}, look for errors with `sudo dmesg | grep -i aer`; if it stays, "
+        )
+        remedy += "reseat the card and see the firmware's setting of that slot"
+    measured = [entry.link.measured_Bps for entry in group if entry.link.measured_Bps]
+    if measured:
+        observation = f"{observation[:-1]}, and {show(max(measured), 'B/s')} was measured at most."
+    hidden = bool(virtual) and severity is Severity.WARNING
+    return Finding(
+        rule="link-below-capability",
+        severity=Severity.INFO if hidden else severity,
+        devices=tuple(dict.fromkeys(entry.link.b for entry in group)),
+        observation=observation,
+        diagnosis=diagnosis + virtual,
+        remedy=remedy,
+        evidence=f"{listed(f'{entry.link.a} - {entry.link.b}' for entry in group)} ({first.link.source})"
+        + _cited(machine, first.link),
+        loss=loss if severity is Severity.WARNING and not hidden else None,
+    )
+
+
+def _cited(machine: Machine, link: Link) -> str:
+    device = machine.device(link.b)
+    names = ("pcie_GTps", "pcie_lanes", "pcie_max_GTps", "pcie_max_lanes")
+    cited = [cite_best(device.facts, name) for name in names if device is not None and name in device.facts]
+    return f"; {'; '.join(cited)}" if cited else ""
+
+
+def slot_below_card(case: Case) -> Iterator[Finding]:
+    """Says so where a GPU, adapter or disk could do more than the port that it is plugged into."""
+    machine = case.machine
+    if is_virtual(machine):  # its ports are made up
+        return
+    groups: dict[tuple[int, float, int, float], list[Device]] = {}
+    for device in machine.devices:
+        port = machine.device(device.parent or "")
+        if device.kind not in _CARDS or port is None:
+            continue
+        own, above = _capability(device), _capability(port)
+        if own is not None and above is not None and (above[0] < own[0] or above[1] < own[1]):
+            groups.setdefault((*own, *above), []).append(device)
+    for (lanes, speed, port_lanes, port_speed), devices in groups.items():
+        own_rate = pcie_bandwidth(speed, lanes).value
+        both = pcie_bandwidth(min(speed, port_speed), min(lanes, port_lanes)).value
+        if own_rate is None or both is None or both >= _TRAINED_ENOUGH * own_rate:
+            continue
+        port_facts = machine.device(devices[0].parent or "")
         yield Finding(
-            rule="link-below-capability",
-            severity=Severity.WARNING,
-            devices=tuple(dict.fromkeys(link.b for link in links)),
-            observation=f"The {kind} link of {listed(names)} is trained at {show(trained, 'B/s')}; it is capable of "
-            f"{show(capable, 'B/s')}.",
-            diagnosis=f"{show_percent(loss)} of the link is missing: a slot with fewer lanes, a riser, a bad contact "
-            f"or a setting of the firmware.{idle}",
-            remedy="Read it again under load with `sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'`; if it stays, "
-            "reseat the card and compare the slot with the manual",
-            evidence=f"{listed(f'{link.a} - {link.b}' for link in links)} ({links[0].source})",
-            loss=loss,
+            rule="slot-below-card",
+            severity=Severity.INFO,
+            devices=tuple(device.id for device in devices),
+            observation=f"{spans(device.id for device in devices)} can do {count(lanes, 'lane')} at {speed:g} GT/s "
+            f"({show(own_rate, 'B/s')}); the port above offers {count(port_lanes, 'lane')} at {port_speed:g} GT/s, "
+            f"which leaves {show(both, 'B/s')}.",
+            diagnosis="The platform or the slot is the limit. That is ordinary for a card that is newer than its "
+            "board; it costs bandwidth where the board has a better slot.",
+            remedy="Compare the slots in the board's manual, and move the card if there is a wider or faster one",
+            evidence="; ".join(
+                cite_best(d.facts, name)
+                for d in (devices[0], port_facts)
+                if d is not None
+                for name in ("pcie_max_lanes", "pcie_max_GTps")
+            ),
         )
 
 
-def _far_end(machine: Machine, link: Link) -> str:
-    device = machine.device(link.b)
-    return link.b if device is None or not device.name else device.name
+def _capability(device: Device) -> tuple[int, float] | None:
+    lanes, speed = device.facts.integer("pcie_max_lanes"), device.facts.number("pcie_max_GTps")
+    return (lanes, speed) if lanes and speed else None
+
+
+def link_measured(case: Case) -> Iterator[Finding]:
+    """Fires where a link was measured far below its rate, and where above what it can carry at all."""
+    low: list[tuple[float, Link, float]] = []
+    impossible: list[Link] = []
+    for link in case.machine.links:
+        measured, capable, trained = link.measured_Bps, link.capable_Bps, link.trained_Bps
+        if not measured:
+            continue
+        if capable and measured > IMPOSSIBLE_ABOVE * capable:
+            impossible.append(link)
+            continue
+        # A link that carried more than its trained rate had been asleep when that was read.
+        rate = trained if trained and measured <= trained else capable
+        if rate and measured < _MEASURED_LOW * rate:
+            low.append((measured / rate, link, rate))
+    if impossible:
+        yield _measured_above(impossible)
+    if low:
+        yield _measured_low(sorted(low, key=lambda entry: entry[0]))
+
+
+def _measured_above(links: Sequence[Link]) -> Finding:
+    link = links[0]
+    return Finding(
+        rule="link-measured-above-capability",
+        severity=Severity.ERROR,
+        devices=tuple(dict.fromkeys(link.b for link in links)),
+        observation=f"{show(link.measured_Bps, 'B/s')} was measured on the link {link.a} - {link.b}, which can carry "
+        f"{show(link.capable_Bps, 'B/s')} per direction.",
+        diagnosis="One of the two is wrong: both directions were counted as one, data came out of a cache, the "
+        "measurement took another way (NVLink), or the capability that a source states is not this link's.",
+        remedy=f"Do not publish the figure; read the link with {_READ_AGAIN} and measure one direction alone",
+        evidence=listed(
+            f"{link.a} - {link.b}: capable {show(link.capable_Bps, 'B/s')} ({link.source})" for link in links
+        ),
+    )
+
+
+def _measured_low(low: Sequence[tuple[float, Link, float]]) -> Finding:
+    share, link, rate = low[0]
+    others = f" So do {len(low) - 1} more." if len(low) > 1 else ""
+    return Finding(
+        rule="link-measured-low",
+        severity=Severity.WARNING,
+        devices=tuple(dict.fromkeys(link.b for _, link, _ in low)),
+        observation=f"The link {link.a} - {link.b} carried {show(link.measured_Bps, 'B/s')}, {show_percent(share)} of "
+        f"the {show(rate, 'B/s')} that it is trained for.{others}",
+        diagnosis="After headers of packets, 80 to 95 % should be left. Memory that is not pinned or on the far "
+        "socket, small transfers, an IOMMU that translates, or another device on the same uplink hold it back.",
+        remedy="Bind the process next to the device (see the bindings), use pinned memory, and measure again alone",
+        evidence=listed(
+            f"{link.a} - {link.b}: {show_percent(share)} of {show(rate, 'B/s')}" for share, link, rate in low
+        ),
+        loss=1 - share,
+    )

@@ -8,12 +8,16 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
 #include "clock.hpp"
+#include "numa.hpp"
 #include "opaque.hpp"
 #include "pages.hpp"
 #include "program.hpp"
@@ -30,14 +34,17 @@ struct Settings {
   std::size_t array_bytes;
   bool nontemporal;
   bool huge_pages;
+  std::optional<int> node; // of the memory; none: where the pages are touched
 };
 
 Settings prepare(Arguments& arguments) {
+  const int node = arguments.number("--memory-node", -1, -1, 1023);
   return {
       .array_bytes = arguments.number<std::size_t>("--array-bytes", std::size_t{128} << 20,
                                                    std::size_t{1} << 12, std::size_t{1} << 46),
       .nontemporal = arguments.flag("--nontemporal", false),
       .huge_pages = arguments.flag("--huge-pages", true),
+      .node = node < 0 ? std::nullopt : std::optional(node),
   };
 }
 
@@ -167,13 +174,15 @@ class Stream {
 public:
   Stream(Team& team, const Settings& settings, double scalar)
       : team_(team), settings_(settings), scalar_(scalar), count_(element_count(settings)),
-        pages_(3 * array_stride(), settings.huge_pages), stamps_(team.size()), wrong_(team.size()) {
+        pages_(3 * array_stride(), settings.huge_pages, settings.node), stamps_(team.size()),
+        nodes_(team.size()), wrong_(team.size()) {
     const auto array = [&](std::size_t which) {
       return std::span(reinterpret_cast<double*>(pages_.data() + which * array_stride()), count_);
     };
     arrays_ = {array(0), array(1), array(2)};
     team.run([&](std::size_t member) {
       const auto own = part(member);
+      nodes_[member] = settings_.node ? settings_.node : own_node();
       touch_own_pages(own);
       const auto begin = static_cast<std::uint64_t>(own.a.data() - arrays_.a.data());
       fill_with_inputs(own.a, begin);
@@ -209,10 +218,16 @@ public:
     program.note("page_bytes", base_page());
     program.note("huge_pages", pages_.huge_verdict());
     program.note("huge_page_fraction", pages_.huge_fraction());
+    const auto placed = placement();
+    program.note("page_nodes", placed.error == 0 ? std::string("told")
+                                                 : std::string("not told: move_pages: ") +
+                                                       std::strerror(placed.error));
     for (std::size_t i = 0; i < elapsed_s_[0].size(); ++i)
       for (std::size_t k = 0; k < kernels.size(); ++k)
-        program.add(
-            Program::sample(kernels[k].name, i, elapsed_s_[k][i]).add("work", work(kernels[k])));
+        program.add(Program::sample(kernels[k].name, i, elapsed_s_[k][i])
+                        .add("work", work(kernels[k]))
+                        .add("pages_looked_at", placed.looked_at)
+                        .add("pages_astray", placed.astray));
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       std::size_t wrong = 0;
       for (const auto& member : wrong_)
@@ -250,11 +265,48 @@ private:
   // 2 KiB behind one in `b` and `c`. No cache line has two owners, but a page can have: see
   // touch_own_pages.
   [[nodiscard]] Arrays part(std::size_t member) const {
-    const auto unit = std::min(base_page() / sizeof(double), count_);
-    const auto bound = [&](std::size_t i) {
-      return i == team_.size() ? count_ : count_ / unit * i / team_.size() * unit;
-    };
     return arrays_.part(bound(member), bound(member + 1));
+  }
+
+  // The element at which the part of a member begins.
+  [[nodiscard]] std::size_t bound(std::size_t member) const {
+    const auto unit = std::min(base_page() / sizeof(double), count_);
+    return member == team_.size() ? count_ : count_ / unit * member / team_.size() * unit;
+  }
+
+  // The member whose part holds an element. Bounds are rounded down, so the guess may be one off.
+  [[nodiscard]] std::size_t owner(std::size_t element) const {
+    auto member = std::min(element * team_.size() / count_, team_.size() - 1);
+    while (member > 0 && bound(member) > element)
+      --member;
+    while (member + 1 < team_.size() && bound(member + 1) <= element)
+      ++member;
+    return member;
+  }
+
+  // Pages all over the arrays. Each belongs on the node of a member that has a part of the huge
+  // page which it may lie in.
+  [[nodiscard]] PageNodes placement() const {
+    constexpr std::size_t most_pages = 1u << 14; // of each array
+    const auto page = base_page() / sizeof(double);
+    const auto stride = std::max(round_up(count_ / most_pages + 1, page), page);
+    std::vector<void*> addresses;
+    std::vector<std::array<std::size_t, 2>> owners; // first and last
+    for (const auto array : {arrays_.a, arrays_.b, arrays_.c})
+      for (std::size_t i = 0; i < count_; i += stride) {
+        const auto before =
+            reinterpret_cast<std::uintptr_t>(&array[i]) % huge_page / sizeof(double);
+        const auto first = i - std::min(i, before);
+        const auto last = std::min(i + huge_page / sizeof(double) - before, count_) - 1;
+        addresses.push_back(&array[i]);
+        owners.push_back({owner(first), owner(last)});
+      }
+    return look_up_nodes(addresses, [&](std::size_t i, int node) {
+      const auto begin = nodes_.begin();
+      return std::find(begin + static_cast<std::ptrdiff_t>(owners[i][0]),
+                       begin + static_cast<std::ptrdiff_t>(owners[i][1]) + 1,
+                       node) != begin + static_cast<std::ptrdiff_t>(owners[i][1]) + 1;
+    });
   }
 
   // A page lies on the NUMA node of the thread that touches it first. Inside a part that is its
@@ -314,6 +366,7 @@ private:
   Pages pages_;
   Arrays arrays_;
   std::vector<Interval> stamps_;                               // per member, of one sweep
+  std::vector<std::optional<int>> nodes_;                      // per member, of its memory
   std::array<std::vector<double>, kernels.size()> elapsed_s_;  // per kernel and round
   std::vector<std::array<std::size_t, kernels.size()>> wrong_; // per member and kernel
   bool last_ = false;

@@ -3,16 +3,32 @@
 The kernels and the counting of bytes are those of STREAM (J. D. McCalpin, "Memory Bandwidth and Machine Balance in
 Current High Performance Computers", IEEE TCCA Newsletter, December 1995): 16 B per element for copy and scale, 24 for
 add and triad. Plain stores move 8 B more, because a line is read before it is overwritten; non-temporal stores do not.
+
+`node` chooses the CPUs and `memory` the NUMA node that the arrays come from, so that every pair of nodes can be
+measured; where the pages really lie is looked up after the run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
-from seatrial.benchmarks.placement import THREADS, spread, thread_count
+from seatrial.benchmarks.placement import (
+    MEMORY,
+    NODE,
+    THREADS,
+    is_local,
+    memory_arguments,
+    node_of_cpus,
+    node_of_memory,
+    numa_node,
+    pages_check,
+    require_memory,
+    spread,
+    thread_count,
+)
 from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Ceiling, Check, Figure, Native
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
@@ -31,17 +47,18 @@ _SLICE_S = 0.25
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    threads = thread_count(machine, params["threads"])
+    require_memory(machine, node_of_memory(params))
+    threads = thread_count(machine, params["threads"], node_of_cpus(params))
     array = params["array_B"]
     if array == "auto":
-        size, unit = _cache_bound(machine, spread(machine, threads)), _MiB
+        size, unit = _cache_bound(machine, spread(machine, threads, node_of_cpus(params))), _MiB
     else:
         size, unit = int(array), _LINE
     return {**params, "threads": threads, "array_B": math.ceil(size / unit) * unit}
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, int(params["threads"]))
+    return spread(machine, int(params["threads"]), node_of_cpus(params))
 
 
 def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
@@ -56,6 +73,7 @@ def _arguments(params: Params) -> list[str]:
         *("--nontemporal", str(int(params["nontemporal"]))),
         *("--huge-pages", str(int(params["huge_pages"]))),
         *("--slice", str(_SLICE_S)),
+        *memory_arguments(params),
     ]
 
 
@@ -76,16 +94,37 @@ def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> flo
 
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The DRAM bandwidth of the sockets that the threads run on: first touch puts each part beside its thread."""
+    cpus = _placement(machine, params)
+    if not is_local(machine, cpus, node_of_memory(params)):
+        missing = (
+            f"threads reach NUMA node {node_of_memory(params)} over links between nodes, whose rate no source tells"
+        )
+        return Limit.unknown("B/s", missing)
     limit = machine.named_limit("dram.bandwidth")
     if limit is None or limit.value is None:
         return limit or Limit.unknown("B/s", "no source describes the memory modules")
-    packages = {package.id for cpu in _placement(machine, params) if (package := machine.package_of(cpu))}
+    packages = {package.id for cpu in cpus if (package := machine.package_of(cpu))}
+    one_node = node_of_cpus(params) != "auto" or node_of_memory(params) != "local"
+    if one_node and (nodes := _nodes_of(machine, packages)) > 1:
+        missing = f"one of {nodes} NUMA nodes of a socket: which of its memory channels serve it, no source tells"
+        return Limit.unknown("B/s", missing)
     sockets = len(machine.memory.sockets)
     if not packages or len(packages) >= sockets:
         return limit
     share = len(packages) / sockets
     derivation = f"{len(packages)} of {sockets} sockets; all: {limit.derivation}"
     return replace(limit, value=limit.value * share, derivation=derivation)
+
+
+def _nodes_of(machine: Machine, packages: Set[str]) -> int:
+    """How many NUMA nodes the CPUs of these packages belong to."""
+    return len(
+        {
+            numa_node(machine, cpu)
+            for cpu in machine.pus()
+            if (package := machine.package_of(cpu)) is not None and package.id in packages
+        }
+    )
 
 
 def _ceiling(name: str, params: Params) -> Ceiling | None:
@@ -143,6 +182,8 @@ BENCHMARK = Benchmark(
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
         THREADS,
+        NODE,
+        MEMORY,
         Parameter("nontemporal", ParameterKind.FLAG, False, "write past the caches, without reading lines first"),
         Parameter("huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages"),
         Parameter(
@@ -173,6 +214,7 @@ BENCHMARK = Benchmark(
             bound=lambda machine, params: (1.0, 1.0),
             derive=_counted,
         ),
+        pages_check(_placement),
     ),
     placement=_placement,
     prepare=_prepare,

@@ -17,6 +17,8 @@ from seatrial.errors import ParseError, UsageError
 MAX_BYTES = 64 << 20
 """The longest text that is read: `lspci -vv` of a machine with a thousand functions has 4 MB."""
 
+MAX_LINES = 2_000_000
+
 _CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
 """ECMA-48 control sequences: nvidia-smi underlines its header, terminals set titles."""
 
@@ -25,11 +27,15 @@ _PREFIX = re.compile(r"[ \t]{0,8}(?:[#>|][ \t]?)+")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its number in the file (from 1), its text without control sequences, and as it stands there."""
+    """One line: its number in the file (from 1), its text without control sequences, and as it stands there.
+
+    `is_ended` is False only for the last line of a file that has no line break at its end: it may have been cut off.
+    """
 
     number: int
     text: str
     raw: str
+    is_ended: bool = True
 
     @property
     def is_blank(self) -> bool:
@@ -49,10 +55,17 @@ def read_lines(data: bytes, tool: str) -> tuple[Line, ...]:
         text = data.decode("utf-16", "replace")
     else:
         text = data.decode("utf-8-sig", "replace")
-    raws = re.split(r"\r\n|\n|\r", text)
-    if raws and raws[-1] == "":
+    raws = re.split(r"\r\n|\n|\r", text, maxsplit=MAX_LINES)
+    if len(raws) > MAX_LINES:
+        raise ParseError(tool, MAX_LINES + 1, raws[-1][:200], f"more than {MAX_LINES} lines")
+    if raws[-1] == "":
         raws.pop()
-    lines = tuple(Line(number, _CONTROL_SEQUENCE.sub("", raw), raw) for number, raw in enumerate(raws, 1))
+        unended = 0
+    else:
+        unended = len(raws)
+    lines = tuple(
+        Line(number, _CONTROL_SEQUENCE.sub("", raw), raw, number != unended) for number, raw in enumerate(raws, 1)
+    )
     binary = next((line for line in lines if "\0" in line.text), None)
     if binary is not None:
         raise binary.error(tool, "a zero byte: this is no text")
@@ -77,6 +90,9 @@ def without_prefix(text: str) -> str:
 
 T = TypeVar("T")
 
+_MAX_NAMED = 20
+"""Lines that a message names at most."""
+
 
 def choose(found: Sequence[T], line_of: Callable[[T], int], pick: int | None, tool: str, noun: str) -> T:
     """The one dump of a file, or the `pick`-th (from 1).
@@ -90,12 +106,13 @@ def choose(found: Sequence[T], line_of: Callable[[T], int], pick: int | None, to
     if pick is None:
         if len(found) == 1:
             return found[0]
-        named = ", ".join(f"line {line}" for line in lines[:-1]) + f" and line {lines[-1]}"
+        named = ", ".join(f"line {line}" for line in lines[: min(_MAX_NAMED, len(lines) - 1)])
+        named += f" and line {lines[-1]}" if len(lines) <= _MAX_NAMED + 1 else ", ..."
         raise UsageError(
             f"{tool}: the file holds {len(found)} of them (each a {noun}): they begin on {named}",
             f"name the one that is meant with FILE#1 .. FILE#{len(found)}",
         )
     if not 1 <= pick <= len(found):
-        where = ", ".join(str(line) for line in lines)
+        where = ", ".join(str(line) for line in lines[:_MAX_NAMED]) + (", ..." if len(lines) > _MAX_NAMED else "")
         raise UsageError(f"{tool}: there is no {noun} {pick}: the file holds {len(found)} (line {where})")
     return found[pick - 1]

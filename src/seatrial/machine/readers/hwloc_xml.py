@@ -3,94 +3,109 @@
 Format: hwloc, "Importing and exporting topologies from/to XML files"; the parser in hwloc/topology-xml.c. What changed
 between versions and matters here: sockets became packages (1.11), caches got a type each ("L2Cache", 2.0), NUMA nodes
 left the main tree (2.0), and the types of OS devices became a set of bits (3.0). All objects carry the CPUs that
-they hold, so the tree is not needed: `seatrial.machine.assemble` nests by CPUs whatever the source.
+they hold, so the tree is not needed: `seatrial.machine.assemble` nests by CPUs whatever the source. What does not fit
+together (CPUs outside those of the object around, a bus outside those of its bridge, an object twice) is refused.
 Serial numbers, UUIDs and hardware addresses stand in these files and are not taken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from seatrial.errors import ParseError
+from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, node_distances, peer_matrices
+from seatrial.machine.readers.hwloc_infos import info_number, info_size, read_infos
+from seatrial.machine.readers.hwloc_os_devices import OsDevices
+from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
-from seatrial.machine.readers.xml import Element, read_xml
-from seatrial.machine.survey import CpuPart, FactBook, NamedPart, PciPart, Survey
+from seatrial.machine.readers.xml import Document, Element, read_xml
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts
 from seatrial.model.fact import Facts
 from seatrial.model.machine import DeviceKind
 
 TOOL = "hwloc-xml"
+MAX_MASK_BITS = 2_000_000
+"""A machine with 8192 PUs has about 100 000 in all objects; a mask of many CPUs costs much memory and little text."""
 
 _CACHE_TYPES = {"0": ("unified", ""), "1": ("data", "d"), "2": ("instruction", "i")}
+_INSIDE_IO = {
+    "Bridge": frozenset({"Bridge", "PCIDev", "OSDev", "Misc"}),
+    "PCIDev": frozenset({"Bridge", "PCIDev", "OSDev", "Misc"}),
+    "OSDev": frozenset({"OSDev", "Misc"}),
+}
 _PCI_TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\]", re.ASCII)
 _BUSID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z", re.ASCII)
-_HOST = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]\Z", re.ASCII)
-
-_OS_DEVICE_NUMBERS = {
-    0: DeviceKind.BLOCK,
-    1: DeviceKind.GPU,
-    2: DeviceKind.NIC,
-    3: DeviceKind.NIC,  # OpenFabrics
-    5: DeviceKind.GPU,  # co-processor
-}
-_RDMA_NUMBER = 3
-_OS_DEVICE_BITS = ((1, DeviceKind.BLOCK), (16 | 32, DeviceKind.NIC), (4 | 8, DeviceKind.GPU))
-_RDMA_BIT = 32
-_NO_DISK = re.compile(r"(sr|fd|mem|dax)\d", re.ASCII)  # optical and floppy drives; CXL memory, which is no disk
+_HOST = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-([0-9a-f]{2})\]\Z", re.ASCII)
 
 
-def read_hwloc_xml(data: bytes) -> Survey:
-    """What hwloc says. Raises ParseError when it is no hwloc XML, or an object in it is damaged."""
-    root = read_xml(data, TOOL)
-    if root.tag not in ("topology", "root"):  # "root" was the tag of hwloc 0.9
-        raise ParseError(TOOL, root.line, f"<{root.tag}>", "no <topology> element")
-    machine = next((child for child in root.children if child.tag == "object"), None)
-    if machine is None:
-        raise ParseError(TOOL, root.line, f"<{root.tag}>", "a topology without objects")
-    infos = _infos(root) | _infos(machine)
+def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
+    """What hwloc says. Raises ParseError when it is no hwloc XML, or an object in it is damaged.
+
+    `pick` is the number of the document (from 1) where the file holds several; UsageError where it is missing then.
+    """
+    document = read_xml(data, TOOL, ("topology", "root"), pick, TEXTS)  # "root" was the tag of hwloc 0.9
+    root = document.root
+    objects = [child for child in root.children if child.tag == "object"]
+    if len(objects) != 1:
+        why = "a topology without objects" if not objects else "a second object at the top"
+        raise document.error(objects[1] if objects else root, why)
+    machine = objects[0]
+    infos = read_infos(root) | read_infos(machine)
     version = infos.get("hwlocVersion")
-    reader = _Reader(f"hwloc {version}" if version else "hwloc", root.attributes.get("version", "1").split(".")[0])
-    reader.walk(machine, None, frozenset())
-    if not any(part.kind is DeviceKind.PU for part in reader.cpu_parts):
-        raise ParseError(TOOL, machine.line, "<object>", "a topology without PU objects")
+    source = f"hwloc {version}" if version else "hwloc"
+    major = root.attributes.get("version", "1").split(".")[0]
+    if major not in ("0", "1", "2", "3"):
+        raise document.error(root, f"version {major[:20]} of the format is not known (1, 2 and 3 are)")
+    reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"))
+    reader.walk(machine, _Around())
+    reader.check_whole(machine)
+    nodes = [part.os_index for part in reader.cpu_parts if part.kind is DeviceKind.NUMA and part.os_index is not None]
+    distances = node_distances(document, nodes)
+    matrices = peer_matrices(document, reader.ends, source)
+    named = reader.devices.parts()
     return Survey(
-        source=reader.source,
+        source=source,
         name=infos.get("HostName") or None,
-        facts=_machine_facts(machine, infos, reader),
-        cpu_parts=tuple(_with_distances(part, root, reader.source) for part in reader.cpu_parts),
-        pci_parts=tuple(reader.pci_parts),
-        named_parts=tuple(_joined_adapters(reader)),
+        facts=_machine_facts(document, machine, infos, reader),
+        cpu_parts=tuple(_with_distances(part, distances, source) for part in reader.cpu_parts),
+        pci_parts=tuple(reader.pci_parts.values()),
+        named_parts=tuple(_with_cpu_links(part, matrices, source) for part in named),
+        modules=_placed_modules(reader.modules),
+        peer_links=tuple(link for matrix in matrices for link in matrix.links),
+        knows_peer_links=_knows_peer_links(named, matrices),
     )
 
 
-def _infos(element: Element) -> dict[str, str]:
-    return {
-        child.attributes["name"]: child.attributes["value"]
-        for child in element.children
-        if child.tag == "info" and "name" in child.attributes and "value" in child.attributes
-    }
+def _with_cpu_links(part: NamedPart, matrices: tuple[PeerMatrix, ...], source: str) -> NamedPart:
+    """A GPU with the rate of its links to CPUs (NVLink of POWER), of which the tree has no end."""
+    book = FactBook()
+    for matrix in matrices:
+        if part.kind is DeviceKind.GPU and part.pci is not None:
+            book.say(f"{matrix.kind}_cpu_rate", matrix.cpu_rates.get(part.pci), source, "B/s")
+    return replace(part, facts=merge_facts(part.facts, book.facts()))
 
 
-def _joined_adapters(reader: _Reader) -> list[NamedPart]:
-    """The named parts, with the network names of a function that has an RDMA name as aliases of that."""
-    rdma = {part.pci: part.name for part in reader.named_parts if part.name in reader.rdma_names}
-    aliases: dict[str, list[str]] = {}
-    joined: list[NamedPart] = []
-    for part in reader.named_parts:
-        owner = rdma.get(part.pci) if part.kind is DeviceKind.NIC else None
-        if owner is not None and part.name not in reader.rdma_names:
-            aliases.setdefault(owner, []).append(part.name)
-        else:
-            joined.append(part)
-    return [replace(part, aliases=tuple(aliases.get(part.name, ()))) for part in joined]
+def _knows_peer_links(parts: list[NamedPart], matrices: tuple[PeerMatrix, ...]) -> bool:
+    """Whether NVLink's matrix is there and about every GPU; XGMI's does not tell which pairs have links."""
+    gpus = {part.pci for part in parts if part.kind is DeviceKind.GPU}
+    return bool(gpus) and any(matrix.kind == "nvlink" and gpus <= matrix.members for matrix in matrices)
 
 
-def _machine_facts(machine: Element, infos: dict[str, str], reader: _Reader) -> Facts:
+def _placed_modules(modules: list[MemoryModule]) -> tuple[MemoryModule, ...]:
+    places = read_places([(m.locator, m.bank, bool(m.size_bytes)) for m in modules])
+    return tuple(
+        replace(module, socket=place.socket, channel=place.channel)
+        for module, place in zip(modules, places, strict=True)
+    )
+
+
+def _machine_facts(document: Document, machine: Element, infos: dict[str, str], reader: _Reader) -> Facts:
     book = FactBook()
     sizes = [part.facts.integer("memory_total") for part in reader.cpu_parts if part.kind is DeviceKind.NUMA]
     known = [size for size in sizes if size]
-    total = sum(known) or _integer(machine, "local_memory")
+    total = sum(known) or _integer(document, machine, "local_memory")
     source = f"{reader.source} (sum of the NUMA nodes' local memory)"
     book.say("memory_total", total or None, source, "B", volatile=True)
     product = " ".join(filter(None, (infos.get("DMISysVendor"), infos.get("DMIProductName"))))
@@ -108,73 +123,135 @@ def _machine_facts(machine: Element, infos: dict[str, str], reader: _Reader) -> 
     return book.facts()
 
 
-def _with_distances(part: CpuPart, root: Element, source: str) -> CpuPart:
-    """A NUMA node with its row of the latency matrix (hwloc 2 and later write it at the end of the file)."""
-    if part.kind is not DeviceKind.NUMA:
-        return part
-    for matrix in root.children:
-        if matrix.tag != "distances2" or matrix.attributes.get("name") != "NUMALatency":
-            continue
-        text = {
-            tag: " ".join(c.text for c in matrix.children if c.tag == tag).split() for tag in ("indexes", "u64values")
-        }
-        nodes, values = text["indexes"], text["u64values"]
-        if str(part.os_index) in nodes and len(values) == len(nodes) ** 2:
-            row = nodes.index(str(part.os_index)) * len(nodes)
-            book = FactBook()
-            distances = " ".join(f"{node}:{value}" for node, value in zip(nodes, values[row:], strict=False))
-            book.say("distances", distances, source)
-            return replace(part, facts=Facts({**part.facts.by_name, **book.facts().by_name}))
-    return part
+def _with_distances(part: CpuPart, distances: Mapping[int, str], source: str) -> CpuPart:
+    """A NUMA node with its row of the latency matrix."""
+    row = distances.get(part.os_index) if part.kind is DeviceKind.NUMA and part.os_index is not None else None
+    book = FactBook()
+    book.say("distances", row, source)
+    return replace(part, facts=merge_facts(part.facts, book.facts()))
 
 
-def _damaged(element: Element, why: str) -> ParseError:
-    shown = " ".join(f'{key}="{value}"' for key, value in element.attributes.items())
-    return ParseError(TOOL, element.line, f"<{element.tag} {shown}>"[:500], why)
-
-
-def _integer(element: Element, name: str) -> int | None:
+def _integer(document: Document, element: Element, name: str) -> int | None:
     text = element.attributes.get(name)
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
-        raise _damaged(element, f"{name} is no number")
+        raise document.error(element, f"{name} is no number")
     return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What an object stands in: the bridge or function above, its buses (domain, first, last), the CPUs around (None
+    at the top)."""
+
+    pci: str | None = None
+    buses: tuple[str, str, str] | None = None
+    cpus: frozenset[int] | None = None
 
 
 @dataclass(slots=True)
 class _Reader:
     """Walks the objects and collects parts. `major` is the format's version."""
 
+    document: Document
     source: str
     major: str
+    devices: OsDevices
     cpu_parts: list[CpuPart] = field(default_factory=list)
-    pci_parts: list[PciPart] = field(default_factory=list)
-    named_parts: list[NamedPart] = field(default_factory=list)
-    rdma_names: set[str] = field(default_factory=set)
+    pci_parts: dict[str, PciPart] = field(default_factory=dict)
+    modules: list[MemoryModule] = field(default_factory=list)
+    ends: dict[int, End] = field(default_factory=dict)
+    numbers: set[tuple[DeviceKind, int]] = field(default_factory=set)
+    masks: dict[str, frozenset[int]] = field(default_factory=dict)
+    mask_bits: int = 0
 
-    def walk(self, element: Element, pci: str | None, cpus: frozenset[int]) -> None:
-        """Read an object and all below it; `pci` is the bridge or function above it, `cpus` those it is next to."""
+    def walk(self, element: Element, around: _Around) -> frozenset[int]:
+        """Read an object and all below it; the PUs among those."""
         kind = element.attributes.get("type", "")
-        if "cpuset" in element.attributes:
-            try:
-                cpus = read_cpu_mask(element.attributes["cpuset"])
-            except ParseError as error:
-                raise _damaged(element, error.why) from None
+        cpus = self._cpus(element, around)
+        inside = replace(around, cpus=cpus)
         reader = _READERS.get(kind)
         if reader is not None:
-            reader(self, element, cpus)
+            reader(self, element, cpus or frozenset())
         elif kind in ("PCIDev", "Bridge"):
-            pci = self.pci(element, pci, cpus) or pci
+            inside = self.pci(element, inside)
         elif kind == "OSDev":
-            self.os_device(element, pci)
-        for child in _objects(element):
-            self.walk(child, pci, cpus)
+            self.devices.add(element, _integer(self.document, element, "osdev_type"), around.pci)
+        elif kind == "Misc" and element.attributes.get("subtype") == "MemoryModule":
+            self.memory_module(element)
+        self._number(element, kind, inside)
+        below = frozenset(cpus or ()) if kind == "PU" else frozenset()
+        for child in element.children:
+            if child.tag == "object":
+                if not _may_contain(kind, child.attributes.get("type", ""), self.major):
+                    raise self.document.error(child, f"an object of its type inside one of type {kind}")
+                below |= self.walk(child, inside)
+            elif child.children and child.children[0].tag == "object":
+                raise self.document.error(child.children[0], f"an object inside <{child.tag}>")
+        if self.has_exact_sets and reader is not None and below != (frozenset() if kind == "NUMANode" else cpus):
+            inside_it, its_own = write_cpu_list(below) or "none", write_cpu_list(cpus or frozenset()) or "none"
+            raise self.document.error(element, f"the PUs inside it are {inside_it}, its CPUs {its_own}")
+        return below
+
+    @property
+    def has_exact_sets(self) -> bool:
+        """Whether objects have just the CPUs of the PUs inside; hwloc 1 also counts what is offline or hidden."""
+        return self.major in ("2", "3")
+
+    def check_whole(self, machine: Element) -> None:
+        """Refuse a file in which PUs or NUMA nodes that the machine counts are not described."""
+        pus = {part.os_index for part in self.cpu_parts if part.kind is DeviceKind.PU}
+        if not pus:
+            raise self.document.error(machine, "a topology without PU objects")
+        nodes = {part.os_index for part in self.cpu_parts if part.kind is DeviceKind.NUMA}
+        for name, numbers, noun in (("cpuset", pus, "PU"), ("nodeset", nodes, "NUMA node")):
+            if self.has_exact_sets and (text := machine.attributes.get(name)) is not None:
+                told = self._mask(machine, text)
+                if told and told != numbers:
+                    missing = write_cpu_list(told - {n for n in numbers if n is not None})
+                    raise self.document.error(machine, f"its {name} is not that of the {noun}s in the file ({missing})")
+
+    def _mask(self, element: Element, text: str) -> frozenset[int]:
+        """The numbers of a mask. Objects share masks: each is read and kept once."""
+        if text not in self.masks:
+            try:
+                self.masks[text] = read_cpu_mask(text)
+            except ParseError as error:
+                raise self.document.error(element, error.why) from None
+            self.mask_bits += len(self.masks[text])
+            if self.mask_bits > MAX_MASK_BITS:
+                raise self.document.error(element, f"more than {MAX_MASK_BITS} CPUs in the objects together")
+        return self.masks[text]
+
+    def _cpus(self, element: Element, around: _Around) -> frozenset[int] | None:
+        text = element.attributes.get("cpuset")
+        if text is None:
+            return around.cpus
+        cpus = self._mask(element, text)
+        if around.cpus is not None and not cpus <= around.cpus:
+            raise self.document.error(element, "its CPUs are not within those of the object around it")
+        return cpus
+
+    def _number(self, element: Element, kind: str, inside: _Around) -> None:
+        """Note the object under hwloc's global number, by which matrices name it."""
+        number = _integer(self.document, element, "gp_index")
+        if number is None:
+            return
+        if number in self.ends:
+            raise self.document.error(element, f"gp_index {number} stands in the file already")
+        pci = inside.pci if kind in ("PCIDev", "OSDev", "Bridge") else None
+        self.ends[number] = End(pci, is_processor=pci is not None and not self.pci_parts[pci].is_bridge)
+
+    def _once(self, element: Element, kind: DeviceKind, number: int) -> None:
+        if (kind, number) in self.numbers:
+            raise self.document.error(element, f"{kind} {number} stands in the file already")
+        self.numbers.add((kind, number))
 
     def package(self, element: Element, cpus: frozenset[int]) -> None:
-        infos = _infos(element)
+        infos = read_infos(element)
         book = FactBook()
-        index = _integer(element, "os_index")
+        index = _integer(self.document, element, "os_index")
         book.say("os_index", index, self.source)
         book.say("vendor", infos.get("CPUVendor"), self.source)
         book.say("model_name", (infos.get("CPUModel") or "").strip(), self.source)
@@ -182,29 +259,32 @@ class _Reader:
             ("family", "CPUFamilyNumber"), ("model", "CPUModelNumber"), ("stepping", "CPUStepping"),
             ("implementer", "CPUImplementer"), ("part", "CPUPart"),
         ):  # fmt: skip
-            book.say(fact, _info_number(infos.get(key)), self.source)
+            book.say(fact, info_number(infos.get(key)), self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.PACKAGE, cpus, index, facts=book.facts()))
 
     def numa(self, element: Element, cpus: frozenset[int]) -> None:
-        index = _integer(element, "os_index")
+        index = _integer(self.document, element, "os_index")
         if index is None:  # hwloc 1 invents one node for a machine that has none
             return
+        self._once(element, DeviceKind.NUMA, index)
         book = FactBook()
         book.say("os_index", index, self.source)
-        book.say("memory_total", _integer(element, "local_memory") or None, self.source, "B", volatile=True)
+        book.say(
+            "memory_total", _integer(self.document, element, "local_memory") or None, self.source, "B", volatile=True
+        )
         book.say("cpus", write_cpu_list(cpus), self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.NUMA, cpus, index, facts=book.facts()))
 
     def cache(self, element: Element, cpus: frozenset[int]) -> None:
-        level = _integer(element, "depth")
+        level = _integer(self.document, element, "depth")
         kind, suffix = _CACHE_TYPES.get(element.attributes.get("cache_type", "0"), ("", ""))
         if level is None or not 1 <= level <= 5 or not kind:
-            raise _damaged(element, "a cache without level or type")
+            raise self.document.error(element, "a cache without level or type")
         book = FactBook()
         book.say("level", level, self.source)
         book.say("type", kind, self.source)
-        book.say("size", _integer(element, "cache_size") or None, self.source, "B")
-        book.say("line_size", _integer(element, "cache_linesize") or None, self.source, "B")
+        book.say("size", _integer(self.document, element, "cache_size") or None, self.source, "B")
+        book.say("line_size", _integer(self.document, element, "cache_linesize") or None, self.source, "B")
         ways = element.attributes.get("cache_associativity", "")
         book.say(
             "ways",
@@ -217,89 +297,89 @@ class _Reader:
     def core(self, element: Element, cpus: frozenset[int]) -> None:
         book = FactBook()
         book.say("cpus", write_cpu_list(cpus), self.source)
-        book.say("core_id", _integer(element, "os_index"), self.source)
-        self.cpu_parts.append(CpuPart(DeviceKind.CORE, cpus, _integer(element, "os_index"), facts=book.facts()))
+        book.say("core_id", _integer(self.document, element, "os_index"), self.source)
+        self.cpu_parts.append(
+            CpuPart(DeviceKind.CORE, cpus, _integer(self.document, element, "os_index"), facts=book.facts())
+        )
 
     def pu(self, element: Element, cpus: frozenset[int]) -> None:
-        index = _integer(element, "os_index")
+        index = _integer(self.document, element, "os_index")
         if index is None or cpus != {index}:
-            raise _damaged(element, "a PU that is not exactly its own CPU")
+            raise self.document.error(element, "a PU that is not exactly its own CPU")
+        self._once(element, DeviceKind.PU, index)
         book = FactBook()
         book.say("os_index", index, self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.PU, cpus, index, facts=book.facts()))
 
-    def pci(self, element: Element, parent: str | None, cpus: frozenset[int]) -> str | None:
-        """Keep a bridge or function; the address that what is below hangs on."""
+    def pci(self, element: Element, around: _Around) -> _Around:
+        """Keep a bridge or function; what is below hangs on it."""
         address = element.attributes.get("pci_busid")
+        host = _HOST.match(element.attributes.get("bridge_pci", ""))
+        buses = (host[1], host[2], host[3]) if host is not None else None
         if address is None:
-            host = _HOST.match(element.attributes.get("bridge_pci", ""))
             if host is None:
-                return None
+                return around
             address = f"{host[1]}:{host[2]}"
-            self.pci_parts.append(PciPart(address, "", parent, None, cpus or None, source=self.source))
-            return address
+            part = PciPart(address, "", around.pci, None, around.cpus or None, source=self.source)
+        else:
+            part = self._function(element, address, around)
+        if address in self.pci_parts:
+            raise self.document.error(element, f"{address} stands in the file already")
+        self.pci_parts[address] = part
+        return replace(around, pci=address, buses=buses)
+
+    def _function(self, element: Element, address: str, around: _Around) -> PciPart:
         pci_type = _PCI_TYPE.match(element.attributes.get("pci_type", ""))
         if not _BUSID.match(address) or pci_type is None:
-            raise _damaged(element, "a PCI device without address or type")
+            raise self.document.error(element, "a PCI device without address or type")
+        domain, bus, _ = address.split(":")
+        above = self.pci_parts.get(around.pci or "")
+        if above is not None and not above.is_bridge and above.address.startswith(f"{domain}:"):
+            raise self.document.error(element, "a PCI device inside one that is no bridge")
+        if around.buses is not None and not (domain == around.buses[0] and around.buses[1] <= bus <= around.buses[2]):
+            raise self.document.error(element, "its bus is none of those of the bridge around it")
         book = FactBook()
         for fact, value in zip(("class_id", "vendor_id", "device_id"), pci_type.groups(), strict=True):
             book.say(fact, value if value != "0000" else None, self.source)  # zeros: its registers could not be read
-        infos = _infos(element)
+        infos = read_infos(element)
         book.say("pci_vendor", infos.get("PCIVendor"), self.source)
         book.say("pci_name", infos.get("PCIDevice"), self.source)
         rate = self._link_rate(element)
         book.say("pcie_rate", rate, self.source, "B/s", volatile=True)
-        self.pci_parts.append(
-            PciPart(
-                address=address,
-                class_id=pci_type[1],
-                parent=parent,
-                cpus=cpus or None,
-                trained_Bps=rate,
-                kind=DeviceKind.SWITCH if element.attributes.get("subtype") == "NVSwitch" else None,
-                source=f"{self.source} (pci_link_speed)",
-                facts=book.facts(),
-            )
+        return PciPart(
+            address=address,
+            class_id=pci_type[1],
+            parent=around.pci,
+            cpus=around.cpus or None,
+            trained_Bps=rate,
+            kind=DeviceKind.SWITCH if element.attributes.get("subtype") == "NVSwitch" else None,
+            source=f"{self.source} (pci_link_speed)",
+            facts=book.facts(),
         )
-        return address
 
     def _link_rate(self, element: Element) -> float | None:
         """B/s of `pci_link_speed` (GB/s after encoding). 0 and 1.0 stand for unknown or idle links."""
         try:
             value = float(element.attributes.get("pci_link_speed", "0"))
         except ValueError:
-            raise _damaged(element, "pci_link_speed is no number") from None
+            raise self.document.error(element, "pci_link_speed is no number") from None
         return value * 1e9 if 0 < value < 1e4 and value != 1.0 else None
 
-    def os_device(self, element: Element, pci: str | None) -> None:
-        name = element.attributes.get("name", "")
-        kind = self._os_device_kind(element)
-        if not name or kind is None or pci is None:
-            return  # no name to know it by, a DMA engine or a memory device, or virtual (a bond, a RAM disk)
-        if kind is DeviceKind.BLOCK and _NO_DISK.match(name):
-            return
-        infos = _infos(element)
-        book = FactBook()
-        if kind is DeviceKind.BLOCK and re.match(r"nvme\d+n\d+\Z", name):
-            kind = DeviceKind.NVME
-        if kind in (DeviceKind.BLOCK, DeviceKind.NVME):
-            size = _info_number(infos.get("Size"))
-            # hwloc tells KiB. Its "Model" is udev's, with other spaces than the kernel's: not taken.
-            book.say("size", size * 1024 if size else None, self.source, "B")
-        if kind is DeviceKind.GPU:
-            book.say("model_name", infos.get("GPUModel"), self.source)
-        self.named_parts.append(NamedPart(kind, name, pci, facts=book.facts()))
-
-    def _os_device_kind(self, element: Element) -> DeviceKind | None:
-        number = _integer(element, "osdev_type")
-        if number is None:
-            return None
-        is_bits = self.major.isdecimal() and int(self.major) >= 3
-        if (number & _RDMA_BIT) if is_bits else number == _RDMA_NUMBER:
-            self.rdma_names.add(element.attributes.get("name", ""))
-        if is_bits:
-            return next((kind for bits, kind in _OS_DEVICE_BITS if number & bits), None)
-        return _OS_DEVICE_NUMBERS.get(number)
+    def memory_module(self, element: Element) -> None:
+        """A module; hwloc leaves out empty slots, and tells neither speeds nor how many slots there are."""
+        infos = {name: value.strip() for name, value in read_infos(element).items()}
+        self.modules.append(
+            MemoryModule(
+                locator=infos.get("DeviceLocation", ""),
+                bank=infos.get("BankLocation", ""),
+                size_bytes=info_size(infos.get("Size")),
+                memory_type=infos.get("Type") or None,
+                rank=info_number(infos.get("Rank")) or None,
+                manufacturer=infos.get("Vendor") or None,
+                part_number=infos.get("PartNumber") or None,
+                source=f"{self.source} (MemoryModule)",
+            )
+        )
 
 
 _READERS: dict[str, Callable[[_Reader, Element, frozenset[int]], None]] = {
@@ -315,11 +395,8 @@ _READERS: dict[str, Callable[[_Reader, Element, frozenset[int]], None]] = {
 }
 
 
-def _objects(element: Element) -> Iterator[Element]:
-    return (child for child in element.children if child.tag == "object")
-
-
-def _info_number(text: str | None) -> int | None:
-    if text is None or not re.fullmatch(r"(0x[0-9a-fA-F]{1,8}|\d{1,18})", text.strip(), re.ASCII):
-        return None
-    return int(text.strip(), 0) if text.strip().startswith("0x") else int(text.strip())
+def _may_contain(kind: str, child: str, major: str) -> bool:
+    """Whether an object may stand directly inside one of type `kind`: on I/O stands I/O only, and a machine in none."""
+    if kind == "Misc" and major in ("2", "3"):  # in hwloc 1 they may be groups
+        return child == "Misc"
+    return child in _INSIDE_IO[kind] if kind in _INSIDE_IO else child != "Machine"

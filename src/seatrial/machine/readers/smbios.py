@@ -22,6 +22,9 @@ _MEMORY_TYPES = {
 }  # fmt: skip
 _ERROR_CORRECTION = {3: "none", 4: "parity", 5: "single-bit ECC", 6: "multi-bit ECC", 7: "CRC"}
 
+_PERSISTENT_TECHNOLOGIES = frozenset({4, 5, 6, 7})
+"""Memory Technology (7.18.6): NVDIMM-N, NVDIMM-F, NVDIMM-P, Intel Optane persistent memory."""
+
 _EMPTY_WORDS = frozenset(
     {"", "unknown", "not specified", "no dimm", "none", "n/a", "empty", "not installed", "undefined", "<bad index>"}
 )
@@ -56,7 +59,10 @@ class SmbiosStructure:
 
 @dataclass(frozen=True, slots=True)
 class SmbiosModule:
-    """A memory slot (type 17). `size_bytes` is 0 for an empty slot; rates in MT/s; None is unknown."""
+    """A memory slot (type 17). `size_bytes` is 0 for an empty slot; rates in MT/s; None is unknown.
+
+    `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their content without power.
+    """
 
     handle: int
     array: int | None
@@ -70,6 +76,8 @@ class SmbiosModule:
     rank: int | None
     manufacturer: str | None
     part_number: str | None
+    buffering: str | None
+    is_persistent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,17 @@ def _module(structure: SmbiosStructure) -> SmbiosModule:
         rank=(attributes & 0x0F) or None if attributes is not None else None,
         manufacturer=structure.string(0x17),
         part_number=structure.string(0x1A),
+        buffering=_buffering(structure.number(0x13, 2) or 0),
+        is_persistent=structure.byte(0x12) == 0x1F
+        or bool((structure.number(0x13, 2) or 0) & 0x1000)
+        or structure.byte(0x28) in _PERSISTENT_TECHNOLOGIES,
     )
+
+
+def _buffering(detail: int) -> str | None:
+    """Type Detail (7.18.3): bit 15 LRDIMM, bit 13 registered, bit 14 unbuffered. LRDIMMs may set bit 13 as well."""
+    bits = ((0x8000, "LRDIMM"), (0x2000, "RDIMM"), (0x4000, "UDIMM"))
+    return next((name for bit, name in bits if detail & bit), None)
 
 
 def _size(structure: SmbiosStructure) -> int | None:

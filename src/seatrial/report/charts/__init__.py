@@ -1,15 +1,27 @@
-"""Charts of one benchmark. To add one, write a maker in a file of its own and name it in `CHARTS`.
+"""Charts: of one benchmark, of pairs of CPUs, of the whole trial. To add one, write a maker in a file of its own.
 
 A maker looks at what the figures declare (their points, units and directions) and gives nothing where it does not fit;
-it knows no benchmark by name.
+only `roofline_elements` knows benchmarks by name, and says why.
 """
 
 from __future__ import annotations
 
 from seatrial.report.charts.chart import Chart, ChartMaker
+from seatrial.report.charts.core_to_core import CoreToCore, core_to_core
+from seatrial.report.charts.io_surface import io_surfaces
+from seatrial.report.charts.ladder import ladders
 from seatrial.report.charts.repeats import repeats_in_time
+from seatrial.report.charts.roofline import roofline_chart
 from seatrial.report.charts.sweep import over_a_number
 
-CHARTS: tuple[ChartMaker, ...] = (over_a_number, repeats_in_time)
-
-__all__ = ["CHARTS", "Chart", "ChartMaker"]
+__all__ = [
+    "Chart",
+    "ChartMaker",
+    "CoreToCore",
+    "core_to_core",
+    "io_surfaces",
+    "ladders",
+    "over_a_number",
+    "repeats_in_time",
+    "roofline_chart",
+]

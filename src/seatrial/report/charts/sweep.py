@@ -1,28 +1,31 @@
-"""A figure over a number: size, working set, threads. One line for each combination of the other settings."""
+"""A figure over a number: size, record, threads. One line for each combination of the other settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from seatrial.model.figure_result import FigureResult
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark import Better
+from seatrial.model.limit import Basis
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import SERIES_COLOURS, render
+from seatrial.report.charts.lines import Line, Measured, following, lines_over
+from seatrial.report.charts.shapes import has_its_own_panel
+from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, render
 from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.units import arrow, bare_name, display_scale, label, setting_number, show, show_range
-from seatrial.report.view import BenchmarkView, Row, TrialView
+from seatrial.report.units import arrow, bare_name, display_scale, setting_number, show, show_percent, show_range
+from seatrial.report.view import BenchmarkView, TrialView
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20
 """From this ratio of largest to smallest on, an axis is logarithmic."""
+_WORKERS = ("threads", "ranks", "nodes")
+"""What shares the work: twice as many ought to give twice the rate, which a line beside the figures shows."""
+_WIDE_RANGE_OF_WORKERS = 8
+_ONE_LIMIT = 0.01
+"""Limits that differ by less than this are one line."""
 _MOST_TICKS = 9
-_WIDTH, _HEIGHT = 640, 250
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 2])
-
-Measured = tuple[Row, FigureResult]
-Line = tuple[str, list[tuple[float, FigureResult]]]
+_WIDTH, _HEIGHT = 860, 280
 
 
 def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
@@ -32,30 +35,29 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     """
     units: dict[Unit, list[Measured]] = {}
     for row, figure in benchmark.measured:
-        units.setdefault(figure.unit, []).append((row, figure))
+        if not has_its_own_panel(figure):
+            units.setdefault(figure.unit, []).append((row, figure))
     for number, (unit, measured) in enumerate(units.items(), start=1):
         axis = _axis(measured)
         if axis is None:
             continue
-        lines = _lines(measured, axis)
-        shown = sorted(lines, key=lambda line: -len(line[1]))[: len(SERIES_COLOURS)]
-        lines = [line for line in lines if line in shown]
+        lines = lines_over(measured, axis)
+        longest = sorted(lines, key=lambda line: -len(line.points))[: len(SERIES_COLOURS)]
+        shown = [line for line in lines if line in longest]
+        if not shown:
+            continue
         title = f"{benchmark.name} over {bare_name(axis)}"
-        better = measured[0][1].better
-        caption = f"Medians with their 95 % intervals; {better.value} is better {arrow(better)}."
-        if len(shown) < len(_lines(measured, axis)):
-            caption += f" Shown are {len(shown)} of {len(_lines(measured, axis))} lines; the table above has all."
+        caption = _caption(measured, axis, unit, shown, len(lines))
         ident = view.anchor(f"{benchmark.name}-over-{axis}-{number}")
-        svg = render(_spec(lines, axis, unit), ident, title, f"{caption} {_in_words(lines, axis, unit)}")
-        yield Chart(title, caption, svg, _table(title, lines, axis, unit))
-
-
-def _settings(row: Row, figure: FigureResult) -> Mapping[str, Value]:
-    return {**row.result.experiment.parameters, **figure.point}
+        svg = render(_spec(shown, axis, unit), ident, title, f"{caption} {_in_words(shown, axis, unit)}")
+        yield Chart(title, caption, svg, _table(title, shown, axis, unit))
 
 
 def _axis(measured: Sequence[Measured]) -> str | None:
-    """The numeric setting to draw over: the only one that varies inside the program, else one of the parameters."""
+    """The numeric setting to draw over: the only one that varies inside the program, else one of the parameters.
+
+    Of parameters with equally many values it is the workers, whom the others follow.
+    """
     inside: dict[str, set[float]] = {}
     outside: dict[str, set[float]] = {}
     for row, figure in measured:
@@ -67,56 +69,86 @@ def _axis(measured: Sequence[Measured]) -> str | None:
     if len(varying) > 1:
         return None
     candidates = inside if varying else outside
-    best = max(candidates, key=lambda candidate: len(candidates[candidate]), default=None)
+    best = max(candidates, key=lambda name: (len(candidates[name]), name in _WORKERS), default=None)
     return best if best is not None and len(candidates[best]) >= _FEWEST_POINTS else None
 
 
-def _lines(measured: Sequence[Measured], axis: str) -> list[Line]:
-    """Figures that differ in nothing but the axis belong to one line, named by what tells the lines apart."""
-    groups: dict[tuple[object, ...], tuple[list[str], list[tuple[float, FigureResult]]]] = {}
-    everything = [_settings(row, figure) for row, figure in measured]
-    telling = [
-        name
-        for name in dict.fromkeys(key for settings in everything for key in settings)
-        if name != axis and len({settings.get(name) for settings in everything}) > 1
-    ]
-    for (row, figure), settings in zip(measured, everything, strict=True):
-        x = settings.get(axis)
-        if not isinstance(x, int | float) or isinstance(x, bool):
-            continue
-        key = (figure.name, row.result.experiment.environment, *(settings.get(name) for name in telling))
-        words = [figure.name, *(label(name, settings[name]) for name in telling if name in settings)]
-        groups.setdefault(key, (words, []))[1].append((float(x), figure))
-    return [
-        (" · ".join(words), sorted(points, key=lambda p: p[0])) for words, points in groups.values() if len(points) > 1
-    ]
+def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequence[Line], number_of_lines: int) -> str:
+    better = measured[0][1].better
+    caption = f"Medians with their 95 % intervals; {better.value} is better {arrow(better)}."
+    if _shows_ideal(shown, axis):
+        line = _best(shown)
+        (start, first), (end, last) = line.points[0], line.points[-1]
+        efficiency = last.median / first.median * start / end
+        caption += (
+            f" The thin line is the rate of {setting_number(axis, start)} {_singular(axis, start)} times their number. "
+            f"{line.name} at {setting_number(axis, end)} {axis}: {show(last.median, unit)}, "
+            f"{show_percent(efficiency)} of that."
+        )
+    limit = _one_limit(shown)
+    if limit is not None:
+        caption += f" The horizontal line is the limit, {show(limit, unit)}."
+    for name in following(measured, axis):
+        caption += f" {bare_name(name)} follows {bare_name(axis)}."
+    if len(shown) < number_of_lines:
+        caption += f" Shown are {len(shown)} of {number_of_lines} lines; the table above has all."
+    return caption
+
+
+def _singular(axis: str, number: float) -> str:
+    return axis.removesuffix("s") if number == 1 else axis
+
+
+def _shows_ideal(lines: Sequence[Line], axis: str) -> bool:
+    first = lines[0].points[0][1]
+    return axis in _WORKERS and first.better is Better.HIGHER and first.unit != "s" and first.median > 0
+
+
+def _best(lines: Sequence[Line]) -> Line:
+    """The line that ends highest, of those that begin with the fewest workers and end with the most."""
+    start, end = min(line.points[0][0] for line in lines), max(line.points[-1][0] for line in lines)
+    whole = [line for line in lines if line.points[0][0] == start and line.points[-1][0] == end]
+    return max(whole or lines, key=lambda line: line.points[-1][1].median)
+
+
+def _one_limit(lines: Sequence[Line]) -> float | None:
+    """The physical limit, in SI, under which all points stand; None where there is no such."""
+    limits = [figure.limit for line in lines for _, figure in line.points]
+    values = [limit.value for limit in limits if limit is not None and limit.value and limit.basis is Basis.PHYSICAL]
+    if not values or len(values) < len(limits) or max(values) > min(values) * (1 + _ONE_LIMIT):
+        return None
+    return max(values)
 
 
 def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
-    scale, scaled_unit = display_scale([f.median for _, points in lines for _, f in points], unit)
+    limit = _one_limit(lines)
+    shown = [figure.median for line in lines for _, figure in line.points] + ([limit] if limit is not None else [])
+    scale, scaled_unit = display_scale(shown, unit)
     rows: list[dict[str, Any]] = [
         {
-            "line": name,
+            "line": line.name,
             "x": x,
             "y": figure.median / scale,
             "low": (figure.ci95 or (figure.median, figure.median))[0] / scale,
             "high": (figure.ci95 or (figure.median, figure.median))[1] / scale,
         }
-        for name, points in lines
-        for x, figure in points
+        for line in lines
+        for x, figure in line.points
     ]
     xs = sorted({float(row["x"]) for row in rows})
-    ys = [float(row["y"]) for row in rows]
-    direction = arrow(lines[0][1][0][1].better)
+    ys = [value / scale for value in shown]
+    is_scaling = _shows_ideal(lines, axis) and _are_wide(xs, _WIDE_RANGE_OF_WORKERS)
+    direction = arrow(lines[0].points[0][1].better)
     x: dict[str, Any] = {
         "field": "x",
         "type": "quantitative",
         "title": bare_name(axis),
-        "scale": _scale_of(xs),
+        "scale": _scale_of(xs, always_log=is_scaling),
         "axis": {"values": _ticks(xs), "labelExpr": _tick_names(axis, xs), "labelOverlap": True, "grid": False},
     }
-    y = {"field": "y", "type": "quantitative", "title": f"{scaled_unit or 'ratio'} {direction}", "scale": _scale_of(ys)}
-    names = [name for name, _ in lines]
+    y_scale = _scale_of(ys, always_log=is_scaling)
+    y = {"field": "y", "type": "quantitative", "title": f"{scaled_unit or 'ratio'} {direction}", "scale": y_scale}
+    names = [line.name for line in lines]
     told_apart = {"field": "line", "type": "nominal", "sort": None, "title": None}
     legend = (
         {"orient": "bottom", "columns": 2, "symbolType": "stroke", "symbolSize": 400, "columnPadding": 60}
@@ -124,25 +156,55 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
         else None
     )
     colour = {**told_apart, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
-    dash = {**told_apart, "scale": {"domain": names, "range": list(_DASHES[: len(names)])}, "legend": legend}
+    dash = {**told_apart, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
     return {
         "data": {"values": rows},
         "width": _WIDTH,
         "height": _HEIGHT,
-        "encoding": {"x": x, "color": colour},
         "layer": [
+            *_beside(lines, axis, x, y, scale, limit),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.5},
-                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
             },
-            {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": {"y": y, "strokeDash": dash}},
-            {"mark": {"type": "point", "filled": True, "size": 30, "opacity": 1}, "encoding": {"y": y}},
+            {
+                "mark": {"type": "line", "strokeWidth": 1.8},
+                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
         ],
     }
 
 
-def _scale_of(values: Sequence[float]) -> dict[str, Any]:
-    if min(values) > 0 and max(values) >= _WIDE_RANGE * min(values):
+def _beside(
+    lines: Sequence[Line], axis: str, x: dict[str, Any], y: dict[str, Any], scale: float, limit: float | None
+) -> list[dict[str, Any]]:
+    """What the figures are held against: the rate of the fewest workers times their number, and the limit."""
+    marks: list[dict[str, Any]] = []
+    if _shows_ideal(lines, axis):
+        points = _best(lines).points
+        start, first = points[0]
+        top = max(figure.median for line in lines for _, figure in line.points) if limit is None else limit
+        end = min(points[-1][0], start * max(top / first.median, 1.0))
+        values = [{"x": at, "y": first.median * at / start / scale} for at in (start, end)]
+        mark = {"type": "line", "strokeWidth": 1, "color": "var(--muted)", "strokeDash": [1, 0]}
+        marks.append({"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}})
+    if limit is not None:
+        at_limit = {name: value for name, value in y.items() if name != "field"} | {"datum": limit / scale}
+        mark = {"type": "rule", "strokeWidth": 1.5, "color": "var(--ink)"}
+        marks.append({"mark": mark, "encoding": {"y": at_limit}})
+    return marks
+
+
+def _are_wide(values: Sequence[float], ratio: float) -> bool:
+    return min(values) > 0 and max(values) >= ratio * min(values)
+
+
+def _scale_of(values: Sequence[float], *, always_log: bool = False) -> dict[str, Any]:
+    if _are_wide(values, 1.0 if always_log else _WIDE_RANGE):
         return {"type": "log", "nice": False}
     return {"zero": True}
 
@@ -161,9 +223,9 @@ def _tick_names(axis: str, xs: Sequence[float]) -> str:
 
 def _in_words(lines: Sequence[Line], axis: str, unit: Unit) -> str:
     return " ".join(
-        f"{name}: from {show(points[0][1].median, unit)} at {setting_number(axis, points[0][0])} to "
-        f"{show(points[-1][1].median, unit)} at {setting_number(axis, points[-1][0])}."
-        for name, points in lines
+        f"{line.name}: from {show(line.points[0][1].median, unit)} at {setting_number(axis, line.points[0][0])} to "
+        f"{show(line.points[-1][1].median, unit)} at {setting_number(axis, line.points[-1][0])}."
+        for line in lines
     )
 
 
@@ -176,12 +238,12 @@ def _table(title: str, lines: Sequence[Line], axis: str, unit: Unit) -> Table:
     ]
     rows = [
         [
-            Cell(name),
+            Cell(line.name),
             Cell(setting_number(axis, x), x),
             Cell(show(figure.median, unit, 4), figure.median),
             Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats"),
         ]
-        for name, points in lines
-        for x, figure in points
+        for line in lines
+        for x, figure in line.points
     ]
     return Table(title, columns, rows)

@@ -21,6 +21,9 @@ Spec = Mapping[str, Any]
 SERIES_COLOURS = tuple(f"var(--series-{number})" for number in range(1, 7))
 """Distinct in light and dark; charts that use more than one also vary shape or dash."""
 
+SERIES_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 2])
+"""Dashes that tell the same series apart where colours do not."""
+
 _FONT_PX = 12
 _LEGIBLE = {"labelFontSize": _FONT_PX, "titleFontSize": _FONT_PX, "titleFontWeight": "normal"}
 _CONFIG: dict[str, Any] = {

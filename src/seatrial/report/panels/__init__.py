@@ -5,7 +5,14 @@ To add one, write `panels/<name>.py` and `templates/panels/<name>.html.j2` and n
 
 from __future__ import annotations
 
-from seatrial.report.panels.charts import CHARTS_PANEL
+from seatrial.report.panels.charts import (
+    CORES_PANEL,
+    FILES_PANEL,
+    LADDER_PANEL,
+    REPEATS_PANEL,
+    ROOFLINE_PANEL,
+    SETTINGS_PANEL,
+)
 from seatrial.report.panels.figures import FIGURES_PANEL
 from seatrial.report.panels.findings import FINDINGS_PANEL
 from seatrial.report.panels.node import NODE_PANEL
@@ -17,7 +24,12 @@ PANELS: tuple[Panel, ...] = (
     FINDINGS_PANEL,
     NODE_PANEL,
     FIGURES_PANEL,
-    CHARTS_PANEL,
+    ROOFLINE_PANEL,
+    LADDER_PANEL,
+    CORES_PANEL,
+    FILES_PANEL,
+    SETTINGS_PANEL,
+    REPEATS_PANEL,
     UNMEASURED_PANEL,
     PROVENANCE_PANEL,
 )

@@ -1,18 +1,78 @@
-"""All charts that the figures of each benchmark allow; which ones there are is the business of `report.charts`."""
+"""The panels that are charts, each with a line on what it shows and what to see in it.
+
+Which charts there are is the business of `report.charts`; a panel without any is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from seatrial.report.charts import CHARTS
+from seatrial.report.charts import (
+    ChartMaker,
+    core_to_core,
+    io_surfaces,
+    ladders,
+    over_a_number,
+    repeats_in_time,
+    roofline_chart,
+)
 from seatrial.report.panels.panel import Panel
 from seatrial.report.view import TrialView
 
+_ROOFLINE = (
+    "What memory and arithmetic allow together: a program of some intensity (flop for each byte that it moves) stays "
+    "below the lower of the two roofs at its place. See which roof a point is near: that is what bounds it, and a gap "
+    "to it is what tuning may win. Solid lines were measured here, dashed ones are limits of the hardware."
+)
+_LADDER = (
+    "The time of one access that waits for the one before, over the size of what is gone through. Flat parts are a "
+    "cache level or memory, steps are where a level is full. See whether a step comes before the cache is full (others "
+    "use it too, or pages lie badly), and how far lines with and without huge pages part: that is the TLB."
+)
+_CORES = (
+    "The time of one trip of a cache line between two CPUs, which no message between ranks on them can beat. See which "
+    "CPUs make a block: ranks that talk much belong into one. A row that stands out is a core that something disturbs."
+)
+_FILES = (
+    "The rate of calls that read and write files, over the size of the file and of each record. See where the rate "
+    "falls from one column to the next, which is a cache that the file no longer fits into, and from which record size "
+    "on it no longer rises: smaller records cost calls. Each row of maps has a scale of its own."
+)
+_SETTINGS = (
+    "Figures that were measured over several values of a number. See where a line leaves the ideal, and where it stops "
+    "rising: what is added from there on is wasted."
+)
+_REPEATS = (
+    "Each point is one repeat (one process); 0 is the median of its figure, the band is the 95 % interval, and the "
+    "horizontal axis counts all repeats of the trial in order of time. See drift, steps and two levels: a median "
+    "across them stands for neither."
+)
 
-def _context(view: TrialView) -> Mapping[str, Any] | None:
-    charts = [chart for benchmark in view.benchmarks for maker in CHARTS for chart in maker(view, benchmark)]
-    return {"charts": charts} if charts else None
+
+def _of_each(maker: ChartMaker, about: str) -> Callable[[TrialView], Mapping[str, Any] | None]:
+    """The context of a panel with the charts that `maker` gives of each benchmark."""
+
+    def context(view: TrialView) -> Mapping[str, Any] | None:
+        charts = [chart for benchmark in view.benchmarks for chart in maker(view, benchmark)]
+        return {"about": about, "charts": charts} if charts else None
+
+    return context
 
 
-CHARTS_PANEL = Panel("charts", "The repeats behind the figures", _context)
+def _roofline(view: TrialView) -> Mapping[str, Any] | None:
+    chart = roofline_chart(view)
+    return None if chart is None else {"about": _ROOFLINE, "charts": [chart]}
+
+
+def _cores(view: TrialView) -> Mapping[str, Any] | None:
+    entries = [entry for benchmark in view.benchmarks for entry in core_to_core(view, benchmark)]
+    return {"about": _CORES, "entries": entries} if entries else None
+
+
+ROOFLINE_PANEL = Panel("roofline", "Roofline: what memory and arithmetic allow", _roofline, "charts")
+LADDER_PANEL = Panel("latency", "Latency: from the first cache to memory", _of_each(ladders, _LADDER), "charts")
+CORES_PANEL = Panel("cores", "Core to core", _cores)
+FILES_PANEL = Panel("files", "Files: rate over file and record size", _of_each(io_surfaces, _FILES), "charts")
+SETTINGS_PANEL = Panel("settings", "Figures over their settings", _of_each(over_a_number, _SETTINGS), "charts")
+REPEATS_PANEL = Panel("charts", "The repeats behind the figures", _of_each(repeats_in_time, _REPEATS))

@@ -1,0 +1,198 @@
+"""memory.latency beside lat_mem_rd of lmbench and tinymembench: interleaved rounds, ratios at the same working sets.
+
+Ours is a chase along one random ring, with base pages and with huge ones. What the others count:
+
+* `lat_mem_rd -t MiB 64` (lmbench 3): also a chase with a pointer in each line, base pages. Its ring goes from page to
+  page, another one at each step, so that each load needs another translation; ours is random over all lines. The
+  two agree where a TLB reaches the whole set or nothing of it. It prints to stderr, in MiB and ns.
+* `tinymembench`: random reads whose address hangs on the value read, best of ten, with base and with huge pages where
+  its version tells them apart. It prints what a read takes beyond one of the first-level cache, so that our smallest
+  set is added. Its addresses are drawn anew each time, so that a set of four times a cache finds a quarter of its
+  lines in it, where a ring finds next to none: far beyond the last cache it reads lower than a ring does.
+
+    python bench/memory_latency.py [--lat-mem-rd PATH] [--tinymembench PATH] [--rounds 5]
+                                   [-o docs/results/memory_latency.json]
+
+lmbench is in Debian's non-free section; tinymembench is built from its source. A rival that is not given is named as
+absent. All run on the CPU that ours runs on (by taskset of util-linux). One round of lat_mem_rd takes about a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from common import live_machine, measure, provenance, ready, rival_provenance, write
+
+from seatrial.analysis.latency_levels import levels
+from seatrial.engine.prepare import Ready
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.machine import Machine
+from seatrial.model.reading import readings
+
+Curve = Mapping[int, float]
+"""Working set in bytes -> latency of a load in seconds."""
+
+OURS = "ours, base pages"
+OURS_HUGE = "ours, huge pages"
+LONGEST_S = 900.0
+_MiB = 1 << 20
+_LMBENCH_ROW = re.compile(r"^(\d+\.\d+) (\d+\.\d+)$", re.MULTILINE)
+_TINY_ROW = re.compile(r"^ *(\d+) +: +(\d+\.\d) ns +/ ")
+_MAY_ROUND_B = 6
+"""lat_mem_rd prints MiB with five digits behind the point: 10 B."""
+
+
+def ours(item: Ready, machine: Machine) -> Curve:
+    """The median of each working set of one run."""
+    found = readings(item.point.benchmark, machine, item.point.parameters, measure(item, machine).samples)
+    return {int(reading.point["working_set_B"]): reading.value for reading in found}
+
+
+def printed_by(command: Sequence[str], cpu: int, **variables: str) -> str:
+    """Stdout and stderr of a rival on one CPU."""
+    done = subprocess.run(
+        ["taskset", "-c", str(cpu), *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **variables},
+        timeout=LONGEST_S,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{command[0]} ended with {done.returncode}: {done.stdout[-300:]}")
+    return done.stdout
+
+
+def read_lat_mem_rd(text: str, sizes: Iterable[int]) -> Curve:
+    """Its curve at those of `sizes` that it has; it prints sizes rounded to 10 B."""
+    rows = [(float(size) * _MiB, float(ns) * 1e-9) for size, ns in _LMBENCH_ROW.findall(text)]
+    return {size: s for size in sizes for there, s in rows if abs(size - there) <= _MAY_ROUND_B and s > 0}
+
+
+def read_tinymembench(text: str, first_level_s: float) -> dict[str, Curve]:
+    """Its curves by the pages that it asked for, of single random reads; `first_level_s` is added to each."""
+    curves: dict[str, dict[int, float]] = {}
+    pages: str | None = None
+    for line in text.splitlines():
+        if line.startswith("block size :"):
+            pages = "huge pages" if "[MADV_HUGEPAGE]" in line else "base pages"
+        elif pages is not None and (row := _TINY_ROW.match(line)):
+            curves.setdefault(pages, {})[int(row[1])] = float(row[2]) * 1e-9 + first_level_s
+    return {f"tinymembench, {pages}": curve for pages, curve in curves.items()}
+
+
+def one_round(items: Mapping[str, Ready], machine: Machine, options: argparse.Namespace) -> dict[str, Curve]:
+    """Each program once."""
+    cpu = next(iter(items.values())).point.cpus[0]
+    curves: dict[str, Curve] = {name: ours(item, machine) for name, item in items.items()}
+    if options.lat_mem_rd:
+        largest = max(curves[OURS]) // _MiB
+        # One repetition of 10 ms: the rounds are ours to make. Without its correction for the time of a loop,
+        # which is one in a hundred loads.
+        command = [str(options.lat_mem_rd), "-P", "1", "-W", "0", "-N", "1", "-t", str(largest), "64"]
+        text = printed_by(command, cpu, ENOUGH="10000", TIMING_O="0", LOOP_O="0")
+        curves["lat_mem_rd"] = read_lat_mem_rd(text, curves[OURS])
+    if options.tinymembench:
+        first_level_s = min(curves[OURS].values())
+        curves |= read_tinymembench(printed_by([str(options.tinymembench)], cpu), first_level_s)
+    for name, curve in curves.items():
+        if not curve:
+            raise SystemExit(f"{name} printed no latency that is understood")
+    return curves
+
+
+def over_rounds(rounds: Sequence[Mapping[str, Curve]], choose: Callable[[list[float]], float]) -> dict[str, Curve]:
+    """One curve for each program, each point chosen from the rounds."""
+    return {
+        name: {size: choose([curves[name][size] for curves in rounds]) for size in rounds[0][name]}
+        for name in rounds[0]
+    }
+
+
+def compare(rounds: Sequence[Mapping[str, Curve]]) -> dict[str, dict[str, dict[int, float]]]:
+    """Rival -> at each common set: ours over theirs, of the best of rounds and as the median of ratios in a round."""
+    best = over_rounds(rounds, min)
+    compared: dict[str, dict[str, dict[int, float]]] = {}
+    for name in best:
+        if name in (OURS, OURS_HUGE):
+            continue
+        own = OURS_HUGE if name.endswith("huge pages") else OURS
+        sizes = sorted(best[own].keys() & best[name].keys())
+        compared[name] = {
+            "best": {size: best[own][size] / best[name][size] for size in sizes},
+            "median": {size: median(r[own][size] / r[name][size] for r in rounds) for size in sizes},
+        }
+    return compared
+
+
+def level_sets(item: Ready, machine: Machine, curve: Curve) -> dict[str, int]:
+    """Level of the memory hierarchy -> the working set that speaks for it."""
+    figure = item.point.benchmark.figures[0]
+    points = [
+        FigureResult(figure.name, {"working_set_B": size}, "s", figure.better, figure.work, s, None, s, s, 1, None, ())
+        for size, s in curve.items()
+    ]
+    return {level.name: level.working_set_B for level in levels(machine, points, item.point.cpus[0])}
+
+
+def show(compared: Mapping[str, Any], best: Mapping[str, Curve], at: Mapping[str, int]) -> None:
+    """A line for each level and rival."""
+    for name, ratios in compared.items():
+        own = OURS_HUGE if name.endswith("huge pages") else OURS
+        for level, size in at.items():
+            if size not in ratios["best"]:
+                continue
+            mine, theirs = best[own][size] * 1e9, best[name][size] * 1e9
+            print(
+                f"{level} ({size >> 10} KiB): ours {mine:.2f} ns, {name} {theirs:.2f} ns,"
+                f" ratio of the best {ratios['best'][size]:.3f}, median of ratios {ratios['median'][size]:.3f}"
+            )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lat-mem-rd", type=Path, help="lmbench's lat_mem_rd")
+    parser.add_argument("--tinymembench", type=Path, help="a tinymembench program")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+
+    machine = live_machine()
+    items = {
+        OURS: ready(machine, "memory.latency", huge_pages="false"),
+        OURS_HUGE: ready(machine, "memory.latency", huge_pages="true"),
+    }
+    programs = {"lat_mem_rd": options.lat_mem_rd, "tinymembench": options.tinymembench}
+    for name, path in programs.items():
+        if path is None:
+            print(f"{name} is absent: no path was given")
+
+    rounds = [one_round(items, machine, options) for _ in range(options.rounds)]
+    best, compared = over_rounds(rounds, min), compare(rounds)
+    at = level_sets(items[OURS], machine, best[OURS])
+    print("  ".join(f"{level} ({size >> 10} KiB) {best[OURS][size] * 1e9:.2f} ns" for level, size in at.items()))
+    show(compared, best, at)
+    write(
+        "memory_latency",
+        {
+            "provenance": provenance(machine, items[OURS]),
+            "rivals": {name: rival_provenance(path) for name, path in programs.items() if path},
+            "levels_B": at,
+            "best_s": best,
+            "ours_over_rival": compared,
+            "rounds": rounds,
+        },
+        options.output,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Measured values laid over a machine for showing it: facts of kind `measured`, each with the experiment behind it.
+
+The machine that was discovered is never changed; this gives another, which is shown and thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.model.benchmark import Better
+from seatrial.model.fact import Fact, FactKind, Facts
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.machine import Device, DeviceKind, Machine
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The best of which figure is shown, under which fact. `select` is a parameter that must have this value."""
+
+    fact: str
+    benchmark: str
+    figure: str
+    select: tuple[str, str] | None = None
+
+
+_SHOWN = (
+    _Shown("memory_bandwidth_measured", "memory.stream", "triad"),
+    _Shown("fp64_rate_measured", "cpu.peak", "fma", ("precision", "fp64")),
+    _Shown("fp32_rate_measured", "cpu.peak", "fma", ("precision", "fp32")),
+    _Shown("dgemm_measured", "cpu.gemm", "gemm", ("precision", "fp64")),
+    _Shown("sgemm_measured", "cpu.gemm", "gemm", ("precision", "fp32")),
+    _Shown("line_bounce_measured", "cpu.linebounce", "one_way"),
+)
+
+
+def with_measured(machine: Machine, results: Sequence[ExperimentResult]) -> Machine:
+    """The machine with the best measured rates among its facts; those of one NUMA node stand at that node."""
+    found = [(shown.fact, node, fact) for shown in _SHOWN for node, fact in _best_by_node(shown, results)]
+    whole = {name: fact for name, node, fact in found if node is None}
+    by_node = {(name, node): fact for name, node, fact in found if node is not None}
+    devices = tuple(_device(device, by_node) for device in machine.devices)
+    return replace(machine, devices=devices, facts=_with(machine.facts, whole))
+
+
+def _device(device: Device, by_node: dict[tuple[str, int], Fact]) -> Device:
+    if device.kind is not DeviceKind.NUMA:
+        return device
+    own = {name: fact for (name, node), fact in by_node.items() if node == device.numa}
+    return replace(device, facts=_with(device.facts, own)) if own else device
+
+
+def _with(facts: Facts, more: dict[str, Fact]) -> Facts:
+    return Facts({**facts.by_name, **{name: (fact,) for name, fact in more.items()}})
+
+
+def _best_by_node(shown: _Shown, results: Sequence[ExperimentResult]) -> Iterator[tuple[int | None, Fact]]:
+    best: dict[int | None, tuple[FigureResult, ExperimentResult]] = {}
+    for result in results:
+        if result.experiment.benchmark != shown.benchmark:
+            continue
+        for figure in result.figures:
+            parameters = {**result.experiment.parameters, **figure.point}
+            if figure.name != shown.figure or (shown.select and parameters.get(shown.select[0]) != shown.select[1]):
+                continue
+            told = parameters.get("node")
+            node = told if isinstance(told, int) else None
+            if node not in best or _is_better(figure, best[node][0]):
+                best[node] = (figure, result)
+    for node, (figure, result) in best.items():
+        yield node, Fact(figure.median, _source(figure, result), FactKind.MEASURED, figure.unit, volatile=True)
+
+
+def _is_better(figure: FigureResult, other: FigureResult) -> bool:
+    return figure.median > other.median if figure.better is Better.HIGHER else figure.median < other.median
+
+
+def _source(figure: FigureResult, result: ExperimentResult) -> str:
+    parameters = {**result.experiment.parameters, **figure.point}
+    told = ", ".join(f"{name}={value}" for name, value in parameters.items())
+    return f"{result.experiment.benchmark} {figure.name} ({told}): median of {figure.n_repeats} repeats"

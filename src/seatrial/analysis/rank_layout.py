@@ -1,0 +1,259 @@
+"""A place for each of n ranks: GPU, adapter, NUMA node and CPUs, with the commands that put them there.
+
+Whole cores, with all their hardware threads; no core twice. With GPUs each rank stands on the NUMA node of its GPU, and
+the cores of a node are split between the ranks whose GPUs are there. Without, ranks are spread over the NUMA nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from seatrial.analysis.bindings import bindings, cpu_mask, joined, numactl_options
+from seatrial.analysis.rules.devices import (
+    CLASSES_BY_DISTANCE,
+    fabric_adapters,
+    gpus,
+    node_cpus,
+    numa_of,
+    paths_by_pair,
+)
+from seatrial.errors import UsageError
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.spelling import count, cpu_list
+
+PROGRAM = "PROGRAM"
+"""Stands in the commands for what is to be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The usable CPUs of a core. `index` is its number in hwloc's order, None where the source tells no cores."""
+
+    index: int | None
+    cpus: tuple[int, ...]
+    numa: int | None
+    package: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankPlace:
+    """Where one rank runs; GPU, adapter and NUMA node are None where there is none, or nobody tells."""
+
+    rank: int
+    cores: tuple[Core, ...]
+    numa: int | None
+    gpu: str | None = None
+    adapter: str | None = None
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """All CPUs of its cores, sorted."""
+        return tuple(sorted(cpu for core in self.cores for cpu in core.cpus))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places of all ranks, why they are so, and the commands; `rankfile` is None where Open MPI's numbers of cores
+    are not certain, `srun` where no mask can be written."""
+
+    places: tuple[RankPlace, ...]
+    how: str
+    mpirun: str
+    srun: str | None
+    mpich: str
+    rankfile: str | None
+
+
+def rank_layout(machine: Machine, n: int) -> Layout:
+    """Places for `n` ranks on one node. Raises UsageError where they do not fit, or the CPUs are not told."""
+    cores = usable_cores(machine)
+    if not cores:
+        raise UsageError(
+            "ranks cannot be placed: no source tells the CPUs of this machine",
+            "add one that does: --live on the machine itself, or --from hwloc-xml=FILE",
+        )
+    if n < 1:
+        raise UsageError(f"{n} ranks cannot be placed", "give a number of ranks from 1 up")
+    if n > len(cores):
+        raise UsageError(
+            f"{n} ranks do not fit: {count(len(cores), 'core')} may be used, and each rank takes whole cores",
+            f"ask for at most {len(cores)}",
+        )
+    by_gpu = _beside_gpus(machine, cores, n)
+    if by_gpu is not None:
+        places, how = by_gpu, "each rank on the NUMA node of its GPU, whose cores are split between its ranks"
+    else:
+        places, how = _spread(cores, n), "ranks spread over the NUMA nodes, whole cores side by side"
+        if gpus(machine):
+            how += "; no source tells which CPUs are next to the GPUs, so no GPU is assigned"
+    places = _with_adapters(machine, places)
+    return Layout(
+        places, how, _mpirun(machine, places), _srun(places), _mpich(places), _rankfile(machine, places)
+    )  # fmt: skip
+
+
+def usable_cores(machine: Machine) -> tuple[Core, ...]:
+    """The cores with a CPU that may be used, in the order of the tree; each CPU is its own where no cores are told."""
+    numbers = {core.id: number for number, core in enumerate(machine.of_kind(DeviceKind.CORE))}
+    allowed = set(machine.allowed_cpus) or set(machine.pus())
+    cpus: dict[str, list[int]] = {}
+    for cpu, pu in machine.pus().items():
+        if cpu in allowed:
+            core = next((above.id for above in machine.ancestors(pu) if above.id in numbers), pu.id)
+            cpus.setdefault(core, []).append(cpu)
+    order = {device.id: place for place, device in enumerate(machine.devices)}
+    return tuple(_core(machine, numbers.get(name), sorted(cpus[name])) for name in sorted(cpus, key=order.__getitem__))
+
+
+def _core(machine: Machine, index: int | None, cpus: Sequence[int]) -> Core:
+    package = machine.package_of(cpus[0])
+    return Core(index, tuple(cpus), machine.pus()[cpus[0]].numa, package.id if package is not None else None)
+
+
+def _beside_gpus(machine: Machine, cores: Sequence[Core], n: int) -> tuple[RankPlace, ...] | None:
+    """Places beside GPUs, those of one node side by side; None where there is no GPU, or the CPUs beside one of those
+    that are used are not told. Ranks beyond the number of GPUs share them evenly."""
+    near = {binding.device: binding for binding in bindings(machine)}
+    cards = sorted(gpus(machine), key=lambda gpu: _or_last(numa_of(machine, gpu)))
+    used = [cards[rank * len(cards) // n] if n > len(cards) else cards[rank] for rank in range(n)] if cards else []
+    pools: list[frozenset[int]] = []
+    for gpu in used:
+        cpus = set(near[gpu.id].cpus or ())
+        pools.append(frozenset(place for place, core in enumerate(cores) if cpus & set(core.cpus)))
+    if not used or not all(pools):
+        return None
+    joined_pools = _joined(pools)
+    places: dict[int, RankPlace] = {}
+    for pool in joined_pools:
+        ranks = [rank for rank in range(n) if pools[rank] <= pool]
+        if len(ranks) > len(pool):
+            raise UsageError(
+                f"{n} ranks do not fit beside the GPUs: {len(ranks)} of them have GPUs beside the same "
+                f"{count(len(pool), 'core')}",
+                f"ask for fewer ranks: at most {len(pool)} there",
+            )
+        parts = _split([cores[place] for place in sorted(pool)], len(ranks))
+        for rank, part in zip(ranks, parts, strict=True):
+            places[rank] = RankPlace(rank, part, _one_numa(part), used[rank].id)
+    return tuple(places[rank] for rank in range(n))
+
+
+def _or_last(number: int | None) -> int:
+    return 1 << 30 if number is None else number
+
+
+def _joined(pools: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """The pools, those that overlap made one, so that no core is given twice."""
+    found: list[frozenset[int]] = []
+    for pool in pools:
+        apart = [other for other in found if not other & pool]
+        found = [*apart, frozenset(pool.union(*(other for other in found if other & pool)))]
+    return found
+
+
+def _split(cores: Sequence[Core], parts: int) -> list[tuple[Core, ...]]:
+    """Contiguous parts whose sizes differ by one at most."""
+    ends = [len(cores) * part // parts for part in range(parts + 1)]
+    return [tuple(cores[start:end]) for start, end in pairwise(ends)]
+
+
+def _one_numa(cores: Sequence[Core]) -> int | None:
+    nodes = {core.numa for core in cores}
+    return nodes.pop() if len(nodes) == 1 else None
+
+
+def _spread(cores: Sequence[Core], n: int) -> tuple[RankPlace, ...]:
+    """Places over the NUMA nodes (else packages) by their cores: no rank on two of them where there are enough ranks,
+    else whole ones for each rank; where that does not come out even, all cores are split as one row."""
+    domains = _domains(cores)
+    ordered = [core for domain in domains for core in domain]
+    parts: list[tuple[Core, ...]] = []
+    if n >= len(domains):
+        given = before = 0
+        for domain in domains:
+            before += len(domain)
+            share = (2 * n * before + len(cores)) // (2 * len(cores)) - given  # rounded sums: the shares add up to n
+            given += share
+            parts += _split(domain, share) if share else [()]
+    else:
+        rows: list[list[Core]] = [[] for _ in range(n)]
+        before = 0
+        for domain in domains:
+            rows[n * (2 * before + len(domain)) // (2 * len(cores))] += domain
+            before += len(domain)
+        parts = [tuple(row) for row in rows]
+    if len(parts) != n or not all(parts):
+        parts = _split(ordered, n)
+    return tuple(RankPlace(rank, part, _one_numa(part)) for rank, part in enumerate(parts))
+
+
+def _domains(cores: Sequence[Core]) -> list[list[Core]]:
+    by_numa = all(core.numa is not None for core in cores)
+    found: dict[object, list[Core]] = {}
+    for core in cores:
+        found.setdefault(core.numa if by_numa else core.package, []).append(core)
+    return list(found.values())
+
+
+def _with_adapters(machine: Machine, places: Sequence[RankPlace]) -> tuple[RankPlace, ...]:
+    """Each rank with the adapter that is nearest by class, else one of its NUMA node; of several the least used."""
+    adapters, paths = fabric_adapters(machine), paths_by_pair(machine)
+    rank_of = {name: rank for rank, name in enumerate(CLASSES_BY_DISTANCE)}
+    used: dict[str, int] = {}
+    found: list[RankPlace] = []
+    for place in places:
+        classes = {
+            nic.id: rank_of[told.path_class]
+            for nic in adapters
+            if place.gpu is not None
+            and (told := paths.get((place.gpu, nic.id))) is not None
+            and told.path_class in rank_of
+        }
+        near = [nic for nic, distance in classes.items() if distance == min(classes.values())] or _of_node(
+            machine, adapters, place.numa
+        )
+        chosen = min(near, key=lambda nic: used.get(nic, 0), default=None)
+        if chosen is not None:
+            used[chosen] = used.get(chosen, 0) + 1
+        found.append(replace(place, adapter=chosen))
+    return tuple(found)
+
+
+def _of_node(machine: Machine, adapters: Sequence[Device], numa: int | None) -> list[str]:
+    return [nic.id for nic in adapters if numa is not None and numa_of(machine, nic) == numa]
+
+
+def _mpirun(machine: Machine, places: Sequence[RankPlace]) -> str:
+    """One application context for each rank (mpirun(1), "MPMD"), bound by numactl; see `bindings` for why."""
+    nodes = node_cpus(machine)
+    each = [f"-n 1 numactl {numactl_options(place.cpus, place.numa, nodes)} {PROGRAM}" for place in places]
+    return f"mpirun --bind-to none {' : '.join(each)}"
+
+
+def _srun(places: Sequence[RankPlace]) -> str | None:
+    masks = [cpu_mask(place.cpus) for place in places]
+    if None in masks:
+        return None
+    told = ",".join(mask for mask in masks if mask is not None)
+    # Masks are not supported unless the whole node is the job's: srun(1), --cpu-bind.
+    return f"srun -N 1 -n {len(places)} --exclusive --cpu-bind=mask_cpu:{told} --mem-bind=local {PROGRAM}"
+
+
+def _mpich(places: Sequence[RankPlace]) -> str:
+    return f"mpiexec -n {len(places)} -bind-to user:{','.join(joined(place.cpus) for place in places)} {PROGRAM}"
+
+
+def _rankfile(machine: Machine, places: Sequence[RankPlace]) -> str | None:
+    """A rankfile of Open MPI, whose slots are cores in hwloc's order; None where cores are hidden from this process,
+    because Open MPI then counts those that are left."""
+    if machine.allowed_cpus and set(machine.pus()) - set(machine.allowed_cpus):
+        return None
+    lines = [f"# mpirun -n {len(places)} --rankfile FILE {PROGRAM} (slots are cores as hwloc counts them)"]
+    for place in places:
+        indexes = [core.index for core in place.cores if core.index is not None]
+        if len(indexes) != len(place.cores):
+            return None
+        lines.append(f"rank {place.rank}=localhost slot={cpu_list(sorted(indexes))}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,110 @@
+"""Rules about where adapters stand: far from the GPUs that they serve, or near none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.devices import CLASSES_BY_DISTANCE, fabric_adapters, gpus, paths_by_pair, spans
+from seatrial.analysis.rules.words import listed
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.machine import Machine
+from seatrial.model.spelling import count
+
+_FAR = ("NODE", "SYS")
+_RANK = {name: rank for rank, name in enumerate(CLASSES_BY_DISTANCE)}
+_MEANS = {
+    "NODE": "the way between host bridges of one NUMA node",
+    "SYS": "the link between sockets (or NUMA nodes)",
+}
+
+Classes = Mapping[str, Mapping[str, str]]
+"""GPU -> adapter -> class, for GPUs whose class to every adapter is known."""
+
+
+def adapter_far(case: Case) -> Iterator[Finding]:
+    """Fires where the nearest adapter of a GPU is of class NODE or SYS; all such GPUs make one finding."""
+    classes = _classes(case.machine)
+    best = {gpu: min(to.values(), key=_RANK.__getitem__) for gpu, to in classes.items()}
+    far = {gpu: found for gpu, found in best.items() if found in _FAR}
+    if not far:
+        return
+    worst = max(far.values(), key=_RANK.__getitem__)
+    by_class = [(found, [gpu for gpu in far if far[gpu] == found]) for found in _FAR if found in far.values()]
+    told = "; ".join(f"{spans(names)}: {found}" for found, names in by_class)
+    near = [gpu for gpu in best if gpu not in far]
+    yield Finding(
+        rule="adapter-far-from-gpu",
+        severity=Severity.WARNING if worst == "SYS" else Severity.INFO,
+        devices=tuple(far),
+        observation=f"{len(far)} of {count(len(best), 'GPU')} "
+        f"{'has' if len(far) == 1 else 'have'} no adapter nearer than {worst if len(by_class) == 1 else 'NODE or SYS'}"
+        f" ({told}).",
+        diagnosis=f"Every message of these GPUs takes {' or '.join(_MEANS[found] for found, _ in by_class)}, which "
+        "other traffic shares; reads of GPU memory by an adapter (GPUDirect) are slow or switched off on that way.",
+        remedy=(
+            f"Use {spans(near)} for ranks that talk to other nodes, or " if near else "Where there are slots for it, "
+        )
+        + "move an adapter below the switch of these GPUs, or at least to their NUMA node",
+        evidence=listed(
+            (f"{gpu} - {nic}: {found}" for gpu in far for nic, found in classes[gpu].items()), most=_MOST_PATHS
+        ),
+    )
+
+
+def adapter_without_gpu(case: Case) -> Iterator[Finding]:
+    """Says which adapters are near no GPU, where others are."""
+    classes = _classes(case.machine)
+    if not classes or len(classes) < len(gpus(case.machine)):
+        return
+    adapters = list(next(iter(classes.values())))
+    best = {nic: min((to[nic] for to in classes.values()), key=_RANK.__getitem__) for nic in adapters}
+    lone = [nic for nic in adapters if best[nic] in _FAR]
+    if not lone or len(lone) == len(adapters):
+        return
+    yield Finding(
+        rule="adapter-near-no-gpu",
+        severity=Severity.INFO,
+        devices=tuple(lone),
+        observation=f"{len(lone)} of {count(len(adapters), 'adapter')} {'is' if len(lone) == 1 else 'are'} near no "
+        f"GPU: {spans(_named(case.machine, lone))} (at best {_best_of(best, lone)}).",
+        diagnosis="Right for adapters of storage or management. For messages of GPUs they are the long way, and a "
+        "library that spreads messages over all adapters may use them.",
+        remedy="Name the adapters that are meant for GPUs: `NCCL_IB_HCA="
+        f"{','.join(_named(case.machine, [nic for nic in adapters if nic not in lone]))}`, and the like for UCX "
+        "(`UCX_NET_DEVICES`)",
+        evidence=listed(f"{nic}: nearest GPU is {best[nic]}" for nic in lone),
+    )
+
+
+_MOST_PATHS = 8
+
+
+def _classes(machine: Machine) -> Classes:
+    """Only GPUs of which every class is known and has a rank: what is not told might be the near one."""
+    adapters = [device.id for device in fabric_adapters(machine)]
+    paths = paths_by_pair(machine)
+    found: dict[str, dict[str, str]] = {}
+    for gpu in gpus(machine):
+        to = {nic: paths[gpu.id, nic].path_class for nic in adapters if (gpu.id, nic) in paths}
+        known = {nic: name for nic, name in to.items() if name in _RANK and name is not None}
+        if adapters and len(known) == len(adapters):
+            found[gpu.id] = known
+    return found
+
+
+def _best_of(best: Mapping[str, str], lone: Sequence[str]) -> str:
+    return min((best[nic] for nic in lone), key=_RANK.__getitem__)
+
+
+def _named(machine: Machine, ids: Sequence[str]) -> list[str]:
+    """The operating system's names where the ids are labels of a matrix (NIC0 is mlx5_1)."""
+    devices = [machine.device(name) for name in ids]
+    return [
+        name if device is None else _system_name(device.name or name, device.aliases)
+        for name, device in zip(ids, devices, strict=True)
+    ]
+
+
+def _system_name(name: str, aliases: Sequence[str]) -> str:
+    return aliases[0] if aliases and name.upper().startswith("NIC") else name

@@ -1,0 +1,133 @@
+"""What the rules about GPUs, adapters and their places ask of a machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
+from seatrial.model.spelling import surrounding
+
+CLASSES_BY_DISTANCE = ("X", "C2C", "NV", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS")
+"""From near to far (legend of `nvidia-smi topo -m`). PCI only says "over PCIe", so it has no rank."""
+
+DIRECT_CLASSES = frozenset({"NV", "XGMI", "C2C"})
+DIRECT_KINDS = frozenset({"nvlink", "xgmi", "c2c"})
+
+_FABRIC_NAME = re.compile(
+    r"(mlx[45]_|hfi1_|qib\d|bnxt_re|irdma|rocep|roceo|ibp|opap|efa_|rdmap|cxi\d|hsi\d|ib\d|nic\d)", re.ASCII | re.I
+)
+"""Names that RDMA drivers, udev and topology matrices give: mlx5_0, hfi1_0, rocep1s0f0, cxi0, ib0, NIC3."""
+
+_FABRIC_RATE_BPS = 25e9 / 8
+"""A network interface of 25 Gbit/s or more is no management port."""
+
+Pair = tuple[str, str]
+
+
+def is_virtual(machine: Machine) -> bool:
+    """Whether some source says that this is a virtual machine."""
+    return surrounding(machine.facts, "hypervisor") is not None
+
+
+def gpus(machine: Machine) -> tuple[Device, ...]:
+    """The GPUs, in the order of the machine."""
+    return machine.of_kind(DeviceKind.GPU)
+
+
+def fabric_adapters(machine: Machine) -> tuple[Device, ...]:
+    """The adapters that carry messages between nodes: RDMA devices and fast network interfaces that are not down.
+
+    A port for management says nothing about where ranks should run, so it is left out.
+    """
+    return tuple(device for device in machine.of_kind(DeviceKind.NIC) if _is_fabric(device))
+
+
+def _is_fabric(device: Device) -> bool:
+    facts = device.facts
+    if (facts.text("state") or "").lower() == "down":
+        return False
+    if any(_FABRIC_NAME.match(name) for name in (device.id.removeprefix("nic-"), device.name, *device.aliases)):
+        return True
+    return "link_layer" in facts or (facts.number("rate") or 0.0) >= _FABRIC_RATE_BPS
+
+
+def paths_by_pair(machine: Machine) -> Mapping[Pair, Path]:
+    """(a, b) and (b, a) -> the path between them."""
+    found: dict[Pair, Path] = {}
+    for path in machine.paths:
+        found[(path.a, path.b)] = found[(path.b, path.a)] = path
+    return found
+
+
+def affinities(machine: Machine) -> Mapping[str, Affinity]:
+    """Device -> the CPUs and NUMA node next to it."""
+    return {affinity.device: affinity for affinity in machine.affinity}
+
+
+def numa_of(machine: Machine, device: Device) -> int | None:
+    """The NUMA node of a device, from the device or from the matrix that lists its affinity."""
+    if device.numa is not None:
+        return device.numa
+    affinity = affinities(machine).get(device.id)
+    return None if affinity is None else affinity.numa
+
+
+def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:
+    """NUMA node -> its CPUs, sorted, as the tree has them; nodes without CPUs (CXL, HBM, a GPU's memory) are left out.
+
+    `CpuPart` hangs CPUs on the lower of two nodes that are next to the same CPUs, so each CPU counts once.
+    """
+    found: dict[int, list[int]] = {}
+    for cpu, pu in machine.pus().items():
+        if pu.numa is not None:
+            found.setdefault(pu.numa, []).append(cpu)
+    return {node: tuple(sorted(found[node])) for node in sorted(found)}
+
+
+def faces_down(machine: Machine, device: Device) -> bool:
+    """Whether the link that a bridge describes is the one below it: root ports and downstream ports of switches.
+
+    Their link stands at the device below a second time, there with the capability of both ends. Where no source tells
+    a port's type, host bridge, root port, upstream port, downstream port, ... follow each other; a tree that does not
+    begin with a host bridge (NCCL's) leaves the downward ports out.
+    """
+    if device.kind is not DeviceKind.BRIDGE:
+        return False
+    told = device.facts.text("pcie_type")
+    if told is not None:
+        return "Root Port" in told or "Downstream" in told
+    above = [bridge for bridge in machine.ancestors(device) if bridge.kind is DeviceKind.BRIDGE]
+    return bool(above) and _is_host_bridge(above[-1]) and len(above) % 2 == 1
+
+
+def _is_host_bridge(bridge: Device) -> bool:
+    return bridge.pci is not None and bridge.pci.count(":") == 1
+
+
+def spans(names: Iterable[str]) -> str:
+    """Names in order, runs of three and more that count up as a span: "gpu-0 to gpu-7", "mlx5_0, mlx5_3"."""
+    runs: list[list[str]] = []
+    for name in sorted(dict.fromkeys(names), key=_by_number):
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    words = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs]
+    return ", ".join(words[:_MOST_SPANS]) + (
+        f" and {len(words) - _MOST_SPANS} more" if len(words) > _MOST_SPANS else ""
+    )
+
+
+_MOST_SPANS = 8
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})\Z", re.DOTALL | re.ASCII)
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    numbered = _NUMBERED.match(name)
+    return (name, -1) if numbered is None else (numbered[1], int(numbered[2]))
+
+
+def _follows(before: str, name: str) -> bool:
+    first, second = _NUMBERED.match(before), _NUMBERED.match(name)
+    return bool(first and second and first[1] == second[1] and int(second[2]) == int(first[2]) + 1)

@@ -1,0 +1,105 @@
+"""Rules about NUMA nodes and their devices: nodes that have none, lists of CPUs that a control group has cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.devices import fabric_adapters, gpus, node_cpus, numa_of, spans
+from seatrial.analysis.rules.words import listed
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
+from seatrial.model.spelling import count, cpu_list
+
+_FEW = 0.5
+"""Fewer of a node's CPUs than this share are no accident of a core that is offline."""
+
+
+def node_without_devices(case: Case) -> Iterator[Finding]:
+    """Says which NUMA nodes with CPUs have no GPU, or no adapter, where others have."""
+    machine = case.machine
+    nodes = list(node_cpus(machine))
+    if len(nodes) < 2:
+        return
+    bare = [
+        (what, found) for what, devices in (("GPU", gpus(machine)), ("adapter", fabric_adapters(machine)))
+        if (found := _bare_nodes(machine, nodes, devices))
+    ]  # fmt: skip
+    if not bare:
+        return
+    told = "; ".join(f"no {what} at {_nodes(found)}" for what, found in bare)
+    affected = sorted({node for _, found in bare for node in found})
+    yield Finding(
+        rule="numa-node-without-devices",
+        severity=Severity.INFO,
+        devices=tuple(f"numa-{node}" for node in affected),
+        observation=f"Of {len(nodes)} NUMA nodes with CPUs some have no device of a kind that others have: {told}.",
+        diagnosis="A rank that runs there reaches the device over the link between nodes: more latency, and a rate "
+        "that it shares with all other traffic of that link.",
+        remedy="Put ranks that use these devices on the nodes that have them (see the bindings); leave the others to "
+        "ranks that compute only",
+        evidence=listed(
+            f"{device.id} at node {numa_of(machine, device)}" for device in (*gpus(machine), *fabric_adapters(machine))
+        ),
+    )
+
+
+def _bare_nodes(machine: Machine, nodes: Sequence[int], devices: Sequence[Device]) -> list[int]:
+    """The nodes without one of these devices; none where a device's node is not known."""
+    at = [numa_of(machine, device) for device in devices]
+    if not at or None in at:
+        return []
+    bare = [node for node in nodes if node not in at]
+    return bare if len(bare) < len(nodes) else []
+
+
+def _nodes(numbers: Sequence[int]) -> str:
+    return f"{'node' if len(numbers) == 1 else 'nodes'} {cpu_list(numbers)}"
+
+
+def affinity_cut(case: Case) -> Iterator[Finding]:
+    """Fires where the CPUs that a source lists beside a device are far fewer than its NUMA node has: the source ran in
+    a control group. Without a tree of CPUs, lists that are empty for some GPUs only say the same."""
+    machine = case.machine
+    cpus = node_cpus(machine)
+    cut = [
+        (affinity, len(cpus[node]))
+        for affinity in machine.affinity
+        if affinity.cpus and (node := affinity.numa) is not None and node in cpus
+        and set(affinity.cpus) < set(cpus[node]) and len(affinity.cpus) < _FEW * len(cpus[node])
+    ]  # fmt: skip
+    empty = [] if cpus else _empty_beside_others(machine)
+    if not cut and not empty:
+        return
+    if cut:
+        first, number = cut[0]
+        seen = (
+            f"The CPUs listed beside {spans(affinity.device for affinity, _ in cut)} are few: "
+            f"{cpu_list(first.cpus or ())} of the {count(number, 'CPU')} of NUMA node {first.numa}."
+        )
+    else:
+        seen = f"No CPUs are listed beside {spans(a.device for a in empty)}, but beside other GPUs of this machine."
+    yield Finding(
+        rule="affinity-cut",
+        severity=Severity.INFO,
+        devices=tuple(affinity.device for affinity in [*(affinity for affinity, _ in cut), *empty]),
+        observation=seen,
+        diagnosis="The tool that wrote the list saw only the CPUs that its job or container may use. Programs that "
+        "bind by this list (NCCL does) crowd those CPUs, or run far from the device.",
+        remedy="Ask for CPUs beside each GPU (`srun --gpus-per-task=1 --cpus-per-gpu=N --gpu-bind=closest`), or read "
+        "the list again outside the job",
+        evidence=listed(
+            f"{a.device}: CPUs {cpu_list(a.cpus) if a.cpus else 'none'}, NUMA node "
+            f"{'unknown' if a.numa is None else a.numa}"
+            for a in machine.affinity
+            if (device := machine.device(a.device)) is not None and device.kind is DeviceKind.GPU
+        ),
+    )
+
+
+def _empty_beside_others(machine: Machine) -> list[Affinity]:
+    """GPUs of a known node without a CPU, where other GPUs have some."""
+    cards = {gpu.id for gpu in gpus(machine)}
+    told = [affinity for affinity in machine.affinity if affinity.device in cards]
+    empty = [affinity for affinity in told if not affinity.cpus and affinity.numa is not None]
+    return empty if len(empty) < len(told) and any(affinity.cpus for affinity in told) else []

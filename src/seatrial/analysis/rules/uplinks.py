@@ -1,0 +1,137 @@
+"""Rules about what several GPUs share on their way to the processor: uplinks of switches, redirection by ACS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from seatrial.analysis.rules.case import Case, cite_best, is_true
+from seatrial.analysis.rules.devices import faces_down, gpus, is_virtual, spans
+from seatrial.analysis.rules.words import listed
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.spelling import count, show
+
+_NARROWER = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class _Uplink:
+    """A link that `cards` (one GPU for each PCI device) share; `rate` is its own, `wanted` theirs together, in B/s."""
+
+    link: Link
+    rate: float
+    wanted: float
+    cards: tuple[Device, ...]
+
+    @property
+    def each(self) -> float:
+        """B/s per direction for each card when all copy at once."""
+        return self.rate / len(self.cards)
+
+
+def shared_uplink(case: Case) -> Iterator[Finding]:
+    """Fires where several GPUs hang on one uplink that is narrower than their own links together.
+
+    Each gets uplink / n when all copy to or from host memory at once. Of several uplinks on the way, the one that
+    leaves least counts.
+    """
+    machine = case.machine
+    shared = _tightest(machine)
+    if not shared:
+        return
+    worst = min(shared, key=lambda uplink: uplink.each)
+    alike = [u for u in shared if len(u.cards) == len(worst.cards) and u.rate == worst.rate]
+    others = [u for u in shared if u not in alike]
+    own = worst.wanted / len(worst.cards)
+    how = "capable" if worst.link.capable_Bps else "trained"
+    where = spans(card.id for card in worst.cards)
+    also = f" So do {listed(spans(card.id for card in u.cards) for u in alike[1:])}." if len(alike) > 1 else ""
+    rest = [f"{spans(card.id for card in u.cards)}: {show(u.each, 'B/s')} each" for u in others]
+    yield Finding(
+        rule="gpus-share-uplink",
+        severity=Severity.WARNING,
+        devices=tuple(dict.fromkeys(card.id for u in shared for card in u.cards)),
+        observation=f"{count(len(worst.cards), 'GPU')} ({where}) share one uplink of {show(worst.rate, 'B/s')}: "
+        f"{show(worst.each, 'B/s')} for each when all copy at once, of {show(own, 'B/s')} alone.{also}"
+        + (f" Further: {listed(rest)}." if rest else ""),
+        diagnosis="Copies between host and several of these GPUs slow each other down, and so do storage and network "
+        "traffic that goes through host memory. Copies between GPUs below one switch do not use its uplink.",
+        remedy="Give ranks that copy much to the host GPUs of different uplinks first; keep data on the GPUs; measure "
+        "the host copies of one GPU and of all at once",
+        evidence="; ".join(
+            [
+                listed(f"{u.link.a} - {u.link.b}: {show(u.rate, 'B/s')} {how} ({u.link.source})" for u in alike),
+                f"{how} links of the GPUs: {show(own, 'B/s')} each",
+            ]
+        ),
+    )
+
+
+def _tightest(machine: Machine) -> list[_Uplink]:
+    """The uplinks that leave some GPU least, and less than its own link, in the order of the machine."""
+    above = {link.b: link for link in machine.links if link.kind == "pcie"}
+    below: dict[str, dict[str, tuple[Device, float]]] = {}
+    for gpu in gpus(machine):
+        own = _rate(above.get(gpu.id))
+        if own is None:
+            continue
+        # Functions of one PCI device (a GPU's virtual functions) are one card behind one link.
+        slot = gpu.id if gpu.pci is None else gpu.pci.rpartition(".")[0]
+        for bridge in machine.ancestors(gpu):
+            if bridge.kind is DeviceKind.BRIDGE and bridge.id in above and not faces_down(machine, bridge):
+                below.setdefault(bridge.id, {}).setdefault(slot, (gpu, own))
+    uplinks = [_uplink(above[bridge], cards) for bridge, cards in below.items() if len(cards) > 1]
+    narrow = [u for u in uplinks if u is not None and u.rate < _NARROWER * u.wanted]
+    least: dict[str, _Uplink] = {}
+    for uplink in narrow:
+        for card in uplink.cards:
+            # Of equal ones the outermost: it is the one that is named in a block diagram.
+            if card.id not in least or uplink.each <= least[card.id].each:
+                least[card.id] = uplink
+    kept = {id(uplink) for uplink in least.values()}
+    return [uplink for uplink in narrow if id(uplink) in kept]
+
+
+def _uplink(link: Link, cards: Mapping[str, tuple[Device, float]]) -> _Uplink | None:
+    rate = _rate(link)
+    if rate is None:
+        return None
+    return _Uplink(link, rate, sum(own for _, own in cards.values()), tuple(gpu for gpu, _ in cards.values()))
+
+
+def _rate(link: Link | None) -> float | None:
+    """What the link can do; where only its trained rate is told, that."""
+    return None if link is None else link.capable_Bps or link.trained_Bps or None
+
+
+def acs_redirects(case: Case) -> Iterator[Finding]:
+    """Fires where access control (ACS) of a bridge above GPUs sends their traffic to each other up to the processor."""
+    machine = case.machine
+    cards = gpus(machine)
+    if is_virtual(machine) or len(cards) < 2:
+        return
+    bridges = {
+        bridge.id: bridge
+        for gpu in cards
+        for bridge in machine.ancestors(gpu)
+        if bridge.kind is DeviceKind.BRIDGE and is_true(bridge.facts, "acs_redirects")
+    }
+    if not bridges:
+        return
+    reached = [gpu for gpu in cards if any(above.id in bridges for above in machine.ancestors(gpu))]
+    first = next(iter(bridges.values()))
+    address = first.pci or first.id.removeprefix("pci-")
+    yield Finding(
+        rule="acs-redirects",
+        severity=Severity.WARNING,
+        devices=tuple(bridges),
+        observation=f"ACS redirects requests on {count(len(bridges), 'bridge')} above "
+        f"{spans(gpu.id for gpu in reached)}.",
+        diagnosis="Copies between GPUs, and between a GPU and an adapter, then go up to the root complex instead of "
+        "turning round in the switch: slower by far, and with some IOMMU settings they hang. Virtual machines that "
+        "are given single GPUs need it; bare metal does not.",
+        remedy=f"Turn it off on each of these bridges: `sudo setpci -s {address} ECAP_ACS+6.w=0000` (until the next "
+        "boot; for good: ACS or the IOMMU off in the firmware)",
+        evidence=listed(f"{bridge.id}: {cite_best(bridge.facts, 'acs_redirects')}" for bridge in bridges.values()),
+    )

@@ -1,0 +1,240 @@
+"""cpu.gemm: the product of two square matrices by the BLAS of the site, held against what the cores can do.
+
+The product is C <- A B with 2 n^3 flop (a multiplication and an addition for each of n products in n^2 sums), of random
+numbers, and every product is verified as a whole: gemm.cpp says how. The limit is that of `cpu.peak`, cores x clock x
+flop per cycle, with the clock of a chain of dependent additions (one cycle each) right before and after each product.
+
+`n` is a size at which a sound BLAS is near its best: its panels then outgrow the caches of every core many times, and
+the packing of them, n^2 work, is lost in n^3. Beyond some cores it is the time of a product that bounds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import isqrt
+from pathlib import Path
+from statistics import median
+
+from seatrial.benchmarks.placement import THREADS, spread, thread_count
+from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
+from seatrial.model.limit import FmaUnit, Limit, fma_rate
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.sample import Sample
+
+_SLICE_S = 0.5
+_N_OF_ONE_THREAD = 1448
+_N_MULTIPLE = 64
+_FLOP_OF_A_THREAD = 1e10
+"""At most this much work for each thread in one product: less than half a second where a core has 20 GFLOP/s."""
+_SLOW_CORE_FLOPS = 2e10
+_LEAST_SAMPLES = 3
+_PRODUCTS_BEFORE = 3
+_WORST_ERROR = 0.5
+"""In units of n x eps x the size of what is compared (native/matrix_product.hpp). A sound product is at some standard
+deviations of 0.35 / sqrt(n) at most: 0.05 for n = 1000, 0.2 for n = 64. Numbers of 16 bits in fp32 give more than 1."""
+
+KERNEL_VARIABLES = (
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_DEBUG_CPU_TYPE",
+    "MKL_CBWR",
+    "BLIS_ARCH_TYPE",
+    "BLIS_MODEL_TYPE",
+    "NVPL_BLAS_DEBUG_CPU_TYPE",
+)
+"""Environment variables that force the kernels of some processor on a library, whatever it runs on."""
+
+
+def _n(threads: int) -> int:
+    """The size for so many threads: n^2 grows with them, and n^3 no faster than the time of a product allows."""
+    largest: int = round((_FLOP_OF_A_THREAD * threads / 2) ** (1 / 3))
+    n = min(isqrt(_N_OF_ONE_THREAD**2 * threads), largest)
+    return int(-(-n // _N_MULTIPLE) * _N_MULTIPLE)
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    threads = thread_count(machine, params["threads"])
+    n = _n(threads) if params["n"] == "auto" else int(params["n"])
+    return {**params, "threads": threads, "n": n}
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    return spread(machine, int(params["threads"]))
+
+
+def _arguments(params: Params) -> list[str]:
+    arguments = [
+        *("--precision", str(params["precision"])),
+        *("--n", str(params["n"])),
+        *("--binding", str(params["binding"])),
+        *("--slice", str(_SLICE_S)),
+    ]
+    return arguments if params["kernels"] == "forced" else [*arguments, "--without", ",".join(KERNEL_VARIABLES)]
+
+
+def _flop(params: Params) -> float:
+    return 2.0 * int(params["n"]) ** 3
+
+
+def _estimate_s(params: Params) -> float:
+    product_s = _flop(params) / (int(params["threads"]) * _SLOW_CORE_FLOPS)
+    return 0.2 + _PRODUCTS_BEFORE * product_s + max(_SLICE_S, _LEAST_SAMPLES * product_s)
+
+
+def _rate(sample: Sample) -> float:
+    return sample.work["flops"] / sample.elapsed_s
+
+
+def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """The share of 2 n^3 that each sample counts, of the sample that is furthest off."""
+    shares = (sample.work["flops"] / _flop(params) for sample in samples)
+    return max(shares, key=lambda share: abs(share - 1.0))
+
+
+def clocks_Hz(samples: Sequence[Sample]) -> tuple[float, ...]:
+    """The clock of each thread's CPU over a repeat, in Hz: additions / time, the median over samples."""
+    return tuple(
+        median(sample.extra["add_ops"] / sample.extra["add_s"][thread] for sample in samples)
+        for thread in range(len(samples[0].extra["add_s"]))
+    )
+
+
+def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The sum over the cores that threads run on, each once: hardware threads of one core share its FMA units."""
+    cpus = _placement(machine, params)
+    clocks = clocks_Hz(samples)
+    cores: dict[str, tuple[float, FmaUnit]] = {}
+    for cpu, clock_Hz in zip(cpus, clocks, strict=False):
+        unit, pu = machine.fma_unit(cpu), machine.pus().get(cpu)
+        if unit is None or pu is None or len(clocks) != len(cpus):
+            return Limit.unknown("flop/s", "the FMA units of this microarchitecture are not in the table")
+        core = pu.parent or pu.id
+        cores[core] = max(cores.get(core, (0.0, unit)), (clock_Hz, unit), key=lambda known: known[0])
+    limit = fma_rate(list(cores.values()), str(params["precision"]))
+    if _has_matrix_unit(machine, cpus):
+        why = "; a matrix unit (SME) may do more"
+        return replace(limit, derivation=limit.derivation + why, confirmed=False)
+    return limit
+
+
+def _has_matrix_unit(machine: Machine, cpus: Sequence[int]) -> bool:
+    """Whether a core has outer products of fp64 or fp32 beside its FMA pipes (Arm SME, as /proc/cpuinfo names it)."""
+    packages = (machine.package_of(cpu) for cpu in cpus)
+    return any("sme" in (package.facts.text("isa") or "").split() for package in packages if package is not None)
+
+
+def _ceiling(params: Params) -> Ceiling:
+    """Where the FMA units are unknown: what the cores' arithmetic reached here without a BLAS."""
+    threads = int(params["threads"])
+    return Ceiling(
+        benchmark="cpu.peak",
+        parameters={"precision": params["precision"], "cores": "one"},
+        figures=("fma",),
+        factor=threads,
+        derivation=f"best rate of FMA on one core measured here (cpu.peak) x {threads} threads",
+    )
+
+
+def _error(of_what: str, meaning: str) -> Check:
+    return Check(
+        f"{of_what}_error",
+        f"{meaning}, as a multiple of n x eps x its size",
+        bound=lambda machine, params: (0.0, _WORST_ERROR),
+    )
+
+
+def _exactly(value: float, machine: Machine, params: Params) -> tuple[float, float]:
+    return (value, value)
+
+
+BENCHMARK = Benchmark(
+    name="cpu.gemm",
+    question="How near does the BLAS of this site bring a matrix product to the peak of the cores?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="blas", variables=KERNEL_VARIABLES),
+    parameters=(
+        Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
+        Parameter(
+            "n",
+            ParameterKind.INTEGER,
+            "auto",
+            "rows and columns of the matrices; auto: enough to be near the best rate, by the number of threads",
+            words=("auto",),
+            minimum=_N_MULTIPLE,
+        ),
+        THREADS,
+        Parameter(
+            "blas",
+            ParameterKind.TEXT,
+            "auto",
+            "the library; auto: the first that is tuned, of LD_LIBRARY_PATH, modules, the system, seatrial's own",
+            words=("auto",),
+        ),
+        Parameter(
+            "binding",
+            ParameterKind.CHOICE,
+            "bound",
+            "bound: each thread of the BLAS to a CPU of its own (all of them to just these CPUs where it makes new"
+            " threads in each product); none: as the library and the kernel place them",
+            words=("bound", "none"),
+        ),
+        Parameter(
+            "kernels",
+            ParameterKind.CHOICE,
+            "own",
+            "own: those that the library chooses for this CPU; forced: those that the environment forces on it"
+            " (OPENBLAS_CORETYPE and its like)",
+            words=("own", "forced"),
+        ),
+    ),
+    figures=(
+        Figure(
+            name="gemm",
+            series="gemm",
+            unit="flop/s",
+            better=Better.HIGHER,
+            value=_rate,
+            work="2 n^3 flop in each product",
+            limit=_limit,
+            ceiling=_ceiling,
+            one_limit_over=("n", "blas", "binding", "kernels"),
+        ),
+    ),
+    checks=(
+        _error("row", "largest deviation of a row of C x from A (B x), x random, over all products (Freivalds)"),
+        _error("element", "largest deviation of single elements from their sums in higher precision"),
+        Check(
+            "distinct_inputs",
+            "share of input elements that are distinct and not zero: constant data may save power",
+            bound=lambda machine, params: (0.99, 1.0),
+        ),
+        Check(
+            "blas_threads",
+            "threads that computed: a BLAS that takes fewer or more than it was given is not what was asked for",
+            bound=lambda machine, params: _exactly(int(params["threads"]), machine, params),
+        ),
+        Check(
+            "unbound_threads",
+            "threads of the BLAS that the kernel does not say to be on their CPU, after the products",
+            bound=partial(_exactly, 0.0),
+        ),
+        Check(
+            "crowded_threads",
+            "threads of the BLAS that have no CPU of their own to run on: all inherit the mask of one, say",
+            bound=partial(_exactly, 0.0),
+        ),
+        Check(
+            "counted_flop",
+            "flop that samples count, over 2 n^3: the largest deviation, either way",
+            bound=partial(_exactly, 1.0),
+            derive=_counted,
+        ),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    trial=({"precision": "fp64"}, {"precision": "fp32"}),
+    estimate_s=_estimate_s,
+)

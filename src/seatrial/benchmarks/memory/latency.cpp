@@ -1,0 +1,321 @@
+// memory.latency: how long a load takes whose address the load before it gave.
+//
+// Each working set is one ring of pointers with one node in every cache line, in random order: no
+// prefetcher can tell the next address, and no two loads can overlap. The order is kept beside the
+// ring. So the ring can be walked once without waiting for its own pointers, which proves it whole
+// and leaves the caches as a walk along it would; and after any number of loads it is known where
+// a chase must be.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "additions.hpp"
+#include "affinity.hpp"
+#include "clock.hpp"
+#include "failure.hpp"
+#include "numa.hpp"
+#include "opaque.hpp"
+#include "pages.hpp"
+#include "program.hpp"
+#include "team.hpp"
+#include "unrolled.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+constexpr double least_sample_s = 1e-3;
+constexpr double sample_s = 1.2e-3;                 // what one sample is to last
+constexpr std::size_t loads_per_turn = 32;          // of the chase's loop
+constexpr std::uint64_t addition_blocks = 1u << 13; // 131,072 additions: some 40 us
+
+struct Settings {
+  std::vector<std::size_t> sizes; // bytes, ascending
+  std::size_t line_bytes;
+  bool huge_pages;
+  std::optional<int> node; // of the memory; none: where the pages are touched
+};
+
+Settings prepare(Arguments& arguments) {
+  Settings settings{
+      .sizes = arguments.numbers<std::size_t>("--sizes", 1024, std::size_t{1} << 37),
+      .line_bytes = arguments.number<std::size_t>("--line-bytes", 64, 16, 4096),
+      .huge_pages = arguments.flag("--huge-pages", true),
+      .node = std::nullopt,
+  };
+  if (const int node = arguments.number("--memory-node", -1, -1, 1023); node >= 0)
+    settings.node = node;
+  if (!std::ranges::is_sorted(settings.sizes))
+    throw Failure(Exit::usage, "--sizes: expected ascending numbers");
+  if (!std::has_single_bit(settings.line_bytes))
+    throw Failure(Exit::usage, "--line-bytes: expected a power of two");
+  return settings;
+}
+
+// splitmix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
+// OOPSLA 2014.
+class Random {
+public:
+  explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
+
+  // A number below `bound`, which is at most 2^32: what that favours is less than one in 2^32.
+  std::uint32_t below(std::uint64_t bound) noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    z ^= z >> 31;
+    return static_cast<std::uint32_t>((z >> 32) * bound >> 32);
+  }
+
+private:
+  std::uint64_t state_;
+};
+
+// One load after the other; where the last of them led.
+[[gnu::noinline]] const void* chase(const void* at, std::uint64_t turns) noexcept {
+  for (; turns != 0; --turns)
+    unrolled<loads_per_turn>([&](std::size_t) { at = *static_cast<const void* const*>(at); });
+  return at;
+}
+
+// What a walk along a ring found.
+struct Walk {
+  std::size_t broken = 0; // nodes that lead elsewhere than they should, or where one led before
+  std::size_t predictable = 0; // steps of the length of the one before, or to a line near by
+};
+
+// Lines of memory in a random order that ends where it began.
+class Ring {
+public:
+  Ring(std::span<std::byte> memory, std::span<std::uint32_t> order, std::size_t line_bytes,
+       std::uint64_t seed)
+      : memory_(memory), order_(order), line_bytes_(line_bytes), random_(seed) {}
+
+  [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
+
+  // Makes a ring of the first so many lines, at least as many as before.
+  void grow_to(std::size_t lines) noexcept {
+    // Pages in order of address, as programs touch them.
+    for (auto at = lines_ * line_bytes_; at < lines * line_bytes_; at += base_page())
+      memory_[at] = std::byte{0};
+    // The inside-out shuffle (D. Knuth, "The Art of Computer Programming" 2, 3.4.2): every order is
+    // as likely as any other, so that every ring is, as with the algorithm of S. Sattolo (1986),
+    // and an order grows without starting anew.
+    for (; lines_ < lines; ++lines_) {
+      const auto other = random_.below(lines_ + 1);
+      order_[lines_] = order_[other];
+      order_[other] = static_cast<std::uint32_t>(lines_);
+    }
+    for (std::size_t step = 0; step < lines_; ++step)
+      *node(order_[step]) = node(order_[following(step)]);
+  }
+
+  // The node at which so many loads from the first one on end.
+  [[nodiscard]] const void* after(std::uint64_t loads) const noexcept {
+    return node(order_[loads % lines_]);
+  }
+
+  // Loads every node once, in the order of the ring. No load waits for another, since the order is
+  // known; what it loads proves that a chase has to go the same way, through all of the lines.
+  [[nodiscard]] Walk walk() const {
+    constexpr std::int64_t near_by = 8; // lines: a pair of them, or what a stream would run ahead
+    Walk found;
+    std::vector<bool> reached(lines_);
+    std::int64_t stride_before = 0;
+    for (std::size_t step = 0; step < lines_; ++step) {
+      const auto next = order_[(step + 1) % lines_];
+      found.broken += *node(order_[step]) != node(next) || reached[next];
+      reached[next] = true;
+      const auto stride = std::int64_t{next} - std::int64_t{order_[step]};
+      found.predictable += stride == stride_before || (stride <= near_by && stride >= -near_by);
+      stride_before = stride;
+    }
+    return found;
+  }
+
+private:
+  [[nodiscard]] void** node(std::uint32_t line) const noexcept {
+    return reinterpret_cast<void**>(memory_.data() + line * line_bytes_);
+  }
+
+  [[nodiscard]] std::size_t following(std::size_t step) const noexcept {
+    return step + 1 == lines_ ? 0 : step + 1;
+  }
+
+  std::span<std::byte> memory_;
+  std::span<std::uint32_t> order_; // the lines, as the ring goes through them
+  std::size_t line_bytes_;
+  std::size_t lines_ = 0;
+  Random random_;
+};
+
+struct Sample {
+  std::uint64_t loads;
+  double chase_s;
+  std::array<double, 2> additions_s; // before and after
+};
+
+// The samples of one working set.
+struct Point {
+  std::size_t bytes;
+  std::vector<Sample> samples;
+};
+
+class Latency {
+public:
+  Latency(const Settings& settings, std::uint64_t seed)
+      : settings_(settings), most_lines_(settings.sizes.back() / settings.line_bytes),
+        ring_bytes_(round_up(most_lines_ * settings.line_bytes, huge_page)),
+        pages_(ring_bytes_ + most_lines_ * sizeof(std::uint32_t), settings.huge_pages,
+               settings.node),
+        ring_({pages_.data(), ring_bytes_},
+              {reinterpret_cast<std::uint32_t*>(pages_.data() + ring_bytes_), most_lines_},
+              settings.line_bytes, seed) {
+    if (most_lines_ > std::numeric_limits<std::uint32_t>::max())
+      throw Failure(Exit::usage, "--sizes: more lines than 32 bits can number");
+    points_.reserve(settings.sizes.size());
+  }
+
+  // Working sets one after the other, since each has to settle in the caches before its samples.
+  void measure(double slice_s) {
+    for (const auto bytes : settings_.sizes) {
+      ring_.grow_to(bytes / settings_.line_bytes);
+      const auto walk = ring_.walk();
+      broken_ += walk.broken;
+      if (ring_.lines() >= enough_lines_to_tell)
+        predictable_ = std::max(predictable_, static_cast<double>(walk.predictable) /
+                                                  static_cast<double>(ring_.lines()));
+      points_.push_back(samples_of(bytes, slice_s / static_cast<double>(settings_.sizes.size())));
+    }
+  }
+
+  void report(Program& program, int cpu) const {
+    const auto placed = placement();
+    program.note("page_bytes", base_page());
+    program.note("huge_pages", pages_.huge_verdict());
+    program.note("huge_page_fraction", pages_.huge_fraction());
+    program.note("page_nodes", placed.error == 0 ? std::string("told")
+                                                 : std::string("not told: move_pages: ") +
+                                                       std::strerror(placed.error));
+    for (const auto& point : points_)
+      for (std::size_t i = 0; i < point.samples.size(); ++i) {
+        const auto& sample = point.samples[i];
+        program.add(Program::sample("load", i, sample.chase_s)
+                        .add("point", json::Object().add("working_set_B", point.bytes))
+                        .add("work", json::Object().add("ops", sample.loads))
+                        .add("add_ops", addition_blocks * additions_per_block)
+                        .add("add_s", sample.additions_s)
+                        .add("pages_looked_at", placed.looked_at)
+                        .add("pages_astray", placed.astray));
+      }
+    program.check("broken_links", static_cast<double>(broken_));
+    program.check("lost_loads", static_cast<double>(lost_));
+    program.check("predictable_steps", predictable_);
+    program.check("moved_thread", is_bound_to(cpu) ? 0 : 1);
+  }
+
+private:
+  // Below, steps are short because the set is.
+  static constexpr std::size_t enough_lines_to_tell = 1024;
+  static constexpr std::size_t least_samples = 3;
+
+  [[nodiscard]] Point samples_of(std::size_t bytes, double slice_s) {
+    position_ = ring_.after(0);
+    loads_ = 0;
+    auto turns = turns_per_sample();
+    Point point{bytes, {}};
+    point.samples.reserve(64);
+    const auto begin = Clock::now();
+    while (point.samples.size() < least_samples || seconds(Clock::now() - begin) < slice_s) {
+      const double before = additions_s();
+      const double elapsed = chase_s(turns);
+      lost_ += position_ != ring_.after(loads_);
+      if (elapsed < least_sample_s) // the tries were disturbed
+        turns += turns / 2 + 1;
+      else
+        point.samples.push_back({turns * loads_per_turn, elapsed, {before, additions_s()}});
+    }
+    return point;
+  }
+
+  // The shortest of some tries, so that a disturbance does not make samples short. They also take
+  // small sets some times round before the first sample.
+  [[nodiscard]] std::uint64_t turns_per_sample() noexcept {
+    constexpr double trial_s = 0.1e-3;
+    std::uint64_t turns = 1;
+    while (chase_s(turns) < trial_s)
+      turns *= 2;
+    double shortest = chase_s(turns);
+    for (int i = 0; i < 2; ++i)
+      shortest = std::min(shortest, chase_s(turns));
+    return static_cast<std::uint64_t>(static_cast<double>(turns) * sample_s / shortest) + 1;
+  }
+
+  [[nodiscard]] double chase_s(std::uint64_t turns) noexcept {
+    const auto time = timed([&] { position_ = chase(position_, turns); });
+    loads_ += turns * loads_per_turn;
+    return time.elapsed_s();
+  }
+
+  [[nodiscard]] static double additions_s() noexcept {
+    const auto addend = from_outside(std::uint64_t{3});
+    return timed([&] { to_outside(chain_of_additions(addend, addend, addition_blocks)); })
+        .elapsed_s();
+  }
+
+  // Pages all over the largest ring, each of which belongs on the node asked for or on our own.
+  [[nodiscard]] PageNodes placement() const {
+    constexpr std::size_t most_pages = 1u << 16;
+    const auto node = settings_.node ? settings_.node : own_node();
+    const auto bytes = most_lines_ * settings_.line_bytes;
+    const auto stride = round_up(bytes / most_pages + 1, base_page());
+    std::vector<void*> addresses;
+    for (std::size_t at = 0; at < bytes; at += stride)
+      addresses.push_back(pages_.data() + at);
+    return look_up_nodes(addresses, [&](std::size_t, int found) { return found == node; });
+  }
+
+  const Settings& settings_;
+  const std::size_t most_lines_;
+  const std::size_t ring_bytes_;
+  Pages pages_; // of the ring, and behind it of its order
+  Ring ring_;
+  std::vector<Point> points_;
+  const void* position_ = nullptr; // in the ring, after so many loads from its first node on
+  std::uint64_t loads_ = 0;
+  std::size_t broken_ = 0;
+  std::size_t lost_ = 0; // samples that ended elsewhere than their loads should have led
+  double predictable_ = 0;
+};
+
+void measure(Program& program, const Settings& settings) {
+  if (program.cpus.size() != 1)
+    throw Failure(Exit::usage, "--cpus: expected one CPU");
+  Team team(program.cpus);
+  program.hello(team);
+  // Another order in each repeat, so that what one order does by chance shows as spread.
+  const auto seed = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()) ^
+                    static_cast<std::uint64_t>(getpid()) << 32;
+  program.note("seed", seed);
+  Latency latency(settings, seed);
+  latency.measure(program.slice_s);
+  latency.report(program, program.cpus[0]);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::run_program("latency", argc, argv, prepare, measure);
+}

@@ -1,0 +1,239 @@
+"""memory.latency: how long a load takes whose address the load before it gave, over working sets from L1 to DRAM.
+
+One repeat is one process that goes through all working sets; each is a ring of pointers in random order, one in every
+cache line. The sets are 4 KiB and up: in each octave `per_octave` of them in equal steps, and last `largest_B`. Between
+256 MiB and the last there are none, since to prepare one takes longer than to measure it.
+
+Right before and after each sample a chain of integer additions, of one cycle each, tells the clock. A load of fewer
+than two cycles is impossible: it did not wait for the load before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from seatrial.benchmarks.placement import (
+    MEMORY,
+    NODE,
+    memory_arguments,
+    node_of_cpus,
+    node_of_memory,
+    numa_node,
+    pages_check,
+    require_memory,
+    spread,
+)
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
+from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.sample import Sample
+
+_SMALLEST_B = 4096
+"""In the first-level data cache of every core."""
+_STEPS_UP_TO_B = 256 << 20
+_CACHES_TIMES = 4
+"""The largest set is this multiple of the last-level cache: a cache that replaces lines at random still holds some of a
+ring of twice its size (a fifth), and 2 % of one of four times."""
+_LEAST_LARGEST_B = 64 << 20
+"""Virtual machines may tell of smaller caches than they reach."""
+_LARGEST_WITHOUT_CACHES_B = 256 << 20
+_LARGEST_UNASKED_B = 2 << 30
+"""A repeat is to take three seconds at most."""
+_LARGEST_OF_ALL_B = 1 << 37
+_SHARE_OF_MEMORY = 8
+"""At most this part of the memory."""
+_LINE_B = 64
+_SLICE_S = 0.4
+_SAMPLES = 3
+"""That the program takes of each set, however long that is."""
+_SAMPLE_S = 1.6e-3
+"""What one takes: 1.2 ms, the chains beside it, its share of the tries before."""
+_LINE_S = 60e-9
+"""What preparing a line takes: finding its place in the order, writing and reading it."""
+_FIRST_TOUCH_BPS = 1e9
+_LEAST_CYCLES = 2.0
+"""No current core goes from load to dependent load in less; those of servers take four or five cycles."""
+
+
+def working_sets(params: Params) -> tuple[int, ...]:
+    """The sizes in bytes, ascending, of the sets that a resolved point measures; the last is `largest_B`."""
+    largest, steps, line = int(params["largest_B"]), int(params["per_octave"]), int(params["line_B"])
+    sizes = {largest}
+    octave = _SMALLEST_B
+    while octave < min(largest, _STEPS_UP_TO_B):
+        sizes |= {_whole_lines(octave + octave * step // steps, line) for step in range(steps)}
+        octave *= 2
+    return tuple(sorted(size for size in sizes if size <= largest))
+
+
+def _whole_lines(size: int, line: int) -> int:
+    return size // line * line
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    require_memory(machine, node_of_memory(params))
+    (cpu,) = _placement(machine, params)
+    told = _line_size(machine, cpu)
+    line = told if params["line_B"] == "auto" else int(params["line_B"])
+    if line & (line - 1) or not 16 <= line <= _SMALLEST_B // 4:
+        raise Skip(f"lines of {line} B are not a power of two from 16 B to {_SMALLEST_B // 4} B")
+    largest = params["largest_B"]
+    size = _largest(machine, cpu) if largest == "auto" else _whole_lines(int(largest), line)
+    if size > _LARGEST_OF_ALL_B or size // line >= 1 << 32:
+        raise Skip(f"a working set of {size} B is beyond what the program can number")
+    return {**params, "largest_B": size, "line_B": line}
+
+
+def _largest(machine: Machine, cpu: int) -> int:
+    caches = machine.last_level_cache_bytes([cpu])
+    wanted = _LARGEST_WITHOUT_CACHES_B if caches is None else max(_CACHES_TIMES * caches, _LEAST_LARGEST_B)
+    memory = machine.facts.number("memory_total")
+    most = wanted if memory is None else max(int(memory) // _SHARE_OF_MEMORY, _SMALLEST_B)
+    return _whole_lines(min(wanted, most, _LARGEST_UNASKED_B), _SMALLEST_B)
+
+
+def _line_size(machine: Machine, cpu: int) -> int:
+    """The longest line of the caches above a CPU, in bytes: a node in each is one in every line of all levels."""
+    pu = machine.pus().get(cpu)
+    above = () if pu is None else machine.ancestors(pu)
+    sizes = [device.facts.integer("line_size") for device in above if device.kind is DeviceKind.CACHE]
+    return max((size for size in sizes if size), default=_LINE_B)
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    cpu, node = params["cpu"], node_of_cpus(params)
+    if cpu == "auto":
+        return spread(machine, 1, node)
+    number = int(cpu)
+    if number not in machine.allowed_cpus:
+        raise Skip(f"CPU {number} is not one that this process may use")
+    if node != "auto" and numa_node(machine, number) != int(node):
+        raise Skip(f"CPU {number} is not on NUMA node {node}")
+    return (number,)
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *("--sizes", ",".join(map(str, working_sets(params)))),
+        *("--line-bytes", str(params["line_B"])),
+        *("--huge-pages", str(int(params["huge_pages"]))),
+        *("--slice", str(_SLICE_S)),
+        *memory_arguments(params),
+    ]
+
+
+def _estimate_s(params: Params) -> float:
+    sizes = working_sets(params)
+    lines = sum(sizes) / int(params["line_B"])
+    prepared_s = lines * _LINE_S + sizes[-1] / _FIRST_TOUCH_BPS
+    return 0.1 + max(_SLICE_S, len(sizes) * _SAMPLES * _SAMPLE_S) + prepared_s
+
+
+def _time_of_one_load(sample: Sample) -> float:
+    return sample.elapsed_s / sample.work["ops"]
+
+
+def cycles(sample: Sample) -> float:
+    """The cycles that one load took, counted by the less disturbed of the chains of additions beside the sample."""
+    clock_Hz: float = sample.extra["add_ops"] / min(sample.extra["add_s"])
+    return _time_of_one_load(sample) * clock_Hz
+
+
+def _fewest_cycles(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+    """The cycles of a load in the working set where they are fewest; of each set, the median over its samples."""
+    sets: dict[object, list[float]] = {}
+    for sample in samples:
+        sets.setdefault(sample.point["working_set_B"], []).append(cycles(sample))
+    return min(map(median, sets.values()), default=None)
+
+
+def _sets_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """How many of the working sets have samples, less those that have and were not asked for."""
+    wanted, found = set(working_sets(params)), {sample.point["working_set_B"] for sample in samples}
+    return len(wanted & found) - len(found - wanted)
+
+
+def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    return Limit.unknown("s", "no formula gives the latency of a cache or of memory; compare levels and machines")
+
+
+BENCHMARK = Benchmark(
+    name="memory.latency",
+    question="How long does a load take that waits for the one before it, in each cache and in memory?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        Parameter("cpu", ParameterKind.INTEGER, "auto", "CPU that loads; auto: the first one", words=("auto",)),
+        NODE,
+        MEMORY,
+        Parameter(
+            "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them TLB misses count"
+        ),
+        Parameter(
+            "largest_B",
+            ParameterKind.BYTES,
+            "auto",
+            f"largest set; auto: {_CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of the memory",
+            words=("auto",),
+            minimum=_SMALLEST_B,
+        ),
+        Parameter("per_octave", ParameterKind.INTEGER, 2, "working sets from one size to its double", minimum=1),
+        Parameter(
+            "line_B",
+            ParameterKind.BYTES,
+            "auto",
+            "distance of the pointers; auto: the longest cache line",
+            words=("auto",),
+            minimum=16,
+        ),
+    ),
+    figures=(
+        Figure(
+            name="load",
+            series="load",
+            unit="s",
+            better=Better.LOWER,
+            value=_time_of_one_load,
+            work="one load, whose address the load before it gave",
+            limit=_no_limit,
+        ),
+    ),
+    checks=(
+        Check(
+            "broken_links",
+            "pointers that lead elsewhere than the ring goes, or to a line where one led before",
+            bound=lambda machine, params: (0, 0),
+        ),
+        Check(
+            "lost_loads",
+            "samples that ended elsewhere on the ring than the loads that they count lead",
+            bound=lambda machine, params: (0, 0),
+        ),
+        Check(
+            "predictable_steps",
+            "share of steps that are as long as the one before, or at most 8 lines: a prefetcher could guess them",
+            bound=lambda machine, params: (0.0, 0.05),
+        ),
+        Check("moved_thread", "whether the thread was found off its CPU", bound=lambda machine, params: (0, 0)),
+        Check(
+            "sets_measured",
+            "working sets that have samples, of those that were to be measured",
+            bound=lambda machine, params: (len(working_sets(params)), len(working_sets(params))),
+            derive=_sets_measured,
+        ),
+        Check(
+            "fewest_cycles",
+            "cycles of a load where they are fewest: what is faster did not wait for the load before",
+            bound=lambda machine, params: (_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
+            derive=_fewest_cycles,
+        ),
+        pages_check(_placement),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    trial=({},),
+    estimate_s=_estimate_s,
+)

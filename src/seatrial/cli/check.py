@@ -1,0 +1,45 @@
+"""`seatrial check`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from seatrial.analysis.bindings import bindings
+from seatrial.analysis.rank_layout import rank_layout
+from seatrial.analysis.rules import findings
+from seatrial.cli.folder import trial_of
+from seatrial.cli.output import print_json
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.machine import Machine
+from seatrial.report.check_document import check_document
+from seatrial.report.check_text import check_text
+
+_FAILS = {
+    Severity.INFO: frozenset(Severity),
+    Severity.WARNING: frozenset({Severity.WARNING, Severity.ERROR}),
+    Severity.ERROR: frozenset({Severity.ERROR}),
+}
+
+
+def check_command(
+    machine: Machine, results: Path | None, as_json: bool, fail_on: Severity | None, ranks: int | None
+) -> int:
+    """Print what is wrong with a machine and how to bind to its devices; the exit status.
+
+    With `results`, what was measured on this machine is judged, too: see `trial_of`. The status is 1 where there is a
+    finding of the severity `fail_on` or worse, else 0. Raises UsageError.
+    """
+    trial = None if results is None else trial_of(machine, results)
+    found = findings(machine, trial.results if trial else (), trial.seen if trial else None)
+    places, layout = bindings(machine), None if ranks is None else rank_layout(machine, ranks)
+    if as_json:
+        print_json(check_document(found, places, layout))
+    else:
+        print(check_text(found, places, layout, colour=sys.stdout.isatty()))
+    return status(found, fail_on)
+
+
+def status(found: tuple[Finding, ...], fail_on: Severity | None) -> int:
+    """1 where a finding is as severe as `fail_on` or more, else 0."""
+    return int(fail_on is not None and any(finding.severity in _FAILS[fail_on] for finding in found))

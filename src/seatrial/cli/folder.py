@@ -1,0 +1,61 @@
+"""Results folders that a command is pointed at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.analysis.trials import trials_of
+from seatrial.cli.output import message
+from seatrial.errors import UsageError
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_identity
+from seatrial.model.trial import Trial
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+
+
+def trials_in(folder: Path) -> tuple[Trial, ...]:
+    """The trials of a results folder, one for each machine; what is damaged in it is said on stderr.
+
+    Raises UsageError where there is no such folder, or nothing in it.
+    """
+    contents = read_contents(ResultsFolder.existing(folder))
+    for line in contents.damaged:
+        message(f"not accepted: {line}")
+    trials = trials_of(contents)
+    if not trials:
+        raise UsageError(f"{folder} holds no finished repeat", "measure first: seatrial run")
+    return trials
+
+
+def machine_in(results: Path) -> Machine | None:
+    """The machine of a results folder that holds one, None where it holds several.
+
+    It is what `check --results DIR` speaks of when nothing else names a machine: a folder may have been copied from
+    the node that it was measured on.
+    """
+    trials = trials_in(results)
+    return trials[0].machine if len(trials) == 1 else None
+
+
+def trial_of(machine: Machine, results: Path) -> Trial:
+    """What the folder holds about this machine; where it knows no such machine but only one, that, with a message.
+
+    Raises UsageError where the folder holds several machines and this is none of them.
+    """
+    trials = trials_in(results)
+    identity = machine_identity(machine)
+    for trial in trials:
+        if machine_identity(trial.machine) == identity:
+            return trial
+    names = ", ".join(trial.machine.name for trial in trials)
+    if len(trials) > 1:
+        raise UsageError(
+            f"{results} holds the results of {len(trials)} machines ({names}), and this is none of them",
+            "give a folder with the results of this machine, or of one machine only",
+        )
+    message(
+        f"the results in {results} were measured on {names}, which is not just this machine (or not with these "
+        "settings): they are judged as they stand"
+    )
+    return trials[0]

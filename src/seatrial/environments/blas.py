@@ -1,0 +1,242 @@
+"""The BLAS libraries of a machine: what the site offers first, then the OpenBLAS that comes with seatrial.
+
+A library is recognised by the names in its file and loaded by the measuring program only. In order of preference:
+
+1. folders of LD_LIBRARY_PATH, then those that a module or a package manager names (MKLROOT and its like): what the user
+   chose; then the loader's cache, in which `libblas.so.3` is what the administrator chose, and the usual folders;
+2. the wheel `scipy-openblas64` (or 32), which comes with seatrial;
+3. what is known to be slow wherever it lies: builds without threads, ATLAS, and the reference BLAS of Netlib, which is
+   there to be correct and not to be fast.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seatrial.environments.compiler import ask
+from seatrial.environments.elf import SharedObject, read_shared_object
+from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
+
+AUTO = "auto"
+FAMILIES = ("openblas", "mkl", "blis", "flexiblas", "armpl", "nvpl", "atlas", "reference", "other")
+WHEELS = ("scipy-openblas64", "scipy-openblas32")
+_SLOW = frozenset({"atlas", "reference"})
+
+_FILES = (
+    "libblas.so.3",
+    "libflexiblas.so.3",
+    "libmkl_rt.so*",
+    "libopenblas*.so.0",
+    "libopenblas.so",
+    "libblis*.so.[0-9]",
+    "libblis-mt.so*",
+    "libarmpl_mp.so*",
+    "libarmpl_lp64_mp.so*",
+    "libnvpl_blas_lp64_gomp.so*",
+    "libblas64.so.3",
+    "libtatlas.so.3",
+    "libsatlas.so.3",
+)
+"""File names, in order of preference within one folder."""
+
+_ROOTS = ("MKLROOT", "AOCL_ROOT", "ARMPL_DIR", "OPENBLAS_ROOT", "EBROOTOPENBLAS", "EBROOTIMKL", "CONDA_PREFIX")
+_BELOW_ROOT = ("lib", "lib64", "lib/intel64")
+_FOLDERS = ("/usr/local/lib64", "/usr/local/lib", "/usr/lib64", "/usr/lib", "/opt/intel/oneapi/mkl/latest/lib")
+_ALTERNATIVES = ("openblas*", "blis*", "flexiblas", "atlas", "blas")
+"""Folders beside the libraries in which distributions keep the candidates for `libblas.so.3`."""
+
+_MARKS = (
+    ("flexiblas", "flexiblas_"),
+    ("mkl", "MKL_Get_Version"),
+    ("blis", "bli_info_get_version_str"),
+    ("openblas", "openblas_get_config"),
+    ("armpl", "armpl"),
+    ("nvpl", "nvpl_"),
+    ("atlas", "ATL_"),
+)
+"""Family -> how a name begins that only its libraries have."""
+
+_BEHIND = re.compile(r"lib(openblas|blis|mkl|flexiblas|armpl|nvpl|atlas)")
+"""A library that passes its calls on: Debian's libblas.so.3 of OpenBLAS needs libopenblas.so.0, which does the work."""
+
+_THREADS = ("pthread_create", "GOMP_parallel", "__kmpc_fork_call")
+_SPELLINGS = (("", ""), ("", "64_"), ("scipy_", ""), ("scipy_", "64_"))
+
+
+class NoBlasError(BuildError):
+    """There is no BLAS, or not the one that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blas:
+    """One library. `name` is what `blas=` takes for it: its family for the first of each, else its path.
+
+    `prefix` and `suffix` adorn its symbols (`scipy_dgemm_64_`). `is_slow`: known not to use the machine.
+    """
+
+    name: str
+    family: str
+    path: Path
+    prefix: str = ""
+    suffix: str = ""
+    is_slow: bool = False
+
+    def arguments(self) -> list[str]:
+        """What a program is told of it."""
+        arguments = ["--blas", str(self.path)]
+        if self.prefix:
+            arguments += ["--blas-prefix", self.prefix]
+        if self.suffix:
+            arguments += ["--blas-suffix", self.suffix]
+        return arguments
+
+
+HOW_TO_GET_ONE = (
+    "install one (Debian: apt install libopenblas0-pthread; RHEL: dnf install openblas-threads; without root: "
+    "pip install scipy-openblas64) or name its file: --set blas=PATH"
+)
+
+
+def find_blas(variables: Mapping[str, str] | None = None) -> tuple[Blas, ...]:
+    """Every BLAS of this machine, the one to use first; each file once, links followed."""
+    found: dict[Path, Blas] = {}
+    for path in _candidates(os.environ if variables is None else variables):
+        blas = _examine(path)
+        if blas is not None:
+            found.setdefault(path.resolve(), blas)
+    for blas in _wheels():
+        found.setdefault(blas.path.resolve(), blas)
+    return _named(sorted(found.values(), key=lambda blas: blas.is_slow))
+
+
+def choose_blas(choice: str, variables: Mapping[str, str] | None = None) -> tuple[Blas, ...]:
+    """What to try for `auto`, a name or a path, best first.
+
+    Raises NoBlasError where there is none, UnknownNameError for a name that no BLAS has, UsageError for a file that is
+    none.
+    """
+    if "/" in choice:
+        return (_at(Path(choice), find_blas(variables)),)
+    found = find_blas(variables)
+    if choice == AUTO:
+        if not found:
+            raise NoBlasError("there is no BLAS on this machine", HOW_TO_GET_ONE)
+        return found
+    if choice not in (*FAMILIES, *WHEELS):
+        raise UnknownNameError("BLAS", choice, (AUTO, *FAMILIES, *WHEELS))
+    wanted = tuple(blas for blas in found if blas.name == choice)
+    if not wanted:
+        there = ", ".join(blas.name for blas in found) or "none"
+        raise NoBlasError(f"there is no BLAS {choice} here; there is {there}", HOW_TO_GET_ONE)
+    return wanted
+
+
+def _at(path: Path, found: Iterable[Blas]) -> Blas:
+    """The library in a file that was named; under its name where it is one of those found, since it is the same."""
+    try:
+        blas = _recognise(path.absolute(), read_shared_object(path))
+    except (OSError, ParseError) as error:
+        why = error.why if isinstance(error, ParseError) else error.strerror
+        raise UsageError(f"blas={path}: {why or error}", "name the file of a BLAS, a shared library") from error
+    if blas is None:
+        raise UsageError(
+            f"blas={path}: it has no dgemm_ for this processor", "name the file of a BLAS, or leave it at blas=auto"
+        )
+    known = next((other for other in found if other.path.resolve() == path.resolve()), None)
+    return known or replace(blas, name=str(blas.path))
+
+
+def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
+    """The same libraries, the first of each family (or wheel) under that name, the others under their paths."""
+    taken: set[str] = set()
+    named: list[Blas] = []
+    for blas in ordered:
+        name = str(blas.path) if blas.name in taken else blas.name
+        taken.add(name)
+        named.append(replace(blas, name=name))
+    return tuple(named)
+
+
+def _candidates(variables: Mapping[str, str]) -> Iterator[Path]:
+    """Files that may be a BLAS by their names, best first; the same file may come more than once."""
+    for folder in filter(None, variables.get("LD_LIBRARY_PATH", "").split(":")):
+        yield from _in_folder(Path(folder))
+    for root in filter(None, map(variables.get, _ROOTS)):
+        for below in _BELOW_ROOT:
+            yield from _in_folder(Path(root) / below)
+    cached = list(_in_loader_cache())
+    for pattern in _FILES:
+        yield from (path for path in cached if path.match(pattern))
+    multiarch = f"/usr/lib/{platform.machine()}-linux-gnu"
+    for usual in map(Path, (multiarch, *_FOLDERS)):
+        yield from _in_folder(usual)
+        for alternative in _ALTERNATIVES:
+            for beside in sorted(usual.glob(alternative)):
+                yield from _in_folder(beside)
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    for pattern in _FILES:
+        yield from sorted(folder.absolute().glob(pattern))
+
+
+_CACHED = re.compile(r"^\s+\S+ \([^)]*\) => (/.*)$", re.MULTILINE)
+
+
+def _in_loader_cache() -> Iterator[Path]:
+    """What `ldconfig -p` lists (ldconfig(8)); nothing where there is no such cache."""
+    ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
+    if ldconfig is None:
+        return
+    try:
+        listed = ask([ldconfig, "-p"]).stdout
+    except BuildError:
+        return
+    yield from (Path(path) for path in _CACHED.findall(listed))
+
+
+def _wheels() -> Iterator[Blas]:
+    """OpenBLAS as the project behind SciPy packs it: one shared library in the folder of a Python package."""
+    for wheel in WHEELS:
+        spec = importlib.util.find_spec(wheel.replace("-", "_"))
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            for path in sorted(Path(folder).glob("lib/libscipy_openblas*.so")):
+                blas = _examine(path)
+                if blas is not None:
+                    yield replace(blas, name=wheel)
+
+
+def _examine(path: Path) -> Blas | None:
+    """The BLAS in a file that was found; None where it is none, or cannot be read."""
+    try:
+        return _recognise(path, read_shared_object(path))
+    except (OSError, ParseError):
+        return None
+
+
+def _recognise(path: Path, library: SharedObject) -> Blas | None:
+    """Which BLAS a shared library is; None where it has no dgemm, or is for another processor."""
+    spelling = next(((p, s) for p, s in _SPELLINGS if f"{p}dgemm_{s}" in library.defined), None)
+    if spelling is None or not library.runs_on(platform.machine()):
+        return None
+    prefix, suffix = spelling
+    behind = [match[1] for needed in library.needed if (match := _BEHIND.match(needed))]
+    family = behind[0] if behind else _family(library, prefix)
+    serial = family in ("openblas", "blis") and not behind and library.used.isdisjoint(_THREADS)
+    return Blas(family, family, path, prefix, suffix, serial or family in _SLOW)
+
+
+def _family(library: SharedObject, prefix: str) -> str:
+    for family, mark in _MARKS:
+        if any(name.startswith((mark, prefix + mark)) for name in library.defined):
+            return family
+    # BLIS as libblas.so.3 shows no name of its own; but it makes threads, which the reference does not.
+    is_plain = re.match(r"libblas(64)?\.so", library.soname) and library.used.isdisjoint(_THREADS)
+    return "reference" if is_plain else "other"

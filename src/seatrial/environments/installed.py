@@ -1,0 +1,54 @@
+"""Programs that a machine has installed: real applications and tools that we run and do not build."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.environments.compiler import ask
+from seatrial.errors import BuildError
+from seatrial.model.benchmark import External
+from seatrial.model.experiment import content_key
+
+
+class NotInstalledError(BuildError):
+    """The program is not on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A program as it was found: where, which version it says it is, and the hash of its file."""
+
+    path: Path
+    version: str
+    sha256: str
+
+    def document(self) -> dict[str, Any]:
+        """As stored in `environments/<key>.json` and shown in results."""
+        return {
+            "name": self.version,
+            "program": {"path": str(self.path), "version": self.version, "sha256": self.sha256},
+        }
+
+    @property
+    def key(self) -> str:
+        """The content key; the same program has the same key wherever it lies."""
+        return content_key({"version": self.version, "sha256": self.sha256})
+
+
+def find_installed(program: External) -> Installed:
+    """The program by its name on PATH. Raises NotInstalledError, or BuildError where it does not tell its version."""
+    found = shutil.which(program.name)
+    if found is None:
+        raise NotInstalledError(f"{program.name} is not on PATH", program.install)
+    path = Path(found)
+    answer = ask([found, "--version"])
+    version = (answer.stdout.strip() or answer.stderr.strip()).partition("\n")[0][:200]
+    try:
+        digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
+    except OSError as error:
+        raise BuildError(f"{found} cannot be read: {error.strerror or error}") from error
+    return Installed(path, version or program.name, digest)

@@ -1,0 +1,67 @@
+"""Dumps of other tools as sources of a machine: `--from KIND=FILE`.
+
+The kinds, in the order in which they are trusted when several are given: what a kernel or driver says of the machine
+goes before what a file only asserts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.errors import ParseError, UnknownNameError
+from seatrial.machine.readers.dmidecode import read_dmidecode
+from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
+from seatrial.machine.readers.lspci_tree import read_lspci_tree
+from seatrial.machine.readers.lspci_vv import read_lspci_vv
+from seatrial.machine.readers.nccl_xml import read_nccl_xml
+from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
+from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
+from seatrial.machine.survey import Survey
+
+Reader = Callable[[bytes, int | None], Survey]
+
+READERS: Mapping[str, Reader] = {
+    "hwloc-xml": read_hwloc_xml,
+    "lspci-vv": read_lspci_vv,
+    "lspci-tree": read_lspci_tree,
+    "dmidecode": read_dmidecode,
+    "nvidia-smi-topo": read_nvidia_smi_topo,
+    "nvidia-smi-p2p": read_nvidia_smi_p2p,
+    "rocm-smi-topo": read_rocm_smi_topo,
+    "nccl-xml": read_nccl_xml,
+}
+"""Kind -> its reader, which takes the file and which of several dumps in it is meant (from 1; None: the only one)."""
+
+_TRUST = {kind: rank for rank, kind in enumerate(READERS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A file with what it is said to hold; `name` is how people know it."""
+
+    kind: str
+    name: str
+    data: bytes
+    pick: int | None = None
+
+
+def check_kind(kind: str) -> str:
+    """The kind; UnknownNameError names the nearest."""
+    if kind not in READERS:
+        raise UnknownNameError("kind of dump", kind, READERS)
+    return kind
+
+
+def survey_dumps(dumps: Sequence[Dump]) -> list[Survey]:
+    """What each says, the most trusted first. Raises ParseError or UsageError for the first that is damaged."""
+    ordered = sorted(dumps, key=lambda dump: _TRUST[check_kind(dump.kind)])
+    return [_survey(dump) for dump in ordered]
+
+
+def _survey(dump: Dump) -> Survey:
+    try:
+        return READERS[dump.kind](dump.data, dump.pick)
+    except ParseError as error:
+        raise error.in_file(dump.name) from None

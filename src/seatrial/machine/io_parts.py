@@ -1,0 +1,202 @@
+"""The I/O parts of all surveys, each thing once: what makes two sources' words mean one device.
+
+* PCI functions are the same by address.
+* Named devices of one kind are the same when they share a name or an alias (NIC0 of a matrix's legend is mlx5_1).
+* GPUs that a tool only numbers (GPU3 of nvidia-smi) are joined to PCI functions by the driver's own number (nvml3), or
+  else in the order of addresses, in which nvidia-smi numbers them, where there are as many of them. Where there are
+  not, both stay, and it is said: a wrong join would be a wrong machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.machine.survey import NamedPart, PciPart, Survey, merge_facts
+from seatrial.model.machine import DeviceKind
+
+_UNTOLD = "0000"
+_DRIVER_NUMBERS = ("nvml", "rsmi")  # hwloc's names of GPUs, by the number of the vendor's management library
+
+
+@dataclass(frozen=True, slots=True)
+class IoParts:
+    """Every PCI part by address, every named part once (in the order of first mention), and what did not fit."""
+
+    pci: Mapping[str, PciPart]
+    named: tuple[NamedPart, ...]
+    unread: tuple[str, ...] = ()
+
+
+def join_io_parts(surveys: Sequence[Survey]) -> IoParts:
+    """One list of parts of any number of surveys, the most trusted first."""
+    pci = _joined_pci(surveys)
+    drivers = _addresses_by_driver_number(surveys)
+    named = _Named()
+    unread: list[str] = []
+    for survey in surveys:
+        parts, problem = _with_addresses(survey, pci, drivers)
+        unread += [problem] if problem else []
+        for part in parts:
+            named.add(part)
+    return IoParts(pci, tuple(named.parts), tuple(unread))
+
+
+def _joined_pci(surveys: Sequence[Survey]) -> dict[str, PciPart]:
+    joined: dict[str, PciPart] = {}
+    parents: dict[str, list[str]] = {}
+    for survey in surveys:
+        for part in survey.pci_parts:
+            if part.parent is not None:
+                parents.setdefault(part.address, []).append(part.parent)
+            known = joined.get(part.address)
+            joined[part.address] = part if known is None else _join_pci(known, part)
+    return {
+        address: replace(part, parent=_nearest(parents.get(address, ()), joined)) for address, part in joined.items()
+    }
+
+
+def _join_pci(known: PciPart, part: PciPart) -> PciPart:
+    is_told = known.class_id != _UNTOLD
+    return replace(
+        known,
+        class_id=known.class_id if is_told else part.class_id,
+        parent=known.parent if known.parent is not None else part.parent,
+        numa=known.numa if known.numa is not None else part.numa,
+        cpus=known.cpus or part.cpus,
+        capable=known.capable or part.capable,
+        trained=known.trained or part.trained,
+        trained_Bps=known.trained_Bps or part.trained_Bps,
+        is_condensed=known.is_condensed and part.is_condensed,
+        kind=(known.kind or part.kind) if is_told or part.class_id == _UNTOLD else part.kind,
+        facts=merge_facts(known.facts, part.facts),
+    )
+
+
+def _nearest(parents: Sequence[str], pci: Mapping[str, PciPart]) -> str | None:
+    """The innermost of the parents that sources give: NCCL leaves out bridges that other sources show."""
+    for parent in dict.fromkeys(parents):
+        others = set(parents) - {parent}
+        if others <= _above(parent, pci):
+            return parent
+    return parents[0] if parents else None
+
+
+def _above(address: str, pci: Mapping[str, PciPart]) -> set[str]:
+    above: set[str] = set()
+    at = pci[address].parent if address in pci else None
+    while at is not None and at not in above:
+        above.add(at)
+        at = pci[at].parent if at in pci else None
+    return above
+
+
+def _addresses_by_driver_number(surveys: Sequence[Survey]) -> dict[int, str]:
+    """GPU number of the vendor's library -> PCI address, from hwloc's names; none where two sources differ."""
+    numbers: dict[int, set[str]] = {}
+    for survey in surveys:
+        for part in survey.named_parts:
+            is_driver = part.name.rstrip("0123456789") in _DRIVER_NUMBERS
+            if part.kind is DeviceKind.GPU and is_driver and part.index is not None and part.pci is not None:
+                numbers.setdefault(part.index, set()).add(part.pci)
+    return {number: addresses.pop() for number, addresses in numbers.items() if len(addresses) == 1}
+
+
+def _with_addresses(
+    survey: Survey, pci: Mapping[str, PciPart], drivers: Mapping[int, str]
+) -> tuple[list[NamedPart], str | None]:
+    """The survey's named parts, its numbered GPUs with the addresses that they have in other sources."""
+    numbered = [p for p in survey.named_parts if p.kind is DeviceKind.GPU and p.pci is None and p.index is not None]
+    if not numbered or not pci:
+        return list(survey.named_parts), None
+    vendors = {part.facts.text("vendor_id") for part in numbered}
+    gpus = sorted(
+        p.address for p in pci.values() if gpu_or_none(p) and (p.facts.text("vendor_id") or "") in (*vendors, "")
+    )
+    ordered = sorted(numbered, key=lambda part: part.index or 0)
+    if all(part.index in drivers for part in numbered):
+        addresses = {part.name: drivers[part.index or 0] for part in numbered}
+    elif len(gpus) == len(numbered):
+        addresses = {part.name: address for part, address in zip(ordered, gpus, strict=True)}
+    elif gpus:
+        problem = (
+            f"{survey.source}: its {len(numbered)} GPUs were not matched with the {len(gpus)} that other sources find "
+            "on PCI: their numbers differ, and nothing else tells which is which"
+        )
+        return list(survey.named_parts), problem
+    else:
+        return list(survey.named_parts), None
+    return [replace(part, pci=addresses.get(part.name, part.pci)) for part in survey.named_parts], None
+
+
+_NO_GPU_VENDORS = frozenset({"1a03", "102b", "126f", "18ca", "1234", "1013", "1af4", "15ad", "80ee", "1b36", "1414"})
+"""Display controllers of management boards (ASPEED, Matrox, Silicon Motion, XGI) and of virtual machines (QEMU, Cirrus,
+virtio, VMware, VirtualBox, Red Hat, Hyper-V): the PCI ID database, vendors."""
+
+_MANAGEMENT_DISPLAYS = frozenset({("1002", "515e"), ("1002", "5969"), ("19e5", "1711")})
+"""ATI ES1000, on server boards until about 2012; Huawei's iBMC."""
+_NVIDIA = "10de"
+
+
+def kind_of(part: PciPart) -> DeviceKind | None:
+    """What a PCI function is, by its source's word, else by class and vendor; None for what is not shown."""
+    vendor = part.facts.text("vendor_id")
+    if part.kind is not None:
+        return part.kind
+    if part.is_bridge:
+        return DeviceKind.BRIDGE
+    is_management = vendor in _NO_GPU_VENDORS or (vendor, part.facts.text("device_id")) in _MANAGEMENT_DISPLAYS
+    if part.class_id[:2] in ("03", "12") and not is_management:  # display controller; processing accelerator
+        return DeviceKind.GPU
+    if part.class_id == "0680" and vendor == _NVIDIA:  # an NVSwitch calls itself "bridge, other"
+        return DeviceKind.SWITCH
+    return None
+
+
+def gpu_or_none(part: PciPart) -> bool:
+    """Whether the function is a GPU."""
+    return kind_of(part) is DeviceKind.GPU
+
+
+class _Named:
+    """Named parts, each once: of one kind with a name in common; GPUs also with an address in common."""
+
+    def __init__(self) -> None:
+        self.parts: list[NamedPart] = []
+        self._positions: dict[tuple[DeviceKind, str], int] = {}
+
+    def add(self, part: NamedPart) -> None:
+        """Add a part, or join it to the one that it is."""
+        position = next((self._positions[key] for key in _keys(part) if key in self._positions), None)
+        if position is None:
+            position = len(self.parts)
+            self.parts.append(part)
+        else:
+            self.parts[position] = _join(self.parts[position], part)
+        for key in _keys(self.parts[position]):
+            self._positions.setdefault(key, position)
+
+
+def _keys(part: NamedPart) -> list[tuple[DeviceKind, str]]:
+    names = [name for name in (part.name, *part.aliases) if name]
+    if part.pci is not None and (part.kind is DeviceKind.GPU or not names):
+        names.append(f"@{part.pci}")
+    return [(part.kind, name) for name in names]
+
+
+def _join(known: NamedPart, part: NamedPart) -> NamedPart:
+    """Both in one. A matrix's label becomes the name; what the other called it is an alias."""
+    name = part.name if part.is_label and not known.is_label else known.name or part.name
+    names = dict.fromkeys((known.name, *known.aliases, part.name, *part.aliases))
+    first, second = (part, known) if part.is_label and not known.is_label else (known, part)
+    return replace(
+        known,
+        name=name,
+        pci=known.pci or part.pci,
+        numa=first.numa if first.numa is not None else second.numa,
+        cpus=first.cpus if first.cpus is not None else second.cpus,
+        index=known.index if known.index is not None else part.index,
+        is_label=known.is_label or part.is_label,
+        aliases=tuple(other for other in names if other and other != name),
+        facts=merge_facts(known.facts, part.facts),
+    )

@@ -1,0 +1,351 @@
+"""How well memory slots are filled: the rules of each platform, as pure functions of sockets, channels and modules.
+
+Two questions: coverage (how many channels have a module) and interleaving (whether all memory is one uniform set of
+channels, or split into regions with fewer channels each). Balanced: every channel filled alike with identical modules,
+and sockets alike. Near-balanced: one set, but not the best one. Unbalanced: several sets, or unequal sockets. Unknown:
+no rule for the platform, or nobody tells which channel a slot belongs to. The rule of the platform goes before the
+general one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from seatrial.machine.memory_platforms import Platform
+from seatrial.machine.survey import MemoryModule
+from seatrial.model.machine import Population
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A module in its slot: channel and position of the slot in it (0 is filled first); None is not told."""
+
+    module: MemoryModule
+    channel: str | None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLoad:
+    """The filled slots of one socket. `slots` is the number of all its slots, None where some may not be listed.
+    `mapping` says what tells the channels."""
+
+    name: str
+    platform: Platform
+    placed: tuple[Placed, ...]
+    slots: int | None
+    mapping: str = ""
+
+    @property
+    def dimms(self) -> int:
+        """How many modules there are."""
+        return len(self.placed)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """The sum of the modules whose size is known."""
+        return sum(placed.module.size_bytes or 0 for placed in self.placed)
+
+    def by_channel(self) -> Mapping[str, tuple[Placed, ...]] | None:
+        """Channel -> its modules; None where the channel of one of them is not told."""
+        channels: dict[str, list[Placed]] = {}
+        for placed in self.placed:
+            if placed.channel is None:
+                return None
+            channels.setdefault(placed.channel, []).append(placed)
+        return {channel: tuple(modules) for channel, modules in channels.items()}
+
+    def populated_channels(self) -> int | None:
+        """How many channels have a module; None where that is not certain."""
+        channels = self.by_channel()
+        if channels is not None:
+            return len(channels)
+        if self.dimms == 1:
+            return 1
+        return self.platform.channels if self.is_filled_evenly() else None
+
+    def is_filled_evenly(self) -> bool:
+        """Whether every slot there is holds a like module, and the channels have equally many slots."""
+        if not self.placed or self.slots != self.dimms or not is_alike([placed.module for placed in self.placed]):
+            return False
+        if self.platform.channels is not None:
+            return self.dimms % self.platform.channels == 0
+        return self.dimms not in _SLOTS_OF_UNEQUAL_CHANNELS
+
+
+_SLOTS_OF_UNEQUAL_CHANNELS = frozenset({8, 10, 14})
+"""Boards with six channels a socket have 8 or 10 slots: two of the channels have a second one (Dell C6420, R540)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a platform interleaves. `balanced` and `near` are modules of a socket, `subsets` the numbers of channels,
+    fewer than all, that still make one set; `loss` is what was published about other populations."""
+
+    platforms: frozenset[str]
+    channels: int
+    balanced: tuple[int, ...]
+    near: tuple[int, ...]
+    subsets: frozenset[int]
+    source: str
+    loss: str = ""
+
+
+_DELL_XEON = "Dell, Balanced Memory with 2nd Generation Intel Xeon Scalable Processors (2019)"
+_LOSS_UP_TO_A_THIRD = f"up to 33 % of the bandwidth is lost ({_DELL_XEON})"
+_LOSS_SKYLAKE = f"measured: 35 to 65 % lost (Lenovo Press, 1st generation Xeon Scalable); {_LOSS_UP_TO_A_THIRD}"
+_AMD_DELL = "Dell, Balanced Memory with 2nd Generation AMD EPYC Processors for PowerEdge Servers; Lenovo Press LP1268"
+
+RULES = (
+    Rule(
+        frozenset({"Skylake-SP", "Cascade Lake", "Cooper Lake"}), 6, (6, 12), (), frozenset(),
+        "Lenovo Press LP1089, Balanced Memory Configurations with 2nd Gen Intel Xeon Scalable Processors",
+        _LOSS_SKYLAKE,
+    ),
+    Rule(
+        frozenset({"Ice Lake-SP"}), 8, (8, 16), (4,), frozenset({4}),
+        "Lenovo Press LP1517, Balanced Memory Configurations for 2-Socket Servers with 3rd-Gen Intel Xeon Scalable",
+    ),
+    Rule(
+        frozenset({"Sapphire Rapids", "Emerald Rapids"}), 8, (8, 16), (4,), frozenset({4}),
+        "Lenovo Press, Balanced Memory Configurations for 2-Socket Servers with 4th and 5th Gen Intel Xeon Scalable",
+    ),
+    Rule(
+        frozenset({"Granite Rapids", "Sierra Forest"}), 8, (8, 16), (4,), frozenset({4}),
+        "Lenovo Press LP2272, Balanced Memory Configurations for 2-Socket Servers with Intel Xeon 6",
+    ),
+    Rule(frozenset({"Zen 2"}), 8, (8, 16), (4, 12), frozenset({4}), _AMD_DELL),
+    Rule(
+        frozenset({"Zen 3"}), 8, (8, 16), (4, 6, 12), frozenset({4, 6}),
+        "Lenovo Press LP1268, Balanced Memory Configurations with 2nd Gen and 3rd Gen AMD EPYC Processors",
+    ),
+    Rule(
+        frozenset({"Zen 4", "Zen 4c", "Zen 5", "Zen 5c"}), 12, (12, 24), (4, 6, 8, 10), frozenset({4, 6, 8, 10}),
+        "Lenovo Press LP2283, Balanced Memory Configurations with 5th Generation AMD EPYC Processors, and its 4th "
+        "generation paper; AMD 4th Gen EPYC Processor Architecture: channels interleave by 2, 4, 6, 8, 10 or 12",
+    ),
+)  # fmt: skip
+
+
+def rule_of(platform: Platform) -> Rule | None:
+    """The rule of a platform with that many channels, or None."""
+    return next((r for r in RULES if platform.name in r.platforms and platform.channels == r.channels), None)
+
+
+def is_alike(modules: Sequence[MemoryModule]) -> bool:
+    """Whether all modules are of one capacity, kind, rank and speed, as far as told. Makers may differ."""
+    told = (
+        {module.memory_type for module in modules},
+        {module.buffering for module in modules},
+        {module.rank for module in modules},
+        {module.rated_MTps for module in modules},
+        {module.configured_MTps for module in modules},
+    )
+    return len({module.size_bytes for module in modules}) == 1 and all(len(values - {None}) <= 1 for values in told)
+
+
+def judge_population(sockets: Sequence[SocketLoad]) -> tuple[Population, str]:
+    """The verdict on all sockets that have a processor, and the reason: what is there, which rule, what it costs."""
+    modules = [placed.module for socket in sockets for placed in socket.placed]
+    if not modules:
+        return Population.UNKNOWN, "no module is described"
+    if any(module.size_bytes is None for module in modules):
+        return Population.UNKNOWN, "the size of a module is not told"
+    unequal = _unequal_sockets(sockets) or _forbidden_mix(modules)
+    if unequal is not None:
+        return Population.UNBALANCED, unequal
+    told = [_judge_socket(socket) for socket in sockets]
+    for verdict in (Population.UNBALANCED, Population.UNKNOWN, Population.NEAR_BALANCED):
+        worst = next((why for found, why in told if found is verdict), None)
+        if worst is not None:
+            return verdict, _of_each(sockets) + worst
+    if not is_alike(modules):
+        return Population.NEAR_BALANCED, _of_each(sockets) + "the sockets are filled alike, with modules that differ"
+    return Population.BALANCED, _of_each(sockets) + told[0][1]
+
+
+def _of_each(sockets: Sequence[SocketLoad]) -> str:
+    return f"each of {len(sockets)} sockets: " if len(sockets) > 1 else ""
+
+
+def _unequal_sockets(sockets: Sequence[SocketLoad]) -> str | None:
+    """Why the sockets are not filled alike, or None. How modules lie on channels counts where all sockets tell it."""
+    by_sizes: dict[object, SocketLoad] = {}
+    by_loads: dict[object, SocketLoad] = {}
+    for socket in sockets:
+        by_sizes.setdefault(_sizes(socket.placed), socket)
+        channels = socket.by_channel()
+        loads = None if channels is None else tuple(sorted(_sizes(placed) for placed in channels.values()))
+        by_loads.setdefault(loads, socket)
+    differing = by_sizes if len(by_sizes) > 1 else by_loads if None not in by_loads else {}
+    if len(differing) < 2:
+        return None
+    seen = "; ".join(f"{socket.name} has {_inventory(socket)}" for socket in list(differing.values())[:4])
+    return (
+        f"the sockets are unequal: {seen}. The processors differ in bandwidth or capacity, and memory that is "
+        f"interleaved over the sockets splits into regions; every socket must be filled alike ({_DELL_XEON})"
+    )
+
+
+def _sizes(placed: Sequence[Placed]) -> tuple[int, ...]:
+    return tuple(sorted(one.module.size_bytes or 0 for one in placed))
+
+
+def _inventory(socket: SocketLoad) -> str:
+    """As "8 modules (8 x 32 GiB) on 4 channels"."""
+    if not socket.placed:
+        return "no module"
+    channels = socket.by_channel()
+    where = "" if channels is None else f" on {_counted(len(channels), 'channel')}"
+    return f"{_counted(socket.dimms, 'module')} ({_capacities(socket.placed)}){where}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _capacities(placed: Sequence[Placed]) -> str:
+    counts = Counter(one.module.size_bytes or 0 for one in placed)
+    return " + ".join(f"{count} x {size / GIB:g} GiB" for size, count in sorted(counts.items(), reverse=True))
+
+
+def _forbidden_mix(modules: Sequence[MemoryModule]) -> str | None:
+    """Why these modules must not stand in one machine, or None."""
+    kinds = {module.buffering for module in modules} - {None}
+    if len(kinds) > 1:
+        return f"{' and '.join(sorted(str(kind) for kind in kinds))} must not be mixed ({_MIXING})"
+    sizes = {module.size_bytes or 0 for module in modules}
+    if "LRDIMM" in kinds and {64 * GIB, 128 * GIB} <= sizes:
+        return f"64 GB and 128 GB LRDIMMs must not be mixed ({_MIXING})"
+    if len(sizes) > 2:
+        told = ", ".join(f"{size / GIB:g} GiB" for size in sorted(sizes, reverse=True))
+        return f"modules of {len(sizes)} capacities ({told}): at most two interleave as one set ({_MIXING})"
+    speeds = {module.configured_MTps for module in modules} - {None}
+    if len(speeds) > 1:
+        told = " and ".join(f"{speed:g}" for speed in sorted(speed for speed in speeds if speed is not None))
+        return f"the modules run at different speeds ({told} MT/s)"
+    return None
+
+
+def _judge_socket(socket: SocketLoad) -> tuple[Population, str]:
+    """The verdict on one socket by the rule of its platform, else by the general one."""
+    if not socket.placed:
+        return Population.UNBALANCED, "a processor without memory of its own fetches all of it from the other one"
+    channels = socket.by_channel()
+    if channels is None:
+        return _judge_by_counts(socket)
+    all_channels = socket.platform.channels
+    if all_channels is None:
+        return Population.UNKNOWN, f"{_inventory(socket)}; how many channels the processor has is not told"
+    if len(channels) > all_channels:
+        seen = f"{len(channels)} channels are named, the processor has {all_channels}"
+        return Population.UNKNOWN, f"{seen}: the slots' names are not what they seem"
+    if len(channels) == all_channels:
+        return _judge_covered(socket, channels)
+    return _judge_partly_covered(socket, channels, all_channels)
+
+
+def _judge_covered(socket: SocketLoad, channels: Mapping[str, Sequence[Placed]]) -> tuple[Population, str]:
+    """Every channel has a module: balanced where all are filled alike."""
+    seen = f"all {_counted(len(channels), 'channel')} are filled, {_inventory_of(socket)}"
+    rule = rule_of(socket.platform)
+    if len({_sizes(placed) for placed in channels.values()}) > 1:
+        if rule is not None and socket.dimms in rule.near and len(set(_sizes(socket.placed))) == 1:
+            return Population.NEAR_BALANCED, f"{seen}, but not all with equally many; {_by_rule(socket, rule)}"
+        return Population.UNBALANCED, f"{seen}, but not alike: several regions arise, {_by_rule(socket, rule)}"
+    if len(set(_sizes(socket.placed))) > 1:
+        if not _largest_first(channels):
+            return (
+                Population.UNBALANCED,
+                f"{seen}: of two capacities the larger belongs in the first slot of each channel, here it does not "
+                f"stand there ({_MIXING})",
+            )
+        return (
+            Population.NEAR_BALANCED,
+            f"{seen}: two capacities, the same in every channel, make one interleave set but not the best ({_MIXING})",
+        )
+    if not is_alike([placed.module for placed in socket.placed]):
+        ranks = _spread([placed.module.rank for placed in socket.placed], "ranks")
+        rated = _spread([placed.module.rated_MTps for placed in socket.placed], "MT/s rated")
+        differ = ", ".join(part for part in (ranks, rated) if part) or "kinds"
+        return Population.NEAR_BALANCED, f"{seen} alike in capacity, but the modules are not identical ({differ})"
+    return Population.BALANCED, f"{seen}: every channel alike, identical modules, {_by_rule(socket, rule)}"
+
+
+def _judge_partly_covered(
+    socket: SocketLoad, channels: Mapping[str, Sequence[Placed]], all_channels: int
+) -> tuple[Population, str]:
+    """Some channels are empty: at best one set on fewer channels."""
+    count = len(channels)
+    seen = f"{count} of {_counted(all_channels, 'channel')} are filled, {_inventory_of(socket)}"
+    cost = f"at most {count / all_channels:.0%} of the socket's bandwidth can be had"
+    rule = rule_of(socket.platform)
+    is_even = len({_sizes(placed) for placed in channels.values()}) == 1 and len(set(_sizes(socket.placed))) == 1
+    # 12 modules are named by the rule of EPYC 7002 itself, also as two in each of six channels.
+    subsets = frozenset() if rule is None else rule.subsets | ({6} if 12 in rule.near and socket.dimms == 12 else set())
+    if is_even and count in subsets:
+        return (
+            Population.NEAR_BALANCED,
+            f"{seen}: they interleave as one set, but leave channels empty: {cost}; {_by_rule(socket, rule)}",
+        )
+    if rule is None and is_even and count > 1 and 2 * count >= all_channels:
+        name = socket.platform.name or "this processor"
+        return Population.UNKNOWN, f"{seen}: {cost}; no rule is known for how {name} interleaves them"
+    return Population.UNBALANCED, f"{seen}: {cost}; {_by_rule(socket, rule)}"
+
+
+def _judge_by_counts(socket: SocketLoad) -> tuple[Population, str]:
+    """What the number of modules alone settles, where nobody tells their channels."""
+    seen = _inventory(socket)
+    channels = socket.platform.channels
+    rule = rule_of(socket.platform)
+    if socket.is_filled_evenly() and (rule is None or socket.dimms in rule.balanced):
+        return Population.BALANCED, f"{seen}: every slot is filled with the same module, {_by_rule(socket, rule)}"
+    if rule is not None and socket.dimms not in (*rule.balanced, *rule.near):
+        return Population.UNBALANCED, f"{seen} for {rule.channels} channels, {_by_rule(socket, rule)}"
+    if rule is None and channels is not None and channels > 1 and 2 * socket.dimms < channels:
+        return Population.UNBALANCED, f"{seen} for {channels} channels: most of them are empty"
+    missing = "which channel each slot belongs to is not told by the slots' names, nor by a document for this product"
+    if channels is None:
+        missing += "; nor is the processor's number of channels"
+    return Population.UNKNOWN, f"{seen}; {missing}"
+
+
+_MIXING = "rule of mixing: at most two capacities, the larger first; Lenovo Press LP1089, Dell installation manuals"
+
+
+def _largest_first(channels: Mapping[str, Sequence[Placed]]) -> bool:
+    """Whether no channel is known to have a smaller module in an earlier slot than a larger one."""
+    for placed in channels.values():
+        known = sorted((one.position, one.module.size_bytes or 0) for one in placed if one.position is not None)
+        if len(known) == len(placed) and any(first[1] < second[1] for first, second in pairwise(known)):
+            return False
+    return True
+
+
+def _inventory_of(socket: SocketLoad) -> str:
+    source = f"; {socket.mapping}" if socket.mapping else ""
+    return f"{_counted(socket.dimms, 'module')} ({_capacities(socket.placed)}{source})"
+
+
+def _spread(values: Sequence[float | None], what: str) -> str:
+    known = sorted({value for value in values if value is not None})
+    return f"{' and '.join(f'{value:g}' for value in known)} {what}" if len(known) > 1 else ""
+
+
+def _by_rule(socket: SocketLoad, rule: Rule | None) -> str:
+    """What the platform asks for, with its source and the published loss where this is not it."""
+    channels = socket.platform.channels
+    if rule is None:
+        return (
+            f"the general rule (all {channels} channels alike; {socket.platform.source})" if channels else "as counted"
+        )
+    asked = " or ".join(str(count) for count in rule.balanced)
+    near = f", {' or '.join(str(count) for count in rule.near)} are near-balanced" if rule.near else ""
+    loss = f"; {rule.loss}" if rule.loss and socket.dimms not in rule.balanced else ""
+    return f"{socket.platform.name} asks for {asked} modules a socket{near} ({rule.source}){loss}"

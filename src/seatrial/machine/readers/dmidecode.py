@@ -1,0 +1,264 @@
+"""`dmidecode` -> the memory modules, processors and product of a machine, as the binary SMBIOS table gives them.
+
+Format: dmidecode.c of dmidecode 2.12 to 3.6 (dmi_decode, dmi_table_decode): "Handle 0x..., DMI type 17, 84 bytes", a
+title, then lines "Key: value" behind a tab, lists behind two. `-q` leaves the handles out. Whole dumps, `-t memory` and
+any other selection are read, also several of them in one file. Serial numbers, asset tags and UUIDs are not kept.
+
+A structure that matters is read strictly: what cannot be read in it is the wrong line that is reported. A dump in which
+memory devices are missing is refused: it would show a machine that does not exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from seatrial.machine.readers.dmidecode_blocks import TOOL, Block, choose_dump, split_dumps
+from seatrial.machine.readers.dmidecode_values import (
+    read_count,
+    read_handle,
+    read_rank,
+    read_rate,
+    read_size,
+    read_word,
+)
+from seatrial.machine.readers.dump import Line, read_lines
+from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule
+from seatrial.machine.smbios_memory import declared_slots, say_memory_facts, system_modules
+from seatrial.machine.survey import CpuPart, FactBook, Survey
+from seatrial.model.machine import DeviceKind
+
+_SOURCE = "dmidecode"
+_REFUSALS = ("permission denied", "operation not permitted", "no smbios nor dmi entry point found")
+_TYPE_UNKNOWN = frozenset({"other", "<out of spec>"})
+_BUFFERINGS = (("lrdimm", "LRDIMM"), ("registered", "RDIMM"), ("unbuffered", "UDIMM"))
+_ECC = {
+    "none": "none", "parity": "parity", "single-bit ecc": "single-bit ECC", "multi-bit ecc": "multi-bit ECC",
+    "crc": "CRC",
+}  # fmt: skip
+_USES = frozenset(
+    {
+        *("Other", "Unknown", "System Memory", "Video Memory", "Flash Memory", "Non-volatile RAM", "Cache Memory"),
+        "<OUT OF SPEC>",
+    }
+)
+"""DSP0134 7.17.2, as dmidecode writes them."""
+_SIGNATURE = re.compile(r"(?:Type \d{1,3}, )?Family (\d{1,5}), Model (\d{1,5}), Stepping (\d{1,5})\Z", re.ASCII)
+_VIRTUAL_PRODUCTS = (
+    ("qemu", "kvm"), ("kvm", "kvm"), ("vmware", "vmware"), ("virtualbox", "virtualbox"), ("innotek", "virtualbox"),
+    ("hvm domu", "xen"), ("virtual machine", "hyperv"), ("google compute engine", "kvm"), ("openstack", "kvm"),
+    ("bhyve", "bhyve"), ("parallels", "parallels"),
+)  # fmt: skip
+"""Text in vendor or product -> hypervisor, as the live reader takes them (sysfs/platform.py)."""
+
+
+def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
+    """Modules, packages (without CPU numbers) and facts of a dump; `pick` chooses among several, from 1.
+
+    Raises ParseError for the first wrong line, or where dmidecode itself was refused; UsageError for several dumps
+    without `pick`.
+    """
+    lines = read_lines(data, TOOL)
+    _check_refusal(lines)
+    blocks = choose_dump(split_dumps(lines), pick).blocks
+    told = (_array(block) for block in blocks if block.title == "Physical Memory Array")
+    arrays = tuple(array for array in told if array is not None)
+    modules = _modules([block for block in blocks if block.title == "Memory Device"])
+    _check_count(arrays, modules, blocks, lines)
+    system = system_modules(modules, arrays, _SOURCE)
+    packages = _packages([block for block in blocks if block.title == "Processor Information"])
+    book = FactBook()
+    _say_platform(blocks, book)
+    say_memory_facts(book, modules, system, arrays, _SOURCE)
+    book.say("sockets", len(packages) or None, _SOURCE, "1")
+    why = None if system else "the dump has no Memory Device; dmidecode -t memory (as root) lists them"
+    return Survey(
+        source=_SOURCE,
+        name=_product_name(blocks),
+        facts=book.facts(),
+        cpu_parts=packages,
+        modules=system,
+        memory_slots=declared_slots(arrays),
+        why_no_modules=why,
+        unread=_unread(system, packages, why),
+    )
+
+
+def _unread(system: Sequence[object], packages: Sequence[object], why: str | None) -> tuple[str, ...]:
+    told = [f"DIMMs: {why}"] if why else []
+    if system and not packages:
+        told.append("processors: the dump has none; add what dmidecode -t processor prints to learn the channels")
+    return tuple(told)
+
+
+def _check_refusal(lines: Sequence[Line]) -> None:
+    """What dmidecode prints in place of a dump; strings of the firmware stand behind a tab and are none of it."""
+    for line in lines:
+        if line.text[:1] != "\t" and any(words in line.text.lower() for words in _REFUSALS):
+            raise line.error(TOOL, "dmidecode could not read the table; run it as root, and on the machine itself")
+
+
+def _array(block: Block) -> SmbiosArray | None:
+    """A memory array for system memory; None for others (flash, cache, video)."""
+    use = block.need("Use")
+    slots = block.need("Number Of Devices")
+    correction = block.value("Error Correction Type")
+    if use.value not in _USES:
+        raise use.line.error(TOOL, "no use of a memory array that SMBIOS knows")
+    if use.value != "System Memory":
+        return None
+    count = read_count(slots)
+    return SmbiosArray(block.handle if block.handle is not None else -1, count, _ECC.get((correction or "").lower()))
+
+
+def _modules(blocks: Sequence[Block]) -> tuple[SmbiosModule, ...]:
+    modules = tuple(_module(block) for block in blocks)
+    _check_last(blocks)
+    return modules
+
+
+def _module(block: Block) -> SmbiosModule:
+    size = read_size(block.need("Size"))
+    block.need("Form Factor")
+    locator = block.need("Locator")
+    bank = block.need("Bank Locator")
+    kind = read_word(block.need("Type"))
+    detail = block.need("Type Detail").value.lower()
+    technology = (block.value("Memory Technology") or "").lower()
+    array = block.line("Array Handle")
+    rated = block.line("Speed")
+    configured = block.line("Configured Memory Speed") or block.line("Configured Clock Speed")
+    rank = block.line("Rank")
+    if size:
+        _check_whole(block)
+    maker, part = block.line("Manufacturer"), block.line("Part Number")
+    return SmbiosModule(
+        handle=block.handle if block.handle is not None else -1,
+        array=read_handle(array) if array else (-1 if block.handle is None else None),
+        locator=read_word(locator) or "",
+        bank=read_word(bank) or "",
+        size_bytes=size,
+        memory_type=None if (kind or "").lower() in _TYPE_UNKNOWN else kind,
+        form_factor=None,
+        rated_MTps=read_rate(rated) if rated else None,
+        configured_MTps=read_rate(configured) if configured else None,
+        rank=read_rank(rank) if rank else None,
+        manufacturer=read_word(maker) if maker else None,
+        part_number=read_word(part) if part else None,
+        buffering=next((name for word, name in _BUFFERINGS if word in detail), None),
+        is_persistent=_is_persistent((kind or "").lower(), detail, technology),
+    )
+
+
+def _is_persistent(kind: str, detail: str, technology: str) -> bool:
+    words = ("persistent", "nvdimm", "optane")
+    return "non-volatile" in kind or "non-volatile" in detail or any(word in technology for word in words)
+
+
+_FIELDS = (
+    (0x17, ("Speed",)),
+    (0x1C, ("Rank",)),
+    (0x22, ("Configured Memory Speed", "Configured Clock Speed")),
+)
+"""(length of the structure from which a field is printed, its key in new and old versions): DSP0134 7.18."""
+
+
+def _check_whole(block: Block) -> None:
+    """A module's block has every field that its length promises: else the dump was cut off in it."""
+    for length, keys in _FIELDS:
+        if block.length is not None and block.length >= length and not any(block.line(key) for key in keys):
+            raise block.last.error(TOOL, f"the dump is cut off: {keys[0]} of this Memory Device is missing")
+
+
+def _check_last(blocks: Sequence[Block]) -> None:
+    """Without lengths (-q) the last module is compared with the others: it must have the keys that all of them have."""
+    filled = [block for block in blocks if block.length is None and (read_size(block.need("Size")) or 0) > 0]
+    if len(filled) < 2:
+        return
+    common = frozenset.intersection(*(frozenset(block.fields) for block in filled[:-1]))
+    missing = sorted(common - frozenset(filled[-1].fields))
+    if missing:
+        raise filled[-1].last.error(TOOL, f"the dump is cut off: {missing[0]} of this Memory Device is missing")
+
+
+def _check_count(
+    arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], blocks: Sequence[Block], lines: Sequence[Line]
+) -> None:
+    """Each array has the devices that it declares, where devices were asked for at all."""
+    if not modules and not _is_whole(blocks):
+        return  # dmidecode -t 16
+    for array in arrays:
+        found = sum(module.array == array.handle for module in modules)
+        if array.slots is not None and found < array.slots:
+            where = f"array {array.handle:#06x}" if len(arrays) > 1 else "the memory array"
+            last = next(line for line in reversed(lines) if not line.is_blank)
+            why = f"{where} declares {array.slots} devices, {found} are there: the dump is cut off or lines are missing"
+            raise last.error(TOOL, why)
+
+
+def _is_whole(blocks: Sequence[Block]) -> bool:
+    """Whether the dump is one of all types: then memory devices belong to it."""
+    return {"BIOS Information", "System Information"} <= {block.title for block in blocks}
+
+
+def _packages(blocks: Sequence[Block]) -> tuple[CpuPart, ...]:
+    parts: list[CpuPart] = []
+    for block in blocks:
+        kind, status = block.value("Type"), block.value("Status")
+        if status is None and block.length is not None and block.length >= 0x1A:
+            raise block.last.error(TOOL, "the dump is cut off: Status of this Processor Information is missing")
+        if kind is not None and kind.lower() != "central processor":
+            continue
+        if status is not None and not status.startswith(("Populated", "Unpopulated")):
+            raise block.need("Status").line.error(TOOL, 'a processor is "Populated, ..." or "Unpopulated"')
+        if status is not None and not status.startswith("Populated"):
+            continue
+        parts.append(CpuPart(DeviceKind.PACKAGE, frozenset(), len(parts), facts=_cpu_facts(block, len(parts)).facts()))
+    return tuple(parts)
+
+
+def _cpu_facts(block: Block, index: int) -> FactBook:
+    book = FactBook()
+    source = f"{_SOURCE}, Processor Information"
+    book.say("os_index", index, source)
+    maker = (block.value("Manufacturer") or "").lower()
+    name = block.value("Version") or ""
+    signature = _SIGNATURE.match(block.value("Signature") or "")
+    is_amd = "amd" in maker.split() or "advanced micro devices" in maker or name.startswith("AMD")
+    is_intel = "intel" in maker or name.lower().startswith("intel")
+    book.say("vendor", "AuthenticAMD" if is_amd else "GenuineIntel" if is_intel else None, source)
+    line = block.line("Version")
+    book.say("model_name", " ".join((read_word(line) or "").split()) if line else None, source)
+    if signature is not None:
+        for key, value in zip(("family", "model", "stepping"), signature.groups(), strict=True):
+            book.say(key, int(value), source)
+    return book
+
+
+def _say_platform(blocks: Iterable[Block], book: FactBook) -> None:
+    system = _only(blocks, "System Information")
+    board = _only(blocks, "Base Board Information")
+    bios = _only(blocks, "BIOS Information")
+    for fact, block in (("product", system), ("board", board)):
+        lines = [block.line(key) for key in ("Manufacturer", "Product Name")] if block else []
+        words = [word for line in lines if line and (word := read_word(line)) and "o.e.m." not in word.lower()]
+        book.say(fact, " ".join(words), f"{_SOURCE}, {block.title}" if block else _SOURCE)
+    for fact, key in (("bios_vendor", "Vendor"), ("bios_version", "Version"), ("bios_date", "Release Date")):
+        line = bios.line(key) if bios else None
+        book.say(fact, read_word(line) if line else None, f"{_SOURCE}, BIOS Information")
+    product = (book.facts().text("product") or "").lower()
+    hypervisor = next((name for mark, name in _VIRTUAL_PRODUCTS if mark in product), None)
+    if hypervisor is None and bios is not None and "System is a virtual machine" in bios.items:
+        hypervisor = "present, not named"
+    book.say("hypervisor", hypervisor, f"{_SOURCE}, System Information")
+
+
+def _only(blocks: Iterable[Block], title: str) -> Block | None:
+    return next((block for block in blocks if block.title == title), None)
+
+
+def _product_name(blocks: Iterable[Block]) -> str | None:
+    system = _only(blocks, "System Information")
+    line = system.line("Product Name") if system else None
+    word = read_word(line) if line else None
+    return None if word is None or "o.e.m." in word.lower() else word

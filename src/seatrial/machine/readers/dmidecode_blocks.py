@@ -1,0 +1,288 @@
+"""dmidecode's text -> its structures: where each begins and ends, in whatever text stands round it.
+
+A structure begins with a "Handle ..." line and its title, with `-q` with the title alone. It ends at an empty line, the
+next structure, or what is no dump any more (a fence, a prompt).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from seatrial.machine.readers.dump import Line, choose, is_fence, prefix_of, without_prefix
+
+TOOL = "dmidecode"
+
+_HANDLE = re.compile(r"\s*Handle (0x[0-9A-Fa-f]{1,8}), DMI type (\d{1,3}), (\d{1,5}) bytes\.?\s*\Z", re.ASCII)
+_HEADER = re.compile(r"\s*#\s{0,4}dmidecode \d{1,3}\.\d{1,4}\b", re.ASCII)
+_TABLE_AT = re.compile(r"\s*Table at 0x[0-9A-Fa-f]{1,16}\.", re.ASCII)
+_KEY = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/.'_-]{0,60}):(?:\s(.*))?\Z", re.ASCII | re.DOTALL)
+_PROMPT = re.compile(r"(?:\[?[\w.-]{1,64}@[\w.-]{1,64}\b[^#$%>]{0,80})?[#$%](?: .*)?\Z", re.ASCII)
+
+_IDENTITY = frozenset({"Serial Number", "Asset Tag"})
+_HIDDEN = re.compile(r"\s*(?:[0-9A-F]{32}|\.\.\.)\s*\Z", re.ASCII)
+"""What published dumps (github.com/linuxhw/DMI) write below a serial number that they hide."""
+
+_TITLES = {
+    0: "BIOS Information",
+    1: "System Information",
+    2: "Base Board Information",
+    4: "Processor Information",
+    16: "Physical Memory Array",
+    17: "Memory Device",
+}
+"""The structures that are read, by their type in DSP0134."""
+
+_STRICT = frozenset({"Physical Memory Array", "Memory Device"})
+"""These have no lists: every line of them is "Key: value"."""
+
+_ONCE = frozenset({"BIOS Information", "System Information"})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The value behind a key, without the white space round it, and its line."""
+
+    line: Line
+    value: str
+
+
+@dataclass(slots=True)
+class Block:
+    """One structure. `handle` and `length` are None with `-q`; `items` are the lines that are no "Key: value"."""
+
+    title: str
+    first: Line
+    last: Line
+    handle: int | None = None
+    length: int | None = None
+    fields: dict[str, Field] = field(default_factory=dict)
+    items: list[str] = field(default_factory=list)
+
+    def line(self, key: str) -> Field | None:
+        """The field of that key, or None."""
+        return self.fields.get(key)
+
+    def value(self, key: str) -> str | None:
+        """The value of that key, or None."""
+        found = self.fields.get(key)
+        return found.value if found else None
+
+    def need(self, key: str) -> Field:
+        """The field of that key. Raises ParseError on the last line of a structure that has none: it is cut off."""
+        found = self.fields.get(key)
+        if found is None:
+            raise self.last.error(TOOL, f"the dump is cut off: this {self.title} has no {key}")
+        return found
+
+
+@dataclass(slots=True)
+class Section:
+    """What stands below one header. `is_whole`: of all types, as its "Table at ..." says; `has_end`: its end is there,
+    or dmidecode says itself that the table has none."""
+
+    begin: int
+    blocks: list[Block] = field(default_factory=list)
+    is_whole: bool = False
+    has_end: bool = False
+    last: Line | None = None
+
+
+@dataclass(slots=True)
+class Dump:
+    """The structures of one machine, in their order, and the line on which they begin."""
+
+    begin: int
+    blocks: list[Block] = field(default_factory=list)
+
+    def continues(self, section: Sequence[Block]) -> bool:
+        """Whether a further section (with a header of its own) may be of the same machine: it has other types."""
+        titles = {block.title for block in self.blocks}
+        return not titles & {block.title for block in section}
+
+
+def split_dumps(lines: Sequence[Line]) -> list[Dump]:
+    """All dumps of a text. Raises ParseError for a wrong line in a structure that is read."""
+    stripped = _without_prefixes(lines)
+    dumps: list[Dump] = []
+    for section in _sections(stripped):
+        if section.is_whole and not section.has_end and section.last is not None:
+            raise section.last.error(TOOL, "the dump is cut off: it is one of the whole table, and its end is missing")
+        if not section.blocks:
+            continue
+        if dumps and dumps[-1].continues(section.blocks):
+            dumps[-1].blocks += section.blocks
+        else:
+            dumps += _split_repeats(section.begin, section.blocks)
+    for dump in dumps:
+        dump.blocks = [block for block in dump.blocks if block.title in _TITLES.values()]
+        _check_handles(dump)
+    return [dump for dump in dumps if dump.blocks]
+
+
+def choose_dump(dumps: Sequence[Dump], pick: int | None) -> Dump:
+    """The only dump, or the picked one; errors as `dump.choose` has them."""
+    return choose(dumps, lambda dump: dump.begin, pick, TOOL, "dump of dmidecode")
+
+
+def _without_prefixes(lines: Sequence[Line]) -> list[Line]:
+    """The lines without what stands before every line of the dump ("> ", "# "): dmidecode's own comments stay."""
+    anchors = [line for line in lines if _is_anchor(without_prefix(line.text))]
+    counts = Counter(prefix_of(line.text) for line in anchors)
+    prefix = counts.most_common(1)[0][0].rstrip() if counts else ""
+    if not prefix.strip():
+        return list(lines)
+    return [
+        Line(line.number, line.text[len(prefix) :].removeprefix(" "), line.raw)
+        if line.text.startswith(prefix)
+        else line
+        for line in lines
+    ]
+
+
+def _is_anchor(text: str) -> bool:
+    return _HANDLE.match(text) is not None or text.strip() in _TITLES.values()
+
+
+def _sections(lines: Iterable[Line]) -> list[Section]:
+    """What follows each header; what stands before the first is one too."""
+    splitter = _Splitter()
+    for line in lines:
+        splitter.read(line)
+    splitter.finish()
+    return splitter.sections
+
+
+class _Splitter:
+    """Reads line by line; `block` is the structure that is open."""
+
+    def __init__(self) -> None:
+        self.sections = [Section(1)]
+        self.block: Block | None = None
+        self.handle: tuple[Line, int, int, int] | None = None  # line, handle, type, length: its title must follow
+        self.has_handles = False
+
+    def read(self, line: Line) -> None:
+        text = line.text
+        match = _HANDLE.match(text)
+        self._note(line)
+        if match is not None:
+            self._end()
+            self.handle = (line, int(match[1], 16), int(match[2]), int(match[3]))
+            self.has_handles = True
+        elif text.lstrip().startswith("Handle 0x"):
+            raise line.error(TOOL, 'where "Handle 0x..., DMI type ..., ... bytes" should stand')
+        elif _HEADER.match(text):
+            self._end()
+            self.sections.append(Section(line.number))
+        elif self.handle is not None:
+            self._title(line)
+        elif line.is_blank or is_fence(text):
+            self.block = None
+        elif not self.has_handles and text.strip() in _TITLES.values() and ":" not in text:
+            self._begin(text.strip(), line)
+        elif self.block is not None:
+            self._content(self.block, line)
+        else:
+            self._orphan(line)
+
+    def _note(self, line: Line) -> None:
+        """What the lines round the structures tell of the whole."""
+        section = self.sections[-1]
+        if not line.is_blank and not is_fence(line.text) and not _HEADER.match(line.text):
+            section.last = line
+        section.is_whole = section.is_whole or _TABLE_AT.match(line.text) is not None
+        section.has_end = section.has_end or "DMI table is broken" in line.text
+
+    def finish(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self.handle is not None and self.handle[2] in _TITLES:
+            raise self.handle[0].error(TOOL, "the dump is cut off: nothing follows this handle")
+        self.handle, self.block = None, None
+
+    def _title(self, line: Line) -> None:
+        handle_line, handle, kind, length = self.handle or (line, 0, -1, 0)
+        self.handle = None
+        title = line.text.strip()
+        if kind in _TITLES and title != _TITLES[kind]:
+            raise line.error(TOOL, f'where the title "{_TITLES[kind]}" of DMI type {kind} should stand')
+        if kind not in _TITLES and title in _TITLES.values():
+            raise line.error(TOOL, f"this title is not that of DMI type {kind}")
+        self._begin(title, handle_line, handle, length)
+        if self.block is not None:
+            self.block.last = line
+
+    def _begin(self, title: str, line: Line, handle: int | None = None, length: int | None = None) -> None:
+        self.block = Block(title, line, line, handle, length)
+        section = self.sections[-1]
+        if not section.blocks and len(self.sections) == 1:
+            section.begin = line.number
+        section.has_end = section.has_end or title == "End Of Table"
+        section.blocks.append(self.block)
+
+    def _content(self, block: Block, line: Line) -> None:
+        text = line.text
+        match = _KEY.match(text)
+        if block.title in _STRICT:
+            if match is None and _PROMPT.match(text):
+                self.block = None
+                return
+            if match is None and _HIDDEN.match(text) and next(reversed(block.fields), None) in _IDENTITY:
+                return
+            if match is None:
+                raise line.error(TOOL, f'a line of a {block.title} where "Key: value" should stand')
+            if match[1] in block.fields:
+                raise line.error(TOOL, f"{match[1]} stands twice in one {block.title}")
+        if match is not None:
+            if block.title in _TITLES.values() and "\t" in (match[2] or ""):
+                raise line.error(TOOL, "two lines in one: dmidecode writes no tab inside a value")
+            block.fields.setdefault(match[1], Field(line, (match[2] or "").strip()))
+        else:
+            block.items.append(text.strip())
+        block.last = line
+
+    def _orphan(self, line: Line) -> None:
+        """A line outside of structures: prose, unless it is one of a structure whose beginning is lost."""
+        if not self.has_handles:
+            return
+        if line.text[:1] == "\t" and not line.text.startswith("\t\t") and _MEMORY_KEY.match(line.text):
+            raise line.error(TOOL, "a line of a Memory Device without its beginning")
+        if line.text.strip() in _STRICT and line.text.strip() == line.text.rstrip():
+            raise line.error(TOOL, "a structure without its Handle line")
+
+
+_MEMORY_KEY = re.compile(
+    r"\t(?:Array Handle|Total Width|Data Width|Size|Form Factor|Locator|Bank Locator|Type Detail|Rank"
+    r"|Configured (?:Memory|Clock) Speed): ",
+    re.ASCII,
+)
+
+
+def _split_repeats(begin: int, blocks: Sequence[Block]) -> list[Dump]:
+    """Dumps that were glued without a header: the next one begins where the first handle, or what a dump has once,
+    comes again."""
+    dumps = [Dump(begin)]
+    for block in blocks:
+        current = dumps[-1].blocks
+        is_again = bool(current) and block.handle is not None and block.handle == current[0].handle
+        is_second = block.handle is None and block.title in _ONCE and any(b.title == block.title for b in current)
+        if is_again or is_second:
+            dumps.append(Dump(block.first.number))
+        dumps[-1].blocks.append(block)
+    return dumps
+
+
+def _check_handles(dump: Dump) -> None:
+    """No two structures that are read have one handle."""
+    seen: dict[int, int] = {}
+    for block in dump.blocks:
+        if block.handle is None:
+            continue
+        if block.handle in seen:
+            why = f"the handle {block.handle:#06x} stands on line {seen[block.handle]} already"
+            raise block.first.error(TOOL, why)
+        seen[block.handle] = block.first.number

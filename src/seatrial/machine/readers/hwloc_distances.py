@@ -1,0 +1,203 @@
+"""Matrices of hwloc XML: latencies between NUMA nodes, and direct links between processors.
+
+Formats: hwloc, topology-xml.c. hwloc 1 writes <distances> inside the object whose descendants it is about, as multiples
+of a base; hwloc 2 and 3 write <distances2> (one type of objects) and <distances2hetero> (several) after the objects.
+NVLinkBandwidth is, per pair and direction, the nominal rate of the links that are up (topology-nvml.c: 20 GB/s each
+for NVLink 1, 25 for 2 to 4, 50 for 5), in MB/s. XGMIBandwidth is a constant (100000) in the ROCm SMI backend, also for
+pairs that are joined over a third GPU (topology-rsmi.c): such pairs are left out where XGMIHops tells them, and the
+constant is not taken for a rate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.machine.readers.xml import Document, Element
+from seatrial.machine.survey import PeerLink
+
+TEXTS = frozenset({"indexes", "u64values", "userdata"})
+"""Elements of hwloc XML that have text inside."""
+
+_MOST_OBJECTS = 1024
+_LINK_RATES_MBps = {20_000: 4, 25_000: 18, 50_000: 18}  # rate of a link -> the most links that a GPU of that kind has
+_NO_RATE_MBps = 100_000
+_INDEX = re.compile(r"(?:([A-Za-z0-9]{1,20})(?:\[[^\]]{0,40}\])?:)?(\d{1,18})\Z", re.ASCII)
+_LATENCY_BIT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What an index of a matrix means. `pci` is None for CPUs, packages and NUMA nodes; `is_processor`: it is on a PCI
+    function that is no bridge."""
+
+    pci: str | None
+    is_processor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PeerMatrix:
+    """Links of one matrix. `cpu_rates`: PCI address of a GPU -> B/s of its links to CPUs; `members`: all addresses."""
+
+    links: tuple[PeerLink, ...]
+    cpu_rates: Mapping[str, float]
+    members: frozenset[str]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """A square matrix; `lines` are the elements in which the values stand, one for each value."""
+
+    element: Element
+    indexes: tuple[int, ...]
+    values: tuple[int, ...]
+    lines: tuple[Element, ...]
+
+    def value(self, row: int, column: int) -> int:
+        return self.values[row * len(self.indexes) + column]
+
+
+def node_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str]:
+    """Row of each NUMA node's number as "0:10 1:21"; {} where the file has no such matrix. `nodes` in their order."""
+    for element in document.root.children:
+        is_nodes = element.tag == "distances2" and element.attributes.get("type") == "NUMANode"
+        if not is_nodes or element.attributes.get("name", "NUMALatency") != "NUMALatency":
+            continue
+        kind = element.attributes.get("kind", "")
+        if kind.isascii() and kind.isdecimal() and len(kind) < 9 and int(kind) & _LATENCY_BIT:
+            matrix = _read(document, element)
+            if len(set(matrix.indexes)) != len(matrix.indexes):
+                raise document.error(element, "a NUMA node stands in the matrix twice")
+            return {
+                node: " ".join(f"{other}:{matrix.value(row, column)}" for column, other in enumerate(matrix.indexes))
+                for row, node in enumerate(matrix.indexes)
+            }
+    return _old_distances(document, nodes)
+
+
+def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str]:
+    """Those of hwloc 1: they have no type, so they are taken where there are as many as NUMA nodes."""
+    machines = [child for child in document.root.children if child.tag == "object"]
+    for element in (child for machine in machines for child in machine.children if child.tag == "distances"):
+        values = [child.attributes.get("value", "") for child in element.children if child.tag == "latency"]
+        base = element.attributes.get("latency_base", "1")
+        if element.attributes.get("nbobjs") != str(len(nodes)) or len(values) != len(nodes) ** 2:
+            continue
+        if not all(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII) for text in (base, *values)):
+            raise document.error(element, "a distance is no number")
+        numbers = [round(float(text) * float(base)) for text in values]
+        return {
+            node: " ".join(f"{other}:{numbers[row * len(nodes) + column]}" for column, other in enumerate(nodes))
+            for row, node in enumerate(nodes)
+        }
+    return {}
+
+
+def peer_matrices(document: Document, ends: Mapping[int, End], source: str) -> tuple[PeerMatrix, ...]:
+    """The matrices of NVLink and XGMI; `ends`: hwloc's global number of each object. Raises ParseError."""
+    named = {
+        element.attributes.get("name"): element
+        for element in document.root.children
+        if element.tag in ("distances2", "distances2hetero")
+    }
+    found: list[PeerMatrix] = []
+    if "NVLinkBandwidth" in named:
+        matrix = _read(document, named["NVLinkBandwidth"])
+        found.append(_peers(document, matrix, ends, "nvlink", f"{source} (NVLinkBandwidth)"))
+    if "XGMIBandwidth" in named:
+        matrix = _read(document, named["XGMIBandwidth"])
+        hops = _read(document, named["XGMIHops"]) if "XGMIHops" in named else None
+        if hops is not None and hops.indexes != matrix.indexes:
+            raise document.error(hops.element, "XGMIHops is about other objects than XGMIBandwidth")
+        found.append(_peers(document, matrix, ends, "xgmi", f"{source} (XGMIBandwidth)", hops))
+    return tuple(found)
+
+
+def _peers(
+    document: Document,
+    matrix: _Matrix,
+    ends: Mapping[int, End],
+    kind: str,
+    source: str,
+    hops: _Matrix | None = None,
+) -> PeerMatrix:
+    addresses = [_address(document, matrix, index, ends) for index in matrix.indexes]
+    link_MBps = _link_rate(matrix) if kind == "nvlink" else None
+    links: list[PeerLink] = []
+    cpu_rates: dict[str, float] = {}
+    for row, column, value in _pairs(document, matrix):
+        a, b = addresses[row], addresses[column]
+        if (hops is not None and hops.value(row, column) != 1) or a == b:
+            continue
+        if a is None or b is None:
+            gpu = a or b or ""
+            cpu_rates[gpu] = cpu_rates.get(gpu, 0.0) + value * 1e6
+            continue
+        is_rate = kind != "xgmi" or value != _NO_RATE_MBps
+        count = value // link_MBps if link_MBps is not None else None
+        links.append(PeerLink(a, b, kind, count, value * 1e6 if is_rate else None, source=source))
+    members = frozenset(address for address in addresses if address is not None)
+    return PeerMatrix(tuple(links), cpu_rates, members, kind)
+
+
+def _pairs(document: Document, matrix: _Matrix) -> Iterator[tuple[int, int, int]]:
+    """Row, column and value of each pair that has links. Raises ParseError where its two directions differ."""
+    size = len(matrix.indexes)
+    for row in range(size):
+        for column in range(row + 1, size):
+            there, back = matrix.value(row, column), matrix.value(column, row)
+            if there != back:
+                why = f"{back} MB/s from object {column} to {row} of the matrix, but {there} from {row} to {column}"
+                raise document.error(matrix.lines[column * size + row], why)
+            if there:
+                yield row, column, there
+
+
+def _address(document: Document, matrix: _Matrix, index: int, ends: Mapping[int, End]) -> str | None:
+    if index not in ends:
+        raise document.error(matrix.element, f"it is about an object (gp_index {index}) that the file does not have")
+    if ends[index].pci is not None and not ends[index].is_processor:
+        raise document.error(matrix.element, f"it is about {ends[index].pci} (gp_index {index}), which is a bridge")
+    return ends[index].pci
+
+
+def _link_rate(matrix: _Matrix) -> int | None:
+    """MB/s of one link, where only one kind of NVLink can make up all values."""
+    size = len(matrix.indexes)
+    linked = [(r, c) for r in range(size) for c in range(size) if r != c and matrix.value(r, c)]
+    totals = [sum(matrix.value(r, c) for c in range(size) if c != r) for r in range(size)]
+    values = {matrix.value(r, c) for r, c in linked}
+    # A switch has more links than a GPU: of the two ends of a link, the one with the fewer is the GPU.
+    most_of_a_gpu = max((min(totals[r], totals[c]) for r, c in linked), default=0)
+    fitting = [
+        rate
+        for rate, most in _LINK_RATES_MBps.items()
+        if all(value % rate == 0 for value in values) and most_of_a_gpu <= most * rate
+    ]
+    return fitting[0] if values and len(fitting) == 1 else None
+
+
+def _read(document: Document, element: Element) -> _Matrix:
+    """Indexes and values, as many as `nbobjs` says. Raises ParseError."""
+    count = element.attributes.get("nbobjs", "")
+    if not (count.isascii() and count.isdecimal() and len(count) < 9 and 0 < int(count) <= _MOST_OBJECTS):
+        raise document.error(element, f"its nbobjs is no number from 1 to {_MOST_OBJECTS}")
+    indexes: list[int] = []
+    values: list[int] = []
+    lines: list[Element] = []
+    for child in element.children:
+        for word in child.text.split():
+            match = _INDEX.match(word)
+            if match is None or (child.tag != "indexes" and match[1] is not None):
+                raise document.error(child, f"{word[:40]} is no number")
+            if child.tag == "indexes":
+                indexes.append(int(match[2]))
+            elif child.tag == "u64values":
+                values.append(int(match[2]))
+                lines.append(child)
+    if len(indexes) != int(count) or len(values) != int(count) ** 2:
+        why = f"{len(indexes)} indexes and {len(values)} values, where {count} objects need {int(count) ** 2}"
+        raise document.error(element, why)
+    return _Matrix(element, tuple(indexes), tuple(values), tuple(lines))

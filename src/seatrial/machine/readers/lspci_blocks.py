@@ -1,0 +1,194 @@
+"""Where the listings of `lspci -v` stand in a text, and which lines belong to which function.
+
+lspci prints a line per function that begins with its address, below it its details, indented, and a blank line. Blocks
+that follow one another with nothing else between are one run, which lspci sorts by address. Runs of different functions
+together are one listing (`lspci -vv -s 41:00.0` and then `-s c1:00.0`); a run that repeats functions begins another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from seatrial.errors import ParseError
+from seatrial.machine.readers.dump import Line, is_fence
+from seatrial.machine.readers.lspci_common import (
+    BUS,
+    DEVICE_FUNCTION,
+    DOMAIN,
+    MAX_FUNCTIONS,
+    indent_of,
+    make_address,
+    plain_text,
+)
+from seatrial.machine.readers.lspci_names import CLASS_BY_NAME
+
+TOOL = "lspci-vv"
+
+_HEADER = re.compile(rf" *(?:({DOMAIN}):)?({BUS}):({DEVICE_FUNCTION}) +(\S.*)\Z")
+_HEX = re.compile(r" *[0-9a-f]{2,3}:(?: [0-9a-f]{2}){1,16}\Z")
+_START = re.compile(
+    r" *(?:Control: I/O[+-]|Flags: (?:bus master|VGA palette|stepping|fast Back2Back|66MHz|user-def|\S{2,6} devsel))"
+)
+_BEFORE_START = re.compile(r" +(?:Subsystem|DeviceName|Physical Slot): ")
+_DETAIL = re.compile(
+    r" *(?:Capabilities: [\[<]|(?:LnkCap|LnkSta|ACSCtl|DevCap):\s|Bus: primary=|Kernel driver in use: |Region \d: )"
+)
+
+
+@dataclass(slots=True)
+class Block:
+    """A function: its first line, what stands there after the address, and its details."""
+
+    header: Line
+    address: str
+    is_domain_told: bool
+    title: str
+    indent: int
+    body: list[Line] = field(default_factory=list)
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether it has the details that every function has with -v."""
+        return any(is_start(text) or text.lstrip().startswith("!!!") for text in map(plain_text, self.body))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The functions of one listing in the order of the text; `is_verbose` where it was made with -v or more."""
+
+    blocks: tuple[Block, ...]
+    is_verbose: bool
+
+
+def find_listings(lines: Sequence[Line]) -> list[Listing]:
+    """All listings of a text. Raises ParseError for lines that belong to no function, or to one twice.
+
+    Those of `lspci -v` go before plain ones (`lspci`, `lspci -k`), which count only where there are no others.
+    """
+    splitter = _Splitter()
+    for line in lines:
+        splitter.take(line)
+    verbose = [run for run in splitter.runs if any(block.is_verbose for block in run)]
+    for block in (block for run in verbose for block in run):
+        if not block.is_verbose:
+            raise block.header.error(TOOL, "the details of this function are missing: the listing is cut here")
+    if verbose:
+        return _listings(verbose, is_verbose=True)
+    plain = [[block for block in run if _is_plain_header(block)] for run in splitter.runs]
+    if splitter.hex_line is not None and any(plain):
+        raise splitter.hex_line.error(
+            TOOL, "this is the configuration space as bytes (lspci -x): render it with `lspci -F FILE -vv`"
+        )
+    return _listings([run for run in plain if run], is_verbose=False)
+
+
+def is_start(text: str) -> bool:
+    """Whether a line is one of those with which lspci -v and -vv begin every function's details."""
+    return bool(_START.match(text))
+
+
+def _is_plain_header(block: Block) -> bool:
+    """Whether a line that begins with an address is a line of lspci: a known class, or one with its number."""
+    name = block.title.partition(": ")[0]
+    return name.casefold() in CLASS_BY_NAME or bool(re.search(r"(?:\A|\[|Class )[0-9a-f]{4}\]?\Z", name))
+
+
+def _listings(runs: Sequence[Sequence[Block]], *, is_verbose: bool) -> list[Listing]:
+    listings: list[list[Block]] = []
+    known: set[str] = set()
+    for run in runs:
+        addresses = {block.address for block in run}
+        if not listings or addresses <= known or known <= addresses:
+            listings.append([])
+            known = set()
+        elif addresses & known:
+            twice = next(block for block in run if block.address in known)
+            raise twice.header.error(TOOL, f"{twice.address} stands here a second time")
+        listings[-1] += run
+        known |= addresses
+    for listing in listings:
+        _check_domains(listing)
+    return [Listing(tuple(blocks), is_verbose) for blocks in listings]
+
+
+def _check_domains(blocks: Sequence[Block]) -> None:
+    """Lspci prints the domain of every function or of none."""
+    if len(blocks) > MAX_FUNCTIONS:
+        raise blocks[MAX_FUNCTIONS].header.error(TOOL, "more functions than any machine has")
+    odd = [block for block in blocks if block.is_domain_told != blocks[0].is_domain_told]
+    if odd:
+        raise odd[0].header.error(TOOL, "its address has a domain and those above have none, or the reverse")
+
+
+class _Splitter:
+    """Takes lines one by one and collects runs of blocks."""
+
+    def __init__(self) -> None:
+        self.runs: list[list[Block]] = []
+        self.hex_line: Line | None = None
+        self._block: Block | None = None  # the one whose details are being read
+        self._is_run_open = False
+        self._foreign: Line | None = None  # the last line above that is no part of a listing
+        self._is_amid = False  # ... and it stood right below details
+
+    def take(self, line: Line) -> None:
+        """Put the line where it belongs."""
+        text = plain_text(line)
+        header = _HEADER.match(text)
+        if not text.strip():
+            self._block = None
+        elif is_fence(text):
+            self._end()
+            self._foreign, self._is_amid = None, False
+        elif header is not None and not (self._block is not None and indent_of(text) > self._block.indent):
+            self._open(line, text, header)
+        elif _HEX.match(text):
+            self.hex_line = self.hex_line or line
+        elif self._block is not None and indent_of(text) > self._block.indent:
+            self._block.body.append(line)
+        else:
+            self._take_other(line, text)
+
+    def _open(self, line: Line, text: str, header: re.Match[str]) -> None:
+        address = make_address(header[1], header[2], header[3])
+        above = self.runs[-1][-1].address if self._is_run_open else ""
+        if address == above:
+            raise line.error(TOOL, f"{address} stands here a second time")
+        if not self._is_run_open or _key(address) < _key(above):
+            self.runs.append([])
+        self._block = Block(line, address, header[1] is not None, header[4], indent_of(text))
+        self._is_run_open = True
+        self.runs[-1].append(self._block)
+
+    def _end(self) -> None:
+        self._block, self._is_run_open = None, False
+
+    def _take_other(self, line: Line, text: str) -> None:
+        """A line outside all blocks: prose, a prompt, another tool's output, or details that have lost their header."""
+        if is_start(text) or _DETAIL.match(text):
+            self._check_lost(line, is_first=is_start(text))
+            return
+        if self._foreign is not None and (_BEFORE_START.match(text) or (self._is_amid and indent_of(text) > 0)):
+            return
+        self._foreign = line
+        self._is_amid = self._block is not None and bool(self._block.body) and "lspci" not in text
+        self._end()
+
+    def _check_lost(self, line: Line, *, is_first: bool) -> None:
+        if self._foreign is not None and not self._is_run_open and (is_first or self._is_amid):
+            why = "this is no line with a function's address, though indented details of a function follow"
+            raise self._foreign.error(TOOL, why)
+        if self._is_run_open or is_first:
+            why = "these details stand (indented, as lspci prints them) below no line with a function's address"
+            raise line.error(TOOL, why)
+
+
+def _key(address: str) -> tuple[int, str]:
+    return (len(address), address)
+
+
+def damaged(block: Block, why: str) -> ParseError:
+    """The error that the first line of a block is wrong."""
+    return block.header.error(TOOL, why)

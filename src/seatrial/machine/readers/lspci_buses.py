@@ -1,0 +1,170 @@
+"""Which bridge each function of a listing hangs on, from the bus numbers of the bridges.
+
+A bridge passes on what is meant for the buses secondary to subordinate (PCI-to-PCI Bridge Architecture Specification
+1.2, 3.2.5); a function on bus B is right below the bridge whose secondary bus is B. Virtual functions stand on bus
+numbers of their own, below the same bridge as their physical function (SR-IOV 1.1, 2.1.2). A bus that no bridge leads
+to is a root bus, below a host bridge, where the listing proves that; else the bridge is not in the listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.machine.readers.dump import Line
+
+BRIDGE_CLASSES = frozenset({"0604", "0607"})
+"""Classes (PCI and CardBus) whose functions have other buses behind them."""
+
+_HOST_BRIDGE_CLASS = "0600"
+_ON_ROOT_BUS = frozenset({"Root Port", "Root Complex Integrated Endpoint", "Root Complex Event Collector"})
+_BELOW_A_PORT = frozenset({"Endpoint", "Legacy Endpoint", "Upstream Port", "Downstream Port"})
+_MAX_PHYSICAL = 256
+
+
+@dataclass(frozen=True, slots=True)
+class BusRange:
+    """The buses behind a bridge, and the line that says so."""
+
+    secondary: int
+    subordinate: int
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualFunctions:
+    """Where the virtual functions of a physical function stand: distances of routing ids (SR-IOV 1.1, 3.3)."""
+
+    count: int
+    offset: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a function's text says about its place; `port` is its kind of Express port or endpoint."""
+
+    address: str
+    class_id: str
+    port: str | None = None
+    buses: BusRange | None = None
+    virtual: VirtualFunctions | None = None
+    is_virtual: bool = False
+
+    @property
+    def bus(self) -> str:
+        """Domain and bus: "0000:41"."""
+        return self.address.rsplit(":", 1)[0]
+
+    @property
+    def domain(self) -> str:
+        """The domain: "0000"."""
+        return self.address.split(":", 1)[0]
+
+    @property
+    def bus_number(self) -> int:
+        """65 of 0000:41:00.0."""
+        return int(self.bus.rsplit(":", 1)[1], 16)
+
+    @property
+    def device_number(self) -> int:
+        """The device on its bus: 3 of 0000:41:03.1."""
+        return int(self.address.rsplit(":", 1)[1].split(".")[0], 16)
+
+    @property
+    def routing_id(self) -> int:
+        """Bus, device and function in 16 bits."""
+        return self.bus_number << 8 | self.device_number << 3 | int(self.address[-1])
+
+
+def find_parents(functions: Sequence[Placed], tool: str) -> dict[str, str | None]:
+    """Address -> address of the bridge right above, "domain:bus" of a root bus, or None where that is not known.
+
+    Raises ParseError where two bridges lead to one bus, or one leads to its own.
+    """
+    bridges = [function for function in functions if function.buses is not None]
+    below = _secondaries(bridges, tool)
+    by_domain: dict[str, list[Placed]] = {}
+    for bridge in bridges:
+        by_domain.setdefault(bridge.domain, []).append(bridge)
+    roots = _root_buses(functions, below, by_domain)
+    parents = {
+        function.address: below.get(function.bus, function.bus if function.bus in roots else None)
+        for function in functions
+    }
+    physical = [function for function in functions if function.virtual is not None][:_MAX_PHYSICAL]
+    for function in functions:
+        if parents[function.address] is None:
+            owner = next((one for one in physical if _owns(one, function)), None)
+            if owner is not None:
+                parents[function.address] = parents[owner.address]
+            elif function.is_virtual:
+                parents[function.address] = _innermost(function, by_domain)
+    return parents
+
+
+def _secondaries(bridges: Sequence[Placed], tool: str) -> dict[str, str]:
+    """Bus -> the bridge that leads to it. Bridges that firmware has not set up (secondary 0) lead nowhere."""
+    below: dict[str, str] = {}
+    for bridge in bridges:
+        buses = bridge.buses
+        if buses is None or buses.secondary == 0:
+            continue
+        bus = f"{bridge.domain}:{buses.secondary:02x}"
+        if buses.subordinate < buses.secondary:
+            raise buses.line.error(tool, "the range of buses behind this bridge runs backwards")
+        if buses.secondary <= bridge.bus_number:
+            raise buses.line.error(tool, f"this bridge stands on bus {bridge.bus} and cannot lead to bus {bus}")
+        if bus in below:
+            raise buses.line.error(tool, f"two bridges lead to bus {bus}: this one and {below[bus]}")
+        below[bus] = bridge.address
+    return below
+
+
+def _root_buses(
+    functions: Sequence[Placed], below: Mapping[str, str], by_domain: Mapping[str, Sequence[Placed]]
+) -> frozenset[str]:
+    """Buses below a host bridge: bus 0; those with what stands only there; and in a whole listing, those with more than
+    the one device that a link leads to.
+
+    A listing is taken for whole where it shows a host bridge's function on a bus 0 (`lspci -d` and `-s` leave it out)
+    and the buses of all bridges.
+    """
+    is_whole = any(f.class_id == _HOST_BRIDGE_CLASS and f.bus_number == 0 for f in functions) and not any(
+        f.class_id in BRIDGE_CLASSES and f.buses is None for f in functions
+    )
+    on_bus: dict[str, list[Placed]] = {}
+    for function in functions:
+        on_bus.setdefault(function.bus, []).append(function)
+    roots: set[str] = set()
+    for bus, here in on_bus.items():
+        if bus in below:
+            continue
+        is_proven = any(f.class_id == _HOST_BRIDGE_CLASS or f.port in _ON_ROOT_BUS for f in here)
+        is_left = is_whole and any(f.device_number > 0 and f.class_id not in BRIDGE_CLASSES for f in here)
+        is_left = is_left and not any(f.port in _BELOW_A_PORT or f.is_virtual for f in here)
+        is_behind = _innermost(here[0], by_domain) is not None
+        if here[0].bus_number == 0 or ((is_proven or is_left) and not is_behind):
+            roots.add(bus)
+    return frozenset(roots)
+
+
+def _innermost(function: Placed, by_domain: Mapping[str, Sequence[Placed]]) -> str | None:
+    """The bridge with the narrowest range of buses that holds the function's."""
+    best: tuple[int, str] | None = None
+    for bridge in by_domain.get(function.domain, ()):
+        buses = bridge.buses
+        if buses is not None and 0 < buses.secondary <= function.bus_number <= buses.subordinate:
+            width = (buses.subordinate - buses.secondary, bridge.address)
+            best = width if best is None or width[0] < best[0] else best
+    return best[1] if best is not None else None
+
+
+def _owns(physical: Placed, function: Placed) -> bool:
+    virtual = physical.virtual
+    if virtual is None or physical.domain != function.domain:
+        return False
+    distance = function.routing_id - physical.routing_id - virtual.offset
+    if virtual.stride == 0:
+        return distance == 0 and virtual.count == 1
+    return distance >= 0 and distance % virtual.stride == 0 and distance // virtual.stride < virtual.count

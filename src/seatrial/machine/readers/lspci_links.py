@@ -1,0 +1,84 @@
+"""The link of a PCI function as lspci prints it: what it can do (LnkCap) and what it has trained to (LnkSta).
+
+Registers: PCI Express Base Specification 5.0, 7.5.3.6 and 7.5.3.8. lspci before 3.6 ends LnkSta with ", TrErr- ...";
+later ones put that on a line of its own and say "(downgraded)" of what is no port, which tells a cut "x1" from x16.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seatrial.machine.readers.dump import Line
+from seatrial.machine.readers.lspci_blocks import TOOL, Block
+from seatrial.machine.readers.lspci_common import plain_text
+from seatrial.machine.survey import LinkRate
+
+_SPEED = r"(unknown|2\.5GT/s|5GT/s|8GT/s|16GT/s|32GT/s|64GT/s|128GT/s)"
+_NOTE = r"(?: \((ok|downgraded|strange|overdriven)\))?"
+_CAPABLE = re.compile(rf"LnkCap:\s*Port #\d+, Speed {_SPEED}, Width x(\d{{1,2}}), ASPM\b")
+_TRAINED = re.compile(rf"LnkSta:\s*Speed {_SPEED}{_NOTE}, Width x(\d{{1,2}}){_NOTE}(, TrErr[+-].*)?\Z")
+_LANES = frozenset({0, 1, 2, 4, 8, 12, 16, 32, 63})  # 0: no link; 63: registers that cannot be read
+_NO_PORT = frozenset({"Endpoint", "Legacy Endpoint", "Upstream Port"})
+
+_Link = tuple[float | None, int]
+"""GT/s (None where lspci says "unknown") and lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLink:
+    """Both rates; None where the text does not tell, the link is down (x0), or the function has no link."""
+
+    capable: LinkRate | None = None
+    trained: LinkRate | None = None
+
+
+def read_link(block: Block, details: Mapping[str, Line], express: str | None, *, is_verbose: bool) -> BlockLink:
+    """The link of a block whose Express capability is of the kind `express`. Raises ParseError."""
+    capable_line, trained_line = details.get("LnkCap:"), details.get("LnkSta:")
+    capable = trained = None
+    if capable_line is not None:
+        match = _CAPABLE.match(plain_text(capable_line).strip())
+        if match is None or int(match[2]) not in _LANES:
+            raise capable_line.error(TOOL, "not the speed and width that a link can have")
+        capable = (_speed(match[1]), int(match[2]))
+    if trained_line is not None:
+        match = _TRAINED.match(plain_text(trained_line).strip())
+        if match is None or int(match[3]) not in _LANES:
+            raise trained_line.error(TOOL, "not the speed and width of a link")
+        trained = (_speed(match[1]), int(match[3]))
+        if match[5] is None:
+            if is_verbose and not _is_whole(block, trained_line):
+                raise trained_line.error(TOOL, "the line with TrErr that lspci prints below this one is missing: a cut")
+            if express in _NO_PORT and capable is not None:
+                _check_notes(trained_line, capable, trained, (match[2], match[4]))
+    return BlockLink(_rate(capable), _rate(trained))
+
+
+def _speed(text: str) -> float | None:
+    return None if text == "unknown" else float(text.removesuffix("GT/s"))
+
+
+def _rate(link: _Link | None) -> LinkRate | None:
+    if link is None or link[0] is None or not 0 < link[1] <= 32:
+        return None
+    return LinkRate(link[0], link[1])
+
+
+def _is_whole(block: Block, line: Line) -> bool:
+    below = next((other for other in block.body if other.number == line.number + 1), None)
+    return below is not None and plain_text(below).lstrip().startswith("TrErr")
+
+
+def _check_notes(
+    line: Line,
+    capable: tuple[float | None, int],
+    trained: tuple[float | None, int],
+    notes: tuple[str | None, str | None],
+) -> None:
+    """Refuse a speed or width that lspci's own word beside it contradicts."""
+    for can, does, note in zip(capable, trained, notes, strict=True):
+        if can is not None and does is not None and (does < can) != (note == "downgraded"):
+            why = f"{does:g} of {can:g} stands there {'with' if note else 'without'} the word that says so: a cut"
+            raise line.error(TOOL, why)

@@ -1,0 +1,289 @@
+r"""`lspci -t`, `-tv`, `-tvnn`: which PCI function hangs on which bridge.
+
+Format: pciutils 3.x, lspci(8). A line is drawn from left to right: a root bus "-[0000:00]-", a function "03.1", behind
+a bridge its buses "-[01-05]-" and what is on the first of them. Functions of one bus stand below one another in a fork,
+"+-" before each and "\-" before the last; "|" carries an open fork over the lines between. A bridge with several buses
+(those of virtual functions) forks into "[0000:02]" first. The columns are checked to the letter: a branch that has lost
+its fork is refused, never hung on another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.errors import ParseError
+from seatrial.machine.readers.dump import Line, choose, is_fence
+from seatrial.machine.readers.lspci_common import (
+    BUS,
+    DEVICE_FUNCTION,
+    DOMAIN,
+    MAX_FUNCTIONS,
+    has_open_bracket,
+    indent_of,
+    make_domain,
+    plain_text,
+    read_text,
+    torn_line_number,
+)
+from seatrial.machine.readers.lspci_names import UNTOLD_CLASS, kind_by_name, read_identity
+from seatrial.machine.survey import FactBook, PciPart, Survey
+
+TOOL = "lspci-tree"
+SOURCE = "lspci -tv"
+
+_ROOT = re.compile(rf" *-(?:\+-)?\[(?:{DOMAIN}:)?{BUS}\]-")
+_ROOT_BUS = re.compile(rf"\[(?:({DOMAIN}):)?({BUS})\]-")
+_BRANCH = re.compile(rf"[ |]*[+\\]-(?:\[(?:{DOMAIN}:)?{BUS}|{DEVICE_FUNCTION})")
+_REGION = re.compile(r"[ |]*(?:Region \d: )?(?:\[(?:enhanced|virtual)\] )*(?:Memory at|I/O ports at) ")
+_FUNCTION = re.compile(rf"({DEVICE_FUNCTION})(?=-\[|  \S|\Z)")
+_BEHIND = re.compile(rf"-\[({BUS})(?:-({BUS}))?\]--")
+
+_MAX_DEPTH = 64
+
+
+@dataclass(slots=True)
+class _Bus:
+    """A bus on which functions stand; `parent` is the bridge above, or the bus's own "domain:bus" for a root bus."""
+
+    domain: str
+    number: int
+    parent: str
+    first: int = 0
+    last: int = 0xFF
+    depth: int = 0
+    highest: int = -1  # the last function seen, device and function in 8 bits: lspci sorts them
+
+
+@dataclass(slots=True)
+class _Fork:
+    """Branches below one another: functions of `bus`, or, where that is None, buses behind `above` (None: roots)."""
+
+    column: int
+    bus: _Bus | None
+    above: _Bus | None
+    line: Line
+    is_closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A function, with its name where the tree has names."""
+
+    address: str
+    parent: str
+    is_bridge: bool
+    name: str
+    line: Line
+
+
+def read_lspci_tree(data: bytes, pick: int | None = None) -> Survey:
+    """The PCI functions and root buses of `lspci -tv`; `pick` (from 1) where the text holds several trees.
+
+    A tree tells no classes: `class_id` is "0604" for what leads to a bus, else unknown, and `kind` is set where a name
+    or number settles it. Raises ParseError with the first line that is damaged; UsageError where there are several
+    trees.
+    """
+    lines = read_text(data, TOOL)
+    starts = [index for index, line in enumerate(lines) if _ROOT.match(plain_text(line))]
+    _check_before(lines[: starts[0]] if starts else lines)
+    start = choose(starts, lambda index: lines[index].number, pick, TOOL, "PCI tree")
+    end = next((other for other in starts if other > start), len(lines))
+    drawing = _Drawing(indent_of(plain_text(lines[start])))
+    for line in lines[start:end]:
+        drawing.take(line)
+    drawing.finish(torn_line_number(data, lines))
+    return _survey(drawing)
+
+
+def _check_before(lines: Sequence[Line]) -> None:
+    """Branches above the first root belong to a tree that has lost its first line."""
+    for line in lines:
+        if _BRANCH.match(plain_text(line)):
+            raise line.error(
+                TOOL, "the branch of a tree whose first line (`-[0000:00]-` or `-+-[0000:00]-`) is missing"
+            )
+
+
+class _Drawing:
+    """Reads the lines of one tree, with the forks that are open."""
+
+    def __init__(self, margin: int) -> None:
+        self.nodes: list[_Node] = []
+        self.unread: list[str] = []
+        self._margin = margin
+        self._forks: list[_Fork] = []
+        self._addresses: set[str] = set()
+        self._buses: set[tuple[str, int]] = set()
+        self._last: Line | None = None
+        self._is_over = False
+        self._line: Line
+
+    def take(self, line: Line) -> None:
+        """Read the next line, which may stand below the tree. Raises ParseError."""
+        text = plain_text(line)
+        if self._last is None:
+            self._line = self._last = line
+            self._root(text[self._margin :])
+        elif _BRANCH.match(text):
+            self._line = line
+            if self._is_over or text[: self._margin].strip():
+                raise self._wrong("the branch of a tree that has ended above, or one in a wrong column")
+            self._last = line
+            self._branch(text[self._margin :])
+        elif not self._is_over and not _REGION.match(text):  # -tvv prints regions among the branches
+            is_text = bool(text.strip()) and not is_fence(text)
+            self._check_complete(line if is_text else self._last)
+            self._is_over = True
+
+    def finish(self, torn: int | None) -> None:
+        """The end of the text. Raises ParseError where the tree is cut."""
+        if self._last is None:
+            return
+        if not self._is_over:
+            self._check_complete(self._last)
+        if any(node.name for node in self.nodes):
+            nameless = next((n for n in self.nodes if not n.name and not n.is_bridge), None)
+            if nameless is not None:
+                raise nameless.line.error(TOOL, f"the name of {nameless.address} is missing: the line is cut")
+        if self._last.number == torn and not self._last.text.rstrip().endswith("]") and self.nodes[-1:]:
+            self.nodes[-1] = replace(self.nodes[-1], name="")
+            self.unread.append(f"{SOURCE}: the file ends within line {torn}: its name may be cut and was left out")
+
+    def _check_complete(self, line: Line) -> None:
+        fork = next((fork for fork in self._forks if not fork.is_closed), None)
+        if fork is not None:
+            why = (
+                f"the fork that begins on line {fork.line.number} has no last branch (`\\-`) above here: the tree "
+                "is cut, or was made with -s or -d"
+            )
+            raise line.error(TOOL, why)
+
+    def _root(self, text: str) -> None:
+        if text.startswith("-+-"):
+            self._forks.append(_Fork(1, None, None, self._line))
+            self._root_bus(text, 3, None)
+        else:
+            self._root_bus(text, 1, None)
+
+    def _root_bus(self, text: str, at: int, above: _Bus | None) -> None:
+        """A bus, "[0000:00]-", and what is on it; below a bridge (`above`) one of its further buses."""
+        match = _ROOT_BUS.match(text, at)
+        if match is None:
+            raise self._wrong("here a bus is expected, as [0000:00]-")
+        domain, number = make_domain(match[1]), int(match[2], 16)
+        address = f"{domain}:{number:02x}"
+        if above is None:
+            if (domain, number) in self._buses:
+                raise self._wrong(f"bus {address} stands here a second time")
+            self._buses.add((domain, number))
+            bus = _Bus(domain, number, address)
+        else:
+            if domain != above.domain or not above.first <= number <= above.last:
+                raise self._wrong(f"bus {address} is none of those behind {above.parent}")
+            bus = _Bus(domain, number, above.parent, above.first, above.last, above.depth)
+        self._on_bus(text, match.end(), bus)
+
+    def _on_bus(self, text: str, at: int, bus: _Bus) -> None:
+        """What stands on a bus: nothing, one function, or a fork of them."""
+        mark = text[at : at + 2]
+        if not mark:
+            return
+        if mark == "+-":
+            self._forks.append(_Fork(at, bus, None, self._line))
+        elif mark != "--":
+            raise self._wrong("after a bus stand `--` or `+-` and a function")
+        self._function(text, at + 2, bus)
+
+    def _branch(self, text: str) -> None:
+        column = len(text) - len(text.lstrip(" |"))
+        self._check_columns(text, column)
+        fork = self._forks[-1]
+        fork.is_closed = text[column] == "\\"
+        if fork.bus is not None:
+            self._function(text, column + 2, fork.bus)
+        else:
+            self._root_bus(text, column + 2, fork.above)
+
+    def _check_columns(self, text: str, column: int) -> None:
+        """Drop the forks to the right; the branch must be of an open one, and `|` stand for just the open ones."""
+        while self._forks and self._forks[-1].column > column:
+            fork = self._forks.pop()
+            if not fork.is_closed:
+                raise self._wrong(
+                    f"the fork that begins on line {fork.line.number} has no last branch (`\\-`) above here"
+                )
+        if not self._forks or self._forks[-1].column != column or self._forks[-1].is_closed:
+            raise self._wrong("there is no fork above from which this branch could come")
+        bars = {fork.column for fork in self._forks[:-1] if not fork.is_closed}
+        if any((text[index] == "|") != (index in bars) for index in range(column)):
+            raise self._wrong("its bars `|` do not carry the forks above")
+
+    def _function(self, text: str, at: int, bus: _Bus) -> None:
+        match = _FUNCTION.match(text, at)
+        if match is None:
+            raise self._wrong("after a branch stands a function, as 1c.0, and after that nothing, a name, or its buses")
+        address = f"{bus.domain}:{bus.number:02x}:{match[1]}".lower()
+        position = int(match[1][:2], 16) << 3 | int(match[1][3])
+        if address in self._addresses or position <= bus.highest:
+            raise self._wrong(f"{address} is out of its order, or stands here a second time")
+        if len(self._addresses) >= MAX_FUNCTIONS:
+            raise self._wrong("more functions than any machine has")
+        self._addresses.add(address)
+        bus.highest = position
+        if text[match.end() :].startswith("-["):
+            self._bridge(text, match.end(), bus, address)
+        else:
+            name = text[match.end() :].strip()
+            if has_open_bracket(name):
+                raise self._wrong("the name ends within brackets: the line is cut")
+            self.nodes.append(_Node(address, bus.parent, False, name, self._line))
+
+    def _bridge(self, text: str, at: int, bus: _Bus, address: str) -> None:
+        match = _BEHIND.match(text, at)
+        if match is None:
+            raise self._wrong("not the buses behind a bridge, as -[01]-- or -[01-05]--")
+        first, last = int(match[1], 16), int(match[2] or match[1], 16)
+        self.nodes.append(_Node(address, bus.parent, True, "", self._line))
+        rest = text[match.end() :]
+        if first == 0 and not rest:
+            return  # firmware has not set it up
+        if not bus.number < first <= last or not bus.first <= first <= last <= bus.last:
+            raise self._wrong(f"the buses behind {address} do not lie behind the bridges above it")
+        if (bus.domain, first) in self._buses:
+            raise self._wrong(f"bus {bus.domain}:{first:02x} stands here a second time")
+        self._buses.add((bus.domain, first))
+        behind = _Bus(bus.domain, first, address, first, last, bus.depth + 1)
+        if behind.depth > _MAX_DEPTH:
+            raise self._wrong("more bridges below one another than any machine has")
+        if rest.startswith("+-["):
+            self._forks.append(_Fork(match.end(), None, behind, self._line))
+            self._root_bus(text, match.end() + 2, behind)
+        else:
+            self._on_bus(text, match.end(), behind)
+
+    def _wrong(self, why: str) -> ParseError:
+        return self._line.error(TOOL, why)
+
+
+def _survey(drawing: _Drawing) -> Survey:
+    hosts = dict.fromkeys(node.parent for node in drawing.nodes if "." not in node.parent)
+    return Survey(
+        SOURCE,
+        pci_parts=(*(PciPart(host, "", source=SOURCE) for host in hosts), *(_part(node) for node in drawing.nodes)),
+        unread=tuple(drawing.unread),
+    )
+
+
+def _part(node: _Node) -> PciPart:
+    identity = read_identity(node.name)
+    book = FactBook()
+    book.say("vendor_id", identity.vendor_id, SOURCE)
+    book.say("device_id", identity.device_id, SOURCE)
+    book.say("pci_vendor", identity.vendor, SOURCE)
+    book.say("pci_name", identity.name, SOURCE)
+    return PciPart(
+        node.address, "0604" if node.is_bridge else UNTOLD_CLASS, node.parent,
+        kind=None if node.is_bridge else kind_by_name(identity), source=SOURCE, facts=book.facts(),
+    )  # fmt: skip

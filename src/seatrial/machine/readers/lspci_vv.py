@@ -1,0 +1,260 @@
+"""`lspci -v`, `-vv`, `-vvv` -> PCI functions with their links, drivers and places.
+
+Format: pciutils 3.x, lspci(8); its options -n, -nn, -D, -k, -s, -d and -xxx may stand with it. Access control: PCI
+Express Base Specification 5.0, 7.7.8. Without root, lspci prints "<access denied>" in the place of capabilities: links
+are then unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seatrial.machine.readers.dump import Line, choose
+from seatrial.machine.readers.lspci_blocks import TOOL, Block, Listing, damaged, find_listings, is_start
+from seatrial.machine.readers.lspci_buses import BRIDGE_CLASSES, BusRange, Placed, VirtualFunctions, find_parents
+from seatrial.machine.readers.lspci_common import has_open_bracket, plain_text, read_text, torn_line_number
+from seatrial.machine.readers.lspci_links import BlockLink, read_link
+from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNTOLD_CLASS, PciIdentity, kind_by_name, read_identity
+from seatrial.machine.survey import FactBook, PciPart, Survey
+from seatrial.model.machine import DeviceKind
+
+SOURCE = "lspci -vv"
+
+_TAIL = re.compile(r" \((?:rev [0-9a-f]{2}|prog-if [0-9a-f]{2}(?: \[[^\[\]]*\])?)\)\Z")
+_CLASS_NUMBER = re.compile(r"(?:(.*) \[([0-9a-f]{4})\]|(?:Class )?([0-9a-f]{4}))\Z")
+_NUMBERED_CLASSES = frozenset(f"{base:02x}" for base in range(1, 0x0D))
+"""Base classes whose subclasses have had names for long: a number beside the name means -nn."""
+
+_BUS = re.compile(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2}), sec-latency=\d+\Z")
+_EXPRESS = re.compile(
+    r"Capabilities: \[[0-9a-f]+(?: v\d+)?\] Express (?:\(v\d+\) )?(Endpoint|Legacy Endpoint|Root Port|Upstream Port|"
+    r"Downstream Port|PCI-Express to PCI/PCI-X Bridge|PCI/PCI-X to PCI-Express Bridge|Root Complex Integrated Endpoint|"
+    r"Root Complex Event Collector)(?: \(Slot[+-]\))?, "
+)
+_ACS = re.compile(r"ACSCtl:\s*((?:[A-Z][A-Za-z]+[+-] )*ReqRedir[+-](?: [A-Z][A-Za-z]+[+-])* DirectTrans[+-])\Z")
+_NUMA = re.compile(r"NUMA node: (-?\d{1,5})\Z")
+_NUMA_FLAG = re.compile(r", NUMA node (-?\d{1,5})(?=,|\Z)")
+_SUBSYSTEM = re.compile(r"Subsystem: (?:.* \[)?[0-9a-f]{4}:([0-9a-f]{4})\]?\Z")
+_COUNT = re.compile(r"Initial VFs: \d+, Total VFs: \d+, Number of VFs: (\d{1,5})\b")
+_DISTANCE = re.compile(r"VF offset: (\d{1,5}), stride: (\d{1,5})\b")
+
+_KEYS = (
+    "Bus: primary", "LnkCap:", "LnkSta:", "ACSCtl:", "NUMA node:", "Kernel driver in use:", "Physical Slot:",
+    "Subsystem:", "IOMMU group:", "Control: I/O", "Initial VFs:", "VF offset:",
+)  # fmt: skip
+"""What is read of a function's details; each stands there once."""
+
+_OPEN_ENDED = (
+    "NUMA node:",
+    "Kernel driver in use:",
+    "Physical Slot:",
+    "Subsystem:",
+    "IOMMU group:",
+    "Flags:",
+    "VF offset:",
+)
+"""Lines that a cut may leave well formed: the last of a file that ends within it is not believed."""
+
+
+def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
+    """The PCI functions and host bridges of `lspci -vv`; `pick` (from 1) where the text holds several listings.
+
+    Raises ParseError with the first line that is damaged; UsageError where there are several listings.
+    """
+    lines = read_text(data, TOOL)
+    listing = choose(
+        find_listings(lines), lambda found: found.blocks[0].header.number, pick, TOOL, "listing of PCI functions"
+    )
+    torn = torn_line_number(data, lines)
+    functions = [_Function.read(block, listing, torn) for block in listing.blocks]
+    return _survey(functions, listing, torn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """One block, read."""
+
+    block: Block
+    class_id: str
+    identity: PciIdentity
+    details: dict[str, Line]
+    express: str | None
+    is_denied: bool
+    link: BlockLink
+    placed: Placed
+
+    @staticmethod
+    def read(block: Block, listing: Listing, torn: int | None) -> _Function:
+        class_id, identity = _read_title(block)
+        if block.header.number == torn and not block.title.endswith((")", "]")):
+            raise damaged(block, "the file ends within this line")
+        details, express, is_denied = _details(block, torn)
+        buses = _read_buses(block, class_id, details, listing)
+        link = read_link(block, details, express, is_verbose=listing.is_verbose)
+        name = identity.name or ""
+        placed = Placed(
+            block.address, class_id, express, buses, _virtual(details), is_virtual="Virtual Function" in name
+        )
+        return _Function(block, class_id, identity, details, express, is_denied, link, placed)
+
+    def value(self, key: str) -> str | None:
+        """What stands after a key."""
+        line = self.details.get(key)
+        return plain_text(line).strip().removeprefix(key).strip() or None if line is not None else None
+
+
+def _read_title(block: Block) -> tuple[str, PciIdentity]:
+    """Class and identity of "3D controller [0302]: NVIDIA Corporation ... [10de:1db4] (rev a1)"."""
+    title = block.title
+    while (tail := _TAIL.search(title)) is not None:
+        title = title[: tail.start()]
+    class_name, colon, name = title.partition(": ")
+    if not colon or not name.strip() or has_open_bracket(title):
+        raise damaged(block, "not a whole line of lspci: after the address stand a class, a colon and a name")
+    number = _CLASS_NUMBER.match(class_name)
+    class_id = (number[2] or number[3]) if number else CLASS_BY_NAME.get(class_name.casefold(), UNTOLD_CLASS)
+    identity = read_identity(name.strip())
+    if number is not None and class_id[:2] in _NUMBERED_CLASSES and identity.device_id is None:
+        raise damaged(block, "the class has its number and the device has none: the line is cut")
+    return class_id, identity
+
+
+def _details(block: Block, torn: int | None) -> tuple[dict[str, Line], str | None, bool]:
+    """The lines that are read, by key; the kind of Express port; whether capabilities could not be read."""
+    details: dict[str, Line] = {}
+    express = None
+    is_denied = False
+    for line in block.body:
+        text = plain_text(line).strip()
+        key = next((key for key in _KEYS if text.startswith(key)), "Flags:" if is_start(text) else None)
+        if line.number == torn and key in _OPEN_ENDED:
+            continue
+        if key is not None:
+            if key in details:
+                raise line.error(TOOL, f"{key.rstrip(': ')!r} stands twice below {block.address}: a header is missing")
+            details[key] = line
+        is_denied = is_denied or text == "Capabilities: <access denied>"
+        match = _EXPRESS.match(text)
+        express = match[1] if match is not None else express
+    return details, express, is_denied
+
+
+def _read_buses(block: Block, class_id: str, details: dict[str, Line], listing: Listing) -> BusRange | None:
+    line = details.get("Bus: primary")
+    if line is None:
+        is_odd = any(plain_text(other).lstrip().startswith("!!!") for other in block.body)
+        if class_id in BRIDGE_CLASSES and listing.is_verbose and not is_odd:
+            raise damaged(block, "the details of this bridge have no line with its buses: the listing is damaged")
+        return None
+    match = _BUS.match(plain_text(line).strip())
+    if match is None:
+        raise line.error(TOOL, "not the bus numbers of a bridge")
+    return BusRange(int(match[1], 16), int(match[2], 16), line)
+
+
+def _virtual(details: dict[str, Line]) -> VirtualFunctions | None:
+    count, distance = (
+        pattern.match(plain_text(details[key]).strip()) if key in details else None
+        for key, pattern in (("Initial VFs:", _COUNT), ("VF offset:", _DISTANCE))
+    )
+    return VirtualFunctions(int(count[1]), int(distance[1]), int(distance[2])) if count and distance else None
+
+
+def _numa(function: _Function) -> int | None:
+    line = function.details.get("NUMA node:")
+    if line is not None:
+        match = _NUMA.match(plain_text(line).strip())
+    else:
+        line = function.details.get("Flags:")
+        text = plain_text(line) if line is not None else ""
+        match = _NUMA_FLAG.search(text)
+        if line is None or (match is None and "NUMA" not in text):
+            return None
+    if match is None:
+        raise line.error(TOOL, "not the number of a NUMA node")
+    return int(match[1]) if int(match[1]) >= 0 else None
+
+
+def _survey(functions: Sequence[_Function], listing: Listing, torn: int | None) -> Survey:
+    parents = find_parents([function.placed for function in functions], TOOL)
+    parts = [_part(function, parents[function.block.address]) for function in functions]
+    hosts: dict[str, list[PciPart]] = {}
+    for part in parts:
+        if part.parent is not None and "." not in part.parent:
+            hosts.setdefault(part.parent, []).append(part)
+    bridges = tuple(
+        PciPart(address, "", None, next((p.numa for p in below if p.numa is not None), None), source=SOURCE)
+        for address, below in hosts.items()
+    )
+    return Survey(SOURCE, pci_parts=(*bridges, *parts), unread=tuple(_unread(functions, parts, listing, torn)))
+
+
+def _part(function: _Function, parent: str | None) -> PciPart:
+    book = FactBook()
+    identity, link = function.identity, function.link
+    book.say("class_id", function.class_id if function.class_id != UNTOLD_CLASS else None, SOURCE)
+    book.say("vendor_id", identity.vendor_id, SOURCE)
+    book.say("device_id", identity.device_id, SOURCE)
+    subsystem = function.details.get("Subsystem:")
+    match = _SUBSYSTEM.match(plain_text(subsystem).strip()) if subsystem is not None else None
+    book.say("subsystem_id", match[1] if match else None, SOURCE)
+    book.say("pci_vendor", identity.vendor, SOURCE)
+    book.say("pci_name", identity.name, SOURCE)
+    book.say("driver", function.value("Kernel driver in use:"), SOURCE)
+    book.say("physical_slot", function.value("Physical Slot:"), SOURCE)
+    book.say("iommu_group", function.value("IOMMU group:"), SOURCE)
+    book.say("pcie_type", function.express, SOURCE)
+    for prefix, rate, is_volatile in (("pcie_max", link.capable, False), ("pcie", link.trained, True)):
+        book.say(f"{prefix}_GTps", rate.GTps if rate else None, SOURCE, "1", volatile=is_volatile)
+        book.say(f"{prefix}_lanes", rate.lanes if rate else None, SOURCE, volatile=is_volatile)
+    _say_acs(function, book)
+    return PciPart(
+        function.block.address, function.class_id, parent, _numa(function), None, link.capable, link.trained,
+        kind=_kind(function), source=SOURCE, facts=book.facts(),
+    )  # fmt: skip
+
+
+def _kind(function: _Function) -> DeviceKind | None:
+    """Adapters and disks appear although no operating system names them here; a class not known leaves the name."""
+    if function.class_id.startswith("02"):
+        return DeviceKind.NIC
+    if function.class_id == "0108":
+        return DeviceKind.NVME
+    return kind_by_name(function.identity) if function.class_id == UNTOLD_CLASS else None
+
+
+def _say_acs(function: _Function, book: FactBook) -> None:
+    """Access control of a port: requests between its devices then go up to the root complex, not straight across."""
+    line = function.details.get("ACSCtl:")
+    if line is None:
+        return
+    match = _ACS.match(plain_text(line).strip())
+    if match is None:
+        raise line.error(TOOL, "not the settings of access control services")
+    book.say("acs", match[1], SOURCE)
+    if function.placed.buses is not None:
+        book.say("acs_redirects", "ReqRedir+" in match[1], SOURCE)
+
+
+def _unread(functions: Sequence[_Function], parts: Sequence[PciPart], listing: Listing, torn: int | None) -> list[str]:
+    """What the listing leaves open, each once."""
+    sentences: list[str] = []
+    denied = sum(function.is_denied for function in functions)
+    if denied:
+        sentences.append(
+            f"{SOURCE}: the capabilities of {denied} functions were denied to whoever ran it: their link speeds are "
+            "unknown; run lspci as root"
+        )
+    elif not any("Control: I/O" in function.details or function.link.capable for function in functions):
+        sentences.append(f"{SOURCE}: it was made with less than -vv: link speeds are unknown")
+    homeless = sum(part.parent is None for part in parts)
+    if homeless:
+        sentences.append(
+            f"{SOURCE}: the bridges above {homeless} functions are not in the listing: `lspci -vv` of the whole "
+            "machine, or `lspci -tv`, tells them"
+        )
+    if torn is not None and any(line.number == torn for function in functions for line in function.block.body[-1:]):
+        sentences.append(f"{SOURCE}: the file ends within line {torn}, which may be cut")
+    return sentences

@@ -1,0 +1,398 @@
+"""Matrices of devices in a text: a header of labels, then a row for each label (nvidia-smi topo, rocm-smi --showtopo).
+
+`find_matrices` spots them; what it finds is not checked. `read_grid` checks one and refuses what is damaged, with the
+first line at which something is wrong. Rows are read by label, so their order does not matter. Labels are GPU0, GPU1,
+... and names of adapters (NIC0, mlx5_0, hfi1_0, bnxt_re0, ibp12s0: RDMA devices have any name).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from typing import NoReturn
+
+from seatrial.errors import ParseError
+from seatrial.machine.readers.dump import Line, is_fence, without_prefix
+
+MAX_LABELS = 256
+"""More than any machine has (16 GPUs, 20 adapters): pairs grow with the square."""
+
+MAX_LABEL_LENGTH = 256
+_MAX_LINE = 1 << 17  # no row is as long; longer lines are not looked into
+
+CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA = "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"
+
+_COLUMN = re.compile(f"{CPU_AFFINITY}|{NUMA_AFFINITY}|{GPU_NUMA}")
+_WORD = re.compile(r"\S+")
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
+_GPU = re.compile(r"GPU(0|[1-9][0-9]{0,3})\Z")
+_BEGINS_WITH_GPU = re.compile(r"GPU[0-9]")
+_UNDERLINE = re.compile(r"\[[0-9]{0,2}m")  # what is left of "ESC[4m" where a web form or log took the ESC away
+_COMMAND = re.compile(r"nvidia-smi\s+topo\b")
+_PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
+
+
+class Kind(StrEnum):
+    """What the cells of a matrix tell."""
+
+    TOPOLOGY = "topology"  # nvidia-smi topo -m
+    P2P = "p2p"  # nvidia-smi topo -p2p
+    LINK_TYPE = "link type"  # rocm-smi --showtopotype
+
+
+VOCABULARY = {
+    Kind.TOPOLOGY: re.compile(r"(?:NV(?P<links>[1-9]|[12][0-9]|3[0-6])|PIX|PXB|PHB|NODE|SYS|SOC|C2C)\Z"),
+    Kind.P2P: re.compile(r"(?:OK|CNS|GNS|TNS|NS|DR|U)\Z"),
+    Kind.LINK_TYPE: re.compile(r"(?:XGMI|PCIE|XXXX|N/A)\Z"),
+}
+"""The cells off the diagonal. NVLinks: 18 per GPU today; twice that is taken for damage."""
+
+SELF = {Kind.TOPOLOGY: "X", Kind.P2P: "X", Kind.LINK_TYPE: "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a line and where it starts and ends (characters from 0, without the line's prefix)."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a matrix, without its prefix, and its words."""
+
+    line: Line
+    text: str
+    words: tuple[Word, ...]
+
+    @property
+    def label(self) -> str:
+        """The first word."""
+        return self.words[0].text
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The words after the label."""
+        return tuple(word.text for word in self.words[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A header and the rows below it as they stand. `columns` are the named columns after the labels.
+
+    `first` and `end` count the lines of the file from 0; `after` is the line at `end`. `command` is the last
+    `nvidia-smi topo` above it, "" for none; `above` the lines between the matrix before and this one.
+    """
+
+    header: Line
+    words: tuple[str, ...]
+    columns: tuple[Word, ...]
+    rows: tuple[Row, ...]
+    first: int
+    end: int
+    after: Line | None
+    command: str = ""
+    above: tuple[Line, ...] = ()
+
+    @property
+    def may_be_prose(self) -> bool:
+        """Whether it is but a line that names a GPU, with nothing below it."""
+        return not self.rows and len(self.words) + len(self.columns) < 3
+
+    def kinds(self) -> frozenset[Kind]:
+        """What it may be: a damaged matrix is of the kind that most of its cells belong to."""
+        if self.columns:
+            return frozenset({Kind.TOPOLOGY})
+        values = [value for row in self.rows for value in row.values]
+        counts = {kind: sum(1 for value in values if cell.match(value)) for kind, cell in VOCABULARY.items()}
+        most = max(counts.values())
+        if most:
+            return frozenset(kind for kind, count in counts.items() if count == most)
+        if "X" not in values:
+            return frozenset()
+        return frozenset({Kind.P2P} if "-p2p" in self.command or "--p2p" in self.command else {Kind.P2P, Kind.TOPOLOGY})
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A whole matrix: labels in the order of the header, the cell of each ordered pair, the row of each label."""
+
+    labels: tuple[str, ...]
+    cells: Mapping[tuple[str, str], str]
+    rows: Mapping[str, Row]
+
+    def pairs(self) -> Iterator[tuple[str, str, str]]:
+        """Each unordered pair once, in header order, with its cell."""
+        for a, b in combinations(self.labels, 2):
+            yield a, b, self.cells[a, b]
+
+
+def gpu_index(label: str) -> int | None:
+    """3 of GPU3; None of an adapter's label."""
+    match = _GPU.match(label)
+    return int(match[1]) if match else None
+
+
+def find_matrices(lines: Sequence[Line]) -> tuple[Matrix, ...]:
+    """Every matrix, whole or damaged. One without rows is a header that the file ends after, or a line of prose."""
+    found: list[Matrix] = []
+    at = end = 0
+    while at < len(lines):
+        header = _header(lines[at])
+        if header is None:
+            at += 1
+            continue
+        words, columns = header
+        rows, after = _rows(lines, at, frozenset(words))
+        if rows or columns or len(words) > 1:
+            above = tuple(lines[end:at])
+            command = next((line.text for line in reversed(above) if _COMMAND.search(line.text[:_MAX_LINE])), "")
+            below = lines[after] if after < len(lines) else None
+            found.append(Matrix(lines[at], words, columns, rows, at, after, below, command, above))
+            end = after
+        at = after
+    return tuple(found)
+
+
+def own_matrices(lines: Sequence[Line], found: Sequence[Matrix], kind: Kind, tool: str) -> tuple[Matrix, ...]:
+    """Those of `found` that are of one kind. Raises ParseError at a row of that kind that stands in none of them, and
+    where there is nothing but a header."""
+    inside = {number for matrix in found for number in range(matrix.first, matrix.end)}
+    for number, line in enumerate(lines):
+        row = None if number in inside else _row(line)
+        if row is not None and _is_stray(row, kind):
+            raise line.error(tool, f"a row of a {kind} matrix without its header")
+    own = tuple(matrix for matrix in found if kind in matrix.kinds() and not matrix.may_be_prose)
+    cut = next((matrix for matrix in found if not matrix.rows), None)
+    if not own and cut is not None:
+        _refuse_missing_row(cut, cut.words, tool)
+    return own
+
+
+def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], object] | None = None) -> Grid:
+    """The matrix, whole, square and symmetric; `is_cell` says what may stand off the diagonal (that may be unlike).
+
+    Raises ParseError with the first wrong line: of two cells that contradict each other, the lower row.
+    """
+    labels = _labels(matrix, kind, tool)
+    cells: dict[tuple[str, str], str] = {}
+    rows: dict[str, Row] = {}
+    gap = _row_after_gap(matrix, labels)
+    for row in matrix.rows:
+        if row.label not in labels:
+            raise row.line.error(tool, f"there is no column {_short(row.label)} in the header")
+        if row.label in rows:
+            raise row.line.error(tool, f"a second row of {_short(row.label)}")
+        if gap is not None and gap[0] == row.label:
+            raise row.line.error(tool, f"the row of {_short(gap[1])} should stand here")
+        _read_cells(row, labels, cells, is_cell or VOCABULARY[kind].match, SELF[kind], tool)
+        if is_cell is None:
+            _check_symmetry(row, labels, cells, tool)
+        rows[row.label] = row
+    missing = [label for label in labels if label not in rows]
+    if missing:
+        _refuse_missing_row(matrix, missing, tool)
+    return Grid(labels, cells, rows)
+
+
+def _header(line: Line) -> tuple[tuple[str, ...], tuple[Word, ...]] | None:
+    """The words of labels and the named columns, where a line looks like a header: labels only, a GPU among them."""
+    if len(line.text) > _MAX_LINE or _BEGINS_WITH_GPU.search(line.text) is None:
+        return None
+    text = _text(line)
+    columns = tuple(Word(match[0], match.start(), match.end()) for match in _COLUMN.finditer(text))
+    words = tuple(_WORD.findall(text[: columns[0].start] if columns else text))
+    if columns and _COLUMN.sub("", text[columns[0].start :]).strip():
+        return None
+    if not all(_LABEL.match(word) for word in words) or not any(_BEGINS_WITH_GPU.match(word) for word in words):
+        return None
+    if any(_is_any_cell(word) for word in words):
+        return None
+    return words, columns
+
+
+def _text(line: Line) -> str:
+    return _UNDERLINE.sub("", without_prefix(line.text))
+
+
+def _is_any_cell(word: str) -> bool:
+    return word == "X" or any(cell.match(word) for cell in VOCABULARY.values())
+
+
+def _row(line: Line) -> Row | None:
+    if len(line.text) > _MAX_LINE or line.is_blank or is_fence(line.text):
+        return None
+    text = without_prefix(line.text)
+    words = tuple(Word(match[0], match.start(), match.end()) for match in _WORD.finditer(text))
+    return Row(line, text, words) if words else None
+
+
+def _rows(lines: Sequence[Line], header: int, labels: frozenset[str]) -> tuple[tuple[Row, ...], int]:
+    """The rows below a header, and the index of the line after the last. Blank lines may stand between them."""
+    rows: list[Row] = []
+    end = header + 1
+    for number in range(header + 1, len(lines)):
+        line = lines[number]
+        row = _row(line)
+        if row is None and not is_fence(line.text) and len(line.text) <= _MAX_LINE:  # blank
+            if len(rows) >= len(labels):
+                break
+            continue
+        is_whole = len(rows) >= len(labels)
+        if row is None or not _looks_like_row(row, labels, is_whole) or _header_of_next(line):
+            break
+        rows.append(row)
+        end = number + 1
+    return tuple(rows), end
+
+
+def _looks_like_row(row: Row, labels: frozenset[str], is_whole: bool) -> bool:
+    """Whether a line may belong to the matrix above; once that has all its rows, only what has cells may."""
+    if row.label in labels and not is_whole:
+        return True
+    if len(row.words) < 2:
+        return False
+    return row.values[0] == "X" or _has_cells(row) or (_GPU.match(row.label) is not None and not is_whole)
+
+
+def _has_cells(row: Row) -> bool:
+    """Whether at least half of what follows the label, CPU and node numbers aside, are cells."""
+    values = [value for value in row.values if not _PLACE.match(value)]
+    cells = sum(1 for value in values if _is_any_cell(value))
+    return cells > 0 and 2 * cells >= len(values)
+
+
+def _header_of_next(line: Line) -> bool:
+    """Whether a line below a matrix is the header of another; a row with glued cells ("GPU0 XOK") looks like one."""
+    header = _header(line)
+    return header is not None and (sum(1 for word in header[0] if _GPU.match(word)) > 1 or bool(header[1]))
+
+
+def _is_stray(row: Row, kind: Kind) -> bool:
+    """Whether a line can be nothing but a row of such a matrix."""
+    values, cell, own = row.values, VOCABULARY[kind], SELF[kind]
+    if not _LABEL.match(row.label) or values.count(own) < 1:
+        return False
+    if not all(cell.match(value) or value == own or _PLACE.match(value) for value in values):
+        return False
+    return any(cell.match(value) and value != "N/A" for value in values) or (
+        own == "X" and _GPU.match(row.label) is not None
+    )
+
+
+def _labels(matrix: Matrix, kind: Kind, tool: str) -> tuple[str, ...]:
+    """The header's labels in order, told apart with the help of the rows' where they are glued together."""
+    names = [column.text for column in matrix.columns]
+    if len(set(names)) < len(names):
+        raise matrix.header.error(tool, "a column stands in the header twice")
+    words = matrix.words
+    rows = [row.label for row in matrix.rows]
+    if set(words) != set(rows) and len(set(rows)) == len(rows):
+        words = _unglued(words, rows) or words
+    if len(set(words)) < len(words):
+        raise matrix.header.error(tool, "a label stands in the header twice")
+    if len(words) > MAX_LABELS or max(map(len, words)) > MAX_LABEL_LENGTH:
+        raise matrix.header.error(tool, f"more than {MAX_LABELS} labels, or one of over {MAX_LABEL_LENGTH} characters")
+    if len(words) != len(rows) and _rows_agree(matrix.rows, kind):
+        raise matrix.header.error(tool, f"the header has {len(words)} labels, and below it are {len(rows)} whole rows")
+    if not any(gpu_index(word) is not None for word in words):
+        raise matrix.header.error(tool, "no label of a GPU in the header")
+    return words
+
+
+def _rows_agree(rows: Sequence[Row], kind: Kind) -> bool:
+    """Whether the rows are a square matrix by themselves: it is then the header that is wrong."""
+    cell, own = VOCABULARY[kind], SELF[kind]
+    if not rows or len({row.label for row in rows}) < len(rows):
+        return False
+    for number, row in enumerate(rows):
+        cells = row.values[: len(rows)]
+        rest = row.values[len(rows) :]
+        is_square = len(cells) == len(rows) and cells[number] == own and cells.count(own) == 1
+        if not is_square or not all(value == own or cell.match(value) for value in cells):
+            return False
+        if any(_is_any_cell(value) and value != "N/A" for value in rest):
+            return False
+    return True
+
+
+_MAX_STEPS = 20_000
+
+
+def _unglued(words: Sequence[str], labels: Sequence[str]) -> tuple[str, ...] | None:
+    """The order of `labels` in which they run together to `words`, where there is exactly one; else None."""
+    starts = {0}
+    for word in words:
+        starts.add(max(starts) + len(word))
+    text = "".join(words)
+    if len(text) != sum(map(len, labels)):
+        return None
+    found: list[tuple[str, ...]] = []
+    open_ends: list[tuple[int, tuple[str, ...]]] = [(0, ())]
+    for _ in range(_MAX_STEPS):
+        if not open_ends:
+            break
+        at, order = open_ends.pop()
+        if at == len(text):
+            found.append(order)
+            continue
+        word_end = min(start for start in starts if start > at)
+        for label in labels:
+            if at + len(label) <= word_end and text.startswith(label, at) and label not in order:
+                open_ends.append((at + len(label), (*order, label)))
+    return found[0] if len(found) == 1 and not open_ends else None
+
+
+def _row_after_gap(matrix: Matrix, labels: Sequence[str]) -> tuple[str, str] | None:
+    """Labels of the first row after a gap, and of the row that should stand there. Rows may stand in any order, but
+    where all that are there keep the header's, a gap can be seen."""
+    present = [row.label for row in matrix.rows]
+    known = set(present)
+    if present != [label for label in labels if label in known]:
+        return None
+    return next(((row, label) for row, label in zip(present, labels, strict=False) if row != label), None)
+
+
+def _read_cells(
+    row: Row,
+    labels: Sequence[str],
+    cells: dict[tuple[str, str], str],
+    is_cell: Callable[[str], object],
+    own: str,
+    tool: str,
+) -> None:
+    values = row.values[: len(labels)]
+    for label, value in zip(labels, values, strict=False):
+        if label == row.label and value != own:
+            raise row.line.error(tool, f"{_short(label)} against itself is {_short(value)}, not {own}")
+        if label != row.label and not is_cell(value):
+            raise row.line.error(tool, f"{_short(value)} in the column of {_short(label)} is no such class or status")
+        cells[row.label, label] = value
+    if len(values) < len(labels):
+        raise row.line.error(tool, f"the row has {len(values)} cells for {len(labels)} columns")
+
+
+def _check_symmetry(row: Row, labels: Sequence[str], cells: Mapping[tuple[str, str], str], tool: str) -> None:
+    for label in labels:
+        there, back = cells[row.label, label], cells.get((label, row.label))
+        if back is not None and there != back:
+            raise row.line.error(
+                tool,
+                f"{_short(row.label)} to {_short(label)} is {there}, but the row of {_short(label)} says {back}",
+            )
+
+
+def _refuse_missing_row(matrix: Matrix, missing: Sequence[str], tool: str) -> NoReturn:
+    """Raise at the line where the next row should stand; at the last one there is, where the file ends."""
+    last = matrix.rows[-1].line if matrix.rows else matrix.header
+    line = matrix.after or last
+    raise ParseError(tool, line.number, line.raw, f"the matrix is cut off: no row of {_short(missing[0])}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}..."

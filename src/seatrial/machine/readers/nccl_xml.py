@@ -1,0 +1,346 @@
+"""Topology XML of NCCL and RCCL (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE) -> Survey.
+
+Format: NCCL's src/graph/xml.cc (writes it) and topo.cc (what each attribute means); RCCL's files of the same names add
+<xgmi>, gcn and version 2. Such files are written by hand as often as dumped, so every fact is asserted. What matters:
+
+* A <pci> with others inside is a whole switch, named by its upstream port; downstream ports are left out. The speed of
+  a <pci> is that of the link towards the one around it: the slower of `max_link_speed` of function and port above. NCCL
+  2.30.7 writes a GPU's *current* speed instead; files since 2.29.7 are known by `net=` on <net>, and for those the
+  speed of a GPU is taken as trained.
+* Each end of a direct link lists it. An end may be outside the file (a job on some of the GPUs), invisible (an NVSwitch
+  in a virtual machine), or the GPU itself (written by clouds): such links are counted, and lead nowhere.
+* `dev` repeats where each process sees one GPU only, and then numbers nothing.
+* AMD's family is written as base + 16 x extended (143 is family 23); RCCL's `sm` counts compute units.
+
+GUIDs and hashes of hosts stand in these files and are not taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from seatrial.errors import ParseError
+from seatrial.machine.readers.nccl_links import DirectLink, normal_address, resolve_links
+from seatrial.machine.readers.scalars import read_cpu_mask, read_link_speed, write_cpu_list
+from seatrial.machine.readers.xml import Document, Element, read_xml
+from seatrial.machine.survey import CpuPart, FactBook, LinkRate, NamedPart, PciPart, Survey
+from seatrial.model.fact import FactKind, Facts, FactValue
+from seatrial.model.machine import DeviceKind
+from seatrial.model.units import Unit
+
+TOOL = "nccl-xml"
+
+_VERSIONS = ("1", "2")
+_MAX_NODE = 4096
+_NUMBER = re.compile(r"-?\d{1,9}\Z", re.ASCII)
+_HEX = re.compile(r"0x([0-9a-f]{1,8})\Z", re.ASCII | re.IGNORECASE)
+_CLASS = re.compile(r"0x([0-9a-f]{6}|[0-9a-f]{4}|[0-9a-f]{2})\Z", re.ASCII | re.IGNORECASE)
+_SPEEDS_GTps = frozenset({2.5, 5.0, 8.0, 16.0, 32.0, 64.0})
+_WIDTHS = frozenset({1, 2, 4, 8, 12, 16, 32})
+_SWITCH, _NIC_CLASS, _GPU_CLASSES = "0604", "02", ("03", "12")
+_UNTOLD_CLASS = "0000"
+_NVIDIA, _AMD = "10de", "1002"
+_OLD_GCN_NAMES = {"910": "gfx90a"}  # RCCL before 2.18 wrote numbers; the others are those of their names
+_PASSED_BY = frozenset({"pcilink"})
+_MISPLACED = frozenset({"system", "cpu", "pci", "gpu", "nic", "net", "nvlink", "xgmi", "c2c"})
+
+
+def read_nccl_xml(data: bytes, pick: int | None = None) -> Survey:
+    """What a topology file of NCCL or RCCL says. Raises ParseError where it is damaged, with line and its text.
+
+    `pick` is the number of the document (from 1) where the file holds several; UsageError where it is missing then.
+    """
+    document = read_xml(data, TOOL, ("system",), pick)
+    root = document.root
+    version = root.attributes.get("version")
+    if version not in _VERSIONS:
+        raise document.error(root, f'version "{version}" is not known (NCCL writes 1, RCCL 2)')
+    elements = list(_all_elements(root))
+    is_amd = version == "2" or any(e.tag == "xgmi" or (e.tag == "gpu" and "gcn" in e.attributes) for e in elements)
+    is_current = not is_amd and any(e.tag == "net" and "net" in e.attributes for e in elements)
+    source = f"{'RCCL' if is_amd else 'NCCL'} topology XML"
+    reader = _Reader(document, source, is_amd, is_current)
+    reader.system(root)
+    if not reader.cpus:
+        raise document.error(root, "a system without <cpu>")
+    return reader.survey()
+
+
+def _all_elements(root: Element) -> list[Element]:
+    found, stack = [], [root]
+    while stack:
+        element = stack.pop()
+        found.append(element)
+        stack += element.children
+    return found
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Walks the document. `is_current`: the file may tell current speeds of GPUs."""
+
+    document: Document
+    source: str
+    is_amd: bool
+    is_current: bool
+    cpus: list[Element] = field(default_factory=list)
+    cpu_parts: list[CpuPart] = field(default_factory=list)
+    pci_parts: dict[str, PciPart] = field(default_factory=dict)
+    pci_elements: dict[str, Element] = field(default_factory=dict)
+    gpus: dict[str, tuple[Element, int | None]] = field(default_factory=dict)
+    gpu_parts: list[NamedPart] = field(default_factory=list)
+    nets: dict[str, Element] = field(default_factory=dict)
+    net_parts: list[NamedPart] = field(default_factory=list)
+    links: list[DirectLink] = field(default_factory=list)
+    unknown: dict[str, list[Element]] = field(default_factory=dict)
+
+    def survey(self) -> Survey:
+        """Everything, with the links put together."""
+        resolved = resolve_links(self.document, self.links, self.gpus, self.pci_parts, self.source)
+        every_gpu = {part.address for part in self.pci_parts.values() if part.kind is DeviceKind.GPU}
+        numbers = Counter(part.index for part in self.gpu_parts)
+        return Survey(
+            source=self.source,
+            name=self.document.root.attributes.get("name") or None,
+            cpu_parts=tuple(self.cpu_parts),
+            pci_parts=(*self.pci_parts.values(), *resolved.switches),
+            named_parts=(
+                *(p if numbers[p.index] == 1 else replace(p, index=None) for p in self.gpu_parts),
+                *self.net_parts,
+            ),
+            unread=(*self._unread(), *resolved.unread),
+            peer_links=resolved.links,
+            # A pair of AMD's GPUs without a link of its own may still be joined over a third by XGMI.
+            knows_peer_links=bool(every_gpu)
+            and every_gpu == set(self.gpus)
+            and resolved.is_complete
+            and not any(link.kind == "xgmi" for link in self.links),
+        )
+
+    def system(self, element: Element) -> None:
+        """Read the <cpu>s of one host."""
+        for child in element.children:
+            if child.tag != "cpu":
+                self._unknown(child)
+                continue
+            host, first = (e.attributes.get("host_hash") for e in (child, self.cpus[0] if self.cpus else child))
+            if host != first:
+                raise self.document.error(child, "a second host (host_hash): one machine is read from one file")
+            self._cpu(child)
+            self.cpus.append(child)
+
+    def _cpu(self, element: Element) -> None:
+        node = self._number(element, "numaid", -1, _MAX_NODE)
+        numa = None if node is None or node < 0 else node
+        try:
+            cpus = read_cpu_mask(element.attributes.get("affinity") or "0")
+        except ParseError as error:
+            raise self.document.error(element, f"affinity: {error.why}") from None
+        if numa is not None:
+            for part in self.cpu_parts:
+                if part.os_index == numa:
+                    raise self.document.error(element, f"NUMA node {numa} stands in the file already")
+                if part.cpus & cpus:
+                    raise self.document.error(element, f"some of its CPUs are those of NUMA node {part.os_index}")
+            self.cpu_parts.append(CpuPart(DeviceKind.NUMA, cpus, numa, facts=self._node_facts(element, numa, cpus)))
+        elif len(self.cpus) > len(self.cpu_parts):
+            raise self.document.error(element, "a second <cpu> without the number of a NUMA node")
+        for child in element.children:
+            if child.tag == "pci":
+                self._pci(child, None, numa, cpus or None)
+            elif child.tag == "nic":
+                self._nic(child, None, numa)
+            else:
+                self._unknown(child)
+
+    def _node_facts(self, element: Element, numa: int, cpus: frozenset[int]) -> Facts:
+        book = FactBook()
+        self._say(book, "os_index", numa)
+        self._say(book, "cpus", write_cpu_list(cpus))
+        self._say(book, "architecture", element.attributes.get("arch"))
+        self._say(book, "vendor", element.attributes.get("vendor"))
+        family = self._number(element, "familyid", 0, 1 << 12)
+        if family is not None and family > 15 and family & 15 == 15:
+            family = 15 + (family >> 4)
+        self._say(book, "family", family)
+        self._say(book, "model", self._number(element, "modelid", 0, 1 << 12))
+        return book.facts()
+
+    def _pci(self, element: Element, parent: str | None, numa: int | None, cpus: frozenset[int] | None) -> None:
+        address = normal_address(element.attributes.get("busid", ""))
+        if address is None:
+            raise self.document.error(element, "its busid is no PCI address")
+        part = self._function(element, address, parent, numa, cpus)
+        known = self.pci_elements.get(address)
+        if known is None:
+            self.pci_parts[address], self.pci_elements[address] = part, element
+        elif part != self.pci_parts[address] or part.class_id != _SWITCH or known.attributes != element.attributes:
+            # Dumps repeat a switch for each of its partitions (Broadcom): the same one, at the same place.
+            raise self.document.error(element, f"{address} stands on line {known.line} already")
+        for child in element.children:
+            if child.tag == "pci":
+                self._pci(child, address, numa, cpus)
+            elif child.tag == "gpu":
+                self._gpu(child, address)
+            elif child.tag == "nic":
+                self._nic(child, address, None)
+            elif child.tag not in _PASSED_BY:
+                self._unknown(child)
+
+    def _function(
+        self, element: Element, address: str, parent: str | None, numa: int | None, cpus: frozenset[int] | None
+    ) -> PciPart:
+        tags = {child.tag for child in element.children}
+        class_id = self._class_id(element)
+        kind = None
+        if "gpu" in tags or class_id.startswith(_GPU_CLASSES):
+            kind = DeviceKind.GPU
+        elif "nic" in tags or class_id.startswith(_NIC_CLASS):
+            kind = DeviceKind.NIC
+        elif "pci" in tags or class_id == _SWITCH:
+            kind = DeviceKind.BRIDGE
+        rate = self._link_rate(element)
+        is_current = self.is_current and "gpu" in tags
+        book = FactBook()
+        if len(element.attributes.get("class", "")) >= 6:
+            self._say(book, "class_id", class_id)
+        for name, attribute in (("vendor_id", "vendor"), ("device_id", "device"), ("subsystem_id", "subsystem_device")):
+            self._say(book, name, self._identity(element, attribute))
+        if kind is DeviceKind.GPU and "vendor" not in element.attributes:
+            # NCCL drives NVIDIA's GPUs only, RCCL AMD's.
+            self._say(book, "vendor_id", _AMD if self.is_amd else _NVIDIA)
+        return PciPart(
+            address=address,
+            class_id=class_id,
+            parent=parent,
+            numa=numa,
+            cpus=cpus,
+            capable=None if is_current else rate,
+            trained=rate if is_current else None,
+            kind=kind,
+            source=f"{self.source} (link_speed)",
+            facts=book.facts(),
+            is_condensed=True,
+        )
+
+    def _class_id(self, element: Element) -> str:
+        text = element.attributes.get("class", "")
+        match = _CLASS.match(text)
+        if match is None and text:
+            raise self.document.error(element, "its class is no PCI class")
+        if match is None:
+            return _UNTOLD_CLASS
+        # NCCL writes "0x03" and "0x02" where it knows no more: the subclass "other" is 80.
+        return match[1].lower()[:4] if len(match[1]) >= 4 else f"{match[1].lower()}80"
+
+    def _identity(self, element: Element, name: str) -> str | None:
+        """Four hex digits of "0x10de"; None where it is not told, or ffff, which no vendor has."""
+        text = element.attributes.get(name, "")
+        match = _HEX.match(text)
+        if text and (match is None or int(match[1], 16) > 0xFFFF):
+            raise self.document.error(element, f"its {name} is no PCI identity")
+        value = f"{int(match[1], 16):04x}" if match is not None else None
+        return value if value != "ffff" else None
+
+    def _link_rate(self, element: Element) -> LinkRate | None:
+        """None where speed or width is empty, 0 or unknown."""
+        text = element.attributes.get("link_speed", "").strip()
+        speed = read_link_speed(text)
+        if text and not text.startswith("Unknown") and speed not in _SPEEDS_GTps:
+            raise self.document.error(element, "its link_speed is none of PCIe")
+        width = self._number(element, "link_width", 0, max(_WIDTHS)) or None
+        if width is not None and width not in _WIDTHS:
+            raise self.document.error(element, "its link_width is none of PCIe")
+        return LinkRate(speed, width) if speed is not None and width is not None else None
+
+    def _gpu(self, element: Element, address: str) -> None:
+        is_partition = "mlopart" in element.attributes
+        if address in self.gpus and not is_partition:
+            raise self.document.error(element, f"a second <gpu> on {address}")
+        sm = self._number(element, "sm", 0, 1 << 16) or None
+        dev = self._number(element, "dev", -1, 1 << 16)
+        book = FactBook()
+        if self.is_amd:
+            gcn = element.attributes.get("gcn", "")
+            gcn = _OLD_GCN_NAMES.get(gcn, f"gfx{gcn}" if gcn.isascii() and gcn.isdecimal() else gcn)
+            self._say(book, "gpu_architecture", gcn)
+            self._say(book, "compute_units", sm)
+        elif sm is not None:
+            self._say(book, "compute_capability", f"{sm // 10}.{sm % 10}")
+        gdr = self._number(element, "gdr", 0, 1)
+        self._say(book, "gpudirect_rdma", None if gdr is None else bool(gdr))
+        is_first = address not in self.gpus
+        self.gpus.setdefault(address, (element, None if self.is_amd else sm))
+        counts: dict[str, int] = {}
+        for child in element.children:
+            if child.tag in ("nvlink", "xgmi"):
+                count = self._number(child, "count", 1, 128)
+                if count is None:
+                    raise self.document.error(child, "it has no count")
+                counts[child.tag] = counts.get(child.tag, 0) + count
+                if is_first:  # partitions of one GPU repeat its links
+                    target, tclass = child.attributes.get("target", ""), child.attributes.get("tclass", "").lower()
+                    self.links.append(DirectLink(address, target, count, child.tag, tclass, child))
+            elif child.tag == "c2c":
+                self._say_c2c(child, book)
+            else:
+                self._unknown(child)
+        for kind, count in counts.items():
+            self._say(book, f"{kind}_links", count)
+        index = dev if dev is not None and dev >= 0 else None
+        self.gpu_parts.append(NamedPart(DeviceKind.GPU, "", address, facts=book.facts(), index=index))
+
+    def _say_c2c(self, element: Element, book: FactBook) -> None:
+        """NVLink-C2C to the CPU: `bw` is MB/s of one link (topo.cc: bw x count / 1000 is GB/s)."""
+        count, bandwidth = self._number(element, "count", 1, 1024), self._number(element, "bw", 0, 10**8)
+        self._say(book, "c2c_links", count)
+        self._say(book, "c2c_rate", count * bandwidth * 1e6 if count and bandwidth else None, "B/s")
+
+    def _nic(self, element: Element, pci: str | None, numa: int | None) -> None:
+        for net in element.children:
+            if net.tag != "net":
+                self._unknown(net)
+                continue
+            name = net.attributes.get("name", "")
+            if not name:
+                raise self.document.error(net, "an adapter without a name")
+            if name in self.nets:
+                raise self.document.error(net, f"{name} stands on line {self.nets[name].line} already")
+            self.nets[name] = net
+            book = FactBook()
+            speed = self._number(net, "speed", -1, 10**9)
+            self._say(book, "rate", speed * 1e6 / 8 if speed is not None and speed > 0 else None, "B/s", volatile=True)
+            self._say(book, "port", self._number(net, "port", 0, 1 << 16) or None)
+            gdr = self._number(net, "gdr", 0, 1)
+            self._say(book, "gpudirect_rdma", None if gdr is None else bool(gdr))
+            self.net_parts.append(NamedPart(DeviceKind.NIC, name, pci, numa, facts=book.facts()))
+
+    def _unknown(self, element: Element) -> None:
+        """Pass by an element that NCCL may have got since; one of its own in a wrong place is damage."""
+        if element.tag in _MISPLACED:
+            raise self.document.error(element, f"a <{element.tag}> where none can stand")
+        self.unknown.setdefault(element.tag, []).append(element)
+
+    def _unread(self) -> list[str]:
+        return [
+            f"{self.source}: {len(elements)} <{tag[:60]}> (line {elements[0].line}) are not known and were left out"
+            for tag, elements in list(self.unknown.items())[:20]
+        ]
+
+    def _number(self, element: Element, name: str, low: int, high: int) -> int | None:
+        """A whole number, decimal or 0x; None where the attribute is absent or empty."""
+        text = element.attributes.get(name, "").strip()
+        if not text:
+            return None
+        match = _HEX.match(text)
+        value = int(match[1], 16) if match is not None else int(text) if _NUMBER.match(text) else None
+        if value is None or not low <= value <= high:
+            raise self.document.error(element, f"its {name} is no number from {low} to {high}")
+        return value
+
+    def _say(
+        self, book: FactBook, name: str, value: FactValue | None, unit: Unit | None = None, *, volatile: bool = False
+    ) -> None:
+        book.say(name, value, self.source, unit, kind=FactKind.ASSERTED, volatile=volatile)

@@ -1,0 +1,128 @@
+"""`nvidia-smi topo -m` (also -mp, -i) -> how near GPUs and adapters are to each other, and what is next to them.
+
+Format: the tool's own output and its legend; no specification is published. SOC is what old drivers call SYS. Columns
+after the labels came one by one: CPU Affinity, NUMA Affinity, GPU NUMA ID.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from seatrial.machine.readers.affinity_cells import Place, read_places
+from seatrial.machine.readers.dump import Line, choose, is_fence, read_lines, without_prefix
+from seatrial.machine.readers.matrix import VOCABULARY, Kind, find_matrices, gpu_index, own_matrices, read_grid
+from seatrial.machine.survey import FactBook, NamedPart, Survey, merge_facts
+from seatrial.model.machine import DeviceKind, Path
+
+TOOL = "nvidia-smi-topo"
+SOURCE = "nvidia-smi topo -m"
+
+_TITLE = re.compile(r"\s*NIC Legend:\s*\Z")
+_ENTRY = re.compile(r"\s*([^\s:]{1,256}):\s*(\S{1,256})\s*\Z")
+_NUMBERED = re.compile(r"(.{0,250}?)(0|[1-9][0-9]{0,4})\Z")
+
+
+def read_nvidia_smi_topo(data: bytes, pick: int | None = None) -> Survey:
+    """The matrix of a dump, the `pick`-th (from 1) where there are several.
+
+    Parts have the labels of the header, in its order; `paths` has each unordered pair once. Raises ParseError where
+    the matrix is damaged or there is none; UsageError where there are several and none is picked.
+    """
+    lines = read_lines(data, TOOL)
+    found = find_matrices(lines)
+    own = own_matrices(lines, found, Kind.TOPOLOGY, TOOL)
+    matrix = choose(own, lambda one: one.header.number, pick, TOOL, "matrix")
+    grid = read_grid(matrix, Kind.TOPOLOGY, TOOL)
+    places, untold = read_places(matrix, grid, TOOL)
+    next_one = min((other.first for other in found if other.first > matrix.first), default=len(lines))
+    aliases, unnamed = _legend(lines[matrix.end : next_one], grid.labels)
+    return Survey(
+        source=SOURCE,
+        named_parts=tuple(_placed(nvidia_part(label), places[label], aliases.get(label)) for label in grid.labels),
+        paths=tuple(_path(a, b, cell) for a, b, cell in grid.pairs()),
+        unread=(*untold, *unnamed),
+    )
+
+
+def nvidia_part(label: str) -> NamedPart:
+    """A device by its label in one of nvidia-smi's matrices."""
+    index = gpu_index(label)
+    if index is None:
+        return NamedPart(DeviceKind.NIC, label, is_label=True)
+    book = FactBook()
+    book.say("vendor_id", "10de", "nvidia-smi lists NVIDIA GPUs")
+    return NamedPart(DeviceKind.GPU, label, index=index, is_label=True, facts=book.facts())
+
+
+def _placed(part: NamedPart, place: Place, alias: str | None) -> NamedPart:
+    book = FactBook()
+    book.say("gpu_numa", place.gpu_numa, SOURCE)
+    facts = merge_facts(part.facts, book.facts())
+    return replace(part, numa=place.numa, cpus=place.cpus, aliases=(alias,) if alias else (), facts=facts)
+
+
+def _path(a: str, b: str, cell: str) -> Path:
+    match = VOCABULARY[Kind.TOPOLOGY].match(cell)
+    links = match["links"] if match else None
+    if links is not None:
+        return Path(a, b, "NV", int(links))
+    return Path(a, b, "SYS" if cell == "SOC" else cell)
+
+
+def _legend(lines: Sequence[Line], labels: Sequence[str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Label -> the adapter's other name, of the legend below a matrix, and what it leaves out, in a sentence.
+
+    Raises ParseError where the legend contradicts itself.
+    """
+    title = next((number for number, line in enumerate(lines) if _TITLE.match(_bare(line))), None)
+    if title is None:
+        return {}, ()
+    entries = _entries(lines[title + 1 :], labels)
+    adapters = [label for label in labels if gpu_index(label) is None]
+    if entries and not entries[-1][0].is_ended and not _is_surely_whole(entries, adapters):
+        entries.pop()
+    aliases: dict[str, str] = {}
+    for line, label, name in entries:
+        if label in aliases:
+            raise line.error(TOOL, f"the legend names {label} twice")
+        if name in aliases.values() or (name in labels and name != label):
+            raise line.error(TOOL, f"{name} is another adapter already")
+        aliases[label] = name
+    unnamed = [label for label in adapters if label not in aliases]
+    said = f"{TOOL}: the NIC legend does not tell the other name of {', '.join(unnamed)}"
+    return {label: name for label, name in aliases.items() if name != label}, (said,) if unnamed else ()
+
+
+def _entries(lines: Sequence[Line], labels: Sequence[str]) -> list[tuple[Line, str, str]]:
+    entries: list[tuple[Line, str, str]] = []
+    for line in lines:
+        text = _bare(line)
+        match = _ENTRY.match(text)
+        if match is None and (text.strip() or is_fence(line.text)):
+            break
+        if match is not None and match[1] in labels and gpu_index(match[1]) is None:
+            entries.append((line, match[1], match[2]))
+    return entries
+
+
+def _bare(line: Line) -> str:
+    return without_prefix(line.text) if len(line.text) < 2000 else line.text[:2000]
+
+
+def _is_surely_whole(entries: Sequence[tuple[Line, str, str]], adapters: Sequence[str]) -> bool:
+    """Whether the last entry of a file that ends without a line break is no name that was cut short.
+
+    It is whole where it is the last adapter's and counts on from the entry before (mlx5_7, mlx5_8): a cut name would
+    have to end in a smaller number. The first of all is whole where it ends in 0, after which no digit can follow.
+    """
+    if {label for _, label, _ in entries} != set(adapters):
+        return False
+    last = _NUMBERED.match(entries[-1][2])
+    if last is None:
+        return False
+    if last[2] == "0":
+        return True
+    before = _NUMBERED.match(entries[-2][2]) if len(entries) > 1 else None
+    return before is not None and before[1] == last[1] and int(last[2]) == int(before[2]) + 1

@@ -1,0 +1,150 @@
+"""`rocm-smi --showtopo` or `--showtopotype` -> how AMD GPUs are joined, and the NUMA nodes next to them.
+
+Format: the output of rocm_smi.py (ROCm, rocm_smi_lib): a section for each of weight, hops and link type, a matrix in
+each with 0 against itself, then "Numa Nodes" with two lines per GPU. Only the link type tells how a pair is joined;
+weights and hops alone are refused. XXXX and N/A stand where the driver does not know the link type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from seatrial.machine.readers.dump import Line, choose, read_lines, without_prefix
+from seatrial.machine.readers.matrix import Grid, Kind, Matrix, find_matrices, gpu_index, own_matrices, read_grid
+from seatrial.machine.survey import FactBook, NamedPart, Survey
+from seatrial.model.machine import DeviceKind, Path
+
+TOOL = "rocm-smi-topo"
+SOURCE = "rocm-smi --showtopo"
+
+_SECTION = re.compile(r"[\s=]{0,200}(\w[\w /]{0,40}) between two GPUs\b")
+_LINK_TYPE = "link type"
+_BANNER = re.compile(r"[\s=]{0,200}(?:ROCm System Management Interface|End of ROCm SMI Log)\b")
+_NUMA = re.compile(
+    r"\s{0,40}GPU\[(\d{1,5})\]\s{0,40}:\s{0,40}\(Topology\) Numa (Node|Affinity):\s{0,40}(\S{1,40})\s*\Z"
+)
+_NODE = re.compile(r"(?:0|[1-9][0-9]{0,4})\Z")
+_UNKNOWN_NODES = frozenset({"-1", "4294967295", "None", "N/A"})
+"""The kernel's -1, as a signed or an unsigned number, and what the tool writes where it could not ask."""
+
+_CLASSES = {"XGMI": "XGMI", "PCIE": "PCI"}
+_VALUE = re.compile(r"(?:[0-9]{1,10}|N/A)\Z")
+
+
+@dataclass(slots=True)
+class _Dump:
+    """The sections of one run of the tool: the lower-case title of each, its matrix; and the lines about NUMA nodes."""
+
+    first: Line
+    sections: dict[str, Matrix] = field(default_factory=dict)
+    nodes: list[tuple[Line, int, str, str]] = field(default_factory=list)
+
+
+def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
+    """The run of the tool in a dump, the `pick`-th (from 1) of those that tell link types.
+
+    `paths` has each unordered pair once: XGMI, PCI (over PCIe), or None where the driver does not know. Raises
+    ParseError where a matrix is damaged, or no link types are there; UsageError where there are several and none is
+    picked.
+    """
+    lines = read_lines(data, TOOL)
+    found = find_matrices(lines)
+    own_matrices(lines, found, Kind.LINK_TYPE, TOOL)
+    dumps = _dumps(lines, found)
+    told = [dump for dump in dumps if _LINK_TYPE in dump.sections]
+    if dumps and not told:
+        shown = ", ".join(dumps[0].sections) or "NUMA nodes"
+        raise dumps[0].first.error(TOOL, f"it tells {shown}, but no link type: take `rocm-smi --showtopo`")
+    dump = choose(told, lambda one: one.first.number, pick, TOOL, "matrix")
+    grid = _read_sections(dump)
+    nodes, unread = _nodes(dump, grid)
+    return Survey(
+        source=SOURCE,
+        named_parts=tuple(_part(label, nodes.get(gpu_index(label))) for label in grid.labels),
+        paths=tuple(Path(a, b, _CLASSES.get(cell)) for a, b, cell in grid.pairs()),
+        unread=unread,
+    )
+
+
+def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
+    """The runs of the tool in a file. A banner ends one, and so does a section that it has already."""
+    by_header = {matrix.first: matrix for matrix in found}
+    dumps: list[_Dump] = []
+    current: _Dump | None = None
+    title: tuple[str, Line] | None = None
+    for number, line in enumerate(lines):
+        text = without_prefix(line.text)[:400]
+        section, numa, matrix = _SECTION.match(text), _NUMA.match(text), by_header.get(number)
+        if _BANNER.match(text):
+            current = title = None
+        elif section is not None:
+            title = (section[1].strip().lower(), line)
+        elif matrix is not None:
+            name, first = title or (_LINK_TYPE if Kind.LINK_TYPE in matrix.kinds() else "", line)
+            title = None
+            if not name:
+                continue
+            if current is None or name in current.sections:
+                current = _Dump(first)
+                dumps.append(current)
+            current.sections[name] = matrix
+        elif numa is not None:
+            if current is None:
+                current = _Dump(line)
+                dumps.append(current)
+            current.nodes.append((line, int(numa[1]), numa[2], numa[3]))
+    return dumps
+
+
+def _read_sections(dump: _Dump) -> Grid:
+    """The link types. Weights and hops are not taken, but where one is damaged, so may be what stands beside it."""
+    for name, matrix in dump.sections.items():
+        if name != _LINK_TYPE:
+            read_grid(matrix, Kind.LINK_TYPE, TOOL, is_cell=_is_value)
+    grid = read_grid(dump.sections[_LINK_TYPE], Kind.LINK_TYPE, TOOL)
+    for row in grid.rows.values():
+        if len(row.values) > len(grid.labels):
+            raise row.line.error(TOOL, f"the row has {len(row.values)} cells for {len(grid.labels)} columns")
+    for matrix in dump.sections.values():
+        if set(matrix.words) != set(grid.labels):
+            raise matrix.header.error(TOOL, "the sections are not of the same GPUs")
+    return grid
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a cell may stand in another section: weights and hops are numbers, accessibility is True or False."""
+    return _VALUE.match(cell) is not None or cell in ("True", "False")
+
+
+def _nodes(dump: _Dump, grid: Grid) -> tuple[Mapping[int | None, int], tuple[str, ...]]:
+    """GPU's number -> NUMA node, and what was not taken. Raises ParseError where a line contradicts another."""
+    said: dict[tuple[int, str], int | None] = {}
+    unread: list[str] = []
+    for line, index, what, value in dump.nodes:
+        if f"GPU{index}" not in grid.labels:
+            raise line.error(TOOL, f"GPU{index} is not in the matrix")
+        if value not in _UNKNOWN_NODES and not _NODE.match(value):
+            raise line.error(TOOL, "no NUMA node")
+        node = None if value in _UNKNOWN_NODES else int(value)
+        if not line.is_ended and node != 0:
+            unread.append(f"{TOOL}: line {line.number}: the file ends in this number: it may be cut off")
+            node = None
+        if said.get((index, what), node) != node:
+            raise line.error(TOOL, f"GPU{index} has another node already")
+        said[index, what] = node
+    nodes: dict[int | None, int] = {}
+    for index in sorted({index for index, _ in said}):
+        stated = {node for what in ("Node", "Affinity") if (node := said.get((index, what))) is not None}
+        if len(stated) == 1:
+            nodes[index] = stated.pop()
+        elif stated:
+            unread.append(f"{TOOL}: GPU{index}: its node and its affinity are two NUMA nodes: neither was taken")
+    return nodes, tuple(unread)
+
+
+def _part(label: str, node: int | None) -> NamedPart:
+    book = FactBook()
+    book.say("vendor_id", "1002", "rocm-smi lists AMD GPUs")
+    return NamedPart(DeviceKind.GPU, label, numa=node, index=gpu_index(label), is_label=True, facts=book.facts())

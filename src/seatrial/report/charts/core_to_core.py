@@ -1,0 +1,202 @@
+"""The core-to-core picture: a cell for each pair of CPUs, in order of place, with the borders of packages and caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.units import Unit
+from seatrial.report.charts.core_pairs import CorePairs, core_pairs
+from seatrial.report.charts.heat import (
+    LEGEND_HEIGHT,
+    LEGEND_WIDTH,
+    HeatScale,
+    Place,
+    cells,
+    heat_scale,
+    legend,
+    number,
+    rectangle,
+    svg,
+    text,
+    values_in_cells,
+)
+from seatrial.report.svg import Svg
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import cpu_list, show, show_range
+from seatrial.report.view import BenchmarkView, TrialView
+
+_SIDE = 600.0
+_LARGEST_CELL = 46.0
+_CELL_WITH_NUMBER = 30.0
+_CELL_WITH_LABEL = 14.0
+_LEAST_MARK = 5.0
+_SPARSE = 0.5
+"""Where less than this share of the pairs was measured, single cells are drawn at least `_LEAST_MARK` wide."""
+_LEFT, _TOP = 76.0, 40.0
+_BORDER = {40: "border-package", 50: "border-package", 30: "border-node"}
+
+
+@dataclass(frozen=True, slots=True)
+class CoreToCore:
+    """One experiment on the page. `picture` is None for two CPUs, whose one time is a sentence."""
+
+    title: str
+    said: str
+    picture: Svg | None
+    by_distance: Table
+    numbers: Table
+
+
+def core_to_core(view: TrialView, benchmark: BenchmarkView) -> Iterator[CoreToCore]:
+    """One for each experiment that measured pairs of CPUs."""
+    for result in benchmark.results:
+        by_unit: dict[tuple[str, Unit], list[FigureResult]] = {}
+        for figure in result.figures:
+            by_unit.setdefault((figure.name, figure.unit), []).append(figure)
+        for (name, unit), figures in by_unit.items():
+            pairs = core_pairs(view.trial.machine, figures)
+            if pairs is None:
+                continue
+            title = f"{benchmark.labels[result.id]}: {name} between CPUs"
+            said = in_words(pairs, unit)
+            ident = view.anchor(f"pairs-{result.id}-{name}")
+            picture = _picture(pairs, unit, ident, title, said) if len(pairs.cpus) > 2 else None
+            yield CoreToCore(title, said, picture, _by_distance(pairs, unit), _numbers(pairs, unit))
+
+
+def in_words(pairs: CorePairs, unit: Unit) -> str:
+    """What the picture shows, as sentences."""
+    if len(pairs.figures) == 1:
+        ((a, b), figure), *_ = pairs.figures.items()
+        interval = f" (95 % interval {show_range(*figure.ci95, unit)})" if figure.ci95 else ""
+        return f"CPU {a} and CPU {b}: {show(figure.median, unit)}{interval}. They share: {pairs.distances[a, b].name}."
+    measured = {frozenset(pair) for pair in pairs.figures}
+    near, far = pairs.by_distance[0], pairs.by_distance[-1]
+    times = f"Median {show(near.median_s, unit)} between CPUs that share {near.distance.name}"
+    if far is not near:
+        ratio = far.median_s / near.median_s
+        times += f", {show(far.median_s, unit)} ({ratio:.1f} times that) where they share {far.distance.name}"
+    return f"{times}. Measured are {len(measured)} of the {pairs.pairs_there} pairs of {len(pairs.cpus)} CPUs."
+
+
+def _picture(pairs: CorePairs, unit: Unit, ident: str, title: str, said: str) -> Svg:
+    count = len(pairs.cpus)
+    side = min(_LARGEST_CELL, _SIDE / count)
+    whole = side * count
+    values = _values(pairs)
+    scale = heat_scale(list(values.values()), unit)
+    sparse = len(values) < _SPARSE * count * (count - 1)
+    drawn = [
+        rectangle(0, 0, whole, whole, "ground"),
+        _diagonal(count, side),
+        cells(values, scale, side, side, _LEAST_MARK if sparse else 0.0),
+        values_in_cells(values, scale, side, side) if side >= _CELL_WITH_NUMBER else "",
+        *_borders(pairs, side, whole),
+        *_labels(pairs, side, whole),
+        rectangle(0, 0, whole, whole, "frame"),
+    ]
+    is_blank = len(values) < count * (count - 1)
+    key = legend(scale, 0, whole + 16, "less is better", is_blank)
+    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(drawn)}{key}</g>'
+    width = _LEFT + max(whole + 2, LEGEND_WIDTH)
+    height = _TOP + whole + 20 + LEGEND_HEIGHT
+    return Svg(svg(ident, width, height, title, f"{said} {_distances_in_words(pairs, unit, scale)}", content))
+
+
+def _values(pairs: CorePairs) -> dict[Place, float]:
+    """(row, column) -> seconds; a pair that was measured one way round stands on both sides of the diagonal."""
+    position = {cpu: n for n, cpu in enumerate(pairs.cpus)}
+    told = {(position[a], position[b]): figure.median for (a, b), figure in pairs.figures.items()}
+    return {(b, a): value for (a, b), value in told.items()} | told
+
+
+def _diagonal(count: int, side: float) -> str:
+    squares = "".join(
+        f"M{number(n * side)} {number(n * side)}h{number(side)}v{number(side)}h{number(-side)}z" for n in range(count)
+    )
+    return f'<path class="self" d="{squares}"/>'
+
+
+def _borders(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
+    for position, distance in sorted(pairs.boundaries.items(), key=lambda edge: edge[1].rank):
+        at, end = number(position * side), number(whole)
+        kind = _BORDER.get(distance.rank, "border-cache")
+        yield f'<path class="{kind}" d="M{at} 0V{end}M0 {at}H{end}"/>'
+
+
+def _labels(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
+    """Numbers of CPUs at each row and column while there is room, else runs of them at each group; packages on top."""
+    ends = sorted({0, *pairs.boundaries, len(pairs.cpus)})
+    if side >= _CELL_WITH_LABEL:
+        for n, cpu in enumerate(pairs.cpus):
+            yield text(-6, (n + 0.5) * side + 4, str(cpu), "tick", "end")
+            if side >= _CELL_WITH_LABEL + 6:
+                yield text((n + 0.5) * side, -6, str(cpu), "tick")
+    else:
+        for start, end in zip(ends, ends[1:], strict=False):
+            if (end - start) * side >= _CELL_WITH_LABEL:
+                run = cpu_list(sorted(pairs.cpus[start:end]))
+                yield text(-6, (start + end) / 2 * side + 4, run if len(run) < 12 else run[:9] + "...", "tick", "end")
+    starts = sorted(pairs.package_starts)
+    for start, end in zip(starts, [*starts[1:], len(pairs.cpus)], strict=True):
+        if (end - start) * side > 70:
+            yield text((start + end) / 2 * side, -22, pairs.package_starts[start], "tick")
+    yield text(-6, -6, "CPU", "tick", "end")
+
+
+def _distances_in_words(pairs: CorePairs, unit: Unit, scale: HeatScale) -> str:
+    told = ", ".join(f"{at.distance.name} {show(at.median_s, unit)}" for at in pairs.by_distance)
+    return f"Medians by distance: {told}. Colours from {scale.spelled(scale.bounds[0])} to " + show(
+        scale.bounds[-1], unit
+    )
+
+
+def _by_distance(pairs: CorePairs, unit: Unit) -> Table:
+    columns = [
+        Column("What the two CPUs share"),
+        Column("Pairs measured", numeric=True),
+        Column("Median", numeric=True),
+        Column("Fastest to slowest pair", numeric=True),
+    ]
+    rows: list[Sequence[Cell]] = []
+    for at in pairs.by_distance:
+        number_measured = len({frozenset(pair) for pair, far in pairs.distances.items() if far == at.distance})
+        several = len(at.times_s) > 1
+        rows.append(
+            [
+                Cell(at.distance.name),
+                Cell(f"{number_measured} of {at.there}"),
+                Cell(show(at.median_s, unit), at.median_s),
+                Cell(show_range(at.times_s[0], at.times_s[-1], unit) if several else "one pair"),
+            ]
+        )
+    return Table("By distance", columns, rows)
+
+
+def _numbers(pairs: CorePairs, unit: Unit) -> Table:
+    columns = [
+        Column("CPU", numeric=True),
+        Column("CPU", numeric=True),
+        Column("They share"),
+        Column("Median", numeric=True),
+        Column("95 % interval", numeric=True),
+    ]
+    position = {cpu: n for n, cpu in enumerate(pairs.cpus)}
+    in_order = sorted(pairs.figures, key=lambda pair: (position[pair[0]], position[pair[1]]))
+    rows = [
+        [
+            Cell(str(a)),
+            Cell(str(b)),
+            Cell(pairs.distances[a, b].name),
+            Cell(show(pairs.figures[a, b].median, unit, 4), pairs.figures[a, b].median),
+            _interval(pairs.figures[a, b], unit),
+        ]
+        for a, b in in_order
+    ]
+    return Table("Every pair that was measured", columns, rows)
+
+
+def _interval(figure: FigureResult, unit: Unit) -> Cell:
+    return Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats")

@@ -1,0 +1,193 @@
+"""The surface of file I/O: rate over file size and record size, a small heat map for each way of reading and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.parameter import Value
+from seatrial.model.units import Unit
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.heat import (
+    LEGEND_HEIGHT,
+    LEGEND_WIDTH,
+    HeatScale,
+    Place,
+    cells,
+    heat_scale,
+    legend,
+    number,
+    rectangle,
+    svg,
+    text,
+    values_in_cells,
+)
+from seatrial.report.charts.shapes import file_and_record
+from seatrial.report.svg import Svg
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import arrow, arrow_meaning, label, setting_number, show, show_range
+from seatrial.report.view import BenchmarkView, TrialView
+
+_CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
+_LEFT, _TOP, _GAP = 70.0, 44.0, 34.0
+_AXES = ("file_B", "record_B")
+
+Point = tuple[int, int]
+"""(file_B, record_B)."""
+Settings = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """One way of reading or writing, such as `read` with `direct`, at several points."""
+
+    name: str
+    settings: Settings
+    environment: str
+    figures: Mapping[Point, FigureResult]
+
+    @property
+    def files(self) -> list[int]:
+        """The sizes of files, ascending."""
+        return sorted({file for file, _ in self.figures})
+
+    @property
+    def records(self) -> list[int]:
+        """The sizes of records, ascending."""
+        return sorted({record for _, record in self.figures})
+
+
+def io_surfaces(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+    """One picture for each group of settings: its ways side by side, under one scale of colours."""
+    found = surfaces(benchmark)
+    telling = _telling(found)
+    several = len({surface.environment for surface in found}) > 1
+    groups = groupby(found, key=lambda surface: (surface.settings, surface.environment))
+    for count, ((settings, environment), group) in enumerate(groups, start=1):
+        side_by_side = list(group)
+        told = [label(name, value) for name, value in settings if name in telling]
+        words = " · ".join([*told, f"environment {environment}"] if several else told)
+        title = f"{benchmark.name}{f' ({words})' if words else ''}"
+        unit, better = _unit_of(side_by_side), _first(side_by_side).better
+        said = _in_words(side_by_side, unit)
+        ident = view.anchor(f"{benchmark.name}-surface-{count}")
+        picture = _picture(side_by_side, unit, f"{arrow_meaning(better)} {arrow(better)}", ident, title, said)
+        yield Chart(title, said, picture, _numbers(side_by_side, unit))
+
+
+def surfaces(benchmark: BenchmarkView) -> list[Surface]:
+    """The surfaces of a benchmark, those of like settings beside each other; only such with two sizes of files and two
+    of records: over one of them alone, a line shows more.
+
+    Points of several experiments that differ in nothing else make one surface; where two have the same point, the one
+    with more points gives it.
+    """
+    gathered: dict[tuple[Settings, str, Unit, str], dict[Point, FigureResult]] = {}
+    for result in sorted(benchmark.results, key=lambda result: -len(result.figures)):
+        parameters = result.experiment.parameters
+        settings = tuple((name, value) for name, value in parameters.items() if name not in _AXES)
+        for figure in result.figures:
+            point = file_and_record(figure)
+            if point is not None:
+                rest = tuple((name, value) for name, value in figure.point.items() if name not in _AXES)
+                key = (settings + rest, result.experiment.environment, figure.unit, figure.name)
+                gathered.setdefault(key, {}).setdefault(point, figure)
+    made = [
+        Surface(name, settings, environment, points) for (settings, environment, _, name), points in gathered.items()
+    ]
+    kept = [surface for surface in made if len(surface.files) > 1 and len(surface.records) > 1]
+    return sorted(kept, key=lambda surface: ([(name, str(value)) for name, value in surface.settings], surface.environment))
+
+
+def _telling(found: Sequence[Surface]) -> set[str]:
+    """The settings in which surfaces differ."""
+    values: dict[str, set[Value]] = {}
+    for surface in found:
+        for name, value in surface.settings:
+            values.setdefault(name, set()).add(value)
+    return {name for name, different in values.items() if len(different) > 1}
+
+
+def _first(found: Sequence[Surface]) -> FigureResult:
+    return next(iter(found[0].figures.values()))
+
+
+def _unit_of(found: Sequence[Surface]) -> Unit:
+    return _first(found).unit
+
+
+def _in_words(found: Sequence[Surface], unit: Unit) -> str:
+    sentences = []
+    for surface in found:
+        ranked = sorted(surface.figures.items(), key=lambda entry: entry[1].median)
+        (low_at, low), (high_at, high) = ranked[0], ranked[-1]
+        sentences.append(
+            f"{surface.name}: from {show(low.median, unit)} ({_at(low_at)}) to {show(high.median, unit)} ({_at(high_at)})."
+        )
+    return " ".join(sentences)
+
+
+def _at(point: Point) -> str:
+    return f"file {setting_number('file_B', point[0])}, record {setting_number('record_B', point[1])}"
+
+
+def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, title: str, said: str) -> Svg:
+    scale = heat_scale([figure.median for surface in found for figure in surface.figures.values()], unit)
+    drawn: list[str] = []
+    x, tallest, is_blank = 0.0, 0.0, False
+    for surface in found:
+        content, width, height = _multiple(surface, scale)
+        drawn.append(f'<g transform="translate({number(x)} 0)">{content}</g>')
+        x += width + _GAP
+        tallest = max(tallest, height)
+        is_blank = is_blank or len(surface.figures) < len(surface.files) * len(surface.records)
+    drawn.append(legend(scale, _LEFT, tallest + 14, better, is_blank))
+    width, height = max(x - _GAP, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
+    return Svg(svg(ident, width, height, title, said, "".join(drawn)))
+
+
+def _multiple(surface: Surface, scale: HeatScale) -> tuple[str, float, float]:
+    """(SVG, width, height) of one small map: file sizes from left to right, record sizes from the bottom up."""
+    files, records = surface.files, surface.records[::-1]
+    values: dict[Place, float] = {
+        (records.index(record), files.index(file)): figure.median for (file, record), figure in surface.figures.items()
+    }
+    width, height = _CELL_WIDTH * len(files), _CELL_HEIGHT * len(records)
+    parts = [
+        rectangle(0, 0, width, height, "ground"),
+        cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
+        values_in_cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
+        rectangle(0, 0, width, height, "frame"),
+        text(0, -24, surface.name, "heading", "start"),
+        text(-6, -8, "record", "tick", "end"),
+        *(text(-6, (n + 0.5) * _CELL_HEIGHT + 4, setting_number("record_B", r), "tick", "end")
+          for n, r in enumerate(records)),
+        *(text((n + 0.5) * _CELL_WIDTH, -8, setting_number("file_B", f), "tick") for n, f in enumerate(files)),
+        text(width, -24, "file size", "tick", "end") if len(files) > 1 else "",
+    ]  # fmt: skip
+    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
+    return content, _LEFT + width, _TOP + height
+
+
+def _numbers(found: Sequence[Surface], unit: Unit) -> Table:
+    columns = [
+        Column("Call"),
+        Column("File", numeric=True),
+        Column("Record", numeric=True),
+        Column("Median", numeric=True),
+        Column("95 % interval", numeric=True),
+    ]
+    rows = [
+        [
+            Cell(surface.name),
+            Cell(setting_number("file_B", file), file),
+            Cell(setting_number("record_B", record), record),
+            Cell(show(figure.median, unit, 4), figure.median),
+            Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats"),
+        ]
+        for surface in found
+        for (file, record), figure in sorted(surface.figures.items())
+    ]
+    return Table("The surface", columns, rows)

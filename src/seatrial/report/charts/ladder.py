@@ -1,0 +1,269 @@
+"""The latency ladder: the time of one access over the working set, with the caches that stand between its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.analysis.latency_levels import LatencyLevel, levels
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.machine import DeviceKind, Machine
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.lines import Line, lines_over
+from seatrial.report.charts.shapes import working_set
+from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, render
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import setting_number, show, show_range
+from seatrial.report.view import BenchmarkView, TrialView
+
+_AXIS = "working_set_B"
+_FEWEST_POINTS = 3
+_WIDTH, _HEIGHT = 860, 320
+_NS = 1e-9
+_ALIKE = 0.10
+"""Steps of two lines that differ by less than this are labelled once."""
+_TICKS_EVERY = 4
+_ROOM_BELOW, _ROOM_ABOVE = 0.75, 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSize:
+    """A cache of the CPU that loaded."""
+
+    name: str
+    size_B: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A level of one line, from the smallest to the largest working set that it labels."""
+
+    line: str
+    level: LatencyLevel
+    is_labelled: bool
+
+
+def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+    """One chart of all lines that a benchmark has over its working sets, if one has three points."""
+    measured = [(row, figure) for row, figure in benchmark.measured if working_set(figure) is not None]
+    lines = [line for line in lines_over(measured, _AXIS) if len(line.points) >= _FEWEST_POINTS]
+    if not lines:
+        return
+    shown = lines[: len(SERIES_COLOURS)]
+    machine = view.trial.machine
+    cpu = _cpu(view, shown)
+    caches = data_caches(machine, cpu)
+    rungs = _rungs(machine, shown, cpu)
+    title = f"{benchmark.name}: time of one access over the working set"
+    said = _in_words(rungs, caches, shown)
+    if len(shown) < len(lines):
+        said += f" Shown are {len(shown)} of {len(lines)} lines; the table of figures has all."
+    svg = render(_spec(shown, caches, rungs), view.anchor(f"{benchmark.name}-ladder"), title, said)
+    yield Chart(title, said, svg, _table(shown, rungs))
+
+
+def data_caches(machine: Machine, cpu: int | None) -> tuple[CacheSize, ...]:
+    """The caches that hold a CPU's data, innermost first, as far as their sizes are known."""
+    pu = machine.pus().get(cpu) if cpu is not None else None
+    found = []
+    for device in machine.ancestors(pu) if pu is not None else ():
+        facts = device.facts
+        level, size_B = facts.integer("level"), facts.integer("size")
+        if device.kind is DeviceKind.CACHE and facts.text("type") != "instruction" and level and size_B:
+            found.append(CacheSize(f"L{level}", size_B))
+    return tuple(found)
+
+
+def _cpu(view: TrialView, lines: Sequence[Line]) -> int | None:
+    """The CPU that the thread of the first line was bound to, as its repeats saw it; else the first allowed one."""
+    for line in lines:
+        for repeat in line.points[0][1].repeats:
+            masks = view.trial.seen.get((line.rows[0].result.id, repeat.repeat), {}).get("affinity")
+            if isinstance(masks, list) and masks and isinstance(masks[0], list) and len(masks[0]) == 1:
+                cpu = masks[0][0]
+                if isinstance(cpu, int):
+                    return cpu
+    machine = view.trial.machine
+    return next(iter(machine.allowed_cpus or sorted(machine.pus())), None)
+
+
+def _rungs(machine: Machine, lines: Sequence[Line], cpu: int | None) -> list[Rung]:
+    """The levels of all lines; of two that are nearly alike only the first one's is labelled."""
+    rungs: list[Rung] = []
+    for line in lines:
+        for level in levels(machine, [figure for _, figure in line.points], cpu):
+            same = (rung.level for rung in rungs if rung.level.name == level.name and rung.is_labelled)
+            is_new = all(abs(level.latency_s / other.latency_s - 1) > _ALIKE for other in same)
+            rungs.append(Rung(line.name, level, is_new))
+    return rungs
+
+
+def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Rung]) -> dict[str, Any]:
+    names = [line.name for line in lines]
+    rows = [_point(line.name, x, figure) for line in lines for x, figure in line.points]
+    low = min(float(row["low"]) for row in rows) * _ROOM_BELOW
+    high = max(float(row["high"]) for row in rows) * _ROOM_ABOVE
+    sizes = sorted({x for line in lines for x, _ in line.points})
+    told_apart = {"field": "line", "type": "nominal", "sort": None, "title": None}
+    legend = {"orient": "bottom", "columns": 2, "symbolType": "stroke", "symbolSize": 400} if len(names) > 1 else None
+    colour = {**told_apart, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
+    dash = {**told_apart, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": "working set",
+        "scale": {"type": "log", "base": 2, "domain": [sizes[0] * 0.9, sizes[-1] * 1.25], "nice": False},
+        "axis": {"values": _size_ticks(sizes), "labelExpr": _size_names(sizes), "grid": False, "labelOverlap": False},
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": "ns for each access, less is better",
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {"values": _time_ticks(low, high), "format": "~g"},
+    }
+    return {
+        "data": {"values": rows},
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "layer": [
+            *_cache_marks(caches, x, y, sizes, high),
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.7},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+            },
+            {
+                "mark": {"type": "line", "strokeWidth": 2},
+                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 26, "opacity": 1},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+            *_rung_marks(rungs, x, y, colour),
+        ],
+    }
+
+
+def _point(name: str, x: float, figure: FigureResult) -> dict[str, Any]:
+    low, high = figure.ci95 or (figure.median, figure.median)
+    return {"line": name, "x": x, "y": figure.median / _NS, "low": low / _NS, "high": high / _NS}
+
+
+def _cache_marks(
+    caches: Sequence[CacheSize], x: dict[str, Any], y: dict[str, Any], sizes: Sequence[float], high: float
+) -> list[dict[str, Any]]:
+    """A vertical line at the size of each cache, its name on top."""
+    seen = [cache for cache in caches if sizes[0] <= cache.size_B <= sizes[-1] * 1.25]
+    if not seen:
+        return []
+    data = {
+        "values": [
+            {"x": cache.size_B, "y": high, "text": f"{cache.name} {setting_number(_AXIS, cache.size_B)}"}
+            for cache in seen
+        ]
+    }
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "color": "var(--axis)", "strokeDash": [4, 3]},
+            "encoding": {"x": x},
+        },
+        {
+            "data": data,
+            "mark": {"type": "text", "align": "right", "baseline": "top", "dx": -5, "dy": 3, "fill": "var(--muted)"}
+            | {"fontSize": 12},
+            "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
+        },
+    ]
+
+
+def _rung_marks(
+    rungs: Sequence[Rung], x: dict[str, Any], y: dict[str, Any], colour: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The time of each level beside the point that tells it: above its line, or below where another line is higher."""
+    labelled = [rung for rung in rungs if rung.is_labelled]
+    marks = []
+    for is_above in (True, False):
+        rows = [
+            {
+                "line": rung.line,
+                "x": rung.level.working_set_B,
+                "y": rung.level.latency_s / _NS,
+                "text": f"{rung.level.name} {show(rung.level.latency_s, 's')}",
+            }
+            for rung in labelled
+            if is_above == all(other.level.latency_s <= rung.level.latency_s for other in _same_level(rung, labelled))
+        ]
+        if rows:
+            mark = {"type": "text", "align": "right", "dx": 4, "dy": -12 if is_above else 16, "fontSize": 12}
+            encoding = {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}, "color": colour}
+            marks.append({"data": {"values": rows}, "mark": {**mark, "fontWeight": 600}, "encoding": encoding})
+    return marks
+
+
+def _same_level(rung: Rung, rungs: Sequence[Rung]) -> list[Rung]:
+    return [other for other in rungs if other.level.name == rung.level.name]
+
+
+def _size_ticks(sizes: Sequence[float]) -> list[float]:
+    """Powers of four from the smallest set on: 4 KiB, 16 KiB, ..."""
+    ticks = [sizes[0]]
+    while ticks[-1] * _TICKS_EVERY <= sizes[-1]:
+        ticks.append(ticks[-1] * _TICKS_EVERY)
+    return ticks
+
+
+def _size_names(sizes: Sequence[float]) -> str:
+    """A Vega expression from bytes to text, of nothing but numbers and units that this module spells itself."""
+    choices = [f"datum.value == {tick!r} ? '{setting_number(_AXIS, tick)}'" for tick in _size_ticks(sizes)]
+    return " : ".join([*choices, "''"])
+
+
+def _time_ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, ... nanoseconds within the axis."""
+    steps = [factor * 10.0**power for power in range(-3, 10) for factor in (1, 2, 5)]
+    return [step for step in steps if low <= step <= high]
+
+
+def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequence[Line]) -> str:
+    sentences = []
+    for line in lines:
+        own = [rung.level for rung in rungs if rung.line == line.name]
+        if own:
+            told = ", ".join(f"{level.name} {show(level.latency_s, 's')}" for level in own)
+        else:
+            (x, first), (end, last) = line.points[0], line.points[-1]
+            told = (
+                f"from {show(first.median, 's')} at {setting_number(_AXIS, x)} "
+                f"to {show(last.median, 's')} at {setting_number(_AXIS, end)}"
+            )
+        sentences.append(f"{line.name}: {told}." if len(lines) > 1 else f"{told}.")
+    if not caches:
+        sentences.append("No source tells the sizes of the caches.")
+    text = " ".join(sentences)
+    return text[0].upper() + text[1:]
+
+
+def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
+    names = {(rung.line, rung.level.working_set_B): rung.level.name for rung in rungs}
+    columns = [
+        Column("Line"),
+        Column("Working set", numeric=True),
+        Column("Median", numeric=True),
+        Column("95 % interval", numeric=True),
+        Column("Stands for"),
+    ]
+    rows = [
+        [
+            Cell(line.name),
+            Cell(setting_number(_AXIS, x), x),
+            Cell(show(figure.median, "s", 4), figure.median),
+            Cell(show_range(*figure.ci95, "s") if figure.ci95 else "needs 6 repeats"),
+            Cell(names.get((line.name, int(x)), "")),
+        ]
+        for line in lines
+        for x, figure in line.points
+    ]
+    return Table("The ladder", columns, rows)

@@ -1,0 +1,76 @@
+"""Figures over a number as lines: which figures belong to one line, and what tells the lines apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.parameter import Value
+from seatrial.report.units import label
+from seatrial.report.view import Row
+
+Measured = tuple[Row, FigureResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Figures that differ in nothing but one number, in its order. `rows` are theirs."""
+
+    name: str
+    points: Sequence[tuple[float, FigureResult]]
+    rows: Sequence[Row]
+
+
+def settings_of(row: Row, figure: FigureResult) -> Mapping[str, Value]:
+    """All settings of a figure: those of its experiment and those of its point inside the program."""
+    return {**row.result.experiment.parameters, **figure.point}
+
+
+def lines_over(measured: Sequence[Measured], axis: str) -> list[Line]:
+    """The lines over `axis` that have two points or more, named by the settings that tell them apart."""
+    everything = [settings_of(row, figure) for row, figure in measured]
+    telling = [name for name in _varying(everything, axis) if not _follows(everything, name, axis)]
+    groups: dict[tuple[object, ...], tuple[list[str], list[tuple[float, FigureResult]], list[Row]]] = {}
+    for (row, figure), settings in zip(measured, everything, strict=True):
+        x = _number(settings.get(axis))
+        if x is None:
+            continue
+        key = (figure.name, row.result.experiment.environment, *(settings.get(name) for name in telling))
+        words = [figure.name, *(label(name, settings[name]) for name in telling if name in settings)]
+        _, points, rows = groups.setdefault(key, (words, [], []))
+        points.append((x, figure))
+        rows.append(row)
+    lines = []
+    for words, points, rows in groups.values():
+        order = sorted(range(len(points)), key=lambda n: points[n][0])
+        if len(points) > 1:
+            lines.append(Line(" · ".join(words), [points[n] for n in order], [rows[n] for n in order]))
+    return lines
+
+
+def following(measured: Sequence[Measured], axis: str) -> list[str]:
+    """The numeric settings that only follow the axis, such as the size of an array that grows with the threads."""
+    everything = [settings_of(row, figure) for row, figure in measured]
+    return [name for name in _varying(everything, axis) if _follows(everything, name, axis)]
+
+
+def _varying(everything: Sequence[Mapping[str, Value]], axis: str) -> list[str]:
+    names = dict.fromkeys(key for settings in everything for key in settings)
+    return [name for name in names if name != axis and len({settings.get(name) for settings in everything}) > 1]
+
+
+def _follows(everything: Sequence[Mapping[str, Value]], name: str, axis: str) -> bool:
+    """Whether a number is settled by the axis: it rises with it, and never differs at one value of it."""
+    pairs: set[tuple[float, float]] = set()
+    for settings in everything:
+        x, value = _number(settings.get(axis)), _number(settings.get(name))
+        if x is None or value is None:
+            return False
+        pairs.add((x, value))
+    ordered = sorted(pairs)
+    return all(a[0] < b[0] and a[1] <= b[1] for a, b in zip(ordered, ordered[1:], strict=False))
+
+
+def _number(value: Value | None) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,36 @@
+"""What a figure's point says of it: a pair of CPUs, a working set, a file and its records. Pictures go by these."""
+
+from __future__ import annotations
+
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.parameter import Value
+
+
+def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:
+    """The two CPUs (by the operating system's numbers) between which it was measured, or None."""
+    return _two(figure, "cpu_a", "cpu_b")
+
+
+def file_and_record(figure: FigureResult) -> tuple[int, int] | None:
+    """(size of the file, size of each record) in bytes, or None."""
+    return _two(figure, "file_B", "record_B")
+
+
+def working_set(figure: FigureResult) -> int | None:
+    """The bytes that the program went through again and again, where the figure is a time of each access; or None."""
+    size = _whole(figure.point.get("working_set_B"))
+    return size if figure.unit == "s" and size is not None and size > 0 else None
+
+
+def has_its_own_panel(figure: FigureResult) -> bool:
+    """Whether a panel of the page is about figures of this shape, so that no line need be drawn of them."""
+    return cpu_pair(figure) is not None or working_set(figure) is not None
+
+
+def _two(figure: FigureResult, one: str, other: str) -> tuple[int, int] | None:
+    a, b = _whole(figure.point.get(one)), _whole(figure.point.get(other))
+    return None if a is None or b is None else (a, b)
+
+
+def _whole(value: Value | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

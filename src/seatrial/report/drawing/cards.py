@@ -1,0 +1,222 @@
+"""Devices -> cards: one for each, one for the functions of one adapter, one for many that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.model.machine import Affinity, Device, DeviceKind, Link
+from seatrial.report.drawing.names import clean, model_name, several
+from seatrial.report.drawing.rates import rate_of
+from seatrial.report.drawing.scene import Card, Line, Rate, Tone
+from seatrial.report.units import count, show
+
+ENDPOINTS = frozenset({DeviceKind.GPU, DeviceKind.SWITCH, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK})
+_DISKS = frozenset({DeviceKind.NVME, DeviceKind.BLOCK})
+_NOUNS = {
+    DeviceKind.GPU: "GPU",
+    DeviceKind.SWITCH: "NVSwitch",
+    DeviceKind.NIC: "adapter",
+    DeviceKind.NVME: "NVMe disk",
+    DeviceKind.BLOCK: "disk",
+}
+_PLURALS = {DeviceKind.SWITCH: "NVSwitches"}
+_ALONE = {DeviceKind.GPU: 16, DeviceKind.NIC: 8, DeviceKind.SWITCH: 1, DeviceKind.NVME: 1, DeviceKind.BLOCK: 1}
+"""Up to so many like ones in one place stand alone."""
+_MOST_CARDS = 18
+_ORDER = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.SWITCH, DeviceKind.NVME, DeviceKind.BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Devices behind one link: one, or the functions of one adapter. `chain` leads to it, the nearest link last."""
+
+    devices: tuple[Device, ...]
+    chain: tuple[Link, ...] = ()
+
+    @property
+    def kind(self) -> DeviceKind:
+        """The kind of all of them."""
+        return self.devices[0].kind
+
+
+class CardMaker:
+    """Makes the cards of one machine. `notes` are more lines for a device, `is_crowded` merges all that is alike."""
+
+    def __init__(
+        self,
+        affinity: Iterable[Affinity] = (),
+        notes: dict[str, list[Line]] | None = None,
+        *,
+        has_measured: bool = False,
+        is_crowded: bool = False,
+    ) -> None:
+        self._affinity = {entry.device: entry for entry in affinity}
+        self._notes = notes or {}
+        self._has_measured = has_measured
+        self._is_crowded = is_crowded
+
+    def rate(self, chain: Sequence[Link]) -> Rate:
+        """What is known of the way that these links make."""
+        return rate_of(chain, has_measured=self._has_measured)
+
+    def cards(self, endpoints: Sequence[Endpoint]) -> tuple[Card, ...]:
+        """The cards of one place: GPUs, adapters, switches, disks; those that are alike and many as one."""
+        cards: list[Card] = []
+        for kind in _ORDER:
+            alike: dict[object, list[Endpoint]] = {}
+            for endpoint in endpoints:
+                if endpoint.kind is kind:
+                    alike.setdefault(self._likeness(endpoint), []).append(endpoint)
+            for group in alike.values():
+                if len(group) > (1 if self._is_crowded else _ALONE[kind]):
+                    cards.append(self._merged(group))
+                else:
+                    cards += [self._card(endpoint) for endpoint in group]
+        if len(cards) <= _MOST_CARDS:
+            return tuple(cards)
+        return (*cards[: _MOST_CARDS - 1], _rest(cards[_MOST_CARDS - 1 :]))
+
+    def _likeness(self, endpoint: Endpoint) -> object:
+        if self._is_crowded:
+            return endpoint.kind
+        device, rate = endpoint.devices[0], self.rate(endpoint.chain)
+        notes = tuple(self._notes.get(device.id, ()))
+        return len(endpoint.devices), _model(device), _size(device), rate.text, rate.also, rate.grade, notes
+
+    def _card(self, endpoint: Endpoint) -> Card:
+        first = endpoint.devices[0]
+        names = [_name(device) for device in endpoint.devices]
+        number = len(endpoint.devices)
+        lines: list[Line] = []
+        if number > 1:
+            lines.append(Line(f"{number} {_functions(endpoint)}", Tone.MUTED))
+        model = _model(first)
+        if model:
+            lines.append(Line(model))
+        lines += [Line(text, Tone.MUTED) for text in _also_known(endpoint)]
+        lines += [Line(text) for text in _amounts(endpoint.devices)]
+        lines += [line for device in endpoint.devices for line in self._notes.get(device.id, ())]
+        rate = self.rate(endpoint.chain)
+        hint = "; ".join(self._in_words(device, rate) for device in endpoint.devices[:12])
+        ids = tuple(device.id for device in endpoint.devices)
+        return Card(first.kind.value, several(names), tuple(lines), ids, hint, rate)
+
+    def _merged(self, group: Sequence[Endpoint]) -> Card:
+        devices = [device for endpoint in group for device in endpoint.devices]
+        kind = group[0].kind
+        title = f"{len(devices)} \N{MULTIPLICATION SIGN} {_PLURALS.get(kind, _NOUNS[kind])}"
+        models = list(dict.fromkeys(model for device in devices if (model := _model(device))))
+        rates = list(dict.fromkeys(self.rate(endpoint.chain) for endpoint in group))
+        rate = rates[0] if len(rates) == 1 else Rate(grade=rates[0].grade if _one_grade(rates) else Rate().grade)
+        lines = [Line(several([_name(device) for device in devices]))]
+        lines += [Line(models[0])] if len(models) == 1 else [Line(f"{len(models)} models")] if models else []
+        lines += [Line(text) for text in _amounts(devices)]
+        lines += self._notes.get(devices[0].id, []) if not self._is_crowded else []
+        if len(rates) > 1:
+            low = sum(bool(rate_of_one.also) or rate_of_one.grade.value == "low" for rate_of_one in rates)
+            tone = Tone.WARNING if low else Tone.MUTED
+            lines.append(Line("links differ" + (", some trained low" if low else ""), tone))
+        hint = f"{title}: {', '.join(clean(device.id) for device in devices[:64])}"
+        hint += f" and {len(devices) - 64} more" if len(devices) > 64 else ""
+        ids = tuple(device.id for device in devices)
+        return Card(kind.value, title, tuple(lines), ids, hint, rate)
+
+    def _in_words(self, device: Device, rate: Rate) -> str:
+        affinity = self._affinity.get(device.id)
+        numa = device.numa if device.numa is not None else affinity.numa if affinity is not None else None
+        words = (
+            f"{_NOUNS[device.kind]} {clean(device.id)}",
+            clean(device.name) if device.name not in ("", device.id) else None,
+            model if (model := _model(device)) and model not in device.name else None,
+            f"also {', '.join(clean(alias) for alias in device.aliases[:4])}" if device.aliases else None,
+            f"PCI {clean(device.pci)}" if device.pci else None,
+            f"NUMA node {numa}" if numa is not None else None,
+            f"link {rate.text}" if rate.text else None,
+            *rate.also,
+        )
+        return ", ".join(word for word in words if word)
+
+
+def merge_functions(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+    """Adapters and disks that share one PCI slot as one: they share its link."""
+    merged: list[Endpoint] = []
+    places: dict[tuple[DeviceKind, str], int] = {}
+    for endpoint in endpoints:
+        slot = _slot(endpoint.devices[0])
+        if endpoint.kind not in (DeviceKind.NIC, *_DISKS) or slot is None:
+            merged.append(endpoint)
+            continue
+        place = places.setdefault((endpoint.kind, slot), len(merged))
+        if place == len(merged):
+            merged.append(endpoint)
+        else:
+            merged[place] = replace(merged[place], devices=merged[place].devices + endpoint.devices)
+    return merged
+
+
+def _slot(device: Device) -> str | None:
+    return device.pci.rpartition(".")[0] or None if device.pci else None
+
+
+def _functions(endpoint: Endpoint) -> str:
+    return "disks on one controller" if endpoint.kind in _DISKS else "functions of one adapter"
+
+
+def _name(device: Device) -> str:
+    """Disks go by the name that everybody uses, GPUs and adapters by the id that the matrix has."""
+    return device.name if device.kind in _DISKS and device.name else device.id
+
+
+def _also_known(endpoint: Endpoint) -> list[str]:
+    if endpoint.kind is not DeviceKind.NIC:
+        return []
+    aliases = [alias for device in endpoint.devices for alias in device.aliases]
+    return [f"({several(aliases)})"] if aliases else []
+
+
+def _model(device: Device) -> str:
+    facts = device.facts
+    known = (facts.text("model_name"), facts.text("pci_name"), device.name)
+    name = next((text for text in known if text and text not in (device.id, *device.aliases)), "")
+    if device.kind in (DeviceKind.NIC, *_DISKS) and name == device.name:
+        return ""
+    return model_name(name) if name else ""
+
+
+def _size(device: Device) -> float | None:
+    return device.facts.number("size") if device.kind in _DISKS else None
+
+
+def _amounts(devices: Sequence[Device]) -> list[str]:
+    """Sizes of disks, and the rate and state of an adapter's ports."""
+    sizes = [size for device in devices if (size := _size(device)) is not None]
+    said: list[str] = []
+    if sizes:
+        same = max(sizes) - min(sizes) <= 0.01 * max(sizes)
+        each = " each" if len(devices) > 1 else ""
+        said.append(show(sizes[0], "B") + each if same else f"{show(min(sizes), 'B')} to {show(max(sizes), 'B')}")
+    if devices[0].kind is DeviceKind.NIC:
+        rates = {device.facts.number("rate") for device in devices}
+        states = {device.facts.text("state") for device in devices}
+        rate = rates.pop() if len(rates) == 1 else None
+        state = states.pop() if len(states) == 1 else None
+        told = (f"port {show(rate, 'B/s')}" if rate else None, state if state not in (None, "up", "ACTIVE") else None)
+        said += [clean(text) for text in told if text]
+    return said
+
+
+def _one_grade(rates: Sequence[Rate]) -> bool:
+    return len({rate.grade for rate in rates}) == 1
+
+
+def _rest(cards: Sequence[Card]) -> Card:
+    devices = tuple(device for card in cards for device in card.devices)
+    hint = f"also here: {', '.join(clean(device) for device in devices[:64])}"
+    hint += f" and {len(devices) - 64} more" if len(devices) > 64 else ""
+    return Card("rest", f"and {count(len(devices), 'more device')}", (Line(several(devices)),), devices, hint)
+
+
+def gather(cards: Sequence[Card]) -> tuple[Card, ...]:
+    """Cards as they stand where they are few, else those that are too many as one."""
+    return tuple(cards) if len(cards) <= _MOST_CARDS else (*cards[: _MOST_CARDS - 1], _rest(cards[_MOST_CARDS - 1 :]))

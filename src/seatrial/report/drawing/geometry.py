@@ -1,0 +1,135 @@
+"""What a layout is made of: boxes with text in them, strokes between them, text beside strokes. Units are pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from seatrial.report.drawing.scene import Grade, Line, Tone
+from seatrial.report.drawing.text_width import fit, text_width, wrap
+
+TITLE_SIZE, LINE_SIZE, LABEL_SIZE, HEAD_SIZE = 12.0, 11.0, 10.0, 16.0
+_LEADING = 1.32
+PAD = 6.0
+"""Between the edge of a box and its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line of text; `x`, `y` are the start of its baseline (its middle, where `anchor` is "middle")."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    tone: Tone = Tone.PLAIN
+    bold: bool = False
+    anchor: str = "start"
+
+    @property
+    def width(self) -> float:
+        """At most so wide. Warnings are bold."""
+        return text_width(self.text, self.size, bold=self.bold or self.tone.is_bold)
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """(left, top, right, bottom)."""
+        left = self.x - self.width / 2 if self.anchor == "middle" else self.x
+        return left, self.y - 0.8 * self.size, left + self.width, self.y + 0.25 * self.size
+
+
+@dataclass(slots=True)
+class Box:
+    """A rectangle. `kind` is its style, `inside` the number of the box that holds it, `hint` what it says in words."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    hint: str = ""
+    texts: tuple[Text, ...] = ()
+    devices: tuple[str, ...] = ()
+    inside: int | None = None
+    is_frame: bool = False
+    assumed: bool = False
+    low: bool = False
+
+    @property
+    def right(self) -> float:
+        """The x of its right edge."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """The y of its lower edge."""
+        return self.y + self.height
+
+    @property
+    def middle(self) -> float:
+        """The x of its middle."""
+        return self.x + self.width / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A line through points, or a curve where `path` is given. `kind` is its style: pcie, peer, socket, rail."""
+
+    points: tuple[tuple[float, float], ...]
+    kind: str
+    grade: Grade = Grade.PLAIN
+    width: float = 1.5
+    hint: str = ""
+    path: str = ""
+    assumed: bool = False
+
+
+@dataclass(slots=True)
+class Picture:
+    """Everything with its place."""
+
+    width: float = 0.0
+    height: float = 0.0
+    boxes: list[Box] = field(default_factory=list)
+    strokes: list[Stroke] = field(default_factory=list)
+    labels: list[Text] = field(default_factory=list)
+
+    def add(self, box: Box) -> int:
+        """Put a box down; its number."""
+        self.boxes.append(box)
+        return len(self.boxes) - 1
+
+    def join(self, *points: tuple[float, float], kind: str = "pcie", grade: Grade = Grade.PLAIN, hint: str = "",
+             width: float = 1.5, assumed: bool = False) -> None:  # fmt: skip
+        """Draw a line through points."""
+        self.strokes.append(Stroke(points, kind, grade, width, hint, assumed=assumed))
+
+
+@lru_cache(maxsize=4096)
+def set_text(
+    title: str, lines: tuple[Line, ...], room: float, *, title_lines: int = 2, line_lines: int = 2
+) -> tuple[tuple[Text, ...], float]:
+    """A title in bold with lines under it, from (0, 0) at the upper left: (texts, height)."""
+    texts: list[Text] = []
+    y = 0.0
+    for piece in wrap(title, room, TITLE_SIZE, bold=True, lines=title_lines) if title else []:
+        texts.append(Text(0.0, y + 0.95 * TITLE_SIZE, piece, TITLE_SIZE, bold=True))
+        y += TITLE_SIZE * _LEADING
+    for line in lines:
+        for piece in wrap(line.text, room, LINE_SIZE, bold=line.tone.is_bold, lines=line_lines):
+            texts.append(Text(0.0, y + 0.95 * LINE_SIZE, piece, LINE_SIZE, line.tone))
+            y += LINE_SIZE * _LEADING
+    return tuple(texts), y
+
+
+def moved(texts: Sequence[Text], x: float, y: float) -> tuple[Text, ...]:
+    """The texts, shifted."""
+    return tuple(
+        Text(text.x + x, text.y + y, text.text, text.size, text.tone, text.bold, text.anchor) for text in texts
+    )
+
+
+def label(x: float, y: float, text: str, room: float, tone: Tone = Tone.MUTED, anchor: str = "middle") -> Text:
+    """One line beside a stroke, cut to its room."""
+    return Text(x, y, fit(text, room, LABEL_SIZE, bold=tone.is_bold), LABEL_SIZE, tone, anchor=anchor)

@@ -1,0 +1,184 @@
+"""The bridges of a machine as an expert draws them: a switch is one box, what only passes a link on is none.
+
+A bridge with one thing behind it becomes part of the link to that thing. A bridge over several bridges is the upstream
+port of a switch, whose downstream ports are such bridges again, so the whole switch is one hub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.report.drawing.cards import ENDPOINTS, CardMaker, Endpoint, gather, merge_functions
+from seatrial.report.drawing.names import clean, model_name
+from seatrial.report.drawing.scene import Hub, Line, Place, Tone
+from seatrial.report.units import count
+
+PEER_KINDS = frozenset({"nvlink", "xgmi", "c2c"})
+_IO = ENDPOINTS | {DeviceKind.BRIDGE}
+_DEEPEST = 4
+_MOST_HUBS = 24
+_MOST_HUBS_HERE = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A bridge that several things hang on."""
+
+    bridge: Device
+    chain: tuple[Link, ...]
+    items: tuple[_Item, ...]
+    switches: int = 0
+    """NVSwitches that also hang on it and are drawn elsewhere."""
+
+
+_Item = Endpoint | _Branch
+
+
+class PciForest:
+    """What hangs where: `place` is what to draw below devices, `loose` and `missed` are for those that hang on nothing.
+
+    `has_bank`: NVSwitches are drawn as the bank that GPUs are joined to, so that their PCI side is but a note.
+    """
+
+    def __init__(self, machine: Machine, maker: CardMaker, *, has_bank: bool = False) -> None:
+        self._maker = maker
+        self._has_bank = has_bank
+        self._hubs_left = _MOST_HUBS
+        self._children: dict[str | None, list[Device]] = {}
+        for device in machine.devices:
+            if device.kind in _IO:
+                self._children.setdefault(device.parent, []).append(device)
+        self._links = {
+            link.b: link
+            for link in reversed(machine.links)
+            if link.kind not in PEER_KINDS and (end := machine.device(link.b)) is not None and end.parent == link.a
+        }
+        self._endpoints = [device for device in machine.devices if device.kind in ENDPOINTS]
+        self._is_bridge = {device.id for device in machine.devices if device.kind is DeviceKind.BRIDGE}
+        self._drawn: set[str] = set()
+
+    def place(self, parents: Iterable[str]) -> Place:
+        """What hangs on these devices, which are no bridges themselves."""
+        items = [item for at in parents for device in self._children.get(at, ()) for item in self._grown(device)]
+        return self._place(items, 1)
+
+    def loose(self, devices: Iterable[Device]) -> Place:
+        """A place of devices that hang on nothing known, with what hangs on them."""
+        return self._place([item for device in devices for item in self._grown(device)], 1)
+
+    def take(self, devices: Iterable[Device]) -> None:
+        """Remember devices that are drawn without this forest."""
+        self._drawn |= {device.id for device in devices}
+
+    def missed(self) -> list[Device]:
+        """Endpoints that no place holds yet: their parents make a ring, or are no part of a processor."""
+        return [device for device in self._endpoints if device.id not in self._drawn]
+
+    def _grown(self, top: Device) -> list[_Item]:
+        """What a device and all below it come to. Not recursive: a hostile tree may be thousands of bridges deep."""
+        order: list[Device] = []
+        stack = [top]
+        seen: set[str] = set()
+        while stack:
+            device = stack.pop()
+            if device.id in seen or device.id in self._drawn:
+                continue
+            seen.add(device.id)
+            order.append(device)
+            stack += reversed(self._children.get(device.id, ()))
+        self._drawn |= seen
+        grown: dict[str, list[_Item]] = {}
+        for device in reversed(order):
+            below = [item for child in self._children.get(device.id, ()) for item in grown.pop(child.id, ())]
+            link = self._links.get(device.id)
+            grown[device.id] = self._joined(device, (link,) if link is not None else (), below)
+        return grown.get(top.id, [])
+
+    def _joined(self, device: Device, chain: tuple[Link, ...], below: list[_Item]) -> list[_Item]:
+        if device.kind is not DeviceKind.BRIDGE:
+            mine: list[_Item] = [Endpoint((device,), chain)]
+            return mine + [replace(item, chain=chain + item.chain) for item in below]
+        branches: list[_Item] = [item for item in below if isinstance(item, _Branch)]
+        ends = merge_functions(item for item in below if isinstance(item, Endpoint))
+        items: list[_Item] = [*ends, *branches]
+        aside = [item for item in items if self._is_aside(item)] if self._has_bank else []
+        if 0 < len(aside) < len(items):
+            noted = sum(len(_leaves(item)) for item in aside)
+            items = [item for item in items if item not in aside]
+            if len(items) > 1 or not isinstance(items[0], _Branch):
+                return [_Branch(device, chain, tuple(items), noted)]
+            return [replace(items[0], chain=chain + items[0].chain, switches=items[0].switches + noted)]
+        if len(items) == 1:
+            return [replace(items[0], chain=chain + items[0].chain)]
+        return [_Branch(device, chain, tuple(items))] if items else []
+
+    def _is_aside(self, item: _Item) -> bool:
+        """Whether it is only the PCI side of NVSwitches."""
+        return all(leaf.kind is DeviceKind.SWITCH for leaf in _leaves(item))
+
+    def _place(self, items: Sequence[_Item], depth: int) -> Place:
+        ends = merge_functions(item for item in items if isinstance(item, Endpoint))
+        branches = [item for item in items if isinstance(item, _Branch)]
+        hubs: list[Hub] = []
+        for branch in branches:
+            is_too_much = depth > _DEEPEST or self._hubs_left <= 0 or len(hubs) >= _MOST_HUBS_HERE
+            if is_too_much:
+                ends += _leaves(branch)
+                continue
+            self._hubs_left -= 1
+            hubs.append(self._hub(branch, depth))
+        return Place(gather(self._maker.cards(ends)), tuple(hubs))
+
+    def _hub(self, branch: _Branch, depth: int) -> Hub:
+        bridge = branch.bridge
+        what = self._what(branch)
+        rate = self._maker.rate(branch.chain)
+        name = _bridge_name(bridge)
+        lines = [Line(name, Tone.MUTED)] if name and what == "PCIe switch" else []
+        lines += rate.lines()
+        if branch.switches:
+            lines.append(Line(f"also {count(branch.switches, 'NVSwitch', 'NVSwitches')}, PCIe side", Tone.MUTED))
+        title = f"{what} {clean(bridge.pci)}" if what == "host bridge" and bridge.pci else what
+        words = (what, f"PCI {clean(bridge.pci)}" if bridge.pci else None, name,
+                 f"link {rate.text}" if rate.text else None, *rate.also)  # fmt: skip
+        hint = ", ".join(word for word in words if word)
+        return Hub(title, tuple(lines), (bridge.id,), hint, rate, self._place(branch.items, depth + 1))
+
+    def _what(self, branch: _Branch) -> str:
+        """The field's word for a bridge with several things behind it."""
+        bridge = branch.bridge
+        if bridge.name.startswith("host") or (bridge.pci or "").count(":") == 1:
+            return "host bridge"
+        children = self._children.get(bridge.id, ())
+        if any(child.id in self._is_bridge for child in children):
+            return "PCIe switch"
+        slots = {child.pci.rpartition(".")[0] for child in children if child.pci}
+        if len(slots) > 1:
+            # One PCIe port has one slot behind it: several are a switch whose ports the source leaves out (NCCL).
+            is_pcie = bridge.id in self._links or any(child.id in self._links for child in children)
+            return "PCIe switch" if is_pcie else "PCI bridge"
+        return "PCIe port"
+
+
+def _leaves(branch: _Item) -> list[Endpoint]:
+    """The endpoints below a branch, each with its whole way."""
+    leaves: list[Endpoint] = []
+    stack: list[_Item] = [branch]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Endpoint):
+            leaves.append(item)
+        else:
+            stack += [replace(below, chain=item.chain + below.chain) for below in reversed(item.items)]
+    return leaves
+
+
+def _bridge_name(bridge: Device) -> str:
+    facts = bridge.facts
+    name = facts.text("pci_name") or facts.text("model_name")
+    if name:
+        return model_name(name)
+    vendor, device = facts.text("vendor_id"), facts.text("device_id")
+    return clean(f"{vendor}:{device}") if vendor and device else ""

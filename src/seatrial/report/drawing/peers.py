@@ -1,0 +1,201 @@
+"""The links between processors beside PCI (NVLink, XGMI): a bank of switches, or edges from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.report.drawing.names import clean, several
+from seatrial.report.drawing.pci_forest import PEER_KINDS
+from seatrial.report.drawing.rates import rate_of
+from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
+from seatrial.report.units import count, show
+
+_NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
+_CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
+_MOST_LINKS = 18
+"""Of one GPU to others: NVLink 4 and 5 (H100, B200) have 18, XGMI fewer. More must go through switches."""
+_MOST_EDGES = 36
+
+Pair = tuple[str, str]
+
+
+def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
+    """How GPUs are joined beside PCI; None where nobody says that they are."""
+    gpus = machine.of_kind(DeviceKind.GPU)
+    switches = machine.of_kind(DeviceKind.SWITCH)
+    links = [link for link in machine.links if link.kind in PEER_KINDS]
+    pairs, kind = _pairs(machine, links, gpus)
+    to_switch = _to_switches(links, gpus, switches)
+    name = _NAMES.get(kind, "NVLink")
+    if len(gpus) < 2:
+        return None
+    if to_switch:
+        return Peers(name, bank=_told_bank(name, switches, to_switch, gpus))
+    if switches:
+        return Peers(name, bank=_bank(name, switches, pairs, gpus))
+    if not pairs:
+        return None
+    dense = _even(pairs, gpus)
+    if dense is not None and (len(_members(pairs)) - 1) * dense > _MOST_LINKS:
+        return Peers(name, bank=_unseen_bank(name, dense, pairs, gpus))
+    if len(pairs) > _MOST_EDGES:
+        return Peers(name, bank=_mesh(name, dense, pairs, gpus))
+    edges = tuple(_edge(pair, links_between, links, has_measured) for pair, links_between in pairs.items())
+    counts = {edge.count for edge in edges}
+    only = counts.pop() if len(counts) == 1 else None
+    note = f"each {name} edge: {count(only, 'link')}" if only is not None else ""
+    return Peers(name, edges=edges, note=note)
+
+
+def notes_of(machine: Machine) -> dict[str, list[Line]]:
+    """What a card says of links from its device to the processors' side (NVLink-C2C, NVLink of POWER)."""
+    notes: dict[str, list[Line]] = {}
+    for link in machine.links:
+        ends = [machine.device(end) for end in (link.a, link.b)]
+        if link.kind not in PEER_KINDS or None in ends:
+            continue
+        known = [end for end in ends if end is not None]
+        gpus = [end for end in known if end.kind is DeviceKind.GPU]
+        others = [end for end in known if end.kind not in (DeviceKind.GPU, DeviceKind.SWITCH)]
+        if len(gpus) == 1 and len(others) == 1:
+            rate = rate_of([link], has_measured=False)
+            number = f" {count(link.count, 'link')}" if link.count is not None else ""
+            text = f"{_NAMES[link.kind]}{number} to {clean(others[0].id)}"
+            low = rate.grade in (Grade.LOW, Grade.POOR)
+            speed = f": {rate.text}" if rate.text else ""
+            notes.setdefault(gpus[0].id, []).append(Line(text + speed, Tone.WARNING if low else Tone.PLAIN))
+    return notes
+
+
+def _pairs(machine: Machine, links: Sequence[Link], gpus: Sequence[Device]) -> tuple[dict[Pair, int | None], str]:
+    """(GPU pair in the order of the devices -> number of links, the most frequent kind)."""
+    order = {gpu.id: position for position, gpu in enumerate(gpus)}
+    found: dict[Pair, int | None] = {}
+    kinds: list[str] = [link.kind for link in links]
+    for link in links:
+        if link.a in order and link.b in order and link.a != link.b:
+            found.setdefault(_ordered(link.a, link.b, order), link.count)
+    for path in machine.paths:
+        if path.path_class in _CLASSES and path.a in order and path.b in order and path.a != path.b:
+            pair = _ordered(path.a, path.b, order)
+            if found.get(pair) is None:
+                found[pair] = path.links
+            kinds.append(_CLASSES[path.path_class])
+    kind = max(sorted(set(kinds)), key=kinds.count, default="nvlink")
+    return {pair: found[pair] for pair in sorted(found, key=lambda p: (order[p[0]], order[p[1]]))}, kind
+
+
+def _ordered(a: str, b: str, order: Mapping[str, int]) -> Pair:
+    return (a, b) if order[a] < order[b] else (b, a)
+
+
+def _to_switches(links: Sequence[Link], gpus: Sequence[Device], switches: Sequence[Device]) -> dict[str, list[Link]]:
+    """GPU -> its links to switches."""
+    ids, ends = {gpu.id for gpu in gpus}, {switch.id for switch in switches}
+    found: dict[str, list[Link]] = {}
+    for link in links:
+        if link.a in ids and link.b in ends:
+            found.setdefault(link.a, []).append(link)
+        elif link.b in ids and link.a in ends:
+            found.setdefault(link.b, []).append(link)
+    return found
+
+
+def _told_bank(name: str, switches: Sequence[Device], links: Mapping[str, list[Link]], gpus: Sequence[Device]) -> Bank:
+    numbers = {gpu.id: _sum([link.count for link in links[gpu.id]]) for gpu in gpus if gpu.id in links}
+    counts = [(gpu, "" if number is None else count(number, "link")) for gpu, number in numbers.items()]
+    totals = set(numbers.values())
+    even = totals.pop() if len(totals) == 1 else None
+    rates = {_sum([_rate(link) for link in of_gpu]) for of_gpu in links.values()}
+    rate = rates.pop() if len(rates) == 1 else None
+    if None in numbers.values():
+        return Bank(
+            _switch_title(switches), (Line("no source counts the links", Tone.MUTED),), tuple(counts), len(switches),
+            _ids(switches), hint=_hint(name, switches),
+        )  # fmt: skip
+    text = f"{count(even, 'link')} from each GPU" if even is not None else "links differ between GPUs"
+    lines = [Line(text + (f", {show(rate, 'B/s')} per direction together" if rate and even is not None else ""))]
+    return Bank(
+        _switch_title(switches), tuple(lines), tuple(counts), len(switches), _ids(switches), hint=_hint(name, switches)
+    )
+
+
+def _sum(numbers: Sequence[float | None]) -> float | None:
+    """The sum, None where one of them is unknown."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def _rate(link: Link) -> float | None:
+    return link.trained_Bps if link.trained_Bps is not None else link.capable_Bps
+
+
+def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
+    """Switches whose links no source tells; where pairs are told (a matrix), their counts are."""
+    members = _members(pairs) if pairs else {gpu.id for gpu in gpus}
+    even = _even(pairs, gpus)
+    if not pairs:
+        line = Line(f"no source tells their {name}s: drawn as if each GPU were on them", Tone.MUTED)
+    elif even is not None:
+        line = Line(f"every pair of GPUs is {count(even, 'link')} apart" if even == 0 else _every_pair(even))
+    else:
+        line = Line("not every pair of GPUs is joined alike", Tone.WARNING)
+    label = count(even, "link") if even else ""
+    counts = tuple((gpu.id, label) for gpu in gpus if gpu.id in members)
+    return Bank(
+        _switch_title(switches), (line,), counts, len(switches), _ids(switches), not pairs, _hint(name, switches)
+    )
+
+
+def _unseen_bank(name: str, each: int, pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
+    members = _members(pairs)
+    counts = tuple((gpu.id, count(each, "link")) for gpu in gpus if gpu.id in members)
+    lines = (
+        Line(_every_pair(each)),
+        Line("the switches themselves are not told: more links than a GPU has for edges to each other", Tone.MUTED),
+    )
+    return Bank("NVSwitches" if name == "NVLink" else f"{name} switches", lines, counts, assumed=True,
+                hint=f"{name} switches, inferred: {_every_pair(each)}")  # fmt: skip
+
+
+def _mesh(name: str, even: int | None, pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
+    members = _members(pairs)
+    full = len(pairs) == len(members) * (len(members) - 1) // 2
+    what = f"{'full mesh' if full else 'mesh'}: {len(pairs)} pairs joined directly"
+    what += f", {count(even, 'link')} each" if even is not None else "; the matrix has their links"
+    return Bank(f"{name} mesh", (Line(what),), tuple((gpu.id, "") for gpu in gpus if gpu.id in members), hint=what)
+
+
+def _even(pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> int | None:
+    """The number of links of each pair where all GPUs that have any are joined to each other alike, else None."""
+    members = [gpu.id for gpu in gpus if gpu.id in _members(pairs)]
+    counts = {pairs.get(pair) for pair in combinations(members, 2)}
+    return counts.pop() if len(counts) == 1 and len(members) > 2 else None
+
+
+def _members(pairs: Mapping[Pair, int | None]) -> set[str]:
+    return {end for pair in pairs for end in pair}
+
+
+def _edge(pair: Pair, number: int | None, links: Sequence[Link], has_measured: bool) -> PeerEdge:
+    mine = [link for link in links if {link.a, link.b} == set(pair)]
+    rate = rate_of(mine, has_measured=has_measured)
+    return PeerEdge(*pair, number, rate.grade, rate.text)
+
+
+def _every_pair(each: int) -> str:
+    return f"every pair of GPUs at {count(each, 'link')}"
+
+
+def _switch_title(switches: Sequence[Device]) -> str:
+    return f"{len(switches)} \N{MULTIPLICATION SIGN} NVSwitch" if len(switches) > 1 else "NVSwitch"
+
+
+def _ids(devices: Sequence[Device]) -> tuple[str, ...]:
+    return tuple(device.id for device in devices)
+
+
+def _hint(name: str, switches: Sequence[Device]) -> str:
+    return f"{name} through {several(_ids(switches))}"

@@ -1,0 +1,238 @@
+"""Packages, NUMA nodes, cores, caches and memory of a machine, summed up as an expert writes them into a box."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from seatrial.model.machine import Device, DeviceKind, Machine, Population, SocketMemory
+from seatrial.report.drawing.names import clean, model_name, several
+from seatrial.report.drawing.scene import Line, Modules, Part, Slot, Tone
+from seatrial.report.units import count, cpu_list, show, show_transfers
+
+OUTER = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA})
+CPU_KINDS = OUTER | {DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU}
+_MOST_SLOTS = 32
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+class Processors:
+    """The processors' side of one machine, asked for by device."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._children: dict[str | None, list[Device]] = {}
+        known = {device.id for device in machine.devices if device.kind in CPU_KINDS}
+        for device in machine.devices:
+            if device.kind in CPU_KINDS:
+                self._children.setdefault(device.parent if device.parent in known else None, []).append(device)
+
+    def roots(self) -> list[Device]:
+        """The outermost packages and NUMA nodes."""
+        return self._nearest(self._children.get(None, ()))
+
+    def inner(self, device: Device) -> list[Device]:
+        """The packages or NUMA nodes right inside a package or node."""
+        return self._nearest(self._children.get(device.id, ()))
+
+    def has_bare_cores(self) -> bool:
+        """Whether there are cores that no package and no node holds."""
+        return not self.roots() and any(device.kind is DeviceKind.CORE for device in self._machine.devices)
+
+    def below(self, device: Device | None) -> list[Device]:
+        """All of the processors' side below a device; below None everything."""
+        found: list[Device] = []
+        seen: set[str] = set()
+        stack = list(reversed(self._children.get(device.id if device is not None else None, ())))
+        while stack:
+            current = stack.pop()
+            if current.id not in seen:
+                seen.add(current.id)
+                found.append(current)
+                stack += reversed(self._children.get(current.id, ()))
+        return found
+
+    def parts(self, device: Device | None, without: Sequence[Device] = ()) -> tuple[Part, ...]:
+        """Cores, last-level caches and memory of a package or node; `without` the nodes that are drawn inside it."""
+        apart = {inside.id for node in without for inside in (node, *self.below(node))}
+        own = [inside for inside in self.below(device) if inside.id not in apart]
+        memory = _memory_lines(device) if device is not None else ()
+        parts = (Part("cores", _core_lines(own)), Part("cache", _cache_lines(own)), Part("memory", memory))
+        return tuple(part for part in parts if part.lines)
+
+    def cpus(self, device: Device) -> str:
+        """The operating system's numbers of the CPUs in a device: "CPUs 0-3", "" where none are told."""
+        numbers = sorted(
+            number
+            for inside in self.below(device)
+            if inside.kind is DeviceKind.PU and (number := inside.facts.integer("os_index")) is not None
+        )
+        told = cpu_list(numbers) if numbers else device.facts.text("cpus")
+        return f"CPUs {clean(told)}" if told else ""
+
+    def _nearest(self, devices: Iterable[Device]) -> list[Device]:
+        found: list[Device] = []
+        seen: set[str] = set()
+        stack = list(reversed(list(devices)))
+        while stack:
+            device = stack.pop()
+            if device.id in seen:
+                continue
+            seen.add(device.id)
+            if device.kind in OUTER:
+                found.append(device)
+            else:
+                stack += reversed(self._children.get(device.id, ()))
+        return found
+
+
+def package_lines(package: Device) -> tuple[Line, ...]:
+    """Model and microarchitecture of a package."""
+    facts = package.facts
+    name = facts.text("model_name") or (package.name if package.name != package.id else "")
+    return tuple(
+        line
+        for line in (
+            Line(model_name(name)) if name else None,
+            Line(clean(facts.text("microarchitecture") or ""), Tone.MUTED) if "microarchitecture" in facts else None,
+        )
+        if line is not None
+    )
+
+
+def modules_of(memory: SocketMemory, devices: Sequence[Device]) -> Modules | None:
+    """The memory modules of a socket: a slot for each channel where channels are known, else for each module."""
+    if not memory.dimms and not memory.channels:
+        return None
+    return Modules(_slots(memory, devices), _module_lines(memory, devices))
+
+
+def population_line(machine: Machine) -> Line | None:
+    """The verdict on the population and the bandwidth that it bounds; None where no source tells modules."""
+    memory = machine.memory
+    peak = memory.peak.value
+    if not memory.sockets and peak is None:
+        return None
+    said = [f"memory population {memory.verdict.value}"] if memory.sockets else []
+    said += [f"DRAM at most {show(peak, 'B/s')}"] if peak is not None else []
+    is_bad = memory.verdict in (Population.UNBALANCED, Population.NEAR_BALANCED)
+    why = f": {clean(memory.why, 1000)}" if is_bad else ""
+    return Line(", ".join(said) + why, Tone.WARNING if is_bad else Tone.PLAIN)
+
+
+def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Slot, ...]:
+    hints = [_in_words(device) for device in devices]
+    if memory.channels is not None and 0 < memory.channels <= _MOST_SLOTS and memory.populated_channels is not None:
+        by_channel: dict[str, list[str]] = {}
+        for device, hint in zip(devices, hints, strict=True):
+            by_channel.setdefault(device.facts.text("channel") or "", []).append(hint)
+        named = [channel for channel in sorted(by_channel) if channel]
+        filled = min(memory.populated_channels, memory.channels)
+        told = [f"channel {clean(name)}: {'; '.join(by_channel[name])}" for name in named]
+        told = told if len(told) == filled else ["a filled channel"] * filled
+        return tuple(Slot(True, hint) for hint in told) + (Slot(False, "an empty channel"),) * (
+            memory.channels - filled
+        )
+    number = min(memory.dimms, _MOST_SLOTS)
+    hints = hints if len(hints) == memory.dimms else ["a memory module"] * number
+    return tuple(Slot(True, hint) for hint in hints[:number])
+
+
+def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Line, ...]:
+    sizes = Counter(size for device in devices if (size := device.facts.number("size")) is not None)
+    kinds = {kind for device in devices if (kind := device.facts.text("memory_type"))}
+    kind = f" {clean(kinds.pop())}" if len(kinds) == 1 else ""
+    if len(devices) == memory.dimms and sizes:
+        each = sorted(sizes.items(), reverse=True)
+        what = " + ".join(f"{number} {_TIMES} {show(size, 'B', binary=True)}" for size, number in each[:3]) + kind
+    else:
+        what = f"{count(memory.dimms, 'module')}, {show(memory.capacity_bytes, 'B', binary=True)}"
+    speed = []
+    if memory.configured_MTps is not None:
+        rated = memory.rated_MTps
+        lower = rated is not None and rated > memory.configured_MTps
+        speed = [f"{show_transfers(memory.configured_MTps)}" + (f" of {show_transfers(rated)} rated" if lower else "")]
+    elif memory.rated_MTps is not None:
+        speed = [f"rated {show_transfers(memory.rated_MTps)}"]
+    channels = "channels unknown"
+    few = False
+    if memory.channels is not None and memory.populated_channels is not None:
+        channels = f"{memory.populated_channels} of {memory.channels} channels filled"
+        few = memory.populated_channels < memory.channels
+    elif memory.populated_channels is not None:
+        channels = f"{count(memory.populated_channels, 'channel')} filled"
+    elif memory.channels is not None:
+        channels = f"{count(memory.channels, 'channel')}, filled ones unknown"
+    return (
+        Line(", ".join([what, *speed])),
+        Line(channels, Tone.WARNING if few else Tone.MUTED),
+    )
+
+
+def _in_words(module: Device) -> str:
+    facts = module.facts
+    words = (
+        clean(module.name),
+        show(facts.number("size"), "B", binary=True),
+        clean(facts.text("memory_type") or ""),
+        show_transfers(facts.number("configured_MTps")) if "configured_MTps" in facts else "",
+    )
+    return " ".join(word for word in words if word)
+
+
+def _core_lines(own: Sequence[Device]) -> tuple[Line, ...]:
+    cores = [device for device in own if device.kind is DeviceKind.CORE]
+    if not cores:
+        packages = sum(device.kind is DeviceKind.PACKAGE for device in own)
+        return (Line(count(packages, "package")),) if packages else ()
+    ids = {core.id for core in cores}
+    threads = Counter(device.parent for device in own if device.kind is DeviceKind.PU and device.parent in ids)
+    alike = Counter((core.facts.text("microarchitecture") or "", threads.get(core.id, 0)) for core in cores)
+    lines: list[Line] = []
+    packages = sum(device.kind is DeviceKind.PACKAGE for device in own)
+    if packages:
+        lines.append(Line(count(packages, "package")))
+    for (what, each), number in list(alike.items())[:3]:
+        name = f" {clean(what)}" if what and len(alike) > 1 else ""
+        smt = f" {_TIMES} {count(each, 'thread')}" if each > 1 else ""
+        lines.append(Line(f"{number}{name} {'core' if number == 1 else 'cores'}{smt}"))
+    if len(alike) > 3:
+        lines.append(Line(f"{len(alike) - 3} more kinds of core", Tone.MUTED))
+    return tuple(lines)
+
+
+def _cache_lines(own: Sequence[Device]) -> tuple[Line, ...]:
+    levels = [level for device in own if device.kind is DeviceKind.CACHE and (level := device.facts.integer("level"))]
+    if not levels or max(levels) < 2:
+        return ()
+    last = max(levels)
+    sizes = Counter(
+        device.facts.number("size")
+        for device in own
+        if device.kind is DeviceKind.CACHE and device.facts.integer("level") == last
+    )
+    spelled = []
+    for size, number in sorted(sizes.items(), key=lambda pair: -(pair[0] or 0))[:3]:
+        text = f"L{last} {'of unknown size' if size is None else show(size, 'B', binary=True)}"
+        spelled.append(Line(text if number == 1 else f"{number} {_TIMES} {text}"))
+    return tuple(spelled)
+
+
+def _memory_lines(device: Device) -> tuple[Line, ...]:
+    size = device.facts.number("memory_total")
+    if device.kind is not DeviceKind.NUMA or size is None:
+        return ()
+    return (Line(f"{show(size, 'B', binary=True)} memory"),)
+
+
+def title_of(device: Device) -> str:
+    """The kind and its number ("package 0", "NUMA node 1"), else the id."""
+    number = device.facts.integer("os_index")
+    number = device.numa if number is None and device.kind is DeviceKind.NUMA else number
+    word = "package" if device.kind is DeviceKind.PACKAGE else "NUMA node"
+    return f"{word} {number}" if number is not None else clean(device.id)
+
+
+def summary(devices: Sequence[Device], noun: str) -> str:
+    """Those that are not drawn: "12 more packages: package-4 to package-15"."""
+    return f"{count(len(devices), f'more {noun}')}: {several([device.id for device in devices])}"

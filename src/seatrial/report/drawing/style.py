@@ -1,0 +1,70 @@
+"""Colours and strokes of a drawing: the palette of the page, as variables that a page's own go before.
+
+Each variable falls back to the drawing's own value, so that the fragment takes the colours of the page around it and
+the document brings its own, light, dark and on paper.
+"""
+
+from __future__ import annotations
+
+_LIGHT = {
+    "paper": "#ffffff", "raised": "#f6f7f8", "ink": "#1a1f24", "muted": "#59626b", "rule": "#e1e5e9", "axis": "#9aa4ae",
+    "band": "#dfeaf5", "track": "#e9edf1", "accent": "#1f63a8", "alarm": "#b3261e", "caution": "#7a5200",
+    "series-1": "#1f63a8", "series-2": "#b4530a", "series-3": "#1d7a55", "series-4": "#8a3fa0", "series-5": "#6b6b00",
+}  # fmt: skip
+_DARK = {
+    "paper": "#14171a", "raised": "#1d2125", "ink": "#e6e9ec", "muted": "#a0aab3", "rule": "#2d3339", "axis": "#69737d",
+    "band": "#1e3246", "track": "#272d33", "accent": "#74b0ec", "alarm": "#ff9184", "caution": "#e7b95c",
+    "series-1": "#74b0ec", "series-2": "#f0a062", "series-3": "#6fcba0", "series-4": "#d39be6", "series-5": "#d0cc62",
+}  # fmt: skip
+FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "Liberation Sans", "DejaVu Sans", sans-serif'
+
+_RULES = """
+{s} text { font-family: var(--sans, {font}); fill: var(--ink); }
+{s} .muted { fill: var(--muted); } {s} .warning { fill: var(--caution); font-weight: 600; }
+{s} .alarm { fill: var(--alarm); font-weight: 600; }
+{s} .bold { font-weight: 600; }
+{s} rect { stroke: var(--axis); stroke-width: 1; fill: var(--paper); }
+{s} .socket > rect { fill: var(--raised); stroke: var(--ink); stroke-width: 1.25; }
+{s} .domain > rect { fill: var(--paper); }
+{s} .cores > rect { fill: var(--band); stroke: none; }
+{s} .cache > rect, {s} .rest > rect, {s} .bar > rect { fill: var(--track); stroke: none; }
+{s} .memory > rect { fill: none; stroke: var(--series-4); stroke-opacity: 0.55; }
+{s} .slot > rect { fill: var(--series-4); stroke: var(--series-4); }
+{s} .slot-empty > rect { fill: none; stroke: var(--series-4); stroke-dasharray: 2 2; }
+{s} .hub > rect { fill: var(--track); stroke: var(--axis); }
+{s} .gpu > rect { stroke: var(--series-3); stroke-width: 1.75; }
+{s} .nic > rect { stroke: var(--series-1); stroke-width: 1.25; }
+{s} .nvme > rect, {s} .block > rect { stroke: var(--series-5); }
+{s} .switch > rect, {s} .bank > rect, {s} .chip > rect { stroke: var(--series-3); }
+{s} .bank > rect { fill: var(--raised); stroke-width: 1.5; }
+{s} .assumed > rect { stroke-dasharray: 5 3; }
+{s} .low > rect { stroke: var(--caution); stroke-width: 2; }
+{s} .lines path { fill: none; stroke: var(--axis); stroke-linejoin: round; }
+{s} .lines .pcie { stroke: var(--muted); }
+{s} .lines .peer { stroke: var(--series-3); }
+{s} .lines .socket { stroke: var(--ink); }
+{s} .lines .over { stroke: var(--paper); }
+{s} .lines .low { stroke: var(--caution); stroke-dasharray: 5 3; stroke-width: 2.5; }
+{s} .lines .good { stroke: var(--series-3); stroke-width: 3; }
+{s} .lines .fair { stroke: var(--caution); stroke-width: 3; stroke-dasharray: 10 3; }
+{s} .lines .poor { stroke: var(--alarm); stroke-width: 3; stroke-dasharray: 8 3 2 3; }
+{s} .lines .unmeasured { stroke-dasharray: 1.5 3; }
+{s} .lines .assumed { stroke-dasharray: 5 3; }
+{s} .ground { stroke: none; }
+"""
+
+
+def rules(selector: str) -> str:
+    """The style of one drawing, its rules below `selector` so that they reach nothing else on a page."""
+    return _RULES.strip().replace("{s}", selector).replace("{font}", FONT)
+
+
+def palette() -> str:
+    """The variables of a document that stands alone: light, dark where the reader's screen is, light on paper."""
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(_DARK)} }} }}"
+    paper = f"@media print {{ :root {{ {_variables(_LIGHT)} }} }}"
+    return f":root {{ color-scheme: light dark; {_variables(_LIGHT)} }}\n{dark}\n{paper}"
+
+
+def _variables(values: dict[str, str]) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in values.items())

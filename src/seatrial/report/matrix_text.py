@@ -1,0 +1,179 @@
+"""How near GPUs and adapters are to each other, as the matrix that everybody knows from `nvidia-smi topo -m`.
+
+The classes and their meaning are those of its legend; XGMI is AMD's word, `?` stands where no source tells a class.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from seatrial.model.machine import Affinity, DeviceKind, Machine, Path
+from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.units import count, cpu_list
+
+WIDTH = 118
+MOST = 48
+"""With more devices a matrix is no longer read by people."""
+
+UNKNOWN = "?"
+_MEANING = {
+    "X": "itself",
+    "NV": "that many NVLinks",
+    "C2C": "NVLink chip-to-chip",
+    "XGMI": "that many XGMI links (Infinity Fabric)",
+    "PIX": "one PCIe switch at most between them",
+    "PXB": "several PCIe switches, no host bridge",
+    "PHB": "over a PCIe host bridge",
+    "NODE": "over host bridges of one NUMA node",
+    "SYS": "over the link between NUMA nodes",
+    "PCI": "over PCIe",
+    UNKNOWN: "no source tells",
+}
+_DIRECT = frozenset({"NV", "C2C", "XGMI"})
+_NEAR = frozenset({"PIX", "PXB"})
+_LONGEST_CPUS = 24
+_LONGEST_NAME = 20
+_GAP = "  "
+
+Cell = tuple[str, str]
+"""(text, class)."""
+
+
+def matrix_text(machine: Machine, colour: bool = False) -> str:
+    """The matrix with a row for each GPU and adapter, its CPUs and NUMA node, and a legend of the classes that occur.
+
+    Empty where no class is known; without a trailing newline; no line is wider than `WIDTH` unless a single name is.
+    A matrix that is too wide goes on below, with the row labels again. `colour` adds ANSI codes for a terminal.
+    """
+    if not any(path.path_class for path in machine.paths):
+        return ""
+    style = COLOURS if colour else PLAIN
+    names = _ends(machine)
+    if len(names) > MOST:
+        pairs = len(machine.paths)
+        return f"{len(names)} GPUs and adapters: `--format json` has the classes of their {count(pairs, 'pair')}"
+    cells = _cells(names, machine.paths)
+    blocks = _blocks(names, cells, {entry.device: entry for entry in machine.affinity}, style)
+    return "\n".join([*blocks, "", *_legend(machine, names, cells, style)])
+
+
+def _ends(machine: Machine) -> list[str]:
+    """The devices that have a path, in the machine's order; those that it does not list last."""
+    ends = dict.fromkeys(end for path in machine.paths for end in (path.a, path.b))
+    known = [device.id for device in machine.devices if device.id in ends]
+    return list(dict.fromkeys((*known, *ends)))
+
+
+def _cells(names: Sequence[str], paths: Iterable[Path]) -> dict[tuple[str, str], Cell]:
+    found: dict[tuple[str, str], Cell] = {(name, name): ("X", "X") for name in names}
+    for path in paths:
+        cell = (UNKNOWN, UNKNOWN)
+        if path.path_class is not None:
+            number = path.links if path.path_class in ("NV", "XGMI") and path.links is not None else ""
+            cell = (f"{clean(path.path_class)}{number}", path.path_class)
+        found.setdefault((path.a, path.b), cell)
+        found.setdefault((path.b, path.a), cell)
+    return found
+
+
+def _blocks(
+    names: Sequence[str], cells: Mapping[tuple[str, str], Cell], affinity: Mapping[str, Affinity], style: Style
+) -> list[str]:
+    """The lines of the matrix, in as many blocks as its width needs."""
+    labels = {name: _label(name) for name in names}
+    lead = max(len(label) for label in labels.values())
+    about = _about(names, affinity)
+    tail = [max(len(row[column]) for row in about.values()) for column in range(len(about[""]))]
+    widths = {
+        name: max(len(labels[name]), *(len(cells.get((row, name), (UNKNOWN,))[0]) for row in names)) for name in names
+    }
+    lines: list[str] = []
+    for columns in _chunks(names, widths, WIDTH - 2 - lead - sum(tail) - len(tail) * len(_GAP)):
+        if lines:
+            lines.append("")
+        head = [labels[name].ljust(widths[name]) for name in columns]
+        told = [text.ljust(width) for text, width in zip(about[""], tail, strict=True)]
+        lines.append("  " + _bold(_GAP.join([" " * lead, *head, *told]).rstrip(), style))
+        for row in names:
+            shown = [_coloured(cells.get((row, name), (UNKNOWN, UNKNOWN)), widths[name], style) for name in columns]
+            ends = [text.ljust(width) for text, width in zip(about[row], tail, strict=True)]
+            label = _bold(labels[row], style) + " " * (lead - len(labels[row]))
+            lines.append("  " + _GAP.join([label, *shown, *ends]).rstrip())
+    return lines
+
+
+def _chunks(names: Sequence[str], widths: Mapping[str, int], room: int) -> list[list[str]]:
+    """The columns in groups that fit into the width."""
+    chunks: list[list[str]] = []
+    left = 0
+    for name in names:
+        need = widths[name] + len(_GAP)
+        if not chunks or need > left:
+            chunks.append([])
+            left = room
+        chunks[-1].append(name)
+        left -= need
+    return chunks
+
+
+def _about(names: Sequence[str], affinity: Mapping[str, Affinity]) -> dict[str, list[str]]:
+    """Device -> its CPUs and its NUMA node; "" holds the headings. A column that nobody fills is left out."""
+    told = {name: affinity.get(name) for name in names}
+    cpus = {name: "" if entry is None or not entry.cpus else cpu_list(entry.cpus) for name, entry in told.items()}
+    numa = {name: "" if entry is None or entry.numa is None else str(entry.numa) for name, entry in told.items()}
+    filled = [(head, of) for head, of in (("CPUs", cpus), ("NUMA", numa)) if any(of.values())]
+    rows = {name: [_cut(of[name] or UNKNOWN) for _, of in filled] for name in names}
+    return {"": [head for head, _ in filled], **rows}
+
+
+def _legend(
+    machine: Machine, names: Sequence[str], cells: Mapping[tuple[str, str], Cell], style: Style
+) -> list[str]:  # fmt: skip
+    used = {kind for _, kind in cells.values()}
+    if any((a, b) not in cells for a in names for b in names):
+        used.add(UNKNOWN)
+    lines: list[str] = []
+    shown = [(kind, meaning) for kind, meaning in _MEANING.items() if kind in used]
+    spelled = {
+        "NV": "NV#",
+        "XGMI": "XGMI#" if any(p.path_class == "XGMI" and p.links for p in machine.paths) else "XGMI",
+    }
+    for kind, meaning in shown:
+        text = meaning if kind != "XGMI" or spelled["XGMI"].endswith("#") else "XGMI links (Infinity Fabric)"
+        lines.append(f"  {_paint(spelled.get(kind, kind).ljust(5), kind, style)} {text}")
+    others = [
+        f"{_label(device.id)} is {', '.join(clean(alias) for alias in device.aliases)}"
+        for device in machine.of_kind(DeviceKind.NIC)
+        if device.aliases and device.id in names
+    ]
+    if others:
+        lines += textwrap.wrap("; ".join(others), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return lines
+
+
+def _label(name: str) -> str:
+    text = clean(name)
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_CPUS else text[: _LONGEST_CPUS - 3] + "..."
+
+
+def _coloured(cell: Cell, width: int, style: Style) -> str:
+    text, kind = cell
+    return _paint(text, kind, style) + " " * (width - len(text))
+
+
+def _paint(text: str, kind: str, style: Style) -> str:
+    """Direct links, one PCIe tree and ways between NUMA nodes each in a colour; the word stays the signal."""
+    code = (
+        style.direct if kind in _DIRECT else style.near if kind in _NEAR else
+        style.warning if kind == "SYS" else style.faint if kind in ("X", UNKNOWN) else ""
+    )  # fmt: skip
+    return f"{code}{text}{style.end}" if code else text
+
+
+def _bold(text: str, style: Style) -> str:
+    return f"{style.heading}{text}{style.end}" if style.heading else text
