@@ -8,12 +8,14 @@ What each counts, all in one-way trips (half a round):
   the other's: the same two messages. The best of 1000 samples of 100 rounds on one pair of lines, whole nanoseconds.
 * `core-to-core-latency --csv`: first compare-and-swap by both on one line, which moves it for writing at once, then
   flags in two lines as c2clat. The mean of each pair; a matrix each (older versions print the first alone).
-* our own second method, which is no rival: flags in two lines as c2clat's, and compare-and-swap on one, both written
-  here, with 32 places and samples of a millisecond as linebounce has them.
+* our own second method, which is no rival: one flag in one line that both write (linebounce's messages in the plainest
+  code), flags in two lines as c2clat's, and compare-and-swap on one, all written here, over a page of lines and with
+  samples of a millisecond as linebounce has them.
 
-So linebounce is held against flags in two lines; compare-and-swap is printed beside it. Which line of a page is used
-alone makes up to a factor of two (docs/add-a-benchmark.md), so that a rival's figure is the median of its rounds: each
-is a process, whose lines lie elsewhere.
+So linebounce is held against one flag in one line. Two lines cost more, since a trip ends one exchange of each before
+the next can begin; compare-and-swap costs less, since the line comes for writing at once: both are printed beside it.
+Which line of a page is used alone makes up to a factor of two (docs/add-a-benchmark.md), so that a rival's figure is
+the median of its rounds: each is a process, whose lines lie elsewhere.
 
     python bench/cpu_linebounce.py [--c2clat PATH] [--core-to-core-latency PATH] [--rounds 10]
                                    [-o docs/results/cpu_linebounce.json]
@@ -43,6 +45,7 @@ Times = Mapping[Pair, float]
 """(lesser CPU, greater CPU) -> one-way trip in seconds."""
 
 OURS = "cpu.linebounce"
+SECOND_TURNS = "own second method, one flag in one line"
 SECOND_FLAGS = "own second method, flags in two lines"
 SECOND_SWAP = "own second method, compare-and-swap"
 
@@ -82,6 +85,19 @@ void flags(Place& place, bool first, unsigned rounds) {
     }
     if (!first)
       own.store(n, std::memory_order_release);
+  }
+}
+
+// The plainest ping-pong: one word that both write; the same messages as cpu.linebounce, in other code.
+void turns(Place& place, bool first, unsigned rounds) {
+  auto& word = place.ping.word;
+  for (unsigned n = 0; n < rounds; ++n) {
+    if (first)
+      word.store(1, std::memory_order_release);
+    while (word.load(std::memory_order_acquire) != (first ? 0 : 1)) {
+    }
+    if (!first)
+      word.store(0, std::memory_order_release);
   }
 }
 
@@ -134,7 +150,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const int a = std::atoi(argv[i]);
     const int b = std::atoi(argv[i + 1]);
-    std::printf("%d %d %.4g %.4g\n", a, b, median_s(flags, a, b), median_s(swap_words, a, b));
+    std::printf("%d %d %.4g %.4g %.4g\n", a, b, median_s(turns, a, b), median_s(flags, a, b),
+                median_s(swap_words, a, b));
   }
 }
 """
@@ -164,7 +181,7 @@ def second_method(program: Path, pairs: Sequence[Pair]) -> dict[str, Times]:
     rows = [line.split() for line in text.splitlines()]
     return {
         name: {(int(row[0]), int(row[1])): float(row[column]) for row in rows}
-        for name, column in ((SECOND_FLAGS, 2), (SECOND_SWAP, 3))
+        for name, column in ((SECOND_TURNS, 2), (SECOND_FLAGS, 3), (SECOND_SWAP, 4))
     }
 
 

@@ -97,7 +97,7 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
     ),
     "arithmetic folded with the right result": (
         PEAK,
-        {"peak.cpp": ("const auto flops = 2.0 *", "const auto flops = 16.0 *")},
+        {"peak.cpp": ("const auto flops = 2.0 *", "const auto flops = 3.8 *")},
         State.INVALID,
         "limit: fma is ",
     ),

@@ -37,7 +37,7 @@ DONE = Completed(0, 0.3, 30.0, False, "")
 
 def stream_record(**changes: object) -> ProgramRecord:
     samples = tuple(
-        Sample(name, i, 1e-2, {"bytes": float(size)})
+        Sample(name, i, 1e-2, {"bytes": float(size)}, extra={"pages_looked_at": 100, "pages_astray": 0})
         for i in range(5)
         for name, size in (("copy", 8 << 20), ("scale", 8 << 20), ("add", 12 << 20), ("triad", 12 << 20))
     )

@@ -11,7 +11,14 @@ from seatrial.plan.points import parse_settings, plan_points
 
 def test_defaults_are_complete_and_resolved() -> None:
     (point,) = plan_points(["memory.stream"], {}, made_up_machine(cores=4, l3_bytes=32 << 20))
-    assert point.parameters == {"threads": 4, "nontemporal": False, "huge_pages": True, "array_B": 128 << 20}
+    assert point.parameters == {
+        "threads": 4,
+        "nontemporal": False,
+        "huge_pages": True,
+        "array_B": 128 << 20,
+        "node": "auto",
+        "memory": "local",
+    }
     assert point.cpus == (0, 1, 2, 3)
 
 

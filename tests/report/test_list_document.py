@@ -41,4 +41,6 @@ def test_defaults_are_written_as_on_the_command_line():
         "nontemporal": "false",
         "huge_pages": "true",
         "array_B": "auto",
+        "node": "auto",
+        "memory": "local",
     }

@@ -10,16 +10,21 @@ from pathlib import Path
 
 import pytest
 from report.page_samples import hostile_trial, server_trial, vm_trial
+from report.page_samples_node import gpu_trial
 
 from seatrial.report.page import page
 
 pytestmark = pytest.mark.real
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SCHEMES = {"light": ["--blink-settings=preferredColorScheme=1"], "dark": ["--blink-settings=preferredColorScheme=0"]}
+PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}
 HARNESS = (
     "<script>addEventListener('load', () => {const wide = [...document.querySelectorAll('body *')].filter("
     "e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, svg, .quiet, .skip'));"
     "document.title = `scroll=${document.documentElement.scrollWidth} inner=${innerWidth} "
+    "dark=${matchMedia('(prefers-color-scheme: dark)').matches} "
+    "paper=${getComputedStyle(document.body).backgroundColor} "
     "wide=${wide.map(e => e.tagName + '.' + e.className).join(' ')}`})</script></body>"
 )
 
@@ -41,24 +46,28 @@ def run(browser: str, tmp_path: Path, *arguments: str) -> subprocess.CompletedPr
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.parametrize("trial", [vm_trial, server_trial, hostile_trial])
+@pytest.mark.parametrize("trial", [vm_trial, server_trial, hostile_trial, gpu_trial])
 @pytest.mark.parametrize("width", [1280, 520])
-def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, trial, width):
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, trial, width, scheme):
     file = tmp_path / "page.html"
     file.write_text(page([trial()], "../results").replace("</body>", HARNESS), encoding="utf-8")
-    done = run(browser, tmp_path, f"--window-size={width},900", "--dump-dom", file.as_uri())
-    title = re.search(r"<title>(scroll=(\d+) inner=(\d+) wide=(.*?))</title>", done.stdout)
+    settings = SCHEMES[scheme]
+    done = run(browser, tmp_path, *settings, f"--window-size={width},900", "--dump-dom", file.as_uri())
+    title = re.search(r"<title>(scroll=(\d+) inner=(\d+) dark=(\w+) paper=(.*?) wide=(.*?))</title>", done.stdout)
     assert title, done.stdout[:300] + done.stderr[-2000:]
     assert int(title[2]) <= int(title[3]), title[1]
-    assert title[4].strip() == "", title[1]
+    assert (title[4] == "true") == (scheme == "dark") and title[5] == PAPER[scheme], title[1]
+    assert title[6].strip() == "", title[1]
     # What the browser says of pages of its own (chrome://) is not about ours.
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line and "chrome://" not in line]
     assert said == []
 
 
-def test_it_prints_on_a4(browser, tmp_path):
+@pytest.mark.parametrize("trial", [server_trial, gpu_trial])
+def test_it_prints_on_a4(browser, tmp_path, trial):
     file, paper = tmp_path / "page.html", tmp_path / "page.pdf"
-    file.write_text(page([server_trial()], None), encoding="utf-8")
+    file.write_text(page([trial()], None), encoding="utf-8")
     done = run(browser, tmp_path, "--no-pdf-header-footer", f"--print-to-pdf={paper}", file.as_uri())
     assert paper.exists(), done.stderr[-2000:]
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper.read_bytes())

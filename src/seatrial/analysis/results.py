@@ -71,7 +71,7 @@ def _is_overtaken(key: str, contents: Contents) -> bool:
 
 
 def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
-    """Libraries that somebody had loaded beside those of the build (a profiler, a preloaded allocator), and the BLAS."""
+    """Libraries that somebody had loaded beside those of the build (a profiler, an allocator), and the BLAS."""
     added = sorted({name for record in records for name in record.seen.get("added_libs", ())})
     beside = (f"loaded beside the libraries of the build: {', '.join(added)}",) if added else ()
     told = [record.seen.get("notes", {}) for record in records]

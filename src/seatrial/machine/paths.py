@@ -28,10 +28,12 @@ def pci_paths(
     """
     by_id = {device.id: device for device in devices}
     ends = [device for device in devices if device.kind in (DeviceKind.GPU, DeviceKind.NIC) and device.pci is not None]
-    return tuple(
-        Path(a.id, b.id, None if (a.id, b.id) not in lone and _may_have_own_links(a, b) else _class(a, b, by_id, condensed))
-        for a, b in combinations(ends, 2)
-    )
+
+    def told(a: Device, b: Device) -> str | None:
+        is_open = _may_have_own_links(a, b) and (a.id, b.id) not in lone
+        return None if is_open else _class(a, b, by_id, condensed)
+
+    return tuple(Path(a.id, b.id, told(a, b)) for a, b in combinations(ends, 2))
 
 
 def _may_have_own_links(a: Device, b: Device) -> bool:

@@ -82,8 +82,8 @@ class PciPart:
     `class_id` has four hex digits ("0302"); "0000", which no device since PCI 2.0 has, where the source does not tell.
     `parent` is the address of the bridge above. `capable` and `trained` are of the link towards that bridge as this
     function reads it; `trained_Bps` is set by sources that tell only a rate. `kind` is set where the source itself says
-    what the function is. `is_condensed` marks a source in whose trees a bridge is a whole switch and `capable` what both
-    ends of the link can do (NCCL); others show each port.
+    what the function is. `is_condensed` marks a source in whose trees a bridge is a whole switch and `capable` is what
+    both ends of the link can do (NCCL); others show each port.
     """
 
     address: str

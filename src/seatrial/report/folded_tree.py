@@ -18,6 +18,9 @@ _TRAINED_ENOUGH = 0.99
 
 Children = Mapping[str | None, Sequence[Device]]
 
+_DEEPEST = 64
+"""Levels of the tree that are kept; what lies deeper, in no machine but a damaged or hostile dump, is shown there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fold:
@@ -53,11 +56,14 @@ class Fold:
 
 def fold(machine: Machine) -> tuple[Fold, ...]:
     """The whole machine but its memory modules, which stand with the memory. Whoever hangs on nothing is at the top."""
-    known = {device.id for device in machine.devices}
     children: dict[str | None, list[Device]] = {}
-    for device in machine.devices:
+    place: dict[str, tuple[int, str | None]] = {}  # depth, and what it is shown below
+    for device in machine.devices:  # parents first
+        depth, above = place.get(device.parent or "", (-1, None))
+        parent = device.parent if device.parent in place else None
+        place[device.id] = (depth + 1, parent) if depth + 1 < _DEEPEST else (depth, above)
         if device.kind is not DeviceKind.MEMORY:
-            children.setdefault(device.parent if device.parent in known else None, []).append(device)
+            children.setdefault(place[device.id][1], []).append(device)
     # Links to a parent only: a GPU may be the end of NVLinks as well.
     links = {link.b: link for link in machine.links if (end := machine.device(link.b)) and end.parent == link.a}
     return _folded(part for device in children.get(None, ()) for part in _parts(device, children, links))

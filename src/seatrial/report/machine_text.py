@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from seatrial.model.fact import Disagreement, Fact
+from seatrial.model.fact import Disagreement, Fact, FactKind
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine, Memory
 from seatrial.report.folded_tree import Fold, fold, walk
@@ -57,6 +57,7 @@ def machine_text(machine: Machine, colour: bool = False) -> str:
         _block("GPUs and adapters", _matrix(machine, colour), style),
         _block("Memory", _memory(machine), style),
         _block("Limits", _limits(machine), style),
+        _block("Measured", _measured(machine), style),
         _block("Settings", _settings(machine), style),
         _block("Sources disagree", _disagreements(machine.disagreements()), style, style.warning),
         _block("Could not be read", _sentences(machine.unread), style, style.warning),
@@ -162,6 +163,27 @@ def _limits(machine: Machine) -> list[str]:
     for label, (_, _, limit) in zip(labels, alike, strict=True):
         lead = f"  {clean(label):<{width}}  {show(limit.value, limit.unit):<14} "
         lines += _wrapped(clean(limit.derivation), lead)
+    return lines
+
+
+def _measured(machine: Machine) -> list[str]:
+    """Facts that were measured, of the whole machine and of its devices, each with the experiment behind it."""
+    owners = [("", machine.facts), *((f"{device.id} ", device.facts) for device in machine.devices)]
+    found = [
+        (
+            f"{owner}{name.removesuffix('_measured').replace('_', ' ')}",
+            show(float(fact.value), fact.unit or "1"),
+            fact.source,
+        )
+        for owner, facts in owners
+        for name, statements in facts.items()
+        for fact in statements
+        if fact.kind is FactKind.MEASURED and not isinstance(fact.value, str)
+    ]
+    width = max((len(label) for label, _, _ in found), default=0)
+    lines: list[str] = []
+    for label, value, source in found:
+        lines += _wrapped(clean(source), f"  {clean(label):<{width}}  {value:<14} ")
     return lines
 
 

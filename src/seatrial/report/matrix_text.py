@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.machine import Affinity, DeviceKind, Machine, Path
+from seatrial.report.path_classes import DIRECT, MEANINGS, NEAR, UNKNOWN
 from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, cpu_list
 
@@ -16,22 +17,6 @@ WIDTH = 118
 MOST = 48
 """With more devices a matrix is no longer read by people."""
 
-UNKNOWN = "?"
-_MEANING = {
-    "X": "itself",
-    "NV": "that many NVLinks",
-    "C2C": "NVLink chip-to-chip",
-    "XGMI": "that many XGMI links (Infinity Fabric)",
-    "PIX": "one PCIe switch at most between them",
-    "PXB": "several PCIe switches, no host bridge",
-    "PHB": "over a PCIe host bridge",
-    "NODE": "over host bridges of one NUMA node",
-    "SYS": "over the link between NUMA nodes",
-    "PCI": "over PCIe",
-    UNKNOWN: "no source tells",
-}
-_DIRECT = frozenset({"NV", "C2C", "XGMI"})
-_NEAR = frozenset({"PIX", "PXB"})
 _LONGEST_CPUS = 24
 _LONGEST_NAME = 20
 _GAP = "  "
@@ -134,7 +119,7 @@ def _legend(
     if any((a, b) not in cells for a in names for b in names):
         used.add(UNKNOWN)
     lines: list[str] = []
-    shown = [(kind, meaning) for kind, meaning in _MEANING.items() if kind in used]
+    shown = [(kind, meaning) for kind, meaning in MEANINGS.items() if kind in used]
     spelled = {
         "NV": "NV#",
         "XGMI": "XGMI#" if any(p.path_class == "XGMI" and p.links for p in machine.paths) else "XGMI",
@@ -169,7 +154,7 @@ def _coloured(cell: Cell, width: int, style: Style) -> str:
 def _paint(text: str, kind: str, style: Style) -> str:
     """Direct links, one PCIe tree and ways between NUMA nodes each in a colour; the word stays the signal."""
     code = (
-        style.direct if kind in _DIRECT else style.near if kind in _NEAR else
+        style.direct if kind in DIRECT else style.near if kind in NEAR else
         style.warning if kind == "SYS" else style.faint if kind in ("X", UNKNOWN) else ""
     )  # fmt: skip
     return f"{code}{text}{style.end}" if code else text

@@ -1,6 +1,7 @@
 """What follows the classes in a row of `nvidia-smi topo -m`: CPU affinity, NUMA affinity, the GPU's own NUMA node.
 
-The tool puts a tab between cells, and one more before the GPU's node. Where tabs were lost, an empty cell leaves
+The tool puts a tab between cells, one more before the GPU's node, and one more before a NUMA affinity that is N/A.
+Where tabs were lost, an empty cell leaves
 nothing behind: a row with a word for each column is read in order, any other only by positions, and only where the
 full rows of the same matrix prove how it is laid out. What cannot be told is None.
 """
@@ -62,7 +63,7 @@ def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Pla
     """The place of each label, and what could not be told, a sentence each. Raises ParseError at a damaged row."""
     columns = matrix.columns
     names = [column.text for column in columns]
-    tails = [_tail(row, len(grid.labels), len(columns), tool) for row in matrix.rows]
+    tails = [_tail(row, len(grid.labels), names, tool) for row in matrix.rows]
     of_gpus = [tail for tail in tails if gpu_index(tail.row.label) is not None]
     counts = [len(tail.cells) for tail in of_gpus if tail.cells is not None]
     places: dict[str, Place] = {}
@@ -119,16 +120,19 @@ def _mask(text: str) -> int:
     return mask
 
 
-def _tail(row: Row, n_labels: int, n_columns: int, tool: str) -> _Tail:
+def _tail(row: Row, n_labels: int, names: Sequence[str], tool: str) -> _Tail:
     words = row.words[n_labels + 1 :]
     for word in words:
         if word.text != _NONE and not _LIST.match(word.text):
             raise row.line.error(tool, f"{word.text[:40]} is neither CPUs nor NUMA nodes nor N/A")
-    if len(words) > n_columns:
-        raise row.line.error(tool, f"{len(words)} cells after the classes, but {n_columns} columns for them")
+    if len(words) > len(names):
+        raise row.line.error(tool, f"{len(words)} cells after the classes, but {len(names)} columns for them")
     start = row.words[n_labels].end
     before, *rest = row.text[start:].split("\t")
     cells = tuple(cell.strip() for cell in rest)
+    extra = len(cells) - len(names) - (GPU_NUMA in names)
+    if names[1:2] == [NUMA_AFFINITY] and extra == 1 and cells[1:3] == ("", _NONE):
+        cells = (cells[0], *cells[2:])
     is_tabbed = bool(cells) and not before.strip() and not any(len(cell.split()) > 1 for cell in cells)
     return _Tail(row, start, words, cells if is_tabbed else None)
 
@@ -163,13 +167,23 @@ def _by_positions(tail: _Tail, columns: Sequence[Word], tails: Sequence[_Tail]) 
             continue
         for chosen in combinations(names, len(tail.words)):
             cells = dict(zip(chosen, tail.texts, strict=True))
-            if fits(tail, cells, columns) and cells not in possible:
+            if fits(tail, cells, columns) and _is_aligned(tail, chosen, full, names) and cells not in possible:
                 possible.append(cells)
     if len(possible) != 1:
         return None
     if CPU_AFFINITY in possible[0] and NUMA_AFFINITY not in possible[0]:
         return None  # where one cell was lost, the NUMA node stands in the place of the CPUs
     return possible[0]
+
+
+def _is_aligned(tail: _Tail, chosen: Sequence[str], full: Sequence[_Tail], names: Sequence[str]) -> bool:
+    """Whether each word begins or ends where one of a full row does in the same column: where two cells were glued
+    together, what follows them is moved into another column."""
+    for name, word in zip(chosen, tail.words, strict=True):
+        others = [other.words[names.index(name)] for other in full]
+        if not any(word.start == other.start or word.end == other.end for other in others):
+            return False
+    return True
 
 
 def _fits_tabs(tail: _Tail, cells: _Cells, columns: Sequence[Word]) -> bool:

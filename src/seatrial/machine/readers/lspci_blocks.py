@@ -26,7 +26,8 @@ from seatrial.machine.readers.lspci_names import CLASS_BY_NAME
 
 TOOL = "lspci-vv"
 
-_HEADER = re.compile(rf" *(?:({DOMAIN}):)?({BUS}):({DEVICE_FUNCTION}) +(\S.*)\Z")
+_PATH = rf"(?:(?:{DOMAIN}:)?{BUS}:{DEVICE_FUNCTION}/){{0,32}}"  # the bridges above it, with -PP
+_HEADER = re.compile(rf" *{_PATH}(?:({DOMAIN}):)?({BUS}):({DEVICE_FUNCTION}) +(\S.*)\Z")
 _HEX = re.compile(r" *[0-9a-f]{2,3}:(?: [0-9a-f]{2}){1,16}\Z")
 _START = re.compile(
     r" *(?:Control: I/O[+-]|Flags: (?:bus master|VGA palette|stepping|fast Back2Back|66MHz|user-def|\S{2,6} devsel))"

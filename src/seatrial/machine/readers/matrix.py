@@ -30,7 +30,6 @@ _WORD = re.compile(r"\S+")
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
 _GPU = re.compile(r"GPU(0|[1-9][0-9]{0,3})\Z")
 _BEGINS_WITH_GPU = re.compile(r"GPU[0-9]")
-_UNDERLINE = re.compile(r"\[[0-9]{0,2}m")  # what is left of "ESC[4m" where a web form or log took the ESC away
 _COMMAND = re.compile(r"nvidia-smi\s+topo\b")
 _PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
 
@@ -204,23 +203,20 @@ def _header(line: Line) -> tuple[tuple[str, ...], tuple[Word, ...]] | None:
     """The words of labels and the named columns, where a line looks like a header: labels only, a GPU among them."""
     if len(line.text) > _MAX_LINE or _BEGINS_WITH_GPU.search(line.text) is None:
         return None
-    text = _text(line)
+    text = without_prefix(line.text)
     columns = tuple(Word(match[0], match.start(), match.end()) for match in _COLUMN.finditer(text))
     words = tuple(_WORD.findall(text[: columns[0].start] if columns else text))
     if columns and _COLUMN.sub("", text[columns[0].start :]).strip():
         return None
     if not all(_LABEL.match(word) for word in words) or not any(_BEGINS_WITH_GPU.match(word) for word in words):
         return None
-    if any(_is_any_cell(word) for word in words):
+    if any(is_any_cell(word) for word in words):
         return None
     return words, columns
 
 
-def _text(line: Line) -> str:
-    return _UNDERLINE.sub("", without_prefix(line.text))
-
-
-def _is_any_cell(word: str) -> bool:
+def is_any_cell(word: str) -> bool:
+    """Whether a word is a cell of any kind of matrix."""
     return word == "X" or any(cell.match(word) for cell in VOCABULARY.values())
 
 
@@ -263,7 +259,7 @@ def _looks_like_row(row: Row, labels: frozenset[str], is_whole: bool) -> bool:
 def _has_cells(row: Row) -> bool:
     """Whether at least half of what follows the label, CPU and node numbers aside, are cells."""
     values = [value for value in row.values if not _PLACE.match(value)]
-    cells = sum(1 for value in values if _is_any_cell(value))
+    cells = sum(1 for value in values if is_any_cell(value))
     return cells > 0 and 2 * cells >= len(values)
 
 
@@ -316,7 +312,7 @@ def _rows_agree(rows: Sequence[Row], kind: Kind) -> bool:
         is_square = len(cells) == len(rows) and cells[number] == own and cells.count(own) == 1
         if not is_square or not all(value == own or cell.match(value) for value in cells):
             return False
-        if any(_is_any_cell(value) and value != "N/A" for value in rest):
+        if any(is_any_cell(value) and value != "N/A" for value in rest):
             return False
     return True
 

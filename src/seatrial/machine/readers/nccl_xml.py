@@ -91,7 +91,8 @@ class _Reader:
     pci_elements: dict[str, Element] = field(default_factory=dict)
     gpus: dict[str, tuple[Element, int | None]] = field(default_factory=dict)
     gpu_parts: list[NamedPart] = field(default_factory=list)
-    nets: dict[str, Element] = field(default_factory=dict)
+    nets: dict[str, tuple[Element, int]] = field(default_factory=dict)
+    """Name -> its first element, and its place in `net_parts`."""
     net_parts: list[NamedPart] = field(default_factory=list)
     links: list[DirectLink] = field(default_factory=list)
     unknown: dict[str, list[Element]] = field(default_factory=dict)
@@ -306,9 +307,10 @@ class _Reader:
             name = net.attributes.get("name", "")
             if not name:
                 raise self.document.error(net, "an adapter without a name")
-            if name in self.nets:
-                raise self.document.error(net, f"{name} stands on line {self.nets[name].line} already")
-            self.nets[name] = net
+            known, at = self.nets.setdefault(name, (net, len(self.net_parts)))
+            if known is not net:
+                self._repeated_net(net, known, at, pci)
+                continue
             book = FactBook()
             speed = self._number(net, "speed", -1, 10**9)
             self._say(book, "rate", speed * 1e6 / 8 if speed is not None and speed > 0 else None, "B/s", volatile=True)
@@ -316,6 +318,13 @@ class _Reader:
             gdr = self._number(net, "gdr", 0, 1)
             self._say(book, "gpudirect_rdma", None if gdr is None else bool(gdr))
             self.net_parts.append(NamedPart(DeviceKind.NIC, name, pci, numa, facts=book.facts()))
+
+    def _repeated_net(self, net: Element, known: Element, at: int, pci: str | None) -> None:
+        """An adapter without a PCI function (a tunnel, a bridge of containers) stands below the <cpu> of each process
+        that wrote a part of the file: it is one, and next to none of them."""
+        if pci is not None or self.net_parts[at].pci is not None or net.attributes != known.attributes:
+            raise self.document.error(net, f"{net.attributes['name']} stands on line {known.line} already")
+        self.net_parts[at] = replace(self.net_parts[at], numa=None)
 
     def _unknown(self, element: Element) -> None:
         """Pass by an element that NCCL may have got since; one of its own in a wrong place is damage."""

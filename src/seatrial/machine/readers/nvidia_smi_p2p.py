@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from seatrial.errors import UsageError
-from seatrial.machine.readers.dump import choose, read_lines
+from seatrial.machine.readers.dump import choose
 from seatrial.machine.readers.matrix import Kind, Matrix, find_matrices, own_matrices, read_grid
+from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.readers.nvidia_smi_topo import nvidia_part
 from seatrial.machine.survey import Survey
 from seatrial.model.machine import PeerAccess
@@ -29,7 +30,7 @@ def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
     ParseError where the matrix is damaged or there is none; UsageError where there are several and none is picked, and
     where all are about something else.
     """
-    lines = read_lines(data, TOOL)
+    lines = read_matrix_lines(data, TOOL)
     every = own_matrices(lines, find_matrices(lines), Kind.P2P, TOOL)
     own = [matrix for matrix in every if set(_capability(matrix)) <= {"r", "w"}]
     if every and not own:

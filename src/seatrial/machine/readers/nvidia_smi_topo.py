@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from seatrial.machine.readers.affinity_cells import Place, read_places
-from seatrial.machine.readers.dump import Line, choose, is_fence, read_lines, without_prefix
+from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
 from seatrial.machine.readers.matrix import VOCABULARY, Kind, find_matrices, gpu_index, own_matrices, read_grid
+from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.survey import FactBook, NamedPart, Survey, merge_facts
 from seatrial.model.machine import DeviceKind, Path
 
@@ -20,7 +21,7 @@ TOOL = "nvidia-smi-topo"
 SOURCE = "nvidia-smi topo -m"
 
 _TITLE = re.compile(r"\s*NIC Legend:\s*\Z")
-_ENTRY = re.compile(r"\s*([^\s:]{1,256}):\s*(\S{1,256})\s*\Z")
+_ENTRY = re.compile(r"\s*([^\s:]{1,256}):\s*([A-Za-z0-9][A-Za-z0-9_.:\-]{0,255})(?:```|~~~)?\s*\Z")
 _NUMBERED = re.compile(r"(.{0,250}?)(0|[1-9][0-9]{0,4})\Z")
 
 
@@ -30,7 +31,7 @@ def read_nvidia_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     Parts have the labels of the header, in its order; `paths` has each unordered pair once. Raises ParseError where
     the matrix is damaged or there is none; UsageError where there are several and none is picked.
     """
-    lines = read_lines(data, TOOL)
+    lines = read_matrix_lines(data, TOOL)
     found = find_matrices(lines)
     own = own_matrices(lines, found, Kind.TOPOLOGY, TOOL)
     matrix = choose(own, lambda one: one.header.number, pick, TOOL, "matrix")
@@ -79,7 +80,9 @@ def _legend(lines: Sequence[Line], labels: Sequence[str]) -> tuple[Mapping[str, 
     title = next((number for number, line in enumerate(lines) if _TITLE.match(_bare(line))), None)
     if title is None:
         return {}, ()
-    entries = _entries(lines[title + 1 :], labels)
+    entries, wrong = _entries(lines[title + 1 :], labels)
+    if wrong is not None:
+        return {}, (f"{TOOL}: line {wrong.number}: no name of an adapter: the whole NIC legend was left out",)
     adapters = [label for label in labels if gpu_index(label) is None]
     if entries and not entries[-1][0].is_ended and not _is_surely_whole(entries, adapters):
         entries.pop()
@@ -95,16 +98,25 @@ def _legend(lines: Sequence[Line], labels: Sequence[str]) -> tuple[Mapping[str, 
     return {label: name for label, name in aliases.items() if name != label}, (said,) if unnamed else ()
 
 
-def _entries(lines: Sequence[Line], labels: Sequence[str]) -> list[tuple[Line, str, str]]:
+def _entries(lines: Sequence[Line], labels: Sequence[str]) -> tuple[list[tuple[Line, str, str]], Line | None]:
+    """The entries of a legend, and the first line that should be one and is none.
+
+    With many adapters nvidia-smi writes pieces of the matrix in place of their names ("NIC0: DE      N/A"), some of
+    them a single word: where one entry is no name, none is to be trusted.
+    """
     entries: list[tuple[Line, str, str]] = []
     for line in lines:
         text = _bare(line)
         match = _ENTRY.match(text)
-        if match is None and (text.strip() or is_fence(line.text)):
-            break
-        if match is not None and match[1] in labels and gpu_index(match[1]) is None:
+        if match is None:
+            label, colon, _ = text.partition(":")
+            if colon and label.strip() in labels:
+                return [], line
+            if text.strip() or is_fence(line.text):
+                break
+        elif match[1] in labels and gpu_index(match[1]) is None:
             entries.append((line, match[1], match[2]))
-    return entries
+    return entries, None
 
 
 def _bare(line: Line) -> str:

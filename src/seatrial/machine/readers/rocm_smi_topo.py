@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seatrial.machine.readers.dump import Line, choose, read_lines, without_prefix
+from seatrial.machine.readers.dump import Line, choose, without_prefix
 from seatrial.machine.readers.matrix import Grid, Kind, Matrix, find_matrices, gpu_index, own_matrices, read_grid
+from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.survey import FactBook, NamedPart, Survey
 from seatrial.model.machine import DeviceKind, Path
 
@@ -23,7 +24,7 @@ _SECTION = re.compile(r"[\s=]{0,200}(\w[\w /]{0,40}) between two GPUs\b")
 _LINK_TYPE = "link type"
 _BANNER = re.compile(r"[\s=]{0,200}(?:ROCm System Management Interface|End of ROCm SMI Log)\b")
 _NUMA = re.compile(
-    r"\s{0,40}GPU\[(\d{1,5})\]\s{0,40}:\s{0,40}\(Topology\) Numa (Node|Affinity):\s{0,40}(\S{1,40})\s*\Z"
+    r"\s{0,40}GPU[\[ ]?(\d{1,5})\]?\s{0,40}:\s{0,40}\(Topology\) Numa (Node|Affinity):\s{0,40}(\S{1,40})\s*\Z"
 )
 _NODE = re.compile(r"(?:0|[1-9][0-9]{0,4})\Z")
 _UNKNOWN_NODES = frozenset({"-1", "4294967295", "None", "N/A"})
@@ -49,7 +50,7 @@ def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     ParseError where a matrix is damaged, or no link types are there; UsageError where there are several and none is
     picked.
     """
-    lines = read_lines(data, TOOL)
+    lines = read_matrix_lines(data, TOOL)
     found = find_matrices(lines)
     own_matrices(lines, found, Kind.LINK_TYPE, TOOL)
     dumps = _dumps(lines, found)

@@ -76,7 +76,7 @@ def core_pairs(machine: Machine, figures: Sequence[FigureResult]) -> CorePairs |
     if not found:
         return None
     places = _Places(machine)
-    cpus = tuple(sorted({cpu for pair in found for cpu in pair}, key=places.order))
+    cpus = tuple(sorted(_cpus(machine, {cpu for pair in found for cpu in pair}), key=places.order))
     distances = {pair: places.distance(*pair) for pair in found}
     there = Counter(places.distance(a, b) for a, b in combinations(cpus, 2))
     times: dict[Distance, list[float]] = {}
@@ -84,8 +84,14 @@ def core_pairs(machine: Machine, figures: Sequence[FigureResult]) -> CorePairs |
         times.setdefault(distances[pair], []).append(figure.median)
     by_distance = tuple(AtDistance(far, tuple(sorted(times[far])), there[far]) for far in sorted(times))
     edges = {n: places.distance(a, b) for n, (a, b) in enumerate(pairwise(cpus), start=1)}
-    boundaries = {n: far for n, far in edges.items() if far.rank > _CACHE_RANK + 9}
+    boundaries = {n: far for n, far in edges.items() if far.rank > _CACHE_RANK + 9 and far != UNKNOWN}
     return CorePairs(cpus, found, distances, by_distance, boundaries, _package_starts(machine, cpus))
+
+
+def _cpus(machine: Machine, measured: set[int]) -> set[int]:
+    """The measured CPUs; with them the cores that a sample left out, where it was one of most cores of the machine."""
+    cores = set(machine.cpus_one_per_core())
+    return cores if measured <= cores and 2 * len(measured) >= len(cores) else measured
 
 
 class _Places:

@@ -21,7 +21,7 @@ _LOG_FROM = 4.0
 """From this ratio of largest to smallest on, classes are equal ratios, not equal differences."""
 _SWATCH_WIDTH, _SWATCH_HEIGHT = 46, 12
 LEGEND_HEIGHT = 34
-LEGEND_WIDTH = _SWATCH_WIDTH * CLASSES + 200
+LEGEND_WIDTH = _SWATCH_WIDTH * CLASSES + 170
 
 Place = tuple[int, int]
 """(row, column) of a cell, from 0."""
@@ -67,13 +67,15 @@ def heat_scale(values: Sequence[float], unit: Unit) -> HeatScale:
 
 
 def short(value: float) -> str:
-    """Three digits at most: "112", "24.8", "3.12", "0.045"."""
+    """Three digits at most, two below one: "112", "24.8", "3.12", "0.90", "0.045"."""
     size = abs(value)
     if size >= 99.95:
         return f"{value:.0f}"
     if size >= 9.995:
         return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.995 else f"{value:.2g}"
+    if size >= 0.0995 or size == 0:
+        return f"{value:.2f}"
+    return f"{value:.{1 - math.floor(math.log10(size))}f}"
 
 
 def text(x: float, y: float, content: str, kind: str = "", anchor: str = "middle") -> str:
@@ -94,15 +96,19 @@ def number(value: float) -> str:
 
 
 def cells(values: Mapping[Place, float], scale: HeatScale, width: float, height: float, mark: float = 0.0) -> str:
-    """One path for each class, so that ten thousand cells stay small. `mark` is the least side of what is drawn."""
+    """One path for each class, so that ten thousand cells stay small.
+
+    `mark` is the least side of what is drawn: cells that stand alone also get a rim.
+    """
     paths: dict[int, list[str]] = {}
+    rim = " rimmed" if mark else ""
     drawn_width, drawn_height = max(width, mark), max(height, mark)
     for (row, column), value in values.items():
         x = (column + 0.5) * width - drawn_width / 2
         y = (row + 0.5) * height - drawn_height / 2
         square = f"M{number(x)} {number(y)}h{number(drawn_width)}v{number(drawn_height)}h{number(-drawn_width)}z"
         paths.setdefault(scale.class_of(value), []).append(square)
-    return "".join(f'<path class="h{k}" d="{"".join(paths[k])}"/>' for k in sorted(paths))
+    return "".join(f'<path class="h{k}{rim}" d="{"".join(paths[k])}"/>' for k in sorted(paths))
 
 
 def values_in_cells(values: Mapping[Place, float], scale: HeatScale, width: float, height: float) -> str:
@@ -125,12 +131,8 @@ def legend(scale: HeatScale, x: float, y: float, note: str, unmeasured: bool) ->
     ]
     under = y + _SWATCH_HEIGHT + 14
     bounds = scale.bounds if scale.classes > 1 else scale.bounds[:1]
-    anchors = ["start", *["middle"] * (len(bounds) - 2), "end"] if len(bounds) > 1 else ["start"]
-    parts += [
-        text(x + k * _SWATCH_WIDTH, under, scale.spelled(bound), "tick", anchor)
-        for k, (bound, anchor) in enumerate(zip(bounds, anchors, strict=True))
-    ]
-    end = x + scale.classes * _SWATCH_WIDTH + 10
+    parts += [text(x + k * _SWATCH_WIDTH, under, scale.spelled(bound), "tick") for k, bound in enumerate(bounds)]
+    end = x + scale.classes * _SWATCH_WIDTH + 24
     parts.append(text(end, y + 10, f"{scale.unit_name}, {note}", "tick", "start"))
     if unmeasured:
         parts.append(rectangle(end, under - 10, 12, 12, "blank"))

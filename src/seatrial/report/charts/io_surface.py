@@ -1,4 +1,4 @@
-"""The surface of file I/O: rate over file size and record size, a small heat map for each way of reading and writing."""
+"""The surface of file I/O: rate over file size and record size, a small heat map for each call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from seatrial.model.figure_result import FigureResult
+from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
@@ -27,7 +27,7 @@ from seatrial.report.charts.heat import (
 from seatrial.report.charts.shapes import file_and_record
 from seatrial.report.svg import Svg
 from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.units import arrow, arrow_meaning, label, setting_number, show, show_range
+from seatrial.report.units import arrow_meaning, label, setting_number, show, show_range
 from seatrial.report.view import BenchmarkView, TrialView
 
 _CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
@@ -73,7 +73,7 @@ def io_surfaces(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         unit, better = _unit_of(side_by_side), _first(side_by_side).better
         said = _in_words(side_by_side, unit)
         ident = view.anchor(f"{benchmark.name}-surface-{count}")
-        picture = _picture(side_by_side, unit, f"{arrow_meaning(better)} {arrow(better)}", ident, title, said)
+        picture = _picture(side_by_side, unit, arrow_meaning(better), ident, title, said)
         yield Chart(title, said, picture, _numbers(side_by_side, unit))
 
 
@@ -85,20 +85,25 @@ def surfaces(benchmark: BenchmarkView) -> list[Surface]:
     with more points gives it.
     """
     gathered: dict[tuple[Settings, str, Unit, str], dict[Point, FigureResult]] = {}
+    order = [_group(result, figure) for result in benchmark.results for figure in result.figures]
     for result in sorted(benchmark.results, key=lambda result: -len(result.figures)):
-        parameters = result.experiment.parameters
-        settings = tuple((name, value) for name, value in parameters.items() if name not in _AXES)
         for figure in result.figures:
             point = file_and_record(figure)
             if point is not None:
-                rest = tuple((name, value) for name, value in figure.point.items() if name not in _AXES)
-                key = (settings + rest, result.experiment.environment, figure.unit, figure.name)
+                key = (*_group(result, figure), figure.unit, figure.name)
                 gathered.setdefault(key, {}).setdefault(point, figure)
     made = [
         Surface(name, settings, environment, points) for (settings, environment, _, name), points in gathered.items()
     ]
     kept = [surface for surface in made if len(surface.files) > 1 and len(surface.records) > 1]
-    return sorted(kept, key=lambda surface: ([(name, str(value)) for name, value in surface.settings], surface.environment))
+    return sorted(kept, key=lambda surface: order.index((surface.settings, surface.environment)))
+
+
+def _group(result: ExperimentResult, figure: FigureResult) -> tuple[Settings, str]:
+    """What surfaces side by side have in common: all settings but the two axes, and the environment."""
+    everything = {**result.experiment.parameters, **figure.point}
+    settings = tuple((name, value) for name, value in everything.items() if name not in _AXES)
+    return settings, result.experiment.environment
 
 
 def _telling(found: Sequence[Surface]) -> set[str]:
@@ -124,7 +129,8 @@ def _in_words(found: Sequence[Surface], unit: Unit) -> str:
         ranked = sorted(surface.figures.items(), key=lambda entry: entry[1].median)
         (low_at, low), (high_at, high) = ranked[0], ranked[-1]
         sentences.append(
-            f"{surface.name}: from {show(low.median, unit)} ({_at(low_at)}) to {show(high.median, unit)} ({_at(high_at)})."
+            f"{surface.name}: from {show(low.median, unit)} ({_at(low_at)}) "
+            f"to {show(high.median, unit)} ({_at(high_at)})."
         )
     return " ".join(sentences)
 
@@ -144,7 +150,7 @@ def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, titl
         tallest = max(tallest, height)
         is_blank = is_blank or len(surface.figures) < len(surface.files) * len(surface.records)
     drawn.append(legend(scale, _LEFT, tallest + 14, better, is_blank))
-    width, height = max(x - _GAP, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
+    width, height = max(x - _GAP + 2, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
     return Svg(svg(ident, width, height, title, said, "".join(drawn)))
 
 

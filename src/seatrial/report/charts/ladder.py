@@ -12,7 +12,7 @@ from seatrial.model.machine import DeviceKind, Machine
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.lines import Line, lines_over
 from seatrial.report.charts.shapes import working_set
-from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, render
+from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, decade_ticks, render, text_layers
 from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import setting_number, show, show_range
 from seatrial.report.view import BenchmarkView, TrialView
@@ -106,7 +106,7 @@ def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Ru
     high = max(float(row["high"]) for row in rows) * _ROOM_ABOVE
     sizes = sorted({x for line in lines for x, _ in line.points})
     told_apart = {"field": "line", "type": "nominal", "sort": None, "title": None}
-    legend = {"orient": "bottom", "columns": 2, "symbolType": "stroke", "symbolSize": 400} if len(names) > 1 else None
+    legend = STROKE_LEGEND if len(names) > 1 else None
     colour = {**told_apart, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
     dash = {**told_apart, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
     x = {
@@ -121,7 +121,7 @@ def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Ru
         "type": "quantitative",
         "title": "ns for each access, less is better",
         "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {"values": _time_ticks(low, high), "format": "~g"},
+        "axis": {"values": decade_ticks(low, high), "format": "~g"},
     }
     return {
         "data": {"values": rows},
@@ -141,7 +141,7 @@ def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Ru
                 "mark": {"type": "point", "filled": True, "size": 26, "opacity": 1},
                 "encoding": {"x": x, "y": y, "color": colour},
             },
-            *_rung_marks(rungs, x, y, colour),
+            *_rung_marks(rungs, names, x, y),
         ],
     }
 
@@ -170,37 +170,28 @@ def _cache_marks(
             "mark": {"type": "rule", "color": "var(--axis)", "strokeDash": [4, 3]},
             "encoding": {"x": x},
         },
-        {
-            "data": data,
-            "mark": {"type": "text", "align": "right", "baseline": "top", "dx": -5, "dy": 3, "fill": "var(--muted)"}
-            | {"fontSize": 12},
-            "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
-        },
+        *text_layers(
+            data["values"], {"align": "right", "baseline": "top", "dx": -5, "dy": 3, "fill": "var(--muted)"}, x, y
+        ),
     ]
 
 
 def _rung_marks(
-    rungs: Sequence[Rung], x: dict[str, Any], y: dict[str, Any], colour: dict[str, Any]
+    rungs: Sequence[Rung], names: Sequence[str], x: dict[str, Any], y: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The time of each level beside the point that tells it: above its line, or below where another line is higher."""
     labelled = [rung for rung in rungs if rung.is_labelled]
-    marks = []
-    for is_above in (True, False):
-        rows = [
-            {
-                "line": rung.line,
-                "x": rung.level.working_set_B,
-                "y": rung.level.latency_s / _NS,
-                "text": f"{rung.level.name} {show(rung.level.latency_s, 's')}",
-            }
-            for rung in labelled
-            if is_above == all(other.level.latency_s <= rung.level.latency_s for other in _same_level(rung, labelled))
-        ]
-        if rows:
-            mark = {"type": "text", "align": "right", "dx": 4, "dy": -12 if is_above else 16, "fontSize": 12}
-            encoding = {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}, "color": colour}
-            marks.append({"data": {"values": rows}, "mark": {**mark, "fontWeight": 600}, "encoding": encoding})
-    return marks
+    layers: list[dict[str, Any]] = []
+    for rung in labelled:
+        is_above = all(other.level.latency_s <= rung.level.latency_s for other in _same_level(rung, labelled))
+        row = {
+            "x": rung.level.working_set_B,
+            "y": rung.level.latency_s / _NS,
+            "text": f"{rung.level.name} {show(rung.level.latency_s, 's')}",
+        }
+        mark = {"align": "right", "dx": 4, "dy": -13 if is_above else 16, "fontWeight": 600}
+        layers += text_layers([row], {**mark, "fill": SERIES_COLOURS[names.index(rung.line)]}, x, y)
+    return layers
 
 
 def _same_level(rung: Rung, rungs: Sequence[Rung]) -> list[Rung]:
@@ -221,12 +212,6 @@ def _size_names(sizes: Sequence[float]) -> str:
     return " : ".join([*choices, "''"])
 
 
-def _time_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... nanoseconds within the axis."""
-    steps = [factor * 10.0**power for power in range(-3, 10) for factor in (1, 2, 5)]
-    return [step for step in steps if low <= step <= high]
-
-
 def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequence[Line]) -> str:
     sentences = []
     for line in lines:
@@ -242,8 +227,7 @@ def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequenc
         sentences.append(f"{line.name}: {told}." if len(lines) > 1 else f"{told}.")
     if not caches:
         sentences.append("No source tells the sizes of the caches.")
-    text = " ".join(sentences)
-    return text[0].upper() + text[1:]
+    return " ".join(sentences)
 
 
 def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.parameter import Value
@@ -30,7 +31,7 @@ def settings_of(row: Row, figure: FigureResult) -> Mapping[str, Value]:
 def lines_over(measured: Sequence[Measured], axis: str) -> list[Line]:
     """The lines over `axis` that have two points or more, named by the settings that tell them apart."""
     everything = [settings_of(row, figure) for row, figure in measured]
-    telling = [name for name in _varying(everything, axis) if not _follows(everything, name, axis)]
+    telling = telling_apart(measured, axis)
     groups: dict[tuple[object, ...], tuple[list[str], list[tuple[float, FigureResult]], list[Row]]] = {}
     for (row, figure), settings in zip(measured, everything, strict=True):
         x = _number(settings.get(axis))
@@ -47,6 +48,12 @@ def lines_over(measured: Sequence[Measured], axis: str) -> list[Line]:
         if len(points) > 1:
             lines.append(Line(" · ".join(words), [points[n] for n in order], [rows[n] for n in order]))
     return lines
+
+
+def telling_apart(measured: Sequence[Measured], axis: str) -> list[str]:
+    """The settings that differ between lines over `axis`."""
+    everything = [settings_of(row, figure) for row, figure in measured]
+    return [name for name in _varying(everything, axis) if not _follows(everything, name, axis)]
 
 
 def following(measured: Sequence[Measured], axis: str) -> list[str]:
@@ -69,7 +76,7 @@ def _follows(everything: Sequence[Mapping[str, Value]], name: str, axis: str) ->
             return False
         pairs.add((x, value))
     ordered = sorted(pairs)
-    return all(a[0] < b[0] and a[1] <= b[1] for a, b in zip(ordered, ordered[1:], strict=False))
+    return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(ordered))
 
 
 def _number(value: Value | None) -> float | None:

@@ -33,18 +33,15 @@ def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart
         return
     widest = sorted(drawable, key=lambda series: -(relative_width(series[1]) or 0.0))[:_MOST_PANELS]
     chosen = [series for series in drawable if any(series[1] is kept[1] for kept in widest)]
-    caption = (
-        "Each point is one repeat (one process); 0 is the median of its figure, the band is the 95 % interval. "
-        "The horizontal axis counts all repeats of the trial in order of time."
-    )
+    caption = ""
     if len(chosen) < len(drawable):
-        caption += f" Shown are the {len(chosen)} of {len(drawable)} series that spread most."
+        caption = f"Shown are the {len(chosen)} of {len(drawable)} series that spread most."
     title = f"{benchmark.name}: every repeat in order of time"
     svg = render(
         _spec(view, chosen),
         view.anchor(f"{benchmark.name}-repeats"),
         title,
-        f"{caption} {_in_words(chosen)}",
+        f"{caption} {_in_words(chosen)}".strip(),
     )
     yield Chart(title, caption, svg, _table(view, benchmark, chosen))
 

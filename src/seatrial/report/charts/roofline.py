@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.heat import short
 from seatrial.report.charts.roofline_elements import Point, Ridge, Roof, Roofline, roofline
-from seatrial.report.charts.vega import render
+from seatrial.report.charts.vega import decade_ticks, render, text_layers
 from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.units import show
+from seatrial.report.units import show, show_percent
 from seatrial.report.view import TrialView
 
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9
 _ROOM = 1.8
 """The axes go this factor beyond what is drawn."""
-_TEXT: dict[str, Any] = {"type": "text", "fontSize": 12}
 _SHAPES = {"": "circle", "fp64": "diamond", "fp32": "square"}
 _SERIES = {"fp64": "var(--series-1)", "fp32": "var(--series-2)"}
 
@@ -34,23 +34,23 @@ def roofline_chart(view: TrialView) -> Chart | None:
 
 
 def _in_words(made: Roofline) -> str:
-    sentences = [
-        f"Below {ridge.intensity:.3g} flop/B memory bounds a program of {ridge.compute.precision}, above it arithmetic."
-        for ridge in made.ridges
+    ridges = [f"{short(ridge.intensity)} flop/B in {ridge.compute.precision}" for ridge in made.ridges]
+    shares = [
+        f"{point.name} {show(point.rate, 'flop/s')} at {short(point.intensity)} flop/B, "
+        f"{show_percent(point.rate / _bound(made, point))} of it"
+        for point in made.points
     ]
-    for point in made.points:
-        bound = _bound(made, point)
-        share = f", {point.rate / bound * 100:.0f} % of the measured roof above it" if bound else ""
-        sentences.append(f"{point.name}: {show(point.rate, 'flop/s')} at {point.intensity:.3g} flop/B{share}.")
-    return " ".join(sentences)
+    text = f"Memory bounds what is below {' and '.join(ridges)}, arithmetic what is above (the ridge)."
+    text += f" Held against the measured roof above: {'; '.join(shares)}."
+    return text + " " + " ".join(dict.fromkeys(point.counting for point in made.points))
 
 
-def _bound(made: Roofline, point: Point) -> float | None:
+def _bound(made: Roofline, point: Point) -> float:
     """What the measured roofs allow at a point's intensity, in flop/s: of its own precision where it has one."""
     memory = [roof.value * point.intensity for roof in made.roofs if roof.is_memory and roof.basis == "measured"]
     own = [roof.value for roof in made.roofs if roof.basis == "measured" and roof.precision == point.precision]
     compute = own or [max(r.value for r in made.roofs if not r.is_memory and r.basis == "measured")]
-    return min((*memory, *compute), default=None)
+    return min((*memory, *compute))
 
 
 def _spec(made: Roofline) -> dict[str, Any]:
@@ -65,43 +65,36 @@ def _spec(made: Roofline) -> dict[str, Any]:
         "type": "quantitative",
         "title": "arithmetic intensity, flop/B",
         "scale": {"type": "log", "domain": [left, right], "nice": False},
-        "axis": {"values": _ticks(left, right), "format": "~g"},
+        "axis": {"values": decade_ticks(left, right), "format": "~g"},
     }
     y = {
         "field": "y",
         "type": "quantitative",
         "title": "GFLOP/s",
         "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {"values": _ticks(low, high), "format": "~g"},
+        "axis": {"values": decade_ticks(low, high), "format": "~g"},
     }
     angle = math.degrees(math.atan((_HEIGHT / math.log(high / low)) / (_WIDTH / math.log(right / left))))
     layers: list[dict[str, Any]] = []
     for roof in made.roofs:
         layers += _roof(roof, made, x, y, left, right)
-    layers += _memory_names(memory, x, y, left, low, angle)
-    layers += _compute_names(compute, x, y, right)
+    layers += _memory_names(memory, x, y, min(ridge.intensity for ridge in made.ridges), angle)
+    layers += _compute_names(compute, x, y, max(ridge.intensity for ridge in made.ridges))
     layers += _ridges(made.ridges, x, y, low)
     layers += _points(made.points, x, y)
     return {"width": _WIDTH, "height": _HEIGHT, "layer": layers}
 
 
 def _span(made: Roofline) -> tuple[float, float]:
-    """The ends of the axis of intensity: room on both sides of all points and ridges."""
+    """The ends of the axis of intensity: room for the names on the right of all points and ridges."""
     at = [point.intensity for point in made.points] + [ridge.intensity for ridge in made.ridges]
-    return min(at) / 3, max(at) * 4
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten within the axis; with 2 and 5 between them where there are few."""
-    powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
-    between = (1, 2, 5) if high / low < 3e3 else (1,)
-    return [tick for power in powers for factor in between if low <= (tick := round(power * factor, 12)) <= high]
+    return min(at) / 3, max(at) * 8
 
 
 def _roof(
     roof: Roof, made: Roofline, x: dict[str, Any], y: dict[str, Any], left: float, right: float
 ) -> list[dict[str, Any]]:
-    """A memory roof rises until it meets the highest compute roof; a compute roof begins at the steepest memory roof."""
+    """A memory roof rises to the highest compute roof; a compute roof begins at the steepest memory roof."""
     like = [r.value for r in made.roofs if not r.is_memory and r.basis == roof.basis]
     compute = max(like or [r.value for r in made.roofs if not r.is_memory])
     bandwidth = max(r.value for r in made.roofs if r.is_memory)
@@ -121,37 +114,28 @@ def _roof(
 
 
 def _memory_names(
-    roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], left: float, low: float, angle: float
+    roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], ridge: float, angle: float
 ) -> list[dict[str, Any]]:
-    """Names along the slopes: the limit above its line, the measured roof below its own."""
+    """Names along the slope, between the points on its left and the ridge: the limit above, the measured roof below."""
     layers = []
+    at = ridge / 6
     for roof in roofs:
         is_limit = roof.basis == "limit"
-        at = left * 1.15
-        text = f"{roof.name} {roof.basis}: {show(roof.value, 'B/s')}"
-        mark = {**_TEXT, "angle": -angle, "align": "left", "dy": -8 if is_limit or len(roofs) == 1 else 15}
-        layers.append(_text(text, at, roof.value * at / _GFLOP, {**mark, "fill": "var(--series-3)"}, x, y))
+        text = f"{roof.name}, {roof.basis}: {show(roof.value, 'B/s')}"
+        mark = {"angle": -angle, "dy": -9 if is_limit else 16, "fill": "var(--series-3)"}
+        layers += text_layers([{"x": at, "y": roof.value * at / _GFLOP, "text": text}], mark, x, y)
     return layers
 
 
-def _compute_names(
-    roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], right: float
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Names at the right end: the measured roof below its line, a limit that is near it in the same words above."""
+def _compute_names(roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], ridge: float) -> list[dict[str, Any]]:
+    """One name for each precision, right of the last ridge and above its lines: what was measured, and the limit."""
     layers = []
-    for roof in roofs:
-        is_limit = roof.basis == "limit"
-        text = f"{roof.name} {roof.basis}: {show(roof.value, 'flop/s')}"
-        mark = {**_TEXT, "align": "right", "dy": -8 if is_limit else 14, "fill": _SERIES[roof.precision]}
-        layers.append(_text(text, right, roof.value / _GFLOP, mark, x, y))
+    for precision in dict.fromkeys(roof.precision for roof in roofs):
+        own = [roof for roof in roofs if roof.precision == precision]
+        told = ", ".join(f"{roof.basis} {show(roof.value, 'flop/s')}" for roof in own)
+        row = {"x": ridge * 1.1, "y": max(roof.value for roof in own) / _GFLOP, "text": f"{own[0].name}: {told}"}
+        layers += text_layers([row], {"align": "left", "dy": -9, "fill": _SERIES[precision]}, x, y)
     return layers
-
-
-def _text(
-    text: str, at: float, height: float, mark: dict[str, Any], x: dict[str, Any], y: dict[str, Any]
-) -> dict[str, Any]:  # fmt: skip
-    encoding = {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}
-    return {"data": {"values": [{"x": at, "y": height, "text": text}]}, "mark": mark, "encoding": encoding}
 
 
 def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: float) -> list[dict[str, Any]]:
@@ -161,22 +145,23 @@ def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: 
         values = [{"x": ridge.intensity, "y": ridge.rate / _GFLOP}, {"x": ridge.intensity, "y": low}]
         mark = {"type": "line", "color": "var(--axis)", "strokeWidth": 1, "strokeDash": [2, 3]}
         layers.append({"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}})
-        text = f"ridge {ridge.compute.precision}: {ridge.intensity:.3g} flop/B"
-        words = {**_TEXT, "align": "left", "dx": 6, "dy": -8 - 18 * count, "fill": "var(--muted)"}
-        layers.append(_text(text, ridge.intensity, low, words, x, y))
+        text = f"ridge {ridge.compute.precision}: {short(ridge.intensity)} flop/B"
+        words = {"align": "left", "dx": 6, "dy": -8 - 18 * count, "fill": "var(--muted)"}
+        layers += text_layers([{"x": ridge.intensity, "y": low, "text": text}], words, x, y)
     return layers
 
 
 def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each with its name on its right."""
     layers: list[dict[str, Any]] = []
     for point in points:
         colour = _SERIES.get(point.precision, "var(--series-3)")
         values = [{"x": point.intensity, "y": point.rate / _GFLOP}]
-        mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colour, "shape": _SHAPES[point.precision]}
-        layers.append({"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}})
-        text = f"{point.name} {show(point.rate, 'flop/s')}"
-        words = {**_TEXT, "align": "left", "dx": 10, "dy": 12, "fill": "var(--ink)"}
-        layers.append(_text(text, point.intensity, point.rate / _GFLOP, words, x, y))
+        mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colour}
+        shape = {"shape": _SHAPES[point.precision]}
+        layers.append({"data": {"values": values}, "mark": {**mark, **shape}, "encoding": {"x": x, "y": y}})
+        row = {**values[0], "text": f"{point.name} {show(point.rate, 'flop/s')}"}
+        layers += text_layers([row], {"align": "left", "baseline": "middle", "dx": 10, "fill": "var(--ink)"}, x, y)
     return layers
 
 
@@ -196,7 +181,7 @@ def _table(made: Roofline) -> Table:
         *(
             [
                 Cell(f"ridge: {ridge.compute.name} over {ridge.memory.name}"),
-                Cell(f"{ridge.intensity:.3g} flop/B", ridge.intensity),
+                Cell(f"{short(ridge.intensity)} flop/B", ridge.intensity),
                 Cell(show(ridge.rate, "flop/s"), ridge.rate),
                 Cell("derived"),
                 Cell("the measured compute roof over the measured memory roof"),
@@ -206,10 +191,10 @@ def _table(made: Roofline) -> Table:
         *(
             [
                 Cell(f"point: {point.name}"),
-                Cell(f"{point.intensity:.3g} flop/B", point.intensity),
+                Cell(f"{short(point.intensity)} flop/B", point.intensity),
                 Cell(show(point.rate, "flop/s"), point.rate),
                 Cell("measured"),
-                Cell(f"{point.origin}; counted: {point.counted}"),
+                Cell(f"{point.origin}. {point.counting}"),
             ]
             for point in made.points
         ),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import ELEMENT_BITS, Basis
-from seatrial.report.units import settings, show, show_percent
+from seatrial.report.units import settings, show_percent
 from seatrial.report.view import TrialView
 
 _TRIAD_FLOP, _TRIAD_BYTES = 2, 24
@@ -43,7 +43,8 @@ class Point:
     name: str
     intensity: float
     rate: float
-    counted: str
+    counting: str
+    """How its intensity was counted, as a sentence."""
     origin: str
     precision: str = ""
 
@@ -131,10 +132,8 @@ def _triad_points(triads: Sequence[Source]) -> Iterator[Point]:
         own = [source for source in triads if source[0].experiment.parameters.get("nontemporal", False) is nontemporal]
         if own:
             result, figure = _best(own)
-            counted = (
-                f"{_TRIAD_FLOP} flop for {_TRIAD_BYTES} B, as STREAM counts; {show(figure.median, 'B/s')} in bytes"
-            )
-            yield Point(name, intensity, figure.median * intensity, counted, _origin(result))
+            counting = f"Triad: {_TRIAD_FLOP} flop for {_TRIAD_BYTES} B, as STREAM counts."
+            yield Point(name, intensity, figure.median * intensity, counting, _origin(result))
 
 
 def _product_points(products: Sequence[Source]) -> Iterator[Point]:
@@ -147,12 +146,9 @@ def _product_points(products: Sequence[Source]) -> Iterator[Point]:
         if own:
             result, figure = _best(own)
             n, width = _size(result) or 0, bits // 8
-            counted = (
-                f"2 n^3 flop for {_NUMBERS_MOVED} n^2 numbers of {width} B that must move at least, n = {n}: "
-                f"n/{2 * width} flop/B"
-            )
+            counting = f"GEMM: 2 n^3 flop for {_NUMBERS_MOVED} n^2 numbers, the least that must move."
             intensity = 2 * n / (_NUMBERS_MOVED * width)
-            yield Point(_PRODUCT_NAMES[precision], intensity, figure.median, counted, _origin(result), precision)
+            yield Point(_PRODUCT_NAMES[precision], intensity, figure.median, counting, _origin(result), precision)
 
 
 def _size(result: ExperimentResult) -> int | None:

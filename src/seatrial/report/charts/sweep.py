@@ -9,11 +9,11 @@ from seatrial.model.benchmark import Better
 from seatrial.model.limit import Basis
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.lines import Line, Measured, following, lines_over
+from seatrial.report.charts.lines import Line, Measured, following, lines_over, settings_of, telling_apart
 from seatrial.report.charts.shapes import has_its_own_panel
-from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, render
+from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, decade_ticks, render
 from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.units import arrow, bare_name, display_scale, setting_number, show, show_percent, show_range
+from seatrial.report.units import arrow, bare_name, display_scale, label, setting_number, show, show_percent, show_range
 from seatrial.report.view import BenchmarkView, TrialView
 
 _FEWEST_POINTS = 3
@@ -25,6 +25,7 @@ _WIDE_RANGE_OF_WORKERS = 8
 _ONE_LIMIT = 0.01
 """Limits that differ by less than this are one line."""
 _MOST_TICKS = 9
+_ROOM = 1.1
 _WIDTH, _HEIGHT = 860, 280
 
 
@@ -41,16 +42,36 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         axis = _axis(measured)
         if axis is None:
             continue
-        lines = lines_over(measured, axis)
-        longest = sorted(lines, key=lambda line: -len(line.points))[: len(SERIES_COLOURS)]
-        shown = [line for line in lines if line in longest]
-        if not shown:
-            continue
-        title = f"{benchmark.name} over {bare_name(axis)}"
-        caption = _caption(measured, axis, unit, shown, len(lines))
-        ident = view.anchor(f"{benchmark.name}-over-{axis}-{number}")
-        svg = render(_spec(shown, axis, unit), ident, title, f"{caption} {_in_words(shown, axis, unit)}")
-        yield Chart(title, caption, svg, _table(title, shown, axis, unit))
+        for part, (words, own) in enumerate(_parts(measured, axis), start=1):
+            lines = lines_over(own, axis)
+            longest = sorted(lines, key=lambda line: -len(line.points))[: len(SERIES_COLOURS)]
+            shown = [line for line in lines if line in longest]
+            if not shown:
+                continue
+            title = f"{benchmark.name} over {bare_name(axis)}{f' ({words})' if words else ''}"
+            caption = _caption(own, axis, unit, shown, len(lines))
+            ident = view.anchor(f"{benchmark.name}-over-{axis}-{number}-{part}")
+            svg = render(_spec(shown, axis, unit), ident, title, f"{caption} {_in_words(shown, axis, unit)}")
+            yield Chart(title, caption, svg, _table(title, shown, axis, unit))
+
+
+def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[Measured]]]:
+    """(words, figures) of each chart: one, or one for each value of a setting where lines are too many to tell apart.
+
+    The setting is that of the fewest values, but at least two.
+    """
+    names = telling_apart(measured, axis)
+    if len(lines_over(measured, axis)) <= len(SERIES_COLOURS) or not names:
+        return [("", measured)]
+    by_name = {name: dict.fromkeys(settings_of(row, figure).get(name) for row, figure in measured) for name in names}
+    name = min(by_name, key=lambda name: len(by_name[name]))
+    return [
+        (
+            label(name, value) if value is not None else f"no {name}",
+            [(row, figure) for row, figure in measured if settings_of(row, figure).get(name) == value],
+        )
+        for value in by_name[name]
+    ]
 
 
 def _axis(measured: Sequence[Measured]) -> str | None:
@@ -89,7 +110,9 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
     if limit is not None:
         caption += f" The horizontal line is the limit, {show(limit, unit)}."
     for name in following(measured, axis):
-        caption += f" {bare_name(name)} follows {bare_name(axis)}."
+        values = [settings_of(row, figure)[name] for row, figure in measured]
+        low, high = min(map(float, values)), max(map(float, values))
+        caption += f" {bare_name(name)} grows with it, {setting_number(name, low)} to {setting_number(name, high)}."
     if len(shown) < number_of_lines:
         caption += f" Shown are {len(shown)} of {number_of_lines} lines; the table above has all."
     return caption
@@ -146,15 +169,16 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
         "scale": _scale_of(xs, always_log=is_scaling),
         "axis": {"values": _ticks(xs), "labelExpr": _tick_names(axis, xs), "labelOverlap": True, "grid": False},
     }
-    y_scale = _scale_of(ys, always_log=is_scaling)
-    y = {"field": "y", "type": "quantitative", "title": f"{scaled_unit or 'ratio'} {direction}", "scale": y_scale}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": f"{scaled_unit or 'ratio'} {direction}"}
+    y["scale"] = _scale_of(ys, always_log=is_scaling)
+    if y["scale"].get("type") == "log":
+        ends = [*ys, *(row[end] for row in rows for end in ("low", "high") if row[end] > 0)]
+        low, high = min(ends) / _ROOM, max(ends) * _ROOM
+        y["scale"]["domain"] = [low, high]
+        y["axis"] = {"values": decade_ticks(low, high), "format": "~g"}
     names = [line.name for line in lines]
     told_apart = {"field": "line", "type": "nominal", "sort": None, "title": None}
-    legend = (
-        {"orient": "bottom", "columns": 2, "symbolType": "stroke", "symbolSize": 400, "columnPadding": 60}
-        if len(names) > 1
-        else None
-    )
+    legend = STROKE_LEGEND if len(names) > 1 else None
     colour = {**told_apart, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
     dash = {**told_apart, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
     return {
@@ -193,9 +217,8 @@ def _beside(
         mark = {"type": "line", "strokeWidth": 1, "color": "var(--muted)", "strokeDash": [1, 0]}
         marks.append({"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}})
     if limit is not None:
-        at_limit = {name: value for name, value in y.items() if name != "field"} | {"datum": limit / scale}
         mark = {"type": "rule", "strokeWidth": 1.5, "color": "var(--ink)"}
-        marks.append({"mark": mark, "encoding": {"y": at_limit}})
+        marks.append({"data": {"values": [{"y": limit / scale}]}, "mark": mark, "encoding": {"y": y}})
     return marks
 
 

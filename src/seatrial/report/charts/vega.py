@@ -9,8 +9,9 @@ one picture serves light, dark and print.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,7 +25,17 @@ SERIES_COLOURS = tuple(f"var(--series-{number})" for number in range(1, 7))
 SERIES_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 2])
 """Dashes that tell the same series apart where colours do not."""
 
+STROKE_LEGEND: dict[str, Any] = {
+    "orient": "bottom",
+    "columns": 2,
+    "symbolType": "stroke",
+    "symbolSize": 400,
+    "columnPadding": 60,
+}
+"""Names of lines below a chart."""
+
 _FONT_PX = 12
+_MANY_DECADES = 2e4
 _LEGIBLE = {"labelFontSize": _FONT_PX, "titleFontSize": _FONT_PX, "titleFontWeight": "normal"}
 _CONFIG: dict[str, Any] = {
     "font": "sans-serif",
@@ -53,6 +64,25 @@ _ATTRIBUTES = frozenset(
     | {"text-anchor", "font-size", "font-weight", "font-style"}
 )
 _LOCAL = re.compile(r"url\(#([\w-]+)\)")
+
+
+def decade_ticks(low: float, high: float) -> list[float]:
+    """Ticks for a logarithmic axis: 1, 2, 5, 10, ... within it; only powers of ten where that would be many."""
+    factors = (1, 2, 5) if high / low < _MANY_DECADES else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    # As text and back: 2 * 10.0 ** -9 has digits at its end that a label would show.
+    ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def text_layers(
+    rows: Sequence[Mapping[str, Any]], mark: Mapping[str, Any], x: Mapping[str, Any], y: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Text at places: each of `rows` has `text` and the fields of `x` and `y`. A rim of paper parts it from lines."""
+    encoding = {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}
+    base = {"type": "text", "fontSize": _FONT_PX, **mark}
+    rim = {**base, "fill": "var(--paper)", "stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round"}
+    return [{"data": {"values": list(rows)}, "mark": made, "encoding": encoding} for made in (rim, base)]
 
 
 def render(spec: Spec, ident: str, title: str, description: str) -> Svg:

@@ -30,9 +30,10 @@ _LADDER = (
     "cache level or memory, steps are where a level is full. See whether a step comes before the cache is full (others "
     "use it too, or pages lie badly), and how far lines with and without huge pages part: that is the TLB."
 )
-_CORES = (
-    "The time of one trip of a cache line between two CPUs, which no message between ranks on them can beat. See which "
-    "CPUs make a block: ranks that talk much belong into one. A row that stands out is a core that something disturbs."
+_CORES = "The time of one trip of a cache line between two CPUs, which no message between ranks on them can beat."
+_CORES_PICTURE = (
+    " See which CPUs make a block: ranks that talk much belong into one. A row that stands out is a core that "
+    "something disturbs."
 )
 _FILES = (
     "The rate of calls that read and write files, over the size of the file and of each record. See where the rate "
@@ -67,12 +68,13 @@ def _roofline(view: TrialView) -> Mapping[str, Any] | None:
 
 def _cores(view: TrialView) -> Mapping[str, Any] | None:
     entries = [entry for benchmark in view.benchmarks for entry in core_to_core(view, benchmark)]
-    return {"about": _CORES, "entries": entries} if entries else None
+    picture = _CORES_PICTURE if any(entry.picture is not None for entry in entries) else ""
+    return {"about": _CORES + picture, "entries": entries} if entries else None
 
 
 ROOFLINE_PANEL = Panel("roofline", "Roofline: what memory and arithmetic allow", _roofline, "charts")
 LADDER_PANEL = Panel("latency", "Latency: from the first cache to memory", _of_each(ladders, _LADDER), "charts")
 CORES_PANEL = Panel("cores", "Core to core", _cores)
 FILES_PANEL = Panel("files", "Files: rate over file and record size", _of_each(io_surfaces, _FILES), "charts")
-SETTINGS_PANEL = Panel("settings", "Figures over their settings", _of_each(over_a_number, _SETTINGS), "charts")
+SETTINGS_PANEL = Panel("sweeps", "Figures over their settings", _of_each(over_a_number, _SETTINGS), "charts")
 REPEATS_PANEL = Panel("charts", "The repeats behind the figures", _of_each(repeats_in_time, _REPEATS))

@@ -1,18 +1,25 @@
-"""The node: its processors, caches and memory as a tree, its devices and links, its own limits."""
+"""The node: the drawing, what stands in it as tables, how near its devices are, where to run, its own limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.analysis.overlay import with_measured
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Device, DeviceKind, Link, Machine, NamedLimit
+from seatrial.report.drawing import machine_svg_fragment
 from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, walk
+from seatrial.report.panels.bindings import bindings_table
+from seatrial.report.panels.matrix import matrix
 from seatrial.report.panels.panel import Panel
 from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import show, show_percent, show_transfers
 from seatrial.report.view import TrialView
 
+_LINKS = "pcie"
 _INDENT = "\N{NO-BREAK SPACE}" * 3
 
 
@@ -31,7 +38,11 @@ def _context(view: TrialView) -> Mapping[str, Any] | None:
     if not machine.devices:
         return None
     folds = fold(machine)
+    measured = with_measured(machine, view.trial.results)
     return {
+        "drawing": machine_svg_fragment(measured, view.anchor("topology")),
+        "matrix": matrix(machine),
+        "bindings": bindings_table(machine),
         "tree": list(_tree(folds)),
         "devices": _devices(machine, folds),
         "memory": _memory(machine),
@@ -142,15 +153,25 @@ def _limits(machine: Machine) -> Table | None:
         return None
     rows = [
         [
-            Cell(named.name),
-            Cell(show(named.limit.value, named.limit.unit), named.limit.value),
-            Cell(named.limit.basis.value),
-            Cell(named.limit.derivation),
+            Cell(name),
+            Cell(show(limit.value, limit.unit), limit.value),
+            Cell(limit.basis.value),
+            Cell(limit.derivation),
         ]
-        for named in machine.limits
+        for name, limit in _folded_limits(machine.limits)
     ]
     columns = [Column("Limit"), Column("Value", numeric=True), Column("Basis"), Column("Derivation")]
     return Table("What this machine can do at most", columns, rows)
+
+
+def _folded_limits(limits: Sequence[NamedLimit]) -> Iterator[tuple[str, Limit]]:
+    """(name, limit): neighbours of one kind and one limit, such as the links of eight GPUs, stand in one line."""
+    for (kind, limit), group in groupby(limits, key=lambda named: (named.name.partition(".")[0], named.limit)):
+        names = [named.name for named in group]
+        if kind == _LINKS and len(names) > 1:
+            yield f"{names[0]} to {names[-1].removeprefix(f'{_LINKS}.')}", limit
+        else:
+            yield from ((name, limit) for name in names)
 
 
 NODE_PANEL = Panel("node", "The node", _context)

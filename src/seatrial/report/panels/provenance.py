@@ -12,18 +12,23 @@ from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
 from seatrial.report.view import TrialView
 
+_MOST_VALUES = 3
+_LONG_COMMAND = 1500
+"""Commands beyond this many characters stand apart, and not on paper: one of fio may take pages."""
 _MOST_FACTS = 400
 """Facts of devices beyond this many lines are left to `seatrial discover --format json`."""
 
 
 def _context(view: TrialView) -> Mapping[str, Any]:
     trial = view.trial
+    commands = _commands(view)
     return {
         "trial": trial,
         "machine": trial.machine,
         "environments": [_environment(key, facts) for key, facts in trial.environments.items()],
         "conditions": _conditions(view),
-        "commands": _commands(view),
+        "commands": [entry for entry in commands if len(entry[1]) <= _LONG_COMMAND],
+        "long_commands": [entry for entry in commands if len(entry[1]) > _LONG_COMMAND],
         "disagreements": _disagreements(trial.machine),
         "facts": _facts(trial.machine),
     }
@@ -45,11 +50,6 @@ def _conditions(view: TrialView) -> Table | None:
             seen = [view.trial.seen[place] for place in sorted(view.trial.seen) if place[0] == result.id]
             if not seen:
                 continue
-            notes: dict[str, None] = {}
-            for entry in seen:
-                found = entry.get("notes")
-                if isinstance(found, Mapping):
-                    notes |= dict.fromkeys(f"{name} {plain(value)}" for name, value in found.items())
             rows.append(
                 [
                     Cell(benchmark.labels[result.id]),
@@ -58,7 +58,7 @@ def _conditions(view: TrialView) -> Table | None:
                     Cell(_most(finite_numbers(entry.get("steal_share") for entry in seen))),
                     Cell(_clocks(seen)),
                     Cell(_affinities(entry.get("affinity") for entry in seen)),
-                    Cell(", ".join(notes) or NO_VALUE),
+                    Cell(", ".join(_notes(seen)) or NO_VALUE),
                 ]
             )
     if not rows:
@@ -73,6 +73,20 @@ def _conditions(view: TrialView) -> Table | None:
         Column("The program noted"),
     ]
     return Table("Seen beside the runs", columns, rows)
+
+
+def _notes(seen: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the program noted in the repeats, each thing once; of what differs from repeat to repeat, how many."""
+    values: dict[str, dict[str, None]] = {}
+    for entry in seen:
+        found = entry.get("notes")
+        if isinstance(found, Mapping):
+            for name, value in found.items():
+                values.setdefault(name, {})[plain(value)] = None
+    return [
+        f"{name} {' or '.join(told)}" if len(told) <= _MOST_VALUES else f"{name} ({len(told)} different values)"
+        for name, told in values.items()
+    ]
 
 
 def _span(numbers: Sequence[float], form: str) -> str:

@@ -1,0 +1,80 @@
+"""What tools that run a command on many nodes, and logs, put before each line of its output.
+
+pdsh and clush write "node01: ", srun -l "0: " (right-aligned), mpirun --tag-output "[1,0]<stdout>:", logs a time and a
+level. A label counts only where several lines in a row have it, so that "NIC0: mlx5_0" or a line of prose keeps what
+it begins with. Lines of several nodes may be mixed: they are then put together, node by node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_LABEL = re.compile(
+    rf"(?P<time>{_TIME}|\[(?:{_TIME})\])(?=[ \t])"
+    r"|(?P<level>DEBUG|INFO|WARN(?:ING)?|ERROR|stdout|stderr)(?=[ \t:|])[:|]?"
+    r"|(?P<rank>\[[A-Za-z0-9_.\-]{1,80}(?:,[0-9]{1,9}){0,3}\](?:<std(?:out|err)>:?|:|(?=[ \t])))"
+    r"|(?P<host>[A-Za-z0-9][A-Za-z0-9_.\-]{0,80}(?:,[0-9]{1,9})?:)(?=[ \t]|\Z)",
+    re.ASCII,
+)
+_PADDED_RANK = re.compile(r" {1,7}(?=\d{1,7}:(?: |\Z))")
+_NO_HOST = frozenset({"Capabilities:"})  # lspci -v, its indentation lost
+_MAX_LABELS = 4
+_MIN_LINES = 3
+
+_Keys = tuple[str, ...]
+"""What is alike on every line: the node or rank itself, but of a time only that there is one."""
+
+_Labels = list[tuple[_Keys, int]]
+"""The first label of a line, the first two, ...; and where the text after them begins."""
+
+
+def labels_of(text: str) -> _Labels:
+    """What a line begins with, if they were labels. The name of a node is the last of them."""
+    padding = _PADDED_RANK.match(text)
+    at = padding.end() if padding else 0
+    found: _Labels = []
+    keys: _Keys = ()
+    while len(found) < _MAX_LABELS:
+        match = _LABEL.match(text, at)
+        if match is None or match[0] in _NO_HOST:
+            break
+        kind = match.lastgroup or ""
+        keys = (*keys, kind if kind in ("time", "level") else match[0])
+        at = match.end()
+        if at < len(text) and text[at] == " ":
+            at += 1
+        found.append((keys, at))
+        if kind == "host":
+            break
+    return found
+
+
+def labelled_lines(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Index and start of the text of every line, in the order in which they are to be read.
+
+    The start is 0 where a line has no label. The order is the one given, but for lines of several nodes that are mixed.
+    """
+    order: list[tuple[int, int]] = []
+    run: list[tuple[int, _Labels]] = []
+    for index, text in enumerate(texts):
+        labels = labels_of(text)
+        if labels:
+            run.append((index, labels))
+            continue
+        order += _one_run(run)
+        run = []
+        order.append((index, 0))
+    return order + _one_run(run)
+
+
+def _one_run(run: Sequence[tuple[int, _Labels]]) -> list[tuple[int, int]]:
+    """Lines that stand together and begin with what may be labels: those of each node together, if labels they are."""
+    counts = Counter(keys for _, labels in run for keys, _ in labels)
+    by_keys: dict[_Keys, list[tuple[int, int]]] = {}
+    for index, labels in run:
+        keys, at = next((one for one in reversed(labels) if counts[one[0]] >= _MIN_LINES), ((), 0))
+        by_keys.setdefault(keys, []).append((index, at))
+    return [line for lines in by_keys.values() for line in lines]

@@ -1,0 +1,135 @@
+"""How near GPUs and adapters are to each other: the matrix of path classes, with CPUs and NUMA node of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.model.machine import DeviceKind, Machine, Path
+from seatrial.report.path_classes import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import count, cpu_list
+
+_MOST = 48
+"""With more devices a matrix is no longer read by people."""
+
+
+_ABOUT = (Column("CPUs"), Column("NUMA", numeric=True))
+_CROWD, _LARGE_CROWD = 10, 20
+"""From more devices on headings stand upright; from still more on all is smaller on paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The table, the meaning of the classes in it, and what is said of peer access."""
+
+    table: Table
+    legend: Sequence[tuple[Cell, str]]
+    peer_access: str
+
+    @property
+    def kind(self) -> str:
+        """Classes of the style sheet: with very many devices all is smaller on paper."""
+        return "matrix crowd" if len(self.table.rows) > _LARGE_CROWD else "matrix"
+
+
+def matrix(machine: Machine) -> Matrix | str | None:
+    """The matrix; a sentence in its place where it would be too large; None with fewer than two devices in it."""
+    names = _ends(machine.paths, machine)
+    if len(names) < 2:
+        return None
+    if len(names) > _MOST:
+        pairs = count(len(machine.paths), "pair")
+        return f"{len(names)} GPUs and adapters: `seatrial discover --format json` has the classes of their {pairs}."
+    classes = _classes(names, machine.paths)
+    return Matrix(_table(machine, names, classes), _legend(classes, names), _peer_access(machine))
+
+
+def _ends(paths: Sequence[Path], machine: Machine) -> list[str]:
+    """The devices that have a path of a known class: GPUs, then the others, each in the machine's order."""
+    ends = dict.fromkeys(end for path in paths if path.path_class for end in (path.a, path.b))
+    known = [device for device in machine.devices if device.id in ends]
+    known.sort(key=lambda device: device.kind is not DeviceKind.GPU)
+    return [*(device.id for device in known), *(end for end in ends if machine.device(end) is None)]
+
+
+def _classes(names: Sequence[str], paths: Sequence[Path]) -> Mapping[tuple[str, str], Cell]:
+    found = {(name, name): Cell("X", tone="self") for name in names}
+    for path in paths:
+        for pair in ((path.a, path.b), (path.b, path.a)):
+            found.setdefault(pair, _cell(path))
+    return found
+
+
+def _cell(path: Path) -> Cell:
+    kind = path.path_class
+    if kind is None:
+        return Cell(UNKNOWN, tone="path-unknown")
+    links = str(path.links) if kind in COUNTED and path.links is not None else ""
+    return Cell(f"{kind}{links}", tone=_tone(kind))
+
+
+def _tone(kind: str) -> str:
+    if kind in DIRECT:
+        return "path-direct"
+    return "path-near" if kind in NEAR else "path-far" if kind in FAR else "path-host"
+
+
+def _table(machine: Machine, names: Sequence[str], classes: Mapping[tuple[str, str], Cell]) -> Table:
+    about = {name: _about(machine, name) for name in names}
+    # A column that no source fills says nothing.
+    filled = [column for column in range(len(_ABOUT)) if any(about[name][column] for name in names)]
+    columns = [
+        Column("Device"),
+        *(Column(name, is_upright=len(names) > _CROWD) for name in names),
+        *(_ABOUT[column] for column in filled),
+    ]
+    rows = []
+    for name in names:
+        device = machine.device(name)
+        aliases = f" ({', '.join(device.aliases)})" if device is not None and device.aliases else ""
+        cells = [classes.get((name, other), Cell(UNKNOWN, tone="path-unknown")) for other in names]
+        told = [Cell(about[name][column] or UNKNOWN, tone="told") for column in filled]
+        rows.append([Cell(name + aliases), *cells, *told])
+    return Table("How near GPUs and adapters are to each other", columns, rows)
+
+
+def _about(machine: Machine, name: str) -> tuple[str, str]:
+    """(CPUs, NUMA node) next to a device, empty where no source tells."""
+    device = machine.device(name)
+    entry = next((entry for entry in machine.affinity if entry.device == name), None)
+    node = device.numa if device is not None and device.numa is not None else entry.numa if entry else None
+    cpus = cpu_list(sorted(entry.cpus)) if entry is not None and entry.cpus else ""
+    return cpus, "" if node is None else str(node)
+
+
+def _legend(classes: Mapping[tuple[str, str], Cell], names: Sequence[str]) -> list[tuple[Cell, str]]:
+    """The classes that occur, from near to far."""
+    used = {_bare(cell.text) for cell in classes.values()} - {"X"}
+    if any((a, b) not in classes for a in names for b in names):
+        used.add(UNKNOWN)
+    known = [kind for kind in MEANINGS if kind in used]
+    others = sorted(used - set(known))
+    tones = {UNKNOWN: "path-unknown"}
+    return [
+        (Cell(kind + ("#" if kind in COUNTED else ""), tone=tones.get(kind, _tone(kind))), MEANINGS.get(kind, ""))
+        for kind in (*known, *others)
+    ]
+
+
+def _bare(text: str) -> str:
+    bare = text.rstrip("0123456789")
+    return bare if bare in COUNTED else text
+
+
+def _peer_access(machine: Machine) -> str:
+    """What the driver says of GPUs that read and write each other's memory: all alike, or which pairs are not OK."""
+    told = [entry for entry in machine.p2p if entry.read is not None or entry.write is not None]
+    if not told:
+        return ""
+    refused = [entry for entry in told if entry.read not in ("OK", None) or entry.write not in ("OK", None)]
+    if not refused:
+        return f"Peer access between GPUs: OK for all {count(len(told), 'pair')} that the driver tells of."
+    named = ", ".join(f"{e.a} and {e.b} (read {e.read or UNKNOWN}, write {e.write or UNKNOWN})" for e in refused[:4])
+    more = f" and {len(refused) - 4} more" if len(refused) > 4 else ""
+    return f"Peer access between GPUs is refused for {len(refused)} of {count(len(told), 'pair')}: {named}{more}."
