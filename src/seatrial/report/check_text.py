@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.bindings import Binding
 from seatrial.analysis.rank_layout import Layout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.finding import Finding, Severity
-from seatrial.report.terminal import clean
+from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.text import columns
 from seatrial.report.units import count, cpu_list
 
@@ -21,25 +20,8 @@ _MOST_EVIDENCE = 3
 """Lines of the evidence that are shown; all of it is in the JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
-    """Codes before a heading and each severity; empty where there is no terminal."""
-
-    heading: str = ""
-    error: str = ""
-    warning: str = ""
-    info: str = ""
-    faint: str = ""
-    end: str = ""
-
-    def of(self, severity: Severity) -> str:
-        """The code of a severity."""
-        return {Severity.ERROR: self.error, Severity.WARNING: self.warning, Severity.INFO: self.info}[severity]
-
-
-_COLOURS = _Style(
-    heading="\x1b[1m", error="\x1b[1;31m", warning="\x1b[33m", info="\x1b[36m", faint="\x1b[2m", end="\x1b[0m"
-)
+def _code(style: Style, severity: Severity) -> str:
+    return {Severity.ERROR: style.error, Severity.WARNING: style.warning, Severity.INFO: style.near}[severity]
 
 
 def check_text(
@@ -50,7 +32,7 @@ def check_text(
     Text from firmware and dumps is shown without control characters. Commands of bindings and layouts stand on lines of
     their own and are never wrapped, so that they can be copied.
     """
-    style = _COLOURS if colour else _Style()
+    style = COLOURS if colour else PLAIN
     blocks = [_summary(findings, style)]
     blocks += [
         _finding(finding, word, style)
@@ -62,14 +44,14 @@ def check_text(
     return "\n\n".join(block for block in blocks if block)
 
 
-def _summary(findings: Sequence[Finding], style: _Style) -> str:
+def _summary(findings: Sequence[Finding], style: Style) -> str:
     numbers = [(word, sum(f.severity is severity for f in findings)) for severity, word in _GROUPS]
     told = [f"{number} {word}" if word == "to know" else count(number, word) for word, number in numbers if number]
     return f"{style.heading}{', '.join(told) if told else 'nothing found'}{style.end}"
 
 
-def _finding(finding: Finding, word: str, style: _Style) -> str:
-    head = f"{style.of(finding.severity)}{word}{style.end} {style.heading}{clean(finding.rule)}{style.end}"
+def _finding(finding: Finding, word: str, style: Style) -> str:
+    head = f"{_code(style, finding.severity)}{word}{style.end} {style.heading}{clean(finding.rule)}{style.end}"
     lines = [head, *_wrapped(finding.observation, "  ")]
     lines += _wrapped(finding.diagnosis, "  means:    ")
     lines += _wrapped(finding.remedy, "  do:       ")
@@ -80,7 +62,7 @@ def _finding(finding: Finding, word: str, style: _Style) -> str:
     return "\n".join(lines)
 
 
-def _bindings(bindings: Sequence[Binding], style: _Style) -> str:
+def _bindings(bindings: Sequence[Binding], style: Style) -> str:
     if not bindings:
         return ""
     lines = [f"{style.heading}Bindings{style.end}"]
@@ -104,7 +86,7 @@ def _alike(bindings: Sequence[Binding]) -> list[tuple[list[str], Binding]]:
     return list(rows.values())
 
 
-def _layout(layout: Layout, style: _Style) -> str:
+def _layout(layout: Layout, style: Style) -> str:
     rows = [("rank", "GPU", "adapter", "NUMA", "CPUs")]
     rows += [
         (

@@ -10,6 +10,7 @@ class Style:
     """ANSI codes of what stands out; empty ones where there is no terminal."""
 
     heading: str = ""
+    error: str = ""
     warning: str = ""
     faint: str = ""
     near: str = ""
@@ -19,7 +20,13 @@ class Style:
 
 PLAIN = Style()
 COLOURS = Style(
-    heading="\x1b[1m", warning="\x1b[33m", faint="\x1b[2m", near="\x1b[36m", direct="\x1b[32m", end="\x1b[0m"
+    heading="\x1b[1m",
+    error="\x1b[1;31m",
+    warning="\x1b[33m",
+    faint="\x1b[2m",
+    near="\x1b[36m",
+    direct="\x1b[32m",
+    end="\x1b[0m",
 )
 
 
