@@ -21,7 +21,7 @@ from seatrial.model.protocol import ProgramRecord
 from seatrial.model.reading import readings
 
 _GOALS = {"gemm_over_peak": 0.85, "bound_over_unbound": 0.95}
-_NOTED = ("blas_path", "blas_version", "blas_core", "binding_of_blas", "cpus_of_blas", "left_out", "huge_pages")
+_NOTED = ("blas_version", "blas_core", "binding_of_blas", "cpus_of_blas", "left_out", "huge_pages")
 
 
 def main() -> None:

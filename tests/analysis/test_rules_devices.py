@@ -364,7 +364,7 @@ def test_the_system_names_of_adapters_stand_in_the_remedy() -> None:
     classes = {("GPU0", "NIC0"): "PIX", ("GPU1", "NIC1"): "PIX"}
     (finding,) = found(with_paths((*GPUS[:2], *labelled), classes), "adapter-near-no-gpu")
     assert finding.devices == ("NIC2",) and "mlx5_3" in finding.observation
-    assert "NCCL_IB_HCA=mlx5_1,mlx5_2`" in finding.remedy
+    assert "NCCL_IB_HCA==mlx5_1,mlx5_2`" in finding.remedy
 
 
 def test_spans() -> None:

@@ -9,14 +9,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from seatrial.errors import ParseError, UsageError
-from seatrial.machine.readers.dump import read_lines
-from seatrial.machine.readers.matrix_lines import read_matrix_lines
-from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
-from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
-from tests.machine.matrix_dumps import (
+from machine.matrix_dumps import (
     COLUMNS,
     Look,
     Made,
@@ -28,6 +21,14 @@ from tests.machine.matrix_dumps import (
     table,
     truth,
 )
+from machine.pasted_text import BREAKS, LABELS, folded, labelled
+
+from seatrial.errors import ParseError, UsageError
+from seatrial.machine.readers.dump import read_lines
+from seatrial.machine.readers.matrix_lines import read_matrix_lines
+from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
+from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 
 PAIR = (
     "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
@@ -37,28 +38,13 @@ PAIR = (
     "\nNIC Legend:\n\n  NIC0: mlx5_1\n"
 )
 
-LABELS: dict[str, Callable[[int], str]] = {
-    "pdsh": lambda _: "node01: ",
-    "quoted pdsh": lambda _: "> node01: ",
-    "srun -l": lambda _: " 0: ",
-    "mpirun": lambda _: "[1,0]<stdout>:",
-    "rank": lambda _: "[0] ",
-    "time": lambda n: f"2024-05-01T10:00:{n % 60:02d}.{n:09d}Z ",
-    "time in brackets": lambda n: f"[2024-05-01 10:00:{n % 60:02d}] ",
-    "level and time": lambda n: f"INFO 2024-05-01T10:00:{n % 60:02d}+02:00 ",
-}
-
-
-def _labelled(text: str, label: Callable[[int], str]) -> str:
-    return "".join(f"{label(number)}{line}\n" for number, line in enumerate(text.splitlines()))
-
 
 @pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
 def test_what_stands_before_each_line_is_passed_by(label: Callable[[int], str]) -> None:
     whole = said(read_nvidia_smi_topo(PAIR.encode()))
     assert whole.places["NIC0", "alias"] == "mlx5_1"
     assert whole.places["GPU1", "cpus"] == frozenset((*range(32, 64), *range(96, 128)))
-    assert said(read_nvidia_smi_topo(_labelled(PAIR, label).encode())) == whole
+    assert said(read_nvidia_smi_topo(labelled(PAIR, label).encode())) == whole
 
 
 def test_lines_of_two_nodes_that_are_mixed_are_two_matrices() -> None:
@@ -72,7 +58,7 @@ def test_lines_of_two_nodes_that_are_mixed_are_two_matrices() -> None:
 
 def test_a_damaged_line_behind_a_label_is_shown_as_it_stands_in_the_file() -> None:
     with pytest.raises(ParseError) as caught:
-        read_nvidia_smi_topo(_labelled(PAIR.replace("SYS\t32", "SY\t32"), LABELS["pdsh"]).encode())
+        read_nvidia_smi_topo(labelled(PAIR.replace("SYS\t32", "SY\t32"), LABELS["pdsh"]).encode())
     assert (caught.value.line, caught.value.text[:13]) == (3, "node01: GPU1\t")
 
 
@@ -132,32 +118,6 @@ def test_a_damaged_markdown_table_is_refused_at_its_line() -> None:
     assert caught.value.line == 4
 
 
-def _folded(text: str, width: int) -> str:
-    """As fold(1) breaks lines: every character stays, a tab goes to the next multiple of 8."""
-    lines = []
-    for line in text.split("\n"):
-        piece, column = "", 0
-        for sign in line:
-            end = (column // 8 + 1) * 8 if sign == "\t" else column + 1
-            if end > width and piece:
-                lines.append(piece)
-                piece, end = "", 8 if sign == "\t" else 1
-            piece, column = piece + sign, end
-        lines.append(piece)
-    return "\n".join(lines)
-
-
-def _on_screen(text: str, width: int) -> str:
-    """As a terminal of that width shows it, copied without the spaces at the end of its lines."""
-    shown = []
-    for line in text.expandtabs().split("\n"):
-        shown += [line[at : at + width].rstrip() for at in range(0, max(1, len(line)), width)]
-    return "\n".join(shown)
-
-
-BREAKS = {"fold": _folded, "screen": _on_screen}
-
-
 @pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
 @given(seed=st.integers(0, 2**32), width=st.sampled_from((60, 80, 100, 120, 132, 160)))
 def test_broken_lines_are_joined_or_refused(broken: Callable[[str, int], str], seed: int, width: int) -> None:
@@ -195,7 +155,7 @@ def test_broken_lines_of_peer_access(broken: Callable[[str, int], str], seed: in
 @given(seed=st.integers(0, 2**32), width=st.sampled_from((80, 100, 132)), lost=st.integers(0, 200))
 def test_a_piece_that_is_lost_is_never_made_up(seed: int, width: int, lost: int) -> None:
     made = random_topology(random.Random(seed))
-    lines = _folded("\n".join(table(made, Look(), random.Random(0))), width).split("\n")
+    lines = folded("\n".join(table(made, Look(), random.Random(0))), width).split("\n")
     del lines[lost % len(lines)]
     try:
         got = said(read_nvidia_smi_topo(("\n".join(lines) + "\n").encode()))
@@ -212,6 +172,15 @@ def test_a_number_at_a_break_that_may_be_two_is_not_read() -> None:
     )
     with pytest.raises(ParseError):
         read_nvidia_smi_topo(text.encode())
+
+
+def test_a_broken_row_that_the_file_ends_in_may_be_cut() -> None:
+    labels = [f"GPU{number}" for number in range(8)]
+    text = "\t" + "\t".join([*labels, "CPU Affinity"]) + "\n"
+    text += "".join("\t".join([a, *("X" if a == b else "PHB" for b in labels), f"1{a[3]}0-1{a[3]}9\n"]) for a in labels)
+    assert [part.cpus is None for part in read_nvidia_smi_topo(folded(text, 74).encode()).named_parts] == [False] * 8
+    with pytest.raises(ParseError, match="may be cut off"):
+        read_nvidia_smi_topo(folded(text, 74)[:-1].encode())
 
 
 def test_many_headers_are_no_long_work() -> None:

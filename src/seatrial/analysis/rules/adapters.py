@@ -70,7 +70,7 @@ def adapter_without_gpu(case: Case) -> Iterator[Finding]:
         f"GPU: {spans(_named(case.machine, lone))} (at best {_best_of(best, lone)}).",
         diagnosis="Right for adapters of storage or management. For messages of GPUs they are the long way, and a "
         "library that spreads messages over all adapters may use them.",
-        remedy="Name the adapters that are meant for GPUs: `NCCL_IB_HCA="
+        remedy="Name the adapters that are meant for GPUs: `NCCL_IB_HCA=="
         f"{','.join(_named(case.machine, [nic for nic in adapters if nic not in lone]))}`, and the like for UCX "
         "(`UCX_NET_DEVICES`)",
         evidence=listed(f"{nic}: nearest GPU is {best[nic]}" for nic in lone),

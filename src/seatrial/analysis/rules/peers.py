@@ -121,7 +121,8 @@ def uneven_direct_links(case: Case) -> Iterator[Finding]:
         devices=tuple(ids),
         observation=f"GPU pairs are not linked alike: of {count(sum(counts.values()), 'pair')} {told}."
         + (f" {spans(unlinked)} {'has' if len(unlinked) == 1 else 'have'} no direct link at all." if unlinked else ""),
-        diagnosis="The rate between two GPUs depends on which two they are; pairs without a direct link use PCIe. "
+        diagnosis="The rate between two GPUs depends on which two they are; pairs without a direct link go over PCIe, "
+        "or over a third GPU where the links can forward (XGMI). "
         "Boards without a switch between the GPUs are built so.",
         remedy="Choose GPUs by their links: "
         + (f"of two, {_best_pair(direct)}; " if any(direct.values()) else "")

@@ -44,6 +44,7 @@ def shared_uplink(case: Case) -> Iterator[Finding]:
     alike = [u for u in shared if len(u.cards) == len(worst.cards) and u.rate == worst.rate]
     others = [u for u in shared if u not in alike]
     own = worst.wanted / len(worst.cards)
+    alone = min(_alone(card, machine) for card in worst.cards)
     how = "capable" if worst.link.capable_Bps else "trained"
     where = spans(card.id for card in worst.cards)
     also = f" So do {listed(spans(card.id for card in u.cards) for u in alike[1:])}." if len(alike) > 1 else ""
@@ -53,7 +54,7 @@ def shared_uplink(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=tuple(dict.fromkeys(card.id for u in shared for card in u.cards)),
         observation=f"{count(len(worst.cards), 'GPU')} ({where}) share one uplink of {show(worst.rate, 'B/s')}: "
-        f"{show(worst.each, 'B/s')} for each when all copy at once, of {show(own, 'B/s')} alone.{also}"
+        f"{show(worst.each, 'B/s')} for each when all copy at once, of {show(alone, 'B/s')} alone.{also}"
         + (f" Further: {listed(rest)}." if rest else ""),
         diagnosis="Copies between host and several of these GPUs slow each other down, and so do storage and network "
         "traffic that goes through host memory. Copies between GPUs below one switch do not use its uplink.",
@@ -91,6 +92,13 @@ def _tightest(machine: Machine) -> list[_Uplink]:
                 least[card.id] = uplink
     kept = {id(uplink) for uplink in least.values()}
     return [uplink for uplink in narrow if id(uplink) in kept]
+
+
+def _alone(card: Device, machine: Machine) -> float:
+    """B/s per direction that a GPU gets when no other copies: the least of the links on its way."""
+    above = {link.b: link for link in machine.links if link.kind == "pcie"}
+    rates = [_rate(above.get(device.id)) for device in (card, *machine.ancestors(card))]
+    return min(rate for rate in rates if rate is not None)
 
 
 def _uplink(link: Link, cards: Mapping[str, tuple[Device, float]]) -> _Uplink | None:

@@ -43,10 +43,8 @@ def labels_of(text: str) -> _Labels:
             break
         kind = match.lastgroup or ""
         keys = (*keys, kind if kind in ("time", "level") else match[0])
-        at = match.end()
-        if at < len(text) and text[at] == " ":
-            at += 1
-        found.append((keys, at))
+        found.append((keys, match.end()))
+        at = match.end() + text.startswith(" ", match.end())
         if kind == "host":
             break
     return found
@@ -64,17 +62,22 @@ def labelled_lines(texts: Sequence[str]) -> list[tuple[int, int]]:
         if labels:
             run.append((index, labels))
             continue
-        order += _one_run(run)
+        order += _one_run(run, texts)
         run = []
         order.append((index, 0))
-    return order + _one_run(run)
+    return order + _one_run(run, texts)
 
 
-def _one_run(run: Sequence[tuple[int, _Labels]]) -> list[tuple[int, int]]:
+def _one_run(run: Sequence[tuple[int, _Labels]], texts: Sequence[str]) -> list[tuple[int, int]]:
     """Lines that stand together and begin with what may be labels: those of each node together, if labels they are."""
     counts = Counter(keys for _, labels in run for keys, _ in labels)
     by_keys: dict[_Keys, list[tuple[int, int]]] = {}
     for index, labels in run:
         keys, at = next((one for one in reversed(labels) if counts[one[0]] >= _MIN_LINES), ((), 0))
         by_keys.setdefault(keys, []).append((index, at))
-    return [line for lines in by_keys.values() for line in lines]
+    order: list[tuple[int, int]] = []
+    for keys, lines in by_keys.items():
+        # The space after a label is part of it only where every line has it: a tree's lines begin with spaces.
+        is_spaced = bool(keys) and all(texts[index][at : at + 1] in ("", " ") for index, at in lines)
+        order += [(index, at + is_spaced) for index, at in lines]
+    return order

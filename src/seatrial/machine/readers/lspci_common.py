@@ -6,8 +6,10 @@ Formats: pciutils 3.x, lspci(8); the samples in the tests were printed by it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from seatrial.machine.readers.dump import Line, read_lines
+from seatrial.machine.readers.lspci_wraps import without_breaks
 
 DOMAIN = r"[0-9a-fA-F]{4,8}"
 BUS = r"[0-9a-fA-F]{2}"
@@ -18,15 +20,18 @@ MAX_FUNCTIONS = 1 << 14
 
 _MAX_LINES = 1 << 20
 _MAX_LINE = 4096
-_PREFIX = re.compile(r"(?:[ \t]{0,8}[#>] ?)*")  # "|" is no prefix here: trees begin with it
+_PREFIX = re.compile(r"(?:[ \t]{0,8}(?:[#>]|&gt;) ?)*")  # "|" is no prefix here: trees begin with it
 
 
 def read_text(data: bytes, tool: str) -> tuple[Line, ...]:
-    """The lines of a text. Raises ParseError where there are more than `lspci -vvv` prints of any machine."""
+    """The lines of a text, those that a terminal broke joined.
+
+    Raises ParseError where there are more than `lspci -vvv` prints of any machine.
+    """
     lines = read_lines(data, tool)
     if len(lines) > _MAX_LINES:
         raise lines[_MAX_LINES].error(tool, "more lines than lspci prints of any machine")
-    return lines
+    return without_breaks(lines, [plain_text(line) for line in lines])
 
 
 def plain_text(line: Line) -> str:
@@ -59,7 +64,6 @@ def has_open_bracket(text: str) -> bool:
     return any(text.count(opening) != text.count(closing) for opening, closing in ("()", "[]"))
 
 
-def torn_line_number(data: bytes, lines: tuple[Line, ...]) -> int | None:
-    """The number of the last line where the file ends within it (without a line end): it may have been cut."""
-    is_torn = bool(lines) and not data.rstrip(b"\0").endswith((b"\n", b"\r"))
-    return lines[-1].number if is_torn else None
+def torn_line_number(lines: Sequence[Line]) -> int | None:
+    """The number of the line that the file ends in (without a line end): it may have been cut off."""
+    return next((line.number for line in lines if not line.is_ended), None)

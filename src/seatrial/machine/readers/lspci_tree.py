@@ -93,7 +93,7 @@ def read_lspci_tree(data: bytes, pick: int | None = None) -> Survey:
     drawing = _Drawing(indent_of(plain_text(lines[start])))
     for line in lines[start:end]:
         drawing.take(line)
-    drawing.finish(torn_line_number(data, lines))
+    drawing.finish(torn_line_number(lines))
     return _survey(drawing)
 
 

@@ -67,7 +67,7 @@ def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
     listing = choose(
         find_listings(lines), lambda found: found.blocks[0].header.number, pick, TOOL, "listing of PCI functions"
     )
-    torn = torn_line_number(data, lines)
+    torn = torn_line_number(lines)
     functions = [_Function.read(block, listing, torn) for block in listing.blocks]
     return _survey(functions, listing, torn)
 

@@ -131,7 +131,9 @@ def _join(block: Sequence[Line], n_header: int, is_padded: bool) -> tuple[list[L
             return None  # nothing is broken
         if _is_whole(labels, rows) and _are_seams_sure(header, rows, len(labels), is_padded):
             result = [replace(block[0], text=header.text)]
-            return result + [replace(block[n], text=row.text) for n, row in zip(starts, rows, strict=True)], end
+            for row, a, b in zip(rows, starts, [*starts[1:], end], strict=True):
+                result.append(replace(block[a], text=row.text, is_ended=block[b - 1].is_ended))
+            return result, end
     return None
 
 
