@@ -60,6 +60,13 @@ def test_each_level_speaks_from_well_inside_it() -> None:
     ]
 
 
+def test_a_level_of_which_less_is_there_than_told_speaks_from_what_is_there() -> None:
+    """A virtual machine that gets 6 MiB of the 32 MiB of L3 that it is told of: beyond, loads wait for memory."""
+    steps = {48 * KiB: 1e-9, 1 * MiB: 4e-9, 6 * MiB: 15e-9}
+    found = {level.name: level for level in levels(ZEN, staircase(steps, 1.5e-7, 128 * MiB))}
+    assert (found["L3"].working_set_B, found["L3"].latency_s) == (6 * MiB, 15e-9)
+
+
 def test_points_may_come_in_any_order_and_carry_their_interval() -> None:
     points = [point(128 * MiB, 1e-7, (9e-8, 2e-7)), point(8 * KiB, 1e-9), point(512 * KiB, 4e-9)]
     assert levels(ZEN, points) == (

@@ -13,6 +13,7 @@ _WITHIN = 0.5
 fill a cache that is indexed by physical addresses unevenly."""
 _BEYOND = 2.0
 """A set of this multiple of the level below is hardly held by it."""
+_SAME_LEVEL = 1.1
 _BEYOND_LAST = 4.0
 """A cache that replaces lines at random holds 2 % of a ring of four times its size."""
 
@@ -30,8 +31,9 @@ class LatencyLevel:
 def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = None) -> tuple[LatencyLevel, ...]:
     """The levels that `points` (figures `load` of one experiment) tell of, from L1 outwards.
 
-    A cache level is told by the largest set that is at most half of it and at least twice the level below; memory by
-    the largest set of all, if that is four times the last-level cache. A level without such a set is left out, and
+    A cache level is told by a set that is at most half of it and at least twice the level below: the largest of those
+    that take within a tenth of the least. Memory is told by the largest set of all, if that is four times the last-level
+    cache. A level without such a set is left out, and
     nothing is told of a machine whose caches are unknown. `cpu` is the one that loaded; None: the first allowed one.
     """
     sets = sorted(
@@ -44,11 +46,18 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
             return tuple(found)
         inside = [entry for entry in sets if below_B * _BEYOND <= entry[0] <= size_B * _WITHIN]
         if inside:
-            found.append(_level(f"L{level}", *inside[-1]))
+            found.append(_level(f"L{level}", *_plateau(inside)))
         below_B = size_B
     if below_B and sets and sets[-1][0] >= below_B * _BEYOND_LAST:
         found.append(_level("DRAM", *sets[-1]))
     return tuple(found)
+
+
+def _plateau(inside: Sequence[tuple[int, FigureResult]]) -> tuple[int, FigureResult]:
+    """The largest set that the level still serves: where others hold part of a shared cache, or a virtual machine gets
+    less of it than it is told, larger sets already wait for what lies below."""
+    least = min(point.median for _, point in inside)
+    return [entry for entry in inside if entry[1].median <= _SAME_LEVEL * least][-1]
 
 
 def _level(name: str, size_B: int, point: FigureResult) -> LatencyLevel:

@@ -15,6 +15,7 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.spelling import count, show, show_percent
+from seatrial.model.units import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,22 @@ def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:
         f"{show_percent(worst.share)} of its physical limit of {show(worst.ceiling, figure.unit)}{why}."
         + (f" Below the same limit stay {also}." if others else ""),
         diagnosis=f"Expected: {show(ought, figure.unit)} or better. A sound machine reaches {show_percent(LOW_SHARE)}"
-        f"{' of what can be counted' if why else ''}, protocol and refresh included, so something holds it back: a "
-        "setting, missing memory channels, other work on the machine, too few threads for the limit, or a limit that "
-        "is not this machine's.",
+        f"{' of what can be counted' if why else ''}{_holds_back(figure.unit)}, or a limit that is not this machine's.",
         remedy=f"Mend what the other findings name, then measure again: `{again(machine, worst.result)}`",
         evidence=f"{_interval(figure)}; limit: {worst.limit.derivation}",
         loss=1 - worst.of_attainable,
+    )
+
+
+def _holds_back(unit: Unit) -> str:
+    if unit == "flop/s":
+        return (
+            ", so something holds it back: a library or a compiler without code for just this processor, other work on "
+            "the machine, threads that share a core"
+        )
+    return (
+        ", protocol and refresh included, so something holds it back: a setting, missing memory channels, other work "
+        "on the machine, too few threads for the limit"
     )
 
 
