@@ -13,7 +13,8 @@ _WITHIN = 0.5
 fill a cache that is indexed by physical addresses unevenly."""
 _BEYOND = 2.0
 """A set of this multiple of the level below is hardly held by it."""
-_SAME_LEVEL = 1.1
+_SAME_LEVEL = 1.5
+"""Within a level, sets that a TLB does not cover take longer; those that miss the level take several times as long."""
 _BEYOND_LAST = 4.0
 """A cache that replaces lines at random holds 2 % of a ring of four times its size."""
 
@@ -32,9 +33,9 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
     """The levels that `points` (figures `load` of one experiment) tell of, from L1 outwards.
 
     A cache level is told by a set that is at most half of it and at least twice the level below: the largest of those
-    that take within a tenth of the least. Memory is told by the largest set of all, if that is four times the last-level
-    cache. A level without such a set is left out, and
-    nothing is told of a machine whose caches are unknown. `cpu` is the one that loaded; None: the first allowed one.
+    that take at most half again as long as the fastest. Memory is told by the largest set of all, if that is four times
+    the last-level cache. A level without such a set is left out, and nothing is told of a machine whose caches are
+    unknown. `cpu` is the one that loaded; None: the first allowed one.
     """
     sets = sorted(
         ((size, point) for point in points if (size := _working_set_B(point)) is not None), key=lambda entry: entry[0]
