@@ -197,3 +197,12 @@ def test_a_ring_of_bridges_ends(order: int) -> None:
     ring = [PciPart("0000:01:00.0", "0604", "0000:02:00.0"), PciPart("0000:02:00.0", "0604", "0000:01:00.0")]
     survey = Survey("damaged", pci_parts=(*ring[::order], PciPart(A, "0302", "0000:02:00.0", facts=NVIDIA)))
     assemble([survey, survey])
+
+
+def test_nodes_that_only_a_listing_of_the_bus_names_are_there() -> None:
+    listing = Survey("lspci", pci_parts=(PciPart(A, "0302", numa=1, facts=NVIDIA), PciPart(B, "0302", facts=NVIDIA)))
+    machine = assemble([listing])
+    assert [d.id for d in machine.of_kind(DeviceKind.NUMA)] == ["numa-1"]
+    assert device(machine, "gpu-0").parent == "numa-1"
+    kernel = Survey("sysfs", cpu_parts=(CpuPart(DeviceKind.NUMA, frozenset({0}), 0),))
+    assert [d.id for d in assemble([kernel, listing]).of_kind(DeviceKind.NUMA)] == ["numa-0"]

@@ -14,6 +14,7 @@ from report.drawing_machines import MACHINES, Builder
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.geometry import Box, Picture
@@ -190,6 +191,27 @@ def test_each_gpu_is_joined_to_the_bank(name: str) -> None:
 
 def test_a_small_machine_is_small() -> None:
     assert picture("virtual_machine").width <= 430 and picture("virtual_machine").height < 340
+
+
+def test_arcs_without_a_label_lie_in_the_picture_and_above_the_legend() -> None:
+    """A matrix of AMD's tool tells no numbers of links: nothing but the arcs themselves reaches below the boxes."""
+    matrix = "\n".join(
+        [
+            "GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7",
+            *(f"GPU{a} " + " ".join("0" if a == b else "XGMI" for b in range(8)) for a in range(8)),
+        ]
+    )
+    text = f"=== Link Type between two GPUs ===\n       {matrix}\n=== End of ROCm SMI Log ===\n"
+    drawn = lay_out(build_scene(assemble([read_rocm_smi_topo(text.encode())])))
+    arcs = [stroke for stroke in drawn.strokes if stroke.path]
+    assert len(arcs) == 28
+    # A cubic curve whose two control points lie at one depth has its vertex at three quarters of it.
+    lowest = 0.0
+    for arc in arcs:
+        floor, bend = float(arc.path.split("C")[0].split()[1]), float(arc.path.split("C")[1].split()[1])
+        lowest = max(lowest, floor + 0.75 * (bend - floor))
+    legend = [label for label in drawn.labels if label.text == "XGMI between GPUs"]
+    assert lowest < drawn.height and legend and legend[0].extent[1] > lowest
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the third-party samples (shared/data/topology) are not here")

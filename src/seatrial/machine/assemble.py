@@ -16,14 +16,14 @@ from seatrial.machine.memory_population import judge_memory, memory_devices
 from seatrial.machine.microarchitectures import with_asserted_facts
 from seatrial.machine.paths import pci_paths
 from seatrial.machine.peers import Peers
-from seatrial.machine.survey import FactBook, MemoryModule, Survey, merge_facts
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey, merge_facts
 from seatrial.model.fact import Facts
 from seatrial.model.machine import Device, DeviceKind, Machine
 
 
 def assemble(surveys: Sequence[Survey]) -> Machine:
     """One machine of everything that the surveys say. Never fails: what does not fit together is kept side by side."""
-    cpu_devices = tuple(with_asserted_facts(device) for device in build_cpu_tree(surveys))
+    cpu_devices = tuple(with_asserted_facts(device) for device in build_cpu_tree(_with_told_nodes(surveys)))
     parts = join_io_parts(surveys)
     io = build_io_tree(parts, cpu_devices)
     modules, slots = _modules(surveys)
@@ -52,6 +52,15 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
         unread=(*(sentence for survey in surveys for sentence in survey.unread), *parts.unread),
     )
     return replace(machine, limits=machine_limits(machine))
+
+
+def _with_told_nodes(surveys: Sequence[Survey]) -> Sequence[Survey]:
+    """With the NUMA nodes that only PCI functions name, as in a listing of the bus: their CPUs are unknown."""
+    if any(part.kind is DeviceKind.NUMA for survey in surveys for part in survey.cpu_parts):
+        return surveys
+    told = {part.numa for survey in surveys for part in survey.pci_parts if part.numa is not None}
+    nodes = [CpuPart(DeviceKind.NUMA, frozenset(), numa) for numa in sorted(told)]
+    return (*surveys, Survey("PCI", cpu_parts=tuple(nodes))) if nodes else surveys
 
 
 def _says_something(survey: Survey) -> bool:

@@ -95,6 +95,12 @@ class Picture:
     strokes: list[Stroke] = field(default_factory=list)
     labels: list[Text] = field(default_factory=list)
 
+    @property
+    def lowest(self) -> float:
+        """The y below which nothing stands yet."""
+        ends = [y for stroke in self.strokes for _, y in stroke.points]
+        return max([0.0, *ends, *(box.bottom for box in self.boxes), *(text.extent[3] for text in self.labels)])
+
     def add(self, box: Box) -> int:
         """Put a box down; its number."""
         self.boxes.append(box)

@@ -58,15 +58,12 @@ class _Drawer:
         if self.scene.peers is not None:
             add_peers(self.picture, self.scene.peers, boxes, can_join=self.plan.can_join, left=MARGIN)
         if self.plan.tail:
-            low = max((box.bottom for box in self.picture.boxes), default=0.0)
-            low = max([low, *(text.extent[3] for text in self.picture.labels)])
-            self._row(self.plan.tail, low + 2 * DROP, PlaceLayout(self.picture, self.plan.shape))
+            self._row(self.plan.tail, self.picture.lowest + 2 * DROP, PlaceLayout(self.picture, self.plan.shape))
         add_legend(self.picture, self.scene, MARGIN, WIDEST)
         right = max((box.right for box in self.picture.boxes), default=0.0)
         right = max([right, *(text.extent[2] for text in self.picture.labels)])
         self.picture.width = max(right + MARGIN, _NARROWEST)
-        low = max((box.bottom for box in self.picture.boxes), default=0.0)
-        self.picture.height = max([low, *(text.extent[3] for text in self.picture.labels)]) + MARGIN
+        self.picture.height = self.picture.lowest + MARGIN
         return self.picture
 
     def _pass(self, floor: float | None) -> PlaceLayout:

@@ -21,8 +21,7 @@ def add_legend(picture: Picture, scene: Scene, left: float, widest: float) -> No
     items = _items(picture, scene)
     if not items or all(stroke.kind == "pcie" and stroke.grade is Grade.PLAIN for stroke, _ in items):
         return
-    low = max((box.bottom for box in picture.boxes), default=0.0)
-    y = max([low, *(text.extent[3] for text in picture.labels), *(_bottom(stroke) for stroke in picture.strokes)]) + 26
+    y = picture.lowest + 26
     right = max([*(box.right for box in picture.boxes), 420.0])
     x = left
     for stroke, text in items:
@@ -54,7 +53,3 @@ def _items(picture: Picture, scene: Scene) -> list[tuple[Stroke, str]]:
     if any(box.assumed for box in picture.boxes):
         items.append((Stroke((), "edge", assumed=True), "dashed: inferred, no source tells it directly"))
     return items
-
-
-def _bottom(stroke: Stroke) -> float:
-    return max((y for _, y in stroke.points), default=0.0)

@@ -125,7 +125,8 @@ def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: f
         told = ", ".join(part for part in (number, edge.text) if part)
         width = 1.4 + 1.2 * (min(edge.count or 1, 5) - 1 if not same else 0)
         hint = f"{clean(edge.a)} to {clean(edge.b)}: {peers.name}" + (f", {told}" if told else "")
-        picture.strokes.append(Stroke(((x1, floor), (x2, floor)), "peer", edge.grade, width, hint, path))
+        vertex = ((x1 + x2) / 2, floor + depth)
+        picture.strokes.append(Stroke(((x1, floor), vertex, (x2, floor)), "peer", edge.grade, width, hint, path))
         is_plain = edge.grade in (Grade.PLAIN, Grade.UNMEASURED)
         shown = told if not is_plain else "" if same else number
         if shown:
