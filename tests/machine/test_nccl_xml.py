@@ -326,3 +326,19 @@ def test_of_several_files_one_is_picked() -> None:
     second = both.count(b"\n") - _gpus("").count(b"\n") + 1
     assert f"line 1 and line {second}" in str(caught.value)
     assert len(read_nccl_xml(both, 2).pci_parts) == 3
+
+
+def test_functions_that_tell_nothing_are_named_as_left_out() -> None:
+    text = b"""<system version="1">
+  <cpu numaid="0" affinity="f">
+    <pci busid="0000:10:00.0" link_speed="16 GT/s" link_width="16"/>
+    <pci busid="0000:11:00.0" class="0x030200"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci>
+  </cpu>
+</system>
+"""
+    survey = read_nccl_xml(text)
+    assert any("1 <pci> (0000:10:00.0 first)" in sentence for sentence in survey.unread)
+    assert not any(
+        "<pci>" in sentence
+        for sentence in read_nccl_xml(text.replace(b'10:00.0"', b'10:00.0" class="0x020000"')).unread
+    )

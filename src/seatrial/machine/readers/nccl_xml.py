@@ -333,10 +333,17 @@ class _Reader:
         self.unknown.setdefault(element.tag, []).append(element)
 
     def _unread(self) -> list[str]:
-        return [
+        said = [
             f"{self.source}: {len(elements)} <{tag[:60]}> (line {elements[0].line}) are not known and were left out"
             for tag, elements in list(self.unknown.items())[:20]
         ]
+        untold = [p.address for p in self.pci_parts.values() if p.kind is None and p.class_id == _UNTOLD_CLASS]
+        if untold:
+            said.append(
+                f"{self.source}: {len(untold)} <pci> ({untold[0]} first) tell neither their class nor a device in them "
+                "and are not shown"
+            )
+        return said
 
     def _number(self, element: Element, name: str, low: int, high: int) -> int | None:
         """A whole number, decimal or 0x; None where the attribute is absent or empty."""
