@@ -322,6 +322,13 @@ def xgmi_mesh() -> Machine:
     return Machine("mesh-8", tuple(gpus), paths=paths, affinity=tuple(Affinity(g.id, None, g.numa) for g in gpus))
 
 
+def xgmi_uncounted(number: int = 8) -> Machine:
+    """GPUs of which a matrix says only that each is joined to each other by XGMI: no links, no NUMA nodes."""
+    gpus = [Device(f"GPU{n}", DeviceKind.GPU, f"GPU{n}") for n in range(number)]
+    paths = tuple(Path(a.id, b.id, "XGMI", None) for a, b in combinations(gpus, 2))
+    return Machine(f"mesh-{number}", tuple(gpus), paths=paths)
+
+
 def memory_only() -> Machine:
     """Two sockets of which only the modules are known."""
     build = Builder("dimms")
@@ -421,10 +428,11 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     function.__name__: function
     for function in (
         virtual_machine, cpu_server, two_gpus, four_behind_a_switch, four_mesh, hybrid_cube_mesh, eight_with_adapters,
-        sixteen_with_switches, matrix_only, xgmi_mesh, memory_only, unknown_channels, only_nodes, many_nodes,
-        four_packages, superchip, thousand, hostile, deep,
+        sixteen_with_switches, matrix_only, xgmi_mesh, xgmi_uncounted, memory_only, unknown_channels, only_nodes,
+        many_nodes, four_packages, superchip, thousand, hostile, deep,
     )
 }  # fmt: skip
 MACHINES["empty"] = lambda: Machine("nothing")
+MACHINES["xgmi_uncounted_16"] = lambda: xgmi_uncounted(16)
 MACHINES["inferred_switches"] = lambda: eight_with_adapters(with_switches=False)
 MACHINES["matrix_without_numa"] = lambda: matrix_only(with_numa=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from functools import cache
 from itertools import combinations
@@ -147,6 +148,32 @@ def test_lines_run_beside_boxes_not_through_them(name: str) -> None:
                     y1 == y2 and box.y + 1 < y1 < box.bottom - 1
                 )
                 assert not (inside_x and inside_y), (stroke, box)
+
+
+def curve(path: str) -> list[tuple[float, float]]:
+    """Points along the cubic curve `M x y C x y x y x y`."""
+    numbers = [float(word) for word in re.findall(r"-?[0-9.]+", path)]
+    ends = list(zip(numbers[::2], numbers[1::2], strict=True))
+    assert len(ends) == 4, path
+    points = []
+    for step in range(41):
+        t = step / 40
+        weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+        points.append((sum(w * x for w, (x, _) in zip(weights, ends, strict=True)),
+                       sum(w * y for w, (_, y) in zip(weights, ends, strict=True))))  # fmt: skip
+    return points
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_arcs_lie_in_the_picture_and_above_the_legend(name: str) -> None:
+    drawn = picture(name)
+    legend = [text.extent[1] for text in drawn.labels if text.text.endswith(" between GPUs") and not text.bold]
+    for stroke in drawn.strokes:
+        if not stroke.path:
+            continue
+        assert legend, "arcs are links between GPUs, which the legend explains"
+        for x, y in curve(stroke.path):
+            assert 0 <= x <= drawn.width and y + stroke.width / 2 <= min(drawn.height, *legend), stroke
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -239,10 +239,10 @@ class _Builder:
         distances = self._distances(outer)
         rate = rate_of(links[:1], has_measured=self._has_measured)
         said = [rate.text] if rate.text else [distances] if distances else []
-        hint = "; ".join(["inter-socket link", *said, *([distances] if distances and rate.text else [])])
-        return Between(
-            ("inter-socket", *said), hint, rate.grade if rate.text else rate_of((), has_measured=False).grade
-        )
+        sockets = any(device.kind is DeviceKind.PACKAGE for device in outer)
+        what = ("inter-socket", "inter-socket link") if sockets else ("between NUMA nodes", "link between NUMA nodes")
+        hint = "; ".join([what[1], *said, *([distances] if distances and rate.text else [])])
+        return Between((what[0], *said), hint, rate.grade if rate.text else rate_of((), has_measured=False).grade)
 
     def _distances(self, outer: Sequence[Device]) -> str:
         """In words, as "distance 21": from the first node of one socket to the first of another, the largest."""

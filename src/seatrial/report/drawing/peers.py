@@ -164,7 +164,11 @@ def _mesh(name: str, even: int | None, pairs: Mapping[Pair, int | None], gpus: S
     members = _members(pairs)
     full = len(pairs) == len(members) * (len(members) - 1) // 2
     what = f"{'full mesh' if full else 'mesh'}: {len(pairs)} pairs joined directly"
-    what += f", {count(even, 'link')} each" if even is not None else "; the matrix has their links"
+    if even is not None:
+        what += f", {count(even, 'link')} each"
+    else:
+        known = any(links is not None for links in pairs.values())
+        what += "; the matrix has their links" if known else "; no source counts the links"
     return Bank(f"{name} mesh", (Line(what),), tuple((gpu.id, "") for gpu in gpus if gpu.id in members), hint=what)
 
 
