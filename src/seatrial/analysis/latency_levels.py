@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.parameter import whole
 
 _WITHIN = 0.5
 """A set of this share of a cache lies well within it: the rest holds what else the level serves, and pages of 4 KiB
@@ -67,7 +68,7 @@ def _level(name: str, size_B: int, point: FigureResult) -> LatencyLevel:
 
 def _working_set_B(point: FigureResult) -> int | None:
     size = point.point.get("working_set_B")
-    return None if size is None else int(size)
+    return None if size is None else whole(size)
 
 
 def _data_caches(machine: Machine, cpu: int | None) -> Iterator[tuple[int | None, int | None]]:

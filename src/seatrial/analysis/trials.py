@@ -9,6 +9,7 @@ from seatrial.analysis.figures import in_time
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
 from seatrial.benchmarks import registry
+from seatrial.model.benchmark import Benchmark, Elsewhere
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.machine import Machine
 from seatrial.model.trial import NotMeasured, Trial
@@ -30,10 +31,17 @@ def not_measured(machine: Machine, results: Sequence[ExperimentResult]) -> tuple
     """The benchmarks that have no figure on this machine, with what they would need."""
     measured = {result.experiment.benchmark for result in results}
     return tuple(
-        NotMeasured(name, benchmark.question, benchmark.needs(machine) or f"nobody asked for it: seatrial run {name}")
+        NotMeasured(name, benchmark.question, _need(benchmark, machine))
         for name, benchmark in registry().items()
-        if name not in measured
+        if name not in measured and not (isinstance(benchmark.program, Elsewhere) and not benchmark.program.is_to_come)
     )
+
+
+def _need(benchmark: Benchmark, machine: Machine) -> str:
+    """What a benchmark without figures would need."""
+    if isinstance(benchmark.program, Elsewhere):
+        return benchmark.program.why
+    return benchmark.needs(machine) or f"nobody asked for it: seatrial run {benchmark.name}"
 
 
 def _trial(machine: Machine, results: Sequence[ExperimentResult], contents: Contents) -> Trial:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, Value
+from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
 from seatrial.model.sample import Sample
 
 THREADS = Parameter(
@@ -46,7 +46,7 @@ def thread_count(machine: Machine, threads: Value, node: Value = "auto") -> int:
     """
     if threads == "all":
         return len(_cores(machine, node))
-    count = int(threads)
+    count = whole(threads)
     there = len(_allowed(machine, node))
     if count > there:
         where = "" if node == "auto" else f" of NUMA node {node}"
@@ -73,13 +73,13 @@ def numa_node(machine: Machine, cpu: int) -> int | None:
 
 def require_memory(machine: Machine, memory: Value) -> None:
     """Raises Skip where `memory` names a NUMA node that is not there or has no memory."""
-    if memory != "local" and not _has_memory(_node(machine, int(memory))):
+    if memory != "local" and not _has_memory(_node(machine, whole(memory))):
         raise Skip(f"NUMA node {memory} has no memory")
 
 
 def is_local(machine: Machine, cpus: Iterable[int], memory: Value) -> bool:
     """Whether memory taken from `memory` lies on the NUMA node of each of these CPUs."""
-    return memory == "local" or all(numa_node(machine, cpu) == int(memory) for cpu in cpus)
+    return memory == "local" or all(numa_node(machine, cpu) == whole(memory) for cpu in cpus)
 
 
 def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Check:
@@ -148,7 +148,7 @@ def _cores(machine: Machine, node: Value) -> tuple[int, ...]:
 def _on_node(machine: Machine, cpus: tuple[int, ...], node: Value) -> tuple[int, ...]:
     if node == "auto":
         return cpus
-    number = int(node)
+    number = whole(node)
     _node(machine, number)
     there = tuple(cpu for cpu in cpus if numa_node(machine, cpu) == number)
     if not there:

@@ -8,7 +8,7 @@ from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.prepare import native_environment
 from seatrial.environments.build import build
 from seatrial.machine.live import discover_live
-from seatrial.model.benchmark import External
+from seatrial.model.benchmark import Native
 from seatrial.report.units import show
 
 
@@ -18,8 +18,8 @@ def build_command(targets: Sequence[str]) -> int:
     environment = native_environment(discover_live())
     print(f"{environment.document()['name']} ({environment.target.resolution})")
     for benchmark in benchmarks:
-        if isinstance(benchmark.program, External):
-            continue  # installed by the site, not built by us
+        if not isinstance(benchmark.program, Native):
+            continue  # installed by the site, or not here at all
         built = build(environment, benchmark.program.source)
         how = "from the cache" if built.from_cache else f"built in {show(built.seconds, 's')}"
         print(f"{benchmark.name}: {built.path} ({how})")

@@ -9,6 +9,7 @@ from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.errors import BuildError
 from seatrial.machine.live import discover_live
+from seatrial.model.benchmark import Elsewhere
 from seatrial.report.list_document import list_document
 from seatrial.report.text import list_text
 
@@ -22,7 +23,8 @@ def list_command(*, as_json: bool) -> None:
         environment = error
     missing = {name: need for name, b in registry().items() if (need := lacking(b.program, environment)) is not None}
     compilers = [f"{compiler.name} ({' '.join(compiler.command)})" for compiler in find_compilers()]
-    document = list_document(registry().values(), machine, compilers, missing)
+    listed = [b for b in registry().values() if not isinstance(b.program, Elsewhere) or b.program.is_to_come]
+    document = list_document(listed, machine, compilers, missing)
     if as_json:
         print_json(document)
     else:

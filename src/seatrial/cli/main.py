@@ -157,6 +157,33 @@ def run(
 
 
 @app.command()
+def plan(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="a study file")],
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """What would a study run? Its experiments, their count and the time."""
+    from seatrial.cli.plan import plan_command
+
+    plan_command(study, as_json=output_format is Format.JSON)
+
+
+@app.command("import")
+def import_(
+    files: Annotated[list[str], typer.Argument(metavar="KIND=FILE...", help="result files of other tools")],
+    dumps: FromOption = None,
+    live: Annotated[bool, typer.Option("--live", help="they were measured on this machine")] = False,
+    settings: SetOption = None,
+    results: ResultsOption = RESULTS,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Other tools' results as records: they take part in comparisons and pages."""
+    from seatrial.cli.import_ import ImportRequest, import_command
+
+    request = ImportRequest(tuple(files), tuple(dumps or ()), live, tuple(settings or ()), results)
+    raise typer.Exit(import_command(request, as_json=output_format is Format.JSON))
+
+
+@app.command()
 def build(
     targets: Annotated[list[str] | None, typer.Argument(metavar="[TARGET]...", help="benchmarks; none: all")] = None,
 ) -> None:

@@ -24,7 +24,7 @@ from seatrial.environments.compiler import first_compiler
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
 from seatrial.errors import BuildError, NoCompilerError
-from seatrial.model.benchmark import External, Native
+from seatrial.model.benchmark import Elsewhere, External, Native
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
@@ -92,8 +92,10 @@ def prepare(
     return tuple({item.experiment.id: item for item in prepared}.values())
 
 
-def lacking(program: Native | External, environment: Environment | BuildError) -> str | None:
+def lacking(program: Native | External | Elsewhere, environment: Environment | BuildError) -> str | None:
     """What this machine lacks to have the program at all, for people; None where it has it or can build it."""
+    if isinstance(program, Elsewhere):
+        return program.why
     if isinstance(program, Native):
         if isinstance(environment, BuildError):
             return f"a C++20 compiler: {environment.message}; {environment.todo}"
@@ -109,6 +111,9 @@ def _prepare(
     point: Point, environment: Environment | BuildError, machine_key: str, listener: Listener
 ) -> Ready | Refused:
     program = point.benchmark.program
+    if isinstance(program, Elsewhere):
+        refusal = point.refusal or Outcome.unsupported("program", program.why)
+        return Refused(point, _experiment(point, "", "", machine_key), refusal)
     if isinstance(program, External):
         return _prepare_installed(point, program, machine_key)
     if isinstance(environment, BuildError):

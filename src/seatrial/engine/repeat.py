@@ -15,7 +15,7 @@ from seatrial.engine.prepare import Ready
 from seatrial.environments.build import Built
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.launch.local import Completed, run
-from seatrial.model.benchmark import External
+from seatrial.model.benchmark import Elsewhere, External
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import Hello, ProgramRecord, parse_record
@@ -37,6 +37,8 @@ def command_of(ready: Ready, directory: Path) -> list[str]:
     """The argument list of a repeat's program."""
     point = ready.point
     program = point.benchmark.program
+    if isinstance(program, Elsewhere):
+        raise ValueError(f"{point.benchmark.name} has no program")  # `prepare` refuses such a point
     if isinstance(program, External):
         return [str(ready.built.path), *program.arguments(point.parameters, directory)]
     return [

@@ -110,6 +110,8 @@ class Native:
 
     `arguments` turns resolved parameters into the command line after `--record`, `--cpus` and `--parent`.
 
+    `commands` are programs on PATH that it starts, as the parameters name them: another file is another experiment.
+
     `library` names what it loads when it runs, as a parameter of that name chooses: the lab finds it, and adds to the
     arguments where it lies. What decides about such a library from outside stands in `variables`, the environment
     variables whose values make another experiment of the same point.
@@ -119,6 +121,7 @@ class Native:
     arguments: Callable[[Params], Sequence[str]]
     library: Literal["blas"] | None = None
     variables: tuple[str, ...] = ()
+    commands: Callable[[Params], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,17 @@ class External:
     output: str
     arguments: Callable[[Params, Path], Sequence[str]]
     parse: Callable[[bytes], ProgramRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """No program of ours: the figures come from the result files of other tools (`seatrial import`).
+
+    `why` says so for people. `is_to_come`: a program of ours will measure it, so `list` names it.
+    """
+
+    why: str
+    is_to_come: bool = False
 
 
 def _same(machine: Machine, params: Params) -> Params:
@@ -156,7 +170,7 @@ class Benchmark:
 
     name: str
     question: str
-    program: Native | External
+    program: Native | External | Elsewhere
     parameters: tuple[Parameter, ...]
     figures: tuple[Figure, ...]
     checks: tuple[Check, ...]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.model.parameter import Params, Value
+from seatrial.model.parameter import Params, Value, value_from_json
 
 
 def content_key(document: Mapping[str, Any]) -> str:
@@ -43,7 +43,7 @@ class Experiment:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Experiment:
         """The experiment that `document()` described."""
-        parameters: dict[str, Value] = dict(document["parameters"])
+        parameters: dict[str, Value] = {name: value_from_json(value) for name, value in document["parameters"].items()}
         return cls(document["benchmark"], parameters, document["environment"], document["program"], document["machine"])
 
     @property

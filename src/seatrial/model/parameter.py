@@ -10,11 +10,12 @@ from enum import StrEnum
 from seatrial.errors import UsageError
 from seatrial.model.units import LARGEST_COUNT, parse_bytes
 
-Value = bool | int | float | str
+Value = bool | int | float | str | tuple[str, ...]
 Params = Mapping[str, Value]
 
 
 _LONGEST_TEXT = 4096  # what Linux takes for a path
+_LONGEST_WORD = 131072  # what Linux takes for one argument (MAX_ARG_STRLEN)
 _WHOLE = re.compile(r"[0-9]{1,16}")
 
 
@@ -26,6 +27,7 @@ class ParameterKind(StrEnum):
     BYTES = "bytes"
     CHOICE = "choice"
     TEXT = "text"  # a name or a path
+    WORDS = "words"  # an argument list: words of text, never split or joined by a shell
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Parameter:
             ParameterKind.BYTES: "a size such as 64MiB",
             ParameterKind.CHOICE: "",
             ParameterKind.TEXT: "a name or a path",
+            ParameterKind.WORDS: "a list of words (in a study file)",
         }[self.kind]
         return ", ".join(filter(None, (*self.words, spelled)))
 
@@ -61,7 +64,11 @@ class Parameter:
             value = self._convert(given)
         except UsageError:
             value = None
-        if value is None or (not isinstance(value, bool | str) and not self.minimum <= value <= LARGEST_COUNT):
+        if value is None or (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and not self.minimum <= value <= LARGEST_COUNT
+        ):
             raise UsageError(f"{self.name} cannot be {_spelled(given)}", f"it takes {self.accepts()}")
         return value
 
@@ -85,6 +92,33 @@ class Parameter:
                 return None
             case ParameterKind.TEXT:
                 return text if text and text.isprintable() and len(text) <= _LONGEST_TEXT else None
+            case ParameterKind.WORDS:
+                return _words(given)
+
+
+def whole(value: Value | None) -> int:
+    """A value that is a whole number by the kind of its parameter, as one. Raises TypeError for an argument list."""
+    if value is None or isinstance(value, tuple):
+        raise TypeError(f"{value!r} is no number")
+    return int(value)
+
+
+def value_from_json(value: object) -> Value:
+    """A value as JSON gives it back: a list is an argument list. Raises TypeError for what no parameter takes."""
+    if isinstance(value, list):
+        return tuple(str(word) for word in value)
+    if not isinstance(value, bool | int | float | str):
+        raise TypeError(f"no parameter has the value {value!r}")
+    return value
+
+
+def _words(given: object) -> tuple[str, ...] | None:
+    """A non-empty argument list whose words a program can be given (no NUL), or None."""
+    if not isinstance(given, list | tuple) or not given:
+        return None
+    if not all(isinstance(word, str) and "\0" not in word and len(word) <= _LONGEST_WORD for word in given):
+        return None
+    return tuple(given) if given[0] else None
 
 
 def _spelled(given: object) -> str:

@@ -21,7 +21,7 @@ from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
 from seatrial.model.limit import FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 
 _SLICE_S = 0.5
@@ -58,12 +58,12 @@ def _n(threads: int) -> int:
 
 def _prepare(machine: Machine, params: Params) -> Params:
     threads = thread_count(machine, params["threads"])
-    n = _n(threads) if params["n"] == "auto" else int(params["n"])
+    n = _n(threads) if params["n"] == "auto" else whole(params["n"])
     return {**params, "threads": threads, "n": n}
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, int(params["threads"]))
+    return spread(machine, whole(params["threads"]))
 
 
 def _arguments(params: Params) -> list[str]:
@@ -77,11 +77,11 @@ def _arguments(params: Params) -> list[str]:
 
 
 def _flop(params: Params) -> float:
-    return 2.0 * int(params["n"]) ** 3
+    return 2.0 * whole(params["n"]) ** 3
 
 
 def _estimate_s(params: Params) -> float:
-    product_s = _flop(params) / (int(params["threads"]) * _SLOW_CORE_FLOPS)
+    product_s = _flop(params) / (whole(params["threads"]) * _SLOW_CORE_FLOPS)
     return 0.2 + _PRODUCTS_BEFORE * product_s + max(_SLICE_S, _LEAST_SAMPLES * product_s)
 
 
@@ -129,7 +129,7 @@ def _has_matrix_unit(machine: Machine, cpus: Sequence[int]) -> bool:
 
 def _ceiling(params: Params) -> Ceiling:
     """Where the FMA units are unknown: what the cores' arithmetic reached here without a BLAS."""
-    threads = int(params["threads"])
+    threads = whole(params["threads"])
     return Ceiling(
         benchmark="cpu.peak",
         parameters={"precision": params["precision"], "cores": "one"},
@@ -214,7 +214,7 @@ BENCHMARK = Benchmark(
         Check(
             "blas_threads",
             "threads that computed: a BLAS that takes fewer or more than it was given is not what was asked for",
-            bound=lambda machine, params: _exactly(int(params["threads"]), machine, params),
+            bound=lambda machine, params: _exactly(whole(params["threads"]), machine, params),
         ),
         Check(
             "unbound_threads",

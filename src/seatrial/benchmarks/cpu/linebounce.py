@@ -17,7 +17,7 @@ from pathlib import Path
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Device, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 
 Pair = tuple[int, int]
@@ -73,7 +73,7 @@ def _all_pairs(threads: int) -> int:
 
 def chosen_pairs(params: Params) -> tuple[Pair, ...]:
     """The pairs that a resolved point measures, as indices into its placement."""
-    return pairs_by_spread(int(params["threads"]))[: int(params["pairs"])]
+    return pairs_by_spread(whole(params["threads"]))[: whole(params["pairs"])]
 
 
 def _branch(machine: Machine, cpu: int) -> tuple[Device, ...]:
@@ -132,7 +132,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
         case "auto":
             pairs = _sample_size(machine, _in_order_of_place(machine, threads))
         case number:
-            pairs = int(number)
+            pairs = whole(number)
     if pairs > _all_pairs(threads):
         raise Skip(f"{threads} threads have {_all_pairs(threads)} pairs, not {pairs}")
     if _MOST_NAMED < pairs < _all_pairs(threads):
@@ -141,19 +141,19 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return _in_order_of_place(machine, int(params["threads"]))
+    return _in_order_of_place(machine, whole(params["threads"]))
 
 
 def _arguments(params: Params) -> list[str]:
     arguments = ["--slice", str(_SLICE_S)]
-    if int(params["pairs"]) < _all_pairs(int(params["threads"])):
+    if whole(params["pairs"]) < _all_pairs(whole(params["threads"])):
         arguments += ["--pairs", ",".join(f"{a}-{b}" for a, b in chosen_pairs(params))]
     return arguments
 
 
 def _estimate_s(params: Params) -> float:
     """Rounds until the slice is over; before them each pair makes some trips that tell how long they take."""
-    a_round = int(params["pairs"]) * _SAMPLE_S
+    a_round = whole(params["pairs"]) * _SAMPLE_S
     return 0.1 + a_round + max(_SLICE_S + a_round, _LEAST_ROUNDS * a_round)
 
 
@@ -200,7 +200,7 @@ BENCHMARK = Benchmark(
         Check(
             "pairs_measured",
             "pairs that have samples, of those that were to be measured",
-            bound=lambda machine, params: (int(params["pairs"]), int(params["pairs"])),
+            bound=lambda machine, params: (whole(params["pairs"]), whole(params["pairs"])),
             derive=_pairs_measured,
         ),
     ),

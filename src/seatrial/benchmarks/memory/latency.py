@@ -29,7 +29,7 @@ from seatrial.benchmarks.placement import (
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 
 _SMALLEST_B = 4096
@@ -61,7 +61,7 @@ _LEAST_CYCLES = 2.0
 
 def working_sets(params: Params) -> tuple[int, ...]:
     """The sizes in bytes, ascending, of the sets that a resolved point measures; the last is `largest_B`."""
-    largest, steps, line = int(params["largest_B"]), int(params["per_octave"]), int(params["line_B"])
+    largest, steps, line = whole(params["largest_B"]), whole(params["per_octave"]), whole(params["line_B"])
     sizes = {largest}
     octave = _SMALLEST_B
     while octave < min(largest, _STEPS_UP_TO_B):
@@ -78,11 +78,11 @@ def _prepare(machine: Machine, params: Params) -> Params:
     require_memory(machine, node_of_memory(params))
     (cpu,) = _placement(machine, params)
     told = _line_size(machine, cpu)
-    line = told if params["line_B"] == "auto" else int(params["line_B"])
+    line = told if params["line_B"] == "auto" else whole(params["line_B"])
     if line & (line - 1) or not 16 <= line <= _SMALLEST_B // 4:
         raise Skip(f"lines of {line} B are not a power of two from 16 B to {_SMALLEST_B // 4} B")
     largest = params["largest_B"]
-    size = _largest(machine, cpu) if largest == "auto" else _whole_lines(int(largest), line)
+    size = _largest(machine, cpu) if largest == "auto" else _whole_lines(whole(largest), line)
     if size > _LARGEST_OF_ALL_B or size // line >= 1 << 32:
         raise Skip(f"a working set of {size} B is beyond what the program can number")
     return {**params, "largest_B": size, "line_B": line}
@@ -108,10 +108,10 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     cpu, node = params["cpu"], node_of_cpus(params)
     if cpu == "auto":
         return spread(machine, 1, node)
-    number = int(cpu)
+    number = whole(cpu)
     if number not in machine.allowed_cpus:
         raise Skip(f"CPU {number} is not one that this process may use")
-    if node != "auto" and numa_node(machine, number) != int(node):
+    if node != "auto" and numa_node(machine, number) != whole(node):
         raise Skip(f"CPU {number} is not on NUMA node {node}")
     return (number,)
 
@@ -120,7 +120,7 @@ def _arguments(params: Params) -> list[str]:
     return [
         *("--sizes", ",".join(map(str, working_sets(params)))),
         *("--line-bytes", str(params["line_B"])),
-        *("--huge-pages", str(int(params["huge_pages"]))),
+        *("--huge-pages", str(whole(params["huge_pages"]))),
         *("--slice", str(_SLICE_S)),
         *memory_arguments(params),
     ]
@@ -128,7 +128,7 @@ def _arguments(params: Params) -> list[str]:
 
 def _estimate_s(params: Params) -> float:
     sizes = working_sets(params)
-    lines = sum(sizes) / int(params["line_B"])
+    lines = sum(sizes) / whole(params["line_B"])
     prepared_s = lines * _LINE_S + sizes[-1] / _FIRST_TOUCH_BPS
     return 0.1 + max(_SLICE_S, len(sizes) * _SAMPLES * _SAMPLE_S) + prepared_s
 

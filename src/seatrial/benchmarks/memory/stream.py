@@ -32,7 +32,7 @@ from seatrial.benchmarks.placement import (
 from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Ceiling, Check, Figure, Native
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 from seatrial.model.spelling import show_percent
 
@@ -53,12 +53,12 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if array == "auto":
         size, unit = _cache_bound(machine, spread(machine, threads, node_of_cpus(params))), _MiB
     else:
-        size, unit = int(array), _LINE
+        size, unit = whole(array), _LINE
     return {**params, "threads": threads, "array_B": math.ceil(size / unit) * unit}
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, int(params["threads"]), node_of_cpus(params))
+    return spread(machine, whole(params["threads"]), node_of_cpus(params))
 
 
 def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
@@ -70,8 +70,8 @@ def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
 def _arguments(params: Params) -> list[str]:
     return [
         *("--array-bytes", str(params["array_B"])),
-        *("--nontemporal", str(int(params["nontemporal"]))),
-        *("--huge-pages", str(int(params["huge_pages"]))),
+        *("--nontemporal", str(whole(params["nontemporal"]))),
+        *("--huge-pages", str(whole(params["huge_pages"]))),
         *("--slice", str(_SLICE_S)),
         *memory_arguments(params),
     ]
@@ -83,7 +83,7 @@ def _rate(sample: Sample) -> float:
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
     """The share of the bytes that each sample should count which it does count, of the sample that is furthest off."""
-    elements = int(params["array_B"]) // 8
+    elements = whole(params["array_B"]) // 8
     shares = (
         sample.work["bytes"] / (elements * _BYTES_PER_ELEMENT[sample.series])
         for sample in samples
@@ -224,5 +224,5 @@ BENCHMARK = Benchmark(
         {"threads": 1, "nontemporal": False},
         {"threads": 1, "nontemporal": True},
     ),
-    estimate_s=lambda params: _SLICE_S + 0.1 + int(params["array_B"]) * 8 / 5e9,
+    estimate_s=lambda params: _SLICE_S + 0.1 + whole(params["array_B"]) * 8 / 5e9,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from seatrial.model.benchmark import Better
 from seatrial.model.limit import Basis
+from seatrial.model.parameter import whole
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.lines import Line, Measured, following, lines_over, settings_of, telling_apart
@@ -111,7 +112,7 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
         caption += f" The horizontal line is the limit, {show(limit, unit)}."
     for name in following(measured, axis):
         values = [settings_of(row, figure)[name] for row, figure in measured]
-        low, high = min(map(float, values)), max(map(float, values))
+        low, high = min(map(whole, values)), max(map(whole, values))
         caption += f" {bare_name(name)} grows with it, {setting_number(name, low)} to {setting_number(name, high)}."
     if len(shown) < number_of_lines:
         caption += f" Shown are {len(shown)} of {number_of_lines} lines; the table above has all."

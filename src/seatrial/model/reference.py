@@ -1,0 +1,33 @@
+"""A published value: another machine, no interval, its source beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from seatrial.model.benchmark import Better
+from seatrial.model.parameter import Value
+from seatrial.model.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One published figure. `id` names it on the command line ("s2.p2p-v100").
+
+    `benchmark` and `figure` are ours where the measure is the same, else what the source calls it. `configuration` is
+    the machine and the settings as published. `contradicts` are the ids of values of the same source that cannot be
+    true together with this one; `remark` says so in words.
+    """
+
+    id: str
+    benchmark: str
+    figure: str
+    value: float
+    unit: Unit
+    better: Better
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    year: int | None = None
+    remark: str = ""
+    contradicts: tuple[str, ...] = ()

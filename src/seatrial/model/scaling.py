@@ -1,0 +1,74 @@
+"""How a figure changes with the number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from seatrial.model.benchmark import Better
+from seatrial.model.parameter import Value
+from seatrial.model.units import Unit
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """One number of workers. `value` and `ci95` are of the raw figure; `reason` says why a point has none.
+
+    `speedup` is over the baseline, by the figure's direction; `efficiency` is what of an ideal machine that is (strong:
+    speedup over the growth of workers; weak: time of the baseline over time, or rate for each worker).
+    """
+
+    workers: float
+    experiment: str
+    value: float | None
+    ci95: Interval | None = None
+    n_repeats: int = 0
+    speedup: float | None = None
+    speedup_ci95: Interval | None = None
+    efficiency: float | None = None
+    efficiency_ci95: Interval | None = None
+    reason: str = ""
+    parameters: Mapping[str, Value] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A law fitted to the speedups: `parameter` is its one constant (Amdahl, Gustafson: the serial share), with its
+    standard error; `residuals` are (workers, measured minus fitted speedup); `ceiling` the largest of its speedups."""
+
+    law: Literal["amdahl", "gustafson"]
+    parameter: float
+    standard_error: float
+    residuals: tuple[tuple[float, float], ...]
+    ceiling: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingResult:
+    """One figure along one axis.
+
+    `crossing` is the number of workers where the efficiency falls below `EFFICIENT`, interpolated on a logarithmic
+    axis, None where it does not within the points; `efficient_to` is the last point before it. Fits are empty below
+    five points, and `note` says so.
+    """
+
+    benchmark: str
+    figure: str
+    kind: Literal["strong", "weak"]
+    along: str
+    parameters: Mapping[str, Value]
+    unit: Unit
+    better: Better
+    baseline_workers: float
+    points: tuple[ScalingPoint, ...]
+    fits: tuple[Fit, ...]
+    efficient_to: float | None
+    crossing: float | None
+    note: str = ""
+
+
+EFFICIENT = 0.8
+"""Below this efficiency more workers are wasted, by the field's habit."""

@@ -1,0 +1,96 @@
+"""A study: one question, the points that answer it, and what the answer is to be. Read from a file by `plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from seatrial.model.parameter import Params, Value
+
+LABEL = "label"
+"""The axis that changes nothing: two of its values are the same program, for A against A."""
+
+ENVIRONMENT_PREFIX = "environment."
+"""Before the name of an axis that varies what programs are built and run in, not a parameter of theirs."""
+
+DEFAULT_MARGIN = 0.02
+"""Differences up to this share matter to nobody, unless a study says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What is varied, and its values in the order of the file. An unset environment variable is None."""
+
+    name: str
+    values: tuple[Value | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyBenchmark:
+    """A benchmark with the parameters that the study sets; the rest are at their defaults."""
+
+    name: str
+    parameters: Params
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure."""
+
+    along: str
+    baseline: Value | None
+    margin: float = DEFAULT_MARGIN
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How figures change with a numeric axis. Strong: the work is fixed. Weak: it grows with the axis."""
+
+    kind: Literal["strong", "weak"]
+    along: str
+
+
+@dataclass(frozen=True, slots=True)
+class BestOf:
+    """A sweep over `over` whose winner by `figure` is the answer, for each point of the other axes."""
+
+    over: tuple[str, ...]
+    figure: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatPolicy:
+    """When to stop: `precision` is the half width of an interval relative to its median; `budget_s` is for the whole
+    study; `maximum` repeats of an experiment are made at most."""
+
+    precision: float = 0.01
+    budget_s: float = 300.0
+    maximum: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study as its file has it, every value checked against what it is for.
+
+    Axes in one entry of `zips` advance together; the rest form their product. `exclude` holds partial points to leave
+    out, `include` partial points to add (what they do not name is at its default).
+    """
+
+    name: str
+    question: str
+    benchmarks: tuple[StudyBenchmark, ...]
+    axes: tuple[Axis, ...] = ()
+    zips: tuple[tuple[str, ...], ...] = ()
+    exclude: tuple[Mapping[str, Value | None], ...] = ()
+    include: tuple[Mapping[str, Value | None], ...] = ()
+    compare: Compare | None = None
+    scaling: Scaling | None = None
+    best_of: BestOf | None = None
+    repeat: RepeatPolicy = RepeatPolicy()
+    probes: tuple[str, ...] = ()
+
+    def axis(self, name: str) -> Axis | None:
+        """The axis of that name, or None."""
+        return next((axis for axis in self.axes if axis.name == name), None)
