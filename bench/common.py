@@ -16,7 +16,7 @@ from typing import Any
 from seatrial import __version__
 from seatrial.engine.events import Silent
 from seatrial.engine.judge import judge
-from seatrial.engine.prepare import Ready, native_environment, prepare
+from seatrial.engine.prepare import Environments, Ready, native_environment, prepare
 from seatrial.engine.repeat import RECORD_FILE, command_of
 from seatrial.launch.local import run
 from seatrial.machine.live import discover_live
@@ -28,7 +28,7 @@ from seatrial.plan.points import plan_points
 def ready(machine: Machine, benchmark: str, **settings: str) -> Ready:
     """One point of a benchmark, built."""
     points = plan_points([benchmark], {name: [value] for name, value in settings.items()}, machine)
-    (item,) = prepare(points, native_environment(machine), "bench", Silent())
+    (item,) = prepare(points, Environments(machine), "bench", Silent())
     if not isinstance(item, Ready):
         raise SystemExit(f"{benchmark} cannot run here: {item.outcome.reason}")
     return item

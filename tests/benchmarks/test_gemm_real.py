@@ -16,7 +16,7 @@ from engine.harness import run_once, tampered
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine import prepare as preparing
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, Refused, lacking, native_environment, prepare
+from seatrial.engine.prepare import Environments, Ready, Refused, lacking, native_environment, prepare
 from seatrial.environments import blas as finder
 from seatrial.environments.blas import Blas
 from seatrial.environments.build import NATIVE_HEADERS
@@ -76,7 +76,7 @@ def prepared(
     chosen = {name: [value] for name, value in {**settings, "blas": str(blas)}.items()}
     (point,) = plan_points(["cpu.gemm"], chosen, machine)
     environment = native_environment(machine)
-    (item,) = prepare([replace(point, benchmark=benchmark)], environment, "machine", Silent())
+    (item,) = prepare([replace(point, benchmark=benchmark)], Environments.always(environment), "machine", Silent())
     folder.put("machines", "known", {"identity": "machine", **machine_document(machine)})
     folder.put("environments", environment.key, environment.document())
     folder.put("experiments", item.experiment.id, item.experiment.document())
@@ -320,7 +320,7 @@ def test_auto_and_what_it_stands_for_are_one_experiment(own: Blas, live_machine:
     (first, *_) = finder.find_blas()
     points = plan_points(["cpu.gemm"], {"blas": ["auto", first.name], "n": ["256"], "threads": ["1"]}, live_machine)
     assert len(points) == 2
-    (item,) = prepare(points, native_environment(live_machine), "machine", Silent())
+    (item,) = prepare(points, Environments.always(native_environment(live_machine)), "machine", Silent())
     assert item.experiment.parameters["blas"] == first.name
 
 

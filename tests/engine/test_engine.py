@@ -200,10 +200,10 @@ def test_a_program_does_not_outlive_a_lab_that_is_killed(ready: Ready, tmp_path:
 
 
 def test_the_point_of_a_refused_experiment_is_not_run(live_machine: Machine) -> None:
-    from seatrial.engine.prepare import Refused, native_environment, prepare
+    from seatrial.engine.prepare import Environments, Refused, native_environment, prepare
     from seatrial.plan.points import plan_points
 
     (point,) = plan_points(["memory.stream"], {"threads": ["100000"]}, live_machine)
-    (item,) = prepare([point], native_environment(live_machine), "machine", Silent())
+    (item,) = prepare([point], Environments.always(native_environment(live_machine)), "machine", Silent())
     assert isinstance(item, Refused)
     assert "100000 threads" in item.outcome.reason

@@ -10,22 +10,26 @@ from seatrial.errors import UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_identity
 from seatrial.model.trial import Trial
-from seatrial.store.contents import read_contents
+from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
 
-def trials_in(folder: Path) -> tuple[Trial, ...]:
-    """The trials of a results folder, one for each machine; what is damaged in it is said on stderr.
+def contents_in(folder: Path) -> Contents:
+    """What a results folder holds; what is damaged in it is said on stderr.
 
     Raises UsageError where there is no such folder, or nothing in it.
     """
     contents = read_contents(ResultsFolder.existing(folder))
     for line in contents.damaged:
         message(f"not accepted: {line}")
-    trials = trials_of(contents)
-    if not trials:
+    if not contents.experiments:
         raise UsageError(f"{folder} holds no finished repeat", "measure first: seatrial run")
-    return trials
+    return contents
+
+
+def trials_in(folder: Path) -> tuple[Trial, ...]:
+    """The trials of a results folder, one for each machine; see `contents_in`."""
+    return trials_of(contents_in(folder))
 
 
 def machine_in(results: Path) -> Machine | None:

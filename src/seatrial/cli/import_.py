@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from seatrial.analysis.results import Asked, results_of
+from seatrial.cli.output import message, print_json
+from seatrial.cli.sources import Sources
+from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats, record_repeats
+from seatrial.errors import UsageError
+from seatrial.imports.readers import reader_of, readers
+from seatrial.imports.text import MAX_BYTES
+from seatrial.model.units import parse_quantity
+from seatrial.plan.points import parse_settings
+from seatrial.report.results_document import results_document
+from seatrial.report.text import results_text
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+
+_STDIN = "-"
+_PEAKS = {"peak_flops": "flop/s", "peak_Bps": "B/s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,5 +37,74 @@ class ImportRequest:
 
 
 def import_command(request: ImportRequest, *, as_json: bool) -> int:
-    """Import and print; the exit status of CONTRACT."""
-    raise NotImplementedError
+    """Import and print; the exit status of CONTRACT. Raises UsageError before anything is written."""
+    settings = _settings(request.settings)
+    peaks = {name: _peak(name, settings.pop(name)) for name in _PEAKS if name in settings}
+    files = [_file(text) for text in request.files]
+    machine = Sources(request.dumps, request.live).machine() if request.dumps or request.live else None
+    repeats = read_repeats(files, Given(machine, settings, peaks.get("peak_flops"), peaks.get("peak_Bps")))
+    run = record_repeats(repeats, ResultsFolder.create(request.results))
+    contents = read_contents(ResultsFolder.existing(request.results))
+    for line in contents.damaged:
+        message(f"not accepted: {line}")
+    results = results_of(contents, [Asked(e, measured_now=e.id in run.added) for e in run.experiments])
+    if as_json:
+        print_json(results_document(results, run.environments))
+    else:
+        print(results_text(results))
+        message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
+    _tell(repeats)
+    # An invalid repeat beside sound ones leaves its experiment ok, but its file was named here.
+    outcomes = [*(repeat.outcome for repeat in repeats), *(result.outcome for result in results)]
+    return 0 if all(outcome.is_ok for outcome in outcomes) else 3
+
+
+def _tell(repeats: Sequence[Repeat]) -> None:
+    """What the user should know of his files: which are wrong, and what they leave open."""
+    for repeat in repeats:
+        if not repeat.outcome.is_ok:
+            message(f"{repeat.file}: {repeat.experiment.benchmark} is {repeat.outcome.state}: {repeat.outcome.reason}")
+    open_ = {repeat.experiment.benchmark: repeat.defaults for repeat in repeats if repeat.defaults}
+    for benchmark, names in open_.items():
+        message(
+            f"{benchmark}: the files do not tell {', '.join(names)}, which stand at their defaults; --set gives them"
+        )
+
+
+def _settings(options: Sequence[str]) -> dict[str, str]:
+    settings = parse_settings(options)
+    several = next((name for name, values in settings.items() if len(values) > 1), None)
+    if several is not None:
+        raise UsageError(
+            f"--set gives {several} {len(settings[several])} values, and a result file has one",
+            "import the files that differ in it one after the other",
+        )
+    return {name: values[0] for name, values in settings.items()}
+
+
+def _peak(name: str, text: str) -> float:
+    """A peak in SI: a bare number, or one with its unit (118Gflop/s)."""
+    quantity = parse_quantity(text)
+    if quantity.unit not in ("1", _PEAKS[name]) or "%" in text or not 0 < quantity.value < float("inf"):
+        raise UsageError(f"{name} cannot be {text!r}", f"write a number above 0 in {_PEAKS[name]}, such as 1.18e11")
+    return quantity.value
+
+
+def _file(text: str) -> ResultFile:
+    """The file that `KIND=FILE` names, read; FILE may be "-" for standard input."""
+    kind, equals, name = text.partition("=")
+    if not equals or not name:
+        raise UsageError(
+            f"{text!r} is not of the form KIND=FILE",
+            f"for example: seatrial import stream=stream.txt; the kinds are {', '.join(readers())}",
+        )
+    reader_of(kind)
+    try:
+        if name == _STDIN:
+            return ResultFile(kind, "standard input", sys.stdin.buffer.read(MAX_BYTES + 1))
+        path = Path(name)
+        with path.open("rb") as file:
+            return ResultFile(kind, path.name, file.read(MAX_BYTES + 1), path.stat().st_mtime)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UsageError(f"{name!r} cannot be read: {why}", "give the file with the tool's output") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from enum import StrEnum
@@ -48,6 +49,13 @@ class FailOn(StrEnum):
 
     WARNING = "warning"
     ERROR = "error"
+
+
+class CompareFailOn(StrEnum):
+    """Which verdict is a failure."""
+
+    SLOWER = "slower"
+    AMBIGUOUS = "ambiguous"
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="json: one object on stdout and nothing else")]
@@ -137,7 +145,8 @@ def list_(output_format: FormatOption = Format.TEXT) -> None:
 @app.command()
 def run(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[TARGET]...", help="benchmarks; none: the standard trial")
+        list[str] | None,
+        typer.Argument(metavar="[TARGET]...", help="benchmarks, or a study file; none: the standard trial"),
     ] = None,
     settings: SetOption = None,
     budget: Annotated[
@@ -149,7 +158,7 @@ def run(
     results: ResultsOption = RESULTS,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Measure: benchmarks by name, or the standard trial of this machine."""
+    """Measure: benchmarks by name, a study, or the standard trial of this machine."""
     from seatrial.cli.run import RunRequest, run_command
 
     request = RunRequest(tuple(targets or ()), tuple(settings or ()), budget, again, keep, results)
@@ -194,6 +203,30 @@ def build(
 
 
 @app.command()
+def compare(
+    sides: Annotated[list[str], typer.Argument(metavar="A B | DIR", help="results folders, or reference:ID")],
+    along: Annotated[
+        str | None, typer.Option("--along", metavar="AXIS", help="a parameter of one folder; node, repeat or rank")
+    ] = None,
+    margin: Annotated[
+        str | None, typer.Option("--margin", metavar="SHARE", help="differences up to this matter to nobody [2%]")
+    ] = None,
+    fail_on: Annotated[
+        CompareFailOn | None, typer.Option("--fail-on", help="exit 1 when a comparison comes to this, or worse")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="write a page, too")] = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Do two sides truly differ, and in what else? Only reads: `run STUDY` measures side by side."""
+    from seatrial.cli.compare import CompareRequest, compare_command
+    from seatrial.model.comparison import Verdict
+
+    verdict = None if fail_on is None else Verdict(fail_on.value)
+    request = CompareRequest(tuple(sides), along, margin, verdict, output)
+    raise typer.Exit(compare_command(request, as_json=output_format is Format.JSON))
+
+
+@app.command()
 def report(
     output: Annotated[Path, typer.Option("-o", metavar="FILE.html", help="the page to write")],
     results: Annotated[Path, typer.Argument(metavar="[DIR]", help="the results folder")] = RESULTS,
@@ -209,6 +242,8 @@ def main() -> None:
 
     SIGTERM, which batch systems send, ends a run as Ctrl-C does: programs are ended, finished repeats kept.
     """
+    # Records are many small objects that live as long as the command: the collector would walk them again and again.
+    gc.set_threshold(200_000, 50, 100)
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

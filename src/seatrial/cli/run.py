@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seatrial.analysis.results import Asked, results_of
+from seatrial.analysis.study_results import study_result
 from seatrial.cli.output import message, print_json
 from seatrial.cli.progress import TerminalProgress
+from seatrial.cli.study_file import is_study_file, read_study_file
 from seatrial.engine.prepare import Refused
-from seatrial.engine.trial import run_trial
+from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.study import Study
 from seatrial.model.units import parse_seconds
 from seatrial.plan.points import parse_settings, plan_points
+from seatrial.plan.study_points import study_points
+from seatrial.report.compare_document import study_document
+from seatrial.report.compare_text import study_text
 from seatrial.report.results_document import results_document
 from seatrial.report.text import results_text
 from seatrial.store.contents import Contents, read_contents
@@ -37,23 +43,49 @@ class RunRequest:
 
 def run_command(request: RunRequest, *, as_json: bool) -> int:
     """Measure and print; the exit status of CONTRACT."""
+    study = _study(request)
     settings = parse_settings(request.settings)
     budget_s = None if request.budget is None else parse_seconds(request.budget)
     machine = discover_live()
-    points = plan_points(request.targets, settings, machine)
     progress = TerminalProgress()
+
+    def open_folder() -> ResultsFolder:
+        return ResultsFolder.create(request.results)
+
     try:
-        trial = run_trial(
-            points,
-            machine,
-            lambda: ResultsFolder.create(request.results),
-            progress,
-            budget_s=budget_s,
-            again=request.again,
-            keep=request.keep,
-        )
+        if study is None:
+            points = plan_points(request.targets, settings, machine)
+            trial = run_trial(
+                points, machine, open_folder, progress, budget_s=budget_s, again=request.again, keep=request.keep
+            )
+        else:
+            if budget_s is not None:
+                study = replace(study, repeat=replace(study.repeat, budget_s=budget_s))
+            points = study_points(study, machine)
+            trial = run_study(study, points, machine, open_folder, progress, again=request.again, keep=request.keep)
     finally:
         progress.close()
+    return _answer(request, trial, as_json=as_json)
+
+
+def _study(request: RunRequest) -> Study | None:
+    """The study that the targets name: one file, and nothing else. None where they name benchmarks."""
+    files = [target for target in request.targets if is_study_file(target)]
+    if not files:
+        return None
+    if len(request.targets) > 1:
+        raise UsageError(
+            f"{files[0]} is a study, which is run by itself, not together with {len(request.targets) - 1} more",
+            "run one study at a time",
+        )
+    if request.settings:
+        raise UsageError(
+            f"--set does not change a study ({files[0]})", "change the file: it is the record of what was asked"
+        )
+    return read_study_file(Path(files[0]))
+
+
+def _answer(request: RunRequest, trial: TrialRun, *, as_json: bool) -> int:
     contents = _contents(request.results)
     for line in contents.damaged:
         message(f"not accepted: {line}")
@@ -70,10 +102,13 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
         for item in trial.experiments
     ]
     results = results_of(contents, asked)
+    known = {result.id: result for result in results}
+    answer = None if trial.study is None else study_result(trial.study, contents, known)
     if as_json:
-        print_json(results_document(results, trial.environments))
+        document = results_document(results, trial.environments)
+        print_json(document if answer is None else {**document, "study": study_document(answer)})
     else:
-        print(results_text(results))
+        print(results_text(results) if answer is None else study_text(answer))
         message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
     return exit_status(results, named=bool(request.targets))
 

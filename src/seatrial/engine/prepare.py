@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from seatrial.engine.events import Listener
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, find_blas
@@ -20,11 +21,13 @@ from seatrial.environments.build import (
     libc_version,
     program_key,
 )
-from seatrial.environments.compiler import first_compiler
+from seatrial.environments.compiler import compiler_named, first_compiler
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
+from seatrial.environments.variables import variables_of
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.benchmark import Elsewhere, External, Native
+from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
@@ -34,20 +37,22 @@ from seatrial.plan.points import Point
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A point as an experiment that can run."""
+    """A point as an experiment that can run. `environment` describes what its environment key stands for."""
 
     point: Point
     experiment: Experiment
     built: Built | Installed
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A point that cannot run here, and why."""
+    """A point that cannot run here, and why. `environment` is None where none was reached."""
 
     point: Point
     experiment: Experiment
     outcome: Outcome
+    environment: Mapping[str, Any] | None = None
 
 
 def native_environment(machine: Machine) -> Environment:
@@ -56,8 +61,7 @@ def native_environment(machine: Machine) -> Environment:
     Without a compiler it is that of the programs that were built ahead. Raises NoCompilerError, BuildError where the
     compiler cannot build for this CPU, UsageError for a wrong $CXX.
     """
-    packages = machine.of_kind(DeviceKind.PACKAGE)
-    isa = (packages[0].facts.text("isa") or "").split() if packages else []
+    isa = _isa(machine)
     try:
         compiler = first_compiler()
     except NoCompilerError:
@@ -66,6 +70,12 @@ def native_environment(machine: Machine) -> Environment:
             raise
         return kept
     return Environment(compiler, resolve_target(compiler, isa), libc_version())
+
+
+def _isa(machine: Machine) -> list[str]:
+    """The features of this machine's CPUs, as its first package tells them."""
+    packages = machine.of_kind(DeviceKind.PACKAGE)
+    return (packages[0].facts.text("isa") or "").split() if packages else []
 
 
 def _built_ahead(isa: frozenset[str]) -> Environment | None:
@@ -80,16 +90,55 @@ def _built_ahead(isa: frozenset[str]) -> Environment | None:
     )
 
 
-def prepare(
-    points: Sequence[Point], environment: Environment | BuildError, machine_key: str, listener: Listener
-) -> tuple[Ready | Refused, ...]:
-    """Build every program once, in the order of the points; what cannot be built is refused with its reason.
+class Environments:
+    """The environments that points choose, each found once; a choice that cannot be met is the error that says why."""
 
-    `environment` is the reason itself where there is none.
-    """
-    # Two points may come out as one: `auto` and the name of what it stands for.
-    prepared = (_prepare(point, environment, machine_key, listener) for point in points)
-    return tuple({item.experiment.id: item for item in prepared}.values())
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._found: dict[EnvironmentChoice, Environment | BuildError] = {}
+
+    @classmethod
+    def always(cls, environment: Environment | BuildError) -> Environments:
+        """Those of somebody who has one already: it is the answer to the choice of nothing."""
+        environments = cls(Machine(""))
+        environments._found[AS_IT_IS] = environment
+        return environments
+
+    def of(self, choice: EnvironmentChoice) -> Environment | BuildError:
+        """The environment of a choice. Raises UsageError for a wrong $CXX."""
+        if choice not in self._found:
+            try:
+                self._found[choice] = chosen_environment(choice, self._machine)
+            except BuildError as problem:
+                self._found[choice] = problem
+        return self._found[choice]
+
+
+def chosen_environment(choice: EnvironmentChoice, machine: Machine) -> Environment:
+    """The environment with what a study chose of it. Raises as `native_environment` does."""
+    if choice.compiler is None:
+        environment = native_environment(machine)
+    else:
+        compiler = compiler_named(choice.compiler)
+        environment = Environment(compiler, resolve_target(compiler, _isa(machine)), libc_version())
+    return replace(environment, added_flags=choice.flags, variables=choice.variables)
+
+
+def prepare(
+    points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener
+) -> tuple[Ready | Refused, ...]:
+    """Build every program once, in the order of the points; what cannot be built is refused with its reason."""
+    return tuple(
+        {item.experiment.id: item for item in prepared_points(points, environments, machine_key, listener)}.values()
+    )
+
+
+def prepared_points(
+    points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener
+) -> list[Ready | Refused]:
+    """The same, one for each point: two points may come out as one experiment (`auto` and what it stands for)."""
+    session = _Session(environments, machine_key, listener)
+    return [session.prepare(point) for point in points]
 
 
 def lacking(program: Native | External | Elsewhere, environment: Environment | BuildError) -> str | None:
@@ -107,41 +156,112 @@ def lacking(program: Native | External | Elsewhere, environment: Environment | B
     return None
 
 
-def _prepare(
-    point: Point, environment: Environment | BuildError, machine_key: str, listener: Listener
-) -> Ready | Refused:
-    program = point.benchmark.program
-    if isinstance(program, Elsewhere):
-        refusal = point.refusal or Outcome.unsupported("program", program.why)
-        return Refused(point, _experiment(point, "", "", machine_key), refusal)
-    if isinstance(program, External):
-        return _prepare_installed(point, program, machine_key)
-    if isinstance(environment, BuildError):
-        return _refused(point, "", "", machine_key, environment)
-    source = program.source
-    key = ""
-    try:
-        key = program_key(environment, source)
+@dataclass(slots=True)
+class _Session:
+    """One preparation of many points: what they share is built, hashed and asked once."""
+
+    environments: Environments
+    machine_key: str
+    listener: Listener
+    built: dict[tuple[str, Path], Built | BuildError] = field(default_factory=dict)
+    documents: dict[EnvironmentChoice, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    installed: dict[str, Installed | BuildError] = field(default_factory=dict)
+
+    def prepare(self, point: Point) -> Ready | Refused:
+        """The experiment of a point, with its program built."""
+        program = point.benchmark.program
+        if isinstance(program, Elsewhere):
+            refusal = point.refusal or Outcome.unsupported("program", program.why)
+            return Refused(point, _experiment(point, "", "", self.machine_key), refusal)
+        if isinstance(program, External):
+            return self._installed(point, program)
+        environment = self.environments.of(point.environment)
+        if isinstance(environment, BuildError):
+            return _refused(point, ("", None), "", self.machine_key, environment)
+        described = self._described(point.environment, environment)
+        key = ""
+        try:
+            key = program_key(environment, program.source)
+            if point.refusal is not None:
+                return Refused(
+                    point, _experiment(point, described[0], key, self.machine_key), *(point.refusal, described[1])
+                )
+            built = self._build(environment, program.source, key, point)
+            point, built, key = _identified(point, program, built, variables_of(point.environment))
+        except BuildError as problem:
+            return _refused(point, described, key, self.machine_key, problem)
+        return Ready(point, _experiment(point, described[0], key, self.machine_key), built, described[1])
+
+    def _described(self, choice: EnvironmentChoice, environment: Environment) -> tuple[str, Mapping[str, Any]]:
+        if choice not in self.documents:
+            self.documents[choice] = (environment.key, environment.document())
+        return self.documents[choice]
+
+    def _build(self, environment: Environment, source: Path, key: str, point: Point) -> Built:
+        if (key, source) not in self.built:
+            try:
+                self.built[key, source] = build(environment, source, lambda: self.listener.building(point))
+            except BuildError as problem:
+                self.built[key, source] = problem
+        found = self.built[key, source]
+        if isinstance(found, BuildError):
+            raise found
+        return found
+
+    def _installed(self, point: Point, program: External) -> Ready | Refused:
+        if program.name not in self.installed:
+            try:
+                self.installed[program.name] = find_installed(program)
+            except BuildError as problem:
+                self.installed[program.name] = problem
+        found = self.installed[program.name]
+        if isinstance(found, BuildError):
+            return _refused(point, ("", None), "", self.machine_key, found)
+        chosen = dict(point.environment.variables)
+        document = {**found.document(), **({"variables": chosen} if chosen else {})}
+        key = content_key({"program": found.key, "variables": chosen}) if chosen else found.key
+        experiment = _experiment(point, key, found.key, self.machine_key)
         if point.refusal is not None:
-            return Refused(point, _experiment(point, environment.key, key, machine_key), point.refusal)
-        built = build(environment, source, lambda: listener.building(point))
-        if program.library is not None:
-            point, built, key = _with_library(point, program, built)
-    except BuildError as problem:
-        return _refused(point, environment.key, key, machine_key, problem)
-    return Ready(point, _experiment(point, environment.key, key, machine_key), built)
+            return Refused(point, experiment, point.refusal, document)
+        return Ready(point, experiment, found, document)
 
 
-def _with_library(point: Point, program: Native, built: Built) -> tuple[Point, Built, str]:
-    """The point with the library that its program will load, that build with all that it then has loaded, and the key
-    of both: another version of the library, or another kernel forced on it, is another experiment.
+def _identified(point: Point, program: Native, built: Built, variables: Mapping[str, str]) -> tuple[Point, Built, str]:
+    """The point, its build, and the key of all that decides what runs: the build, the programs that it starts, the
+    library that it loads, and the variables that bend these."""
+    identity: dict[str, Any] = {"build": built.key}
+    if program.library is not None:
+        point, built, identity["libraries"] = _with_library(point, program, built, variables)
+    if program.commands is not None:
+        identity["programs"] = {name: _file_of(name, variables) for name in program.commands(point.parameters)}
+    if len(identity) == 1:
+        return point, built, built.key
+    identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
+    return point, built, content_key(identity)
+
+
+def _file_of(command: str, variables: Mapping[str, str]) -> str:
+    """The hash of the file behind a command. Raises NotInstalledError where there is none that can be run."""
+    found = shutil.which(command, path=variables.get("PATH"))
+    if found is None:
+        raise NotInstalledError(
+            f"{command} cannot be run: there is no such program", "give its path, or put it on PATH"
+        )
+    return _digest(found)
+
+
+def _with_library(
+    point: Point, program: Native, built: Built, variables: Mapping[str, str]
+) -> tuple[Point, Built, dict[str, str]]:
+    """The point with the library that its program will load, that build with all that it then has loaded, and the
+    identities of both: another version of the library, or another kernel forced on it, is another experiment.
 
     Raises NoBlasError where no library that may be taken can be loaded.
     """
     refused: list[str] = []
     for blas in choose_blas(str(point.parameters["blas"])):
         try:
-            hello = introduce_with(built.path, blas.path)
+            hello = introduce_with(built.path, blas.path, variables)
         except BuildError as problem:
             refused.append(f"{blas.path}: {problem.message}")
             continue
@@ -151,12 +271,8 @@ def _with_library(point: Point, program: Native, built: Built) -> tuple[Point, B
             benchmark=replace(point.benchmark, program=loading),
             parameters={**point.parameters, "blas": blas.name},
         )
-        identity = {
-            "build": built.key,
-            "libraries": {name: build_id or _digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()},
-            "variables": {name: os.environ[name] for name in program.variables if name in os.environ},
-        }
-        return chosen, replace(built, hello=hello), content_key(identity)
+        libraries = {name: build_id or _digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()}
+        return chosen, replace(built, hello=hello), libraries
     raise NoBlasError(f"no BLAS can be loaded ({'; '.join(refused)})", HOW_TO_GET_ONE)
 
 
@@ -165,23 +281,23 @@ def _arguments_with(program: Native, more: Sequence[str], params: Params) -> lis
 
 
 def _digest(path: str) -> str:
-    """The hash of a library whose linker wrote no build id."""
+    """The hash of a file, "" where it cannot be read; a library's linker may have written no build id."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        stat = Path(path).stat()
+        return _hashed(path, stat.st_size, stat.st_mtime_ns)
     except OSError:
         return ""
 
 
-def _prepare_installed(point: Point, program: External, machine_key: str) -> Ready | Refused:
-    try:
-        found = find_installed(program)
-    except BuildError as problem:
-        return _refused(point, "", "", machine_key, problem)
-    experiment = _experiment(point, found.key, found.key, machine_key)
-    return Ready(point, experiment, found) if point.refusal is None else Refused(point, experiment, point.refusal)
+@cache
+def _hashed(path: str, size: int, mtime_ns: int) -> str:
+    """The hash of a file as it was at that time."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _refused(point: Point, environment: str, program: str, machine: str, problem: BuildError) -> Refused:
+def _refused(
+    point: Point, environment: tuple[str, Mapping[str, Any] | None], program: str, machine: str, problem: BuildError
+) -> Refused:
     """A point whose own refusal comes first: what this machine can never run needs no compiler."""
     if isinstance(problem, NoCompilerError):
         outcome = Outcome.unsupported("compiler", str(problem))
@@ -191,7 +307,8 @@ def _refused(point: Point, environment: str, program: str, machine: str, problem
         outcome = Outcome.unsupported("program", str(problem))
     else:
         outcome = Outcome.failed(Stage.BUILD, str(problem), problem.output)
-    return Refused(point, _experiment(point, environment, program, machine), point.refusal or outcome)
+    key, document = environment
+    return Refused(point, _experiment(point, key, program, machine), point.refusal or outcome, document)
 
 
 def _experiment(point: Point, environment: str, program: str, machine: str) -> Experiment:

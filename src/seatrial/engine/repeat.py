@@ -13,6 +13,7 @@ from typing import Any
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready
 from seatrial.environments.build import Built
+from seatrial.environments.variables import variables_of
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.launch.local import Completed, run
 from seatrial.model.benchmark import Elsewhere, External
@@ -25,7 +26,7 @@ from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
 RECORD_FILE = "rank-000000.jsonl"
-_NOTED = ("budget_s", "variables")
+_NOTED = ("budget_s", "variables", "block", "study")
 """What the claim noted before the start and the record keeps."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
@@ -58,7 +59,7 @@ def time_limit_s(ready: Ready) -> float:
 def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     """Run and record one claimed repeat. Raises StoreError where the record cannot be written."""
     cpus = ready.point.cpus
-    environment = dict(os.environ)
+    environment = variables_of(ready.point.environment)
     command = command_of(ready, claim.path)
     before = look(cpus)
     start = time.perf_counter()

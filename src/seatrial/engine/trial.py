@@ -8,16 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.engine.engine import run_experiments
+from seatrial.engine.engine import Work, run_work
 from seatrial.engine.events import Listener
-from seatrial.engine.prepare import Ready, Refused, native_environment, prepare
-from seatrial.environments.build import Environment
-from seatrial.environments.installed import Installed
-from seatrial.errors import BuildError, StoreError
+from seatrial.engine.policy import Alone
+from seatrial.engine.prepare import Environments, Ready, Refused, prepared_points
+from seatrial.engine.study_work import study_work
+from seatrial.errors import StoreError
 from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document, machine_identity
 from seatrial.model.record import RepeatRecord
+from seatrial.model.study import Study
+from seatrial.model.study_document import KeptStudy, StudyPoint, study_document
 from seatrial.plan.points import Point
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.contents import read_contents
@@ -32,13 +34,15 @@ BUDGET_EACH_S = 20.0
 class TrialRun:
     """What a trial did: its experiments in the order of the points, and those for which a repeat was made now.
 
-    `problem` is set where the results folder failed on the way; what was recorded before stays.
+    `problem` is set where the results folder failed on the way; what was recorded before stays. `study` is the study
+    that was run, as it is kept.
     """
 
     experiments: tuple[Ready | Refused, ...]
     environments: Mapping[str, Mapping[str, Any]]
     measured: frozenset[str] = frozenset()
     problem: StoreError | None = None
+    study: KeptStudy | None = None
 
 
 def run_trial(
@@ -56,36 +60,79 @@ def run_trial(
     The folder is opened when everything that was asked for is known to make sense. Raises UsageError before anything
     runs; KeyboardInterrupt passes through with finished repeats kept.
     """
-    try:
-        environment: Environment | BuildError = native_environment(machine)
-    except BuildError as problem:
-        environment = problem
-    folder = open_folder()
-    machine_key = machine_identity(machine)[:16]
-    experiments = prepare(points, environment, machine_key, listener)
-    ready = tuple(item for item in experiments if isinstance(item, Ready))
-    known = _environments(environment, experiments)
-    rule = StoppingRule(budget_s=BUDGET_EACH_S if budget_s is None else budget_s / max(1, len(ready)))
-    try:
-        _keep_facts(folder, machine, machine_key, known, experiments)
-        _record_refusals(folder, [item for item in experiments if isinstance(item, Refused)])
-        measured = run_experiments(ready, machine, folder, rule, listener, again=again, keep=keep)
-    except StoreError as problem:
-        return TrialRun(experiments, known, problem=problem)
-    return TrialRun(experiments, known, measured)
+
+    def work(experiments: Sequence[Ready | Refused]) -> list[Work]:
+        ready = [item for item in experiments if isinstance(item, Ready)]
+        rule = StoppingRule(budget_s=BUDGET_EACH_S if budget_s is None else budget_s / max(1, len(ready)))
+        return [Work(tuple((item,) for item in ready), Alone(rule))]
+
+    trial = _Trial(machine, open_folder, listener, again=again, keep=keep)
+    return trial.run(trial.prepare(points), work)
 
 
-def _environments(
-    native: Environment | BuildError, experiments: Sequence[Ready | Refused]
-) -> dict[str, Mapping[str, Any]]:
-    """Key -> document: what our programs are built in, and the installed programs that run as they are."""
-    known: dict[str, Mapping[str, Any]] = {}
-    if isinstance(native, Environment):
-        known[native.key] = native.document()
-    for item in experiments:
-        if isinstance(item, Ready) and isinstance(item.built, Installed):
-            known[item.built.key] = item.built.document()
-    return known
+def run_study(
+    study: Study,
+    points: Sequence[Point],
+    machine: Machine,
+    open_folder: Callable[[], ResultsFolder],
+    listener: Listener,
+    *,
+    again: bool = False,
+    keep: bool = False,
+) -> TrialRun:
+    """Measure the points of a study out of its one budget; the study itself is kept in the folder. See `run_trial`."""
+    trial = _Trial(machine, open_folder, listener, again=again, keep=keep)
+    experiments = trial.prepare(points)
+    return trial.run(experiments, lambda items: study_work(study, items), study)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """What measuring needs to know besides what is measured."""
+
+    machine: Machine
+    open_folder: Callable[[], ResultsFolder]
+    listener: Listener
+    again: bool
+    keep: bool
+
+    def prepare(self, points: Sequence[Point]) -> list[Ready | Refused]:
+        """One for each point."""
+        return prepared_points(points, Environments(self.machine), self._key, self.listener)
+
+    @property
+    def _key(self) -> str:
+        return machine_identity(self.machine)[:16]
+
+    def run(
+        self,
+        prepared: Sequence[Ready | Refused],
+        work: Callable[[Sequence[Ready | Refused]], list[Work]],
+        study: Study | None = None,
+    ) -> TrialRun:
+        """Write the facts down, record what cannot be run, measure the rest."""
+        folder = self.open_folder()
+        experiments = tuple({item.experiment.id: item for item in prepared}.values())
+        kept = None if study is None else _kept(study, self._key, prepared)
+        known = {item.experiment.environment: item.environment for item in experiments if item.environment is not None}
+        try:
+            _keep_facts(folder, self.machine, self._key, known, experiments)
+            if kept is not None:
+                document = study_document(kept)
+                folder.put("studies", content_key(document), document)
+            _record_refusals(folder, [item for item in experiments if isinstance(item, Refused)])
+            measured = run_work(work(prepared), self.machine, folder, self.listener, again=self.again, keep=self.keep)
+        except StoreError as problem:
+            return TrialRun(experiments, known, problem=problem, study=kept)
+        return TrialRun(experiments, known, measured, study=kept)
+
+
+def _kept(study: Study, machine_key: str, prepared: Sequence[Ready | Refused]) -> KeptStudy:
+    """The study with the experiments behind its points, so that pages and comparisons find them."""
+    points = tuple(
+        StudyPoint(item.experiment.id, item.point.benchmark.name, dict(item.point.given)) for item in prepared
+    )
+    return KeptStudy(study, machine_key, points)
 
 
 def keep_machine(folder: ResultsFolder, machine: Machine, identity: str) -> None:

@@ -13,7 +13,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,22 +32,32 @@ _FLAGS = ("-std=c++20", "-O3", "-pthread")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What programs are built in: compiler, flags and C library. `key` names it in records."""
+    """What programs are built in: compiler, flags and C library. `key` names it in records.
+
+    `added_flags` follow ours; `variables` are set (None: unset) where programs run, and change no build.
+    """
 
     compiler: Compiler
     target: Target
     libc: str
+    added_flags: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str | None], ...] = ()
 
     def document(self) -> dict[str, Any]:
         """As stored in `environments/<key>.json` and shown in results."""
+        optimise = [flag for flag in _FLAGS if flag.startswith("-O")]
+        settings = [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
+        added = {"added_flags": list(self.added_flags)} if self.added_flags else {}
         return {
-            "name": f"{self.compiler.name} {' '.join(f for f in _FLAGS if f.startswith('-O'))} {self.target.flags[0]}",
+            "name": " ".join([self.compiler.name, *optimise, self.target.flags[0], *self.added_flags, *settings]),
             "compiler": {
                 "path": self.compiler.identity,
                 "family": self.compiler.family,
                 "version": self.compiler.version,
             },
             "flags": [*_FLAGS, *self.target.flags],
+            **added,
+            **({"variables": dict(self.variables)} if self.variables else {}),
             "target": {
                 "march": self.target.flags[0],
                 "isa": sorted(self.target.isa),
@@ -70,6 +80,8 @@ class Environment:
                 target["cpu"],
             ),
             document["libc"],
+            tuple(document.get("added_flags", ())),
+            tuple(document.get("variables", {}).items()),
         )
 
     @property
@@ -110,6 +122,7 @@ def libc_version() -> str:
 
 def program_key(environment: Environment, source: Path) -> str:
     """The key of a build: its sources, the compiler's identity, resolved target, flags and libc."""
+    environment = replace(environment, variables=())
     return content_key({"environment": environment.document(), "sources": _source_digest(source)})
 
 
@@ -125,6 +138,7 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
         *environment.compiler.command,
         *_FLAGS,
         *environment.target.flags,
+        *environment.added_flags,
         f'-DSEATRIAL_BUILD="{key}"',
         "-I",
         str(NATIVE_HEADERS),
@@ -193,7 +207,7 @@ def _compile(command: Sequence[str], home: Path, stem: str, environment: Environ
         ask([*command, "-o", str(program)])
         seconds = time.perf_counter() - start
         kept = {
-            "environment": environment.document(),
+            "environment": replace(environment, variables=()).document(),
             "command": list(command),
             "seconds": seconds,
             "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
@@ -236,13 +250,14 @@ def _introduce(program: Path) -> Hello:
     return _described([str(program), "--describe"], clean)
 
 
-def introduce_with(program: Path, library: Path) -> Hello:
+def introduce_with(program: Path, library: Path, variables: Mapping[str, str] | None = None) -> Hello:
     """The same with a library that the program loads when it runs, and with all that this one brings along.
 
     The loader's search is that of the user: modules make their libraries known by LD_LIBRARY_PATH. Raises BuildError
     where it cannot be loaded.
     """
-    return _described([str(program), "--describe", str(library)], os.environ)
+    environment = os.environ if variables is None else variables
+    return _described([str(program), "--describe", str(library)], environment)
 
 
 def _described(command: Sequence[str], environment: Mapping[str, str]) -> Hello:

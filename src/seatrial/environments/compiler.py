@@ -68,6 +68,16 @@ def first_compiler() -> Compiler:
     )
 
 
+def compiler_named(name: str) -> Compiler:
+    """The compiler that is called so on PATH. Raises NoCompilerError where there is none, or it cannot be used."""
+    path = shutil.which(name)
+    answer = BuildError(f"there is no {name} on PATH") if path is None else _examine((path,))
+    if isinstance(answer, Compiler):
+        return answer
+    known = ", ".join(Path(compiler.command[0]).name for compiler in find_compilers())
+    raise NoCompilerError(f"{name} cannot be used: {answer.message}", f"compilers here: {known or 'none'}")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a tool printed."""

@@ -27,6 +27,7 @@ class Stopped(StrEnum):
     DECIDED = "decided"  # at a planned look the interval told
     BUDGET = "budget"  # the time was spent
     MAXIMUM = "maximum"  # the largest number of repeats was made
+    UNFINISHED = "unfinished"  # neither: the run was interrupted, and the same command goes on
     NOT_PLANNED = "not planned"  # repeats that were not made for this comparison: their number was fixed otherwise
 
 

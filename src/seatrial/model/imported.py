@@ -21,6 +21,10 @@ class ImportedExperiment:
     samples: tuple[Sample, ...]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     notes: Mapping[str, object] = field(default_factory=dict)
+    checks: Mapping[str, float] = field(default_factory=dict)
+    """Values of the benchmark's own checks, as far as the file tells them."""
+    failed: str = ""
+    """Why this experiment alone is wrong, as the tool itself says; "" where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +38,5 @@ class ImportedFile:
     failed: str = ""
     host: str | None = None
     libraries: tuple[str, ...] = ()
+    date_s: float | None = None
+    """When it ran, in seconds since the epoch, where the file tells it."""

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from seatrial.model.benchmark import Better
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
+
+
+class Qualifier(StrEnum):
+    """How the source states a value. A published range is two values, `lowest` and `highest`."""
+
+    EXACT = ""
+    ABOUT = "about"
+    NEARLY = "nearly"
+    UP_TO = "up to"
+    MORE_THAN = "more than"
+    LESS_THAN = "less than"
+    WITHIN = "within"
+    LOWEST = "lowest"
+    HIGHEST = "highest"
+    IMPLIED = "implied"  # it does not stand in the source, but follows from other values there
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +47,4 @@ class Reference:
     year: int | None = None
     remark: str = ""
     contradicts: tuple[str, ...] = ()
+    qualifier: Qualifier = Qualifier.EXACT

@@ -9,6 +9,7 @@ look the same: `digits_to_tell` finds how many tell them apart.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.fact import Fact, Facts
@@ -119,8 +120,13 @@ def show_transfers(rate_MTps: float | None) -> str:
 _UNIT_OF_SUFFIX: dict[str, Unit] = {"_B": "B", "_s": "s", "_Hz": "Hz", "_Bps": "B/s", "_W": "W"}
 
 
-def written(name: str, value: Value) -> str:
-    """A setting's value as it is written on the command line, exactly: "true", "2", "64MiB"."""
+def written(name: str, value: Value | None) -> str:
+    """A setting's value as it is written on the command line, exactly: "true", "2", "64MiB"; a list of words quoted as
+    a shell would have it, and a variable that is not set as "unset"."""
+    if value is None:
+        return "unset"
+    if isinstance(value, tuple):
+        return shlex.join(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if name.endswith("_B") and isinstance(value, int):
@@ -134,7 +140,7 @@ def settings(params: Params, between: str = " ") -> str:
     return between.join(f"{name}={written(name, value)}" for name, value in params.items())
 
 
-def label(name: str, value: Value) -> str:
+def label(name: str, value: Value | None) -> str:
     """A setting for people: "threads 2", "size 64 KiB" (the suffix of the name tells the unit), "nontemporal true"."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{name} {written(name, value)}"

@@ -94,3 +94,7 @@ class Study:
     def axis(self, name: str) -> Axis | None:
         """The axis of that name, or None."""
         return next((axis for axis in self.axes if axis.name == name), None)
+
+    def moves_with(self, name: str) -> frozenset[str]:
+        """The axes that advance together with one, itself among them."""
+        return next((frozenset(names) for names in self.zips if name in names), frozenset({name}))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark, Skip
+from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, Value
@@ -16,13 +17,19 @@ from seatrial.model.parameter import Params, Value
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing to measure. `refusal` is set where this machine cannot; `named`: it was asked for by name."""
+    """One thing to measure. `refusal` is set where this machine cannot; `named`: it was asked for by name.
+
+    `environment` is what a study chose of it; `given` are the values of a study's axes at this point, as its file names
+    them.
+    """
 
     benchmark: Benchmark
     parameters: Params
     cpus: tuple[int, ...]
     named: bool
     refusal: Outcome | None = None
+    environment: EnvironmentChoice = AS_IT_IS
+    given: Mapping[str, Value | None] = field(default_factory=dict)
 
     @property
     def estimate_s(self) -> float | None:
@@ -43,7 +50,7 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], m
     for benchmark in benchmarks:
         bases: Iterable[Params] = ({},) if targets else benchmark.trial
         for base, chosen in itertools.product(bases, _product(benchmark, settings)):
-            point = _resolve(benchmark, {**base, **chosen}, machine, named=bool(targets))
+            point = resolve(benchmark, {**base, **chosen}, machine, named=bool(targets))
             points.setdefault((benchmark.name, tuple(sorted(point.parameters.items()))), point)
     return tuple(points.values())
 
@@ -77,7 +84,8 @@ def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> lis
     return [dict(combination) for combination in itertools.product(*axes)]
 
 
-def _resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine, *, named: bool) -> Point:
+def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine, *, named: bool) -> Point:
+    """The point of these parameters, the others at their defaults; refused where this machine cannot."""
     parameters: Params = benchmark.point(given)
     need = benchmark.needs(machine)
     if need is not None:

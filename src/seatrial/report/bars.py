@@ -2,30 +2,43 @@
 
 Lengths are percentages, so that a bar fills its cell without being distorted. The solid tick is a physical limit, the
 dashed one a measured ceiling; a bar without a tick has no known limit and is drawn beside the largest of its kind.
+
+References are triangles above the bar with their numbers below it. They never change the scale: one beyond its end is
+an arrow there, and the title says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.limit import Basis
+from seatrial.report.reference_marks import Tick, merged_labels
 from seatrial.report.svg import Svg
 from seatrial.report.units import show, show_percent, show_range
 
 _HEIGHT = 20
+_LABELS_HEIGHT = 10
+_NARROWEST_PX = 60.0
+_DIGIT_PX = 5.5
+"""A bar is so narrow on A4, and a digit of a label so wide."""
 _ROOM = 1.03
 """The scale ends this much beyond the larger of limit and value, so that the tick at its end is seen."""
 
 
-def bar(figure: FigureResult, largest: float) -> Svg:
-    """The bar, with a title that says the same in words. `largest` is the scale where there is no limit."""
+def bar(figure: FigureResult, largest: float, ticks: Sequence[Tick] = ()) -> Svg:
+    """The bar, with a title that says the same in words. `largest` is the scale where there is no limit.
+
+    `ticks` are published values of the same figure.
+    """
     limit = figure.limit.value if figure.limit is not None else None
     high = figure.ci95[1] if figure.ci95 is not None else figure.median
     scale = _ROOM * max(limit or largest, high, figure.median)
-    drawn = _drawn(figure, limit, scale) if scale > 0 else ""
-    title = f"<title>{escape(_in_words(figure))}</title>"
-    return Svg(f'<svg class="bar" role="img" width="100%" height="{_HEIGHT}">{title}{drawn}</svg>')
+    drawn = _drawn(figure, limit, scale) + _references(ticks, scale) if scale > 0 else ""
+    title = f"<title>{escape(_in_words(figure) + _ticks_in_words(ticks, scale))}</title>"
+    height = _HEIGHT + (_LABELS_HEIGHT if ticks else 0)
+    return Svg(f'<svg class="bar" role="img" width="100%" height="{height}">{title}{drawn}</svg>')
 
 
 def _drawn(figure: FigureResult, limit: float | None, scale: float) -> str:
@@ -42,6 +55,32 @@ def _drawn(figure: FigureResult, limit: float | None, scale: float) -> str:
         # The halo keeps the whisker visible on the bar and beside it, in both colour schemes.
         parts.append(f'<g class="halo">{lines}</g><g class="whisker">{lines}</g>')
     return "".join(parts)
+
+
+def _references(ticks: Sequence[Tick], scale: float) -> str:
+    """A triangle at each reference, an arrow at the end of the bar for one beyond it, and their numbers below."""
+    parts = []
+    for tick in ticks:
+        if tick.value > scale:
+            shape = '<path class="reference" d="M2 6l6 4-6 4z"/>'
+        else:
+            # The halo keeps it apart from the bar and from a whisker at the same place.
+            shape = (
+                '<path class="halo" d="M0 4.5V14"/><path class="reference stem" d="M0 4.5V14"/>'
+                '<path class="reference" d="M-3.5 0h7L0 5.5z"/>'
+            )
+        parts.append(f'<svg aria-hidden="true" x="{_percent(tick.value / scale)}" overflow="visible">{shape}</svg>')
+    places = {tick.mark: min(tick.value / scale, 1.0) for tick in ticks}
+    for text, place, anchor in merged_labels(places, _NARROWEST_PX, _DIGIT_PX):
+        parts.append(f'<text x="{_percent(place)}" y="{_HEIGHT + 7}" text-anchor="{anchor}">{text}</text>')
+    return "".join(parts)
+
+
+def _ticks_in_words(ticks: Sequence[Tick], scale: float) -> str:
+    if not ticks:
+        return ""
+    words = (f"{t.mark}: {t.words}{' (beyond the end of the bar)' if t.value > scale else ''}" for t in ticks)
+    return f"; published for other machines: {', '.join(words)}"
 
 
 def _rect(kind: str, length: float) -> str:

@@ -1,43 +1,55 @@
-"""The page: one self-contained HTML file about one or several machines, readable without network and without script."""
+"""The page: one self-contained HTML file about studies and machines, readable without network and without script."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup, escape
-
+from seatrial import __version__
+from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
+from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.fingerprint import fact_lines, fingerprint
 from seatrial.report.panels import PANELS
-from seatrial.report.units import show_percent
+from seatrial.report.study_page import study_article
+from seatrial.report.templating import Verbatim, style_sheet, templates
+from seatrial.report.units import count
 from seatrial.report.verdict import verdict
 from seatrial.report.view import TrialView, trial_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_TEMPLATES = Path(__file__).parent / "templates"
-_CODE = re.compile(r"`([^`\n]+)`")
 
-
-def page(trials: Sequence[Trial], results_link: str | None = None) -> str:
-    """The whole file as text.
+def page(trials: Sequence[Trial], results_link: str | None = None, studies: Sequence[StudyResult] = ()) -> str:
+    """The whole file as text: the studies first, then the machines.
 
     `results_link` is the address of the results folder as seen from where the page will lie (a relative path or a URL,
-    already percent-encoded); None leaves raw records named but not linked. Nothing is read but the trials.
+    already percent-encoded); None leaves raw records named but not linked. Nothing is read but the trials and studies.
     """
-    environment = _environment()
-    articles = [_article(environment, trial_view(trial, n, results_link)) for n, trial in enumerate(trials, start=1)]
-    style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+    environment = templates()
+    views = [trial_view(trial, n, results_link) for n, trial in enumerate(trials, start=1)]
+    is_alone = len(trials) + len(studies) == 1
+    record = _records(views)
     return environment.get_template("page.html.j2").render(
-        title=_title(trials),
-        style=_verbatim(style),
-        articles=articles,
-        version=next((trial.version for trial in trials if trial.version), ""),
+        title=_title(trials, studies),
+        style=style_sheet(),
+        studies=[
+            study_article(environment, study, n, record, is_alone=is_alone) for n, study in enumerate(studies, start=1)
+        ],
+        articles=[_article(environment, view) for view in views],
+        version=next((trial.version for trial in trials if trial.version), __version__ if studies else ""),
     )
+
+
+def _records(views: Sequence[TrialView]) -> Recorded:
+    """Where the raw record of a repeat lies, in whichever trial of the page it is."""
+
+    def record(experiment: str, repeat: int) -> str | None:
+        links = (view.record(experiment, repeat) for view in views)
+        return next((link.href for link in links if link is not None), None)
+
+    return record
 
 
 def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
@@ -48,7 +60,7 @@ def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
         if context is not None:
             template = environment.get_template(panel.file)
             html = template.render(view=view, panel=panel, **context)
-            sections.append({"panel": panel, "anchor": view.anchor(panel.name), "html": _verbatim(html)})
+            sections.append({"panel": panel, "anchor": view.anchor(panel.name), "html": Verbatim(html)})
     return {
         "view": view,
         "machine": view.trial.machine,
@@ -60,43 +72,10 @@ def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
     }
 
 
-def _title(trials: Sequence[Trial]) -> str:
+def _title(trials: Sequence[Trial], studies: Sequence[StudyResult]) -> str:
+    if studies:
+        named = f"Study {studies[0].study.name}" if len(studies) == 1 else count(len(studies), "study", "studies")
+        return f"{named} and {count(len(trials), 'machine')}" if trials else named
     if len(trials) == 1:
         return f"Sea trial of {trials[0].machine.name or 'a machine'}"
     return f"Sea trials of {len(trials)} machines"
-
-
-def _environment() -> Environment:
-    import jinja2  # loaded only when a page is written
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["code"] = _with_code
-    environment.filters["percent"] = show_percent
-    return environment
-
-
-def _with_code(text: str) -> Markup:
-    """Text in which `backticks` become code; everything else is escaped."""
-    pieces = _CODE.split(text)
-    marked = [Markup("<code>{}</code>").format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces)]
-    return Markup("").join(marked)
-
-
-class _Verbatim:
-    """Text that was rendered with autoescaping already, or is ours as it stands (the style sheet)."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __html__(self) -> str:
-        return self._text
-
-
-def _verbatim(text: str) -> _Verbatim:
-    return _Verbatim(text)

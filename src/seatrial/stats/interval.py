@@ -11,6 +11,9 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+MINIMUM_REPEATS = 6
+"""Below this there is no 95 % interval of a median, whatever the distribution."""
+
 
 @lru_cache(maxsize=4096)
 def median_rank(n: int, confidence: float) -> int | None:

@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from seatrial.stats.interval import median_interval
-
-MINIMUM_REPEATS = 6
-"""Below this there is no 95 % interval of the median."""
+from seatrial.stats.interval import MINIMUM_REPEATS, median_interval
 
 LOOKS = (8, 12, 18, 27, 40)
 """Numbers of repeats at which the precision is looked at. Eight is the least that has a 99 % interval."""
@@ -28,15 +25,22 @@ class Stop(StrEnum):
 
     PRECISE = "precise"  # every figure's interval is as narrow as asked
     BUDGET = "budget"  # the next repeat would go over the time budget
-    COMPLETE = "complete"  # the last planned look has passed
+    COMPLETE = "complete"  # no more may be made
 
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """`precision`: half width of the interval relative to the median (0.01 is 1 %); `budget_s`: time of all repeats."""
+    """`precision`: half width of the interval relative to the median (0.01 is 1 %); `budget_s`: time of all repeats;
+    `maximum`: repeats after which nothing is left to ask."""
 
     precision: float = 0.01
     budget_s: float = 20.0
+    maximum: int = LOOKS[-1]
+
+    @property
+    def minimum(self) -> int:
+        """Repeats that are made whatever the budget says."""
+        return MINIMUM_REPEATS
 
     def decide(self, figures: Sequence[Sequence[float]], spent_s: float, next_s: float) -> Stop | None:
         """Whether to stop after these repeats, and why; None means go on.
@@ -51,7 +55,7 @@ class StoppingRule:
         for look in LOOKS:
             if n >= look and all(self._is_precise(values[:look]) for values in figures):
                 return Stop.PRECISE
-        if n >= LOOKS[-1]:
+        if n >= self.maximum:
             return Stop.COMPLETE
         if spent_s + next_s > self.budget_s:
             return Stop.BUDGET

@@ -10,6 +10,7 @@ from typing import Any
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.experiment import Experiment
 from seatrial.model.record import RepeatRecord, decode
+from seatrial.model.study_document import KeptStudy, study_from_document
 from seatrial.model.trial import RecordPlace
 from seatrial.store.folder import ResultsFolder
 
@@ -27,6 +28,7 @@ class Contents:
     places: Mapping[tuple[str, int], RecordPlace] = field(default_factory=dict)
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    studies: tuple[KeptStudy, ...] = ()
     damaged: tuple[str, ...] = ()
 
 
@@ -67,8 +69,22 @@ def read_contents(folder: ResultsFolder) -> Contents:
         places={place_of: place for place_of, place in places.items() if place_of[0] in experiments},
         machines=machines,
         environments=environments,
+        studies=_studies(folder, damaged),
         damaged=tuple(damaged),
     )
+
+
+def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]:
+    """The studies that were run into the folder."""
+    found = []
+    for key in folder.keys("studies"):
+        try:
+            found.append(study_from_document(folder.get("studies", key)))
+        except StoreError as error:
+            damaged.append(error.message)
+        except (KeyError, TypeError, AttributeError) as error:
+            damaged.append(f"studies/{key}.json does not describe a study ({error!r})")
+    return tuple(found)
 
 
 def _environments(

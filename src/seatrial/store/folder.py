@@ -1,7 +1,7 @@
 """The results folder: its layout, its version, and facts that are written once.
 
 FORMAT                                      version of this layout
-machines|environments|experiments/<key>.json   content-addressed, written once
+machines|environments|experiments|studies/<key>.json   content-addressed, written once
 records/<host>-<pid>-<start>.jsonl          one writer each
 artefacts/<experiment>/<repeat>/            a repeat under way, or the output of one that did not come out ok
 """
@@ -18,7 +18,7 @@ from seatrial.errors import StoreError, UsageError
 
 FORMAT_LINE = "seatrial-results 1\n"
 
-FactRoom = Literal["machines", "environments", "experiments"]
+FactRoom = Literal["machines", "environments", "experiments", "studies"]
 
 
 class ResultsFolder:
@@ -40,7 +40,7 @@ class ResultsFolder:
                         "give another folder with --results",
                     )
                 _write_once(path / "FORMAT", FORMAT_LINE.encode())
-            for room in ("machines", "environments", "experiments", "records", "artefacts"):
+            for room in ("machines", "environments", "experiments", "studies", "records", "artefacts"):
                 (path / room).mkdir(exist_ok=True)
                 if not os.access(path / room, os.W_OK | os.X_OK):
                     raise PermissionError(13, "Permission denied", str(path / room))

@@ -12,6 +12,7 @@ from seatrial.model.limit import Basis
 from seatrial.report.bars import bar
 from seatrial.report.derivation import derivation
 from seatrial.report.panels.panel import Panel
+from seatrial.report.reference_marks import ReferenceLine, ReferenceMarks
 from seatrial.report.svg import Svg
 from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
 from seatrial.report.view import BenchmarkView, Row, TrialView
@@ -48,7 +49,8 @@ Block = Sequence[FigureLine]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The rows of one benchmark. `derivations` are the distinct limits with the letters that rows refer to."""
+    """The rows of one benchmark. `derivations` are the distinct limits with the letters that rows refer to,
+    `references` the published values with the numbers that stand below bars."""
 
     benchmark: BenchmarkView
     shown: Sequence[Block]
@@ -56,6 +58,7 @@ class Group:
     number_folded: int
     derivations: Sequence[tuple[str, str, str]]
     works: Sequence[str]
+    references: Sequence[ReferenceLine] = ()
 
 
 def _context(view: TrialView) -> Mapping[str, Any]:
@@ -74,7 +77,8 @@ def _group(benchmark: BenchmarkView) -> Group:
         if figure.limit is not None:
             key = (figure.limit.basis.value, derivation(figure.limit, figure.attainable))
             marks.setdefault(key, _letter(len(marks)))
-    lines = [_line(row, largest, digits, marks) for row in benchmark.rows]
+    references = ReferenceMarks()
+    lines = [_line(row, largest, digits, marks, references) for row in benchmark.rows]
     chosen = _in_sight(lines)
     works = dict.fromkeys(f"{figure.name}: {figure.work}" for _, figure in benchmark.measured if figure.work)
     return Group(
@@ -84,6 +88,7 @@ def _group(benchmark: BenchmarkView) -> Group:
         len(lines) - len(chosen),
         [(mark, basis, text) for (basis, text), mark in marks.items()],
         list(works),
+        references.lines,
     )
 
 
@@ -95,7 +100,11 @@ def _blocks(lines: Sequence[FigureLine]) -> list[Block]:
 
 
 def _line(
-    row: Row, largest: Mapping[str, float], digits: Mapping[str, int], marks: Mapping[tuple[str, str], str]
+    row: Row,
+    largest: Mapping[str, float],
+    digits: Mapping[str, int],
+    marks: Mapping[tuple[str, str], str],
+    references: ReferenceMarks,
 ) -> FigureLine:
     figure = row.figure
     if figure is None:
@@ -107,7 +116,7 @@ def _line(
     return FigureLine(
         row=row,
         figure=figure,
-        bar=bar(figure, largest[figure.unit]),
+        bar=bar(figure, largest[figure.unit], references.ticks(row, figure)),
         median=show(figure.median, figure.unit, enough),
         interval=show_ends(*figure.ci95, figure.median, figure.unit, enough)
         if figure.ci95 is not None

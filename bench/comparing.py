@@ -1,0 +1,94 @@
+"""What the scripts that judge comparisons share: one study run through the program as a user would, and a record of
+trials that grows from call to call."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one comparison came to. `p` are the fields of the comparison that say how."""
+
+    kind: str
+    verdict: str
+    ratio: float
+    interval: Sequence[float] | None
+    blocks: int
+    stopped: str
+    elapsed_s: float
+    load_before: float
+
+    def document(self) -> dict[str, Any]:
+        """As recorded."""
+        return {
+            "kind": self.kind,
+            "verdict": self.verdict,
+            "ratio": round(self.ratio, 5),
+            "interval": None if self.interval is None else [round(bound, 5) for bound in self.interval],
+            "blocks": self.blocks,
+            "stopped": self.stopped,
+            "elapsed_s": round(self.elapsed_s, 2),
+            "load_before": round(self.load_before, 2),
+        }
+
+
+def run_comparison(kind: str, study: Mapping[str, Any]) -> Trial:
+    """Run a study of one comparison into a folder of its own, by the program's command line. A study is written as
+    JSON, which is YAML, too. Ends the script where it does not come out."""
+    with tempfile.TemporaryDirectory() as where:
+        file = Path(where) / "study.yaml"
+        file.write_text(json.dumps(study), encoding="utf-8")
+        command = [sys.executable, "-m", "seatrial", "run", str(file), "--results", f"{where}/r", "--format", "json"]
+        load = os.getloadavg()[0]
+        start = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True)
+        elapsed_s = time.perf_counter() - start
+    if done.returncode != 0:
+        raise SystemExit(f"{kind}: exit {done.returncode}\n{done.stderr[-2000:]}")
+    comparisons = json.loads(done.stdout)["study"]["comparisons"]
+    if len(comparisons) != 1:
+        raise SystemExit(f"{kind}: {len(comparisons)} comparisons instead of one")
+    (found,) = comparisons
+    design = found["design"]
+    return Trial(
+        kind,
+        found["verdict"],
+        found["ratio"],
+        found["ci95_family"],
+        design["blocks"],
+        design["stopped"],
+        elapsed_s,
+        load,
+    )
+
+
+def recorded(output: Path | None) -> list[dict[str, Any]]:
+    """The trials of earlier calls."""
+    if output is None or not output.exists():
+        return []
+    trials: list[dict[str, Any]] = json.loads(output.read_text(encoding="utf-8"))["trials"]
+    return trials
+
+
+def keep(output: Path | None, document: Mapping[str, Any]) -> None:
+    """Write the record so that it is whole or the one before."""
+    if output is not None:
+        private = output.with_name(f".{output.name}.{os.getpid()}")
+        private.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        private.replace(output)
+
+
+def counted(trials: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Verdict -> how many trials came to it."""
+    verdicts = [str(trial["verdict"]) for trial in trials]
+    return {verdict: verdicts.count(verdict) for verdict in ("faster", "same", "slower", "ambiguous")}

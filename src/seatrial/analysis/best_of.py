@@ -1,0 +1,151 @@
+"""The winner of a sweep, and whether it truly won.
+
+Every other contender is compared with the winner, each interval at an error of 5 % over the number of these
+comparisons. That is the idea of multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods",
+1996, chapter 4): a contender that is not the best is called so only if it beats the true best in a comparison of the
+two, and there are k - 1 such. So the true best is the winner or one of its ties in at least 95 % of all sweeps,
+although the winner was chosen by the same data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, PointRatio, point_ratio
+from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
+from seatrial.model.benchmark import Better
+from seatrial.model.best_of import BestOfResult, Contender
+from seatrial.model.comparison import Comparison, Design, Side, Stopped
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.parameter import Value
+from seatrial.model.spelling import label
+from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.stats.verdict import verdict
+
+_ALPHA = 0.05
+
+Costs = Mapping[str, tuple[int, float]]
+"""Experiment -> (its repeats, the seconds that all of them took), whatever came of them."""
+
+
+def best_of(
+    results: Sequence[ExperimentResult],
+    over: Sequence[str],
+    figure: str,
+    blocks: Blocks,
+    costs: Costs,
+    given: Given | None = None,
+) -> tuple[BestOfResult, ...]:
+    """One for each combination of what is not swept, contenders best first by their medians, failed ones last.
+
+    The median of the winner flatters it: of many that are alike the luckiest wins. Only a new measurement tells what it
+    reaches. A tie is a contender that the simultaneous interval does not tell from the winner, or that has too few
+    repeats for one. `given` tells axes that are no parameters.
+    """
+    return tuple(_result(sweep, tuple(over), blocks, costs) for sweep in sweeps(results, over, figure, given))
+
+
+def winners_of(results: Sequence[ExperimentResult], best: Collection[BestOfResult]) -> tuple[ExperimentResult, ...]:
+    """The results of winning experiments alone: what a scaling of the best settings at each point is made of."""
+    won = {r.contenders[0].experiment for r in best if r.contenders and r.contenders[0].median is not None}
+    return tuple(result for result in results if result.id in won)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A contender with its figure and, but for the winner, its ratio over the winner at two errors."""
+
+    point: SweepPoint
+    figure: FigureResult
+
+    @property
+    def measured(self) -> MeasuredPoint:
+        return MeasuredPoint(self.point.result.id, self.figure)
+
+
+def _result(sweep: Sweep, over: tuple[str, ...], blocks: Blocks, costs: Costs) -> BestOfResult:
+    ranked = [_Ranked(point, point.figure) for point in sweep.points if point.figure is not None]
+    better = ranked[0].figure.better
+    ranked.sort(key=lambda one: one.figure.median, reverse=better is Better.HIGHER)
+    failed = [point for point in sweep.points if point.figure is None]
+    rivals = len(ranked) - 1
+    ratios = [point_ratio(ranked[0].measured, one.measured, blocks, _ALPHA / rivals) for one in ranked[1:]]
+    ids = dict.fromkeys(point.result.id for point in sweep.points)
+    return BestOfResult(
+        benchmark=sweep.benchmark,
+        figure=sweep.figure,
+        over=over,
+        parameters={name: value for name, value in sweep.shared.items() if name not in over},
+        unit=ranked[0].figure.unit,
+        better=better,
+        contenders=(
+            *(_contender(one, sweep, over) for one in ranked),
+            *(_lost(point, sweep, over) for point in failed),
+        ),
+        gap=_gap(ranked, ratios[0], sweep, over, blocks) if ratios else None,
+        is_beyond_noise=bool(ratios) and not _is_tie(ratios[0]),
+        tied=tuple(place for place, ratio in enumerate(ratios, 1) if _is_tie(ratio)),
+        cost_s=sum(costs[key][1] for key in ids if key in costs),
+        repeats=sum(costs[key][0] for key in ids if key in costs),
+    )
+
+
+def _is_tie(ratio: PointRatio | None) -> bool:
+    ends = None if ratio is None else ratio.ends
+    return ends is None or ends[0] <= 1.0 <= ends[1]
+
+
+def _contender(one: _Ranked, sweep: Sweep, over: Sequence[str]) -> Contender:
+    figure = one.figure
+    own = _own(one.point, sweep, over)
+    return Contender(own, one.point.result.id, figure.median, figure.ci95, figure.n_repeats)
+
+
+def _lost(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> Contender:
+    outcome = point.result.outcome
+    reason = f"{outcome.state}: {outcome.reason}".rstrip(": ")
+    return Contender(_own(point, sweep, over), point.result.id, None, None, 0, reason)
+
+
+def _own(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> dict[str, Value]:
+    """What was set for a contender: the axes of the sweep first, then what followed them."""
+    swept = {name: point.settings[name] for name in over}
+    return swept | {name: value for name, value in point.settings.items() if sweep.shared.get(name) != value}
+
+
+def _gap(
+    ranked: Sequence[_Ranked], ratio: PointRatio | None, sweep: Sweep, over: Sequence[str], blocks: Blocks
+) -> Comparison | None:
+    """The runner-up over the winner; None where a value is not positive, so that no ratio exists."""
+    winner, second = ranked[0], ranked[1]
+    plain = point_ratio(winner.measured, second.measured, blocks, _ALPHA)
+    if ratio is None or plain is None:
+        return None
+    low, high = ratio.interval.low, ratio.interval.high
+    figure = winner.figure
+    rivals = len(ranked) - 1
+    return Comparison(
+        benchmark=sweep.benchmark,
+        figure=sweep.figure,
+        parameters={name: value for name, value in sweep.shared.items() if name not in over},
+        unit=figure.unit,
+        better=figure.better,
+        baseline=_side(winner, over),
+        candidate=_side(second, over),
+        ratio=ratio.interval.ratio,
+        ci95=plain.ends,
+        ci95_family=ratio.ends,
+        verdict=verdict(low, high, DEFAULT_MARGIN, figure.better is Better.HIGHER),
+        margin=DEFAULT_MARGIN,
+        n_repeats=len(ratio.pairs) or min(winner.figure.n_repeats, second.figure.n_repeats),
+        family=rivals,
+        design=Design(len(ratio.pairs), (), Stopped.NOT_PLANNED, _ALPHA),
+        pairs=ratio.pairs,
+        note="" if ratio.ends is not None else "There are too few repeats for an interval among so many contenders.",
+    )
+
+
+def _side(one: _Ranked, over: Sequence[str]) -> Side:
+    name = " ".join(label(axis, one.point.settings[axis]) for axis in over)
+    return Side(name, one.figure.median, one.figure.repeats, (one.point.result.id,))

@@ -1,0 +1,133 @@
+"""One results folder, compared along an axis: of a study that was run into it, or any setting that varies in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.analysis.outliers import SCREENS, outliers_along
+from seatrial.analysis.results import all_results
+from seatrial.analysis.study_results import along_axis
+from seatrial.errors import UnknownNameError
+from seatrial.model.experiment import Experiment
+from seatrial.model.outlier import Outlier
+from seatrial.model.parameter import Value
+from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, Study
+from seatrial.model.study_document import KeptStudy, StudyPoint
+from seatrial.model.study_result import Compared
+from seatrial.store.contents import Contents
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """The comparisons along an axis; `outliers` is None where the axis is not one that is screened."""
+
+    compared: tuple[Compared, ...] = ()
+    outliers: tuple[Outlier, ...] | None = None
+
+
+def compare_along(contents: Contents, along: str, margin: float) -> Along:
+    """The comparisons along the axis and, for `node`, `repeat` and `rank`, what is odd among many that are alike.
+
+    A study in the folder that has the axis says which value is the baseline; else it is the smallest, the first in the
+    alphabet, or false. Raises UnknownNameError where nothing varies along the axis.
+    """
+    if along in SCREENS:
+        return Along(outliers=outliers_along(contents, along, margin))
+    results = all_results(contents)
+    known = {result.id: result for result in results}
+    planned = [kept for kept in contents.studies if kept.study.axis(along) is not None]
+    if not planned:
+        planned = _as_studies(contents, along)
+    if not planned:
+        raise UnknownNameError("axis along which anything varies in this folder", along, _axes(contents))
+    compare = next((kept.study.compare for kept in planned if kept.study.compare is not None
+                    and kept.study.compare.along == along), None)  # fmt: skip
+    axis = planned[0].study.axis(along)
+    baseline = compare.baseline if compare is not None else axis.values[0] if axis is not None else None
+    figures = frozenset(compare.figures) if compare is not None else frozenset[str]()
+    return Along(along_axis(planned, along, contents, known, baseline=baseline, margin=margin, figures=figures))
+
+
+def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:
+    """What nobody planned as a study, as if somebody had: for each machine, what differs along the axis."""
+    values = {key: _coordinate(experiment, contents, along) for key, experiment in contents.experiments.items()}
+    found = {key: value[0] for key, value in values.items() if value is not None}
+    if len(set(found.values())) < 2:
+        return []
+    machines = dict.fromkeys(contents.experiments[key].machine for key in found)
+    return [_as_study(contents, along, machine, found) for machine in machines]
+
+
+def _as_study(contents: Contents, along: str, machine: str, found: Mapping[str, Value | None]) -> KeptStudy:
+    own = {key: value for key, value in found.items() if contents.experiments[key].machine == machine}
+    others = {key: _elsewhere(contents.experiments[key], contents, along) for key in own}
+    points: list[StudyPoint] = []
+    for benchmark in dict.fromkeys(contents.experiments[key].benchmark for key in own):
+        keys = [key for key in own if contents.experiments[key].benchmark == benchmark]
+        following = _following(own, {key: others[key] for key in keys})
+        for key in keys:
+            given = {name: value for name, value in others[key].items() if name not in following}
+            points.append(StudyPoint(key, benchmark, {**given, along: own[key]}))
+    values = tuple(sorted(set(own.values()), key=_rank))
+    return KeptStudy(Study("", "", (), (Axis(along, values),)), machine, tuple(points))
+
+
+def _following(values: Mapping[str, Value | None], others: Mapping[str, Mapping[str, Value | None]]) -> frozenset[str]:
+    """The settings that the axis decides: each of its values goes with one of theirs (arrays grow with threads)."""
+    names = {name for given in others.values() for name in given}
+
+    def follows(name: str) -> bool:
+        seen: dict[Value | None, set[Value | None]] = {}
+        for key, given in others.items():
+            seen.setdefault(values[key], set()).add(given.get(name))
+        return all(len(found) == 1 for found in seen.values())
+
+    return frozenset(filter(follows, names))
+
+
+def _coordinate(experiment: Experiment, contents: Contents, along: str) -> tuple[Value | None] | None:
+    """The value of an axis at an experiment, in a tuple of one; None where it has no such axis."""
+    if not along.startswith(ENVIRONMENT_PREFIX):
+        return (experiment.parameters[along],) if along in experiment.parameters else None
+    name = along.removeprefix(ENVIRONMENT_PREFIX)
+    document = contents.environments.get(experiment.environment, {})
+    return _of_environment(document).get(name)
+
+
+def _of_environment(document: Mapping[str, Any]) -> dict[str, tuple[Value | None]]:
+    """The axes of an environment, by their names without the prefix."""
+    found: dict[str, tuple[Value | None]] = {}
+    compiler = document.get("compiler")
+    if isinstance(compiler, Mapping):
+        found["compiler"] = (f"{compiler.get('family')} {compiler.get('version')}",)
+    found["flags"] = (" ".join(document.get("added_flags", ())),)
+    return found | {name: (value,) for name, value in document.get("variables", {}).items()}
+
+
+def _elsewhere(experiment: Experiment, contents: Contents, along: str) -> dict[str, Value | None]:
+    """Every other coordinate: experiments that share them differ along the axis only."""
+    others: dict[str, Value | None] = {n: v for n, v in experiment.parameters.items() if n != along}
+    if not along.startswith(ENVIRONMENT_PREFIX):
+        others["environment"] = experiment.environment
+    else:
+        document = contents.environments.get(experiment.environment, {})
+        name = along.removeprefix(ENVIRONMENT_PREFIX)
+        others |= {f"environment.{n}": value[0] for n, value in _of_environment(document).items() if n != name}
+    return others
+
+
+def _axes(contents: Contents) -> Iterable[str]:
+    """What varies in the folder."""
+    seen: dict[str, set[object]] = {}
+    for experiment in contents.experiments.values():
+        for name, value in experiment.parameters.items():
+            seen.setdefault(name, set()).add(value)
+    return [*(name for name, values in seen.items() if len(values) > 1), *SCREENS]
+
+
+def _rank(value: Value | None) -> tuple[bool, bool, object]:
+    """Unset first, then numbers (false before true), then words."""
+    is_word = isinstance(value, str | tuple)
+    return value is not None, is_word, (str(value) if is_word else value) or 0

@@ -1,0 +1,98 @@
+"""Two results folders, held against each other: what was measured in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.analysis.compare import compared
+from seatrial.analysis.differences import differences, side_facts
+from seatrial.analysis.measured import SideExperiment, matches
+from seatrial.analysis.results import all_results
+from seatrial.analysis.study_results import scope
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.parameter import Value
+from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.model.study_result import Compared
+from seatrial.store.contents import Contents
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFolder:
+    """The contents of a results folder, with the name that people gave it."""
+
+    name: str
+    contents: Contents
+
+
+def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float = DEFAULT_MARGIN) -> Compared:
+    """Every figure that both folders have, candidate over baseline, and everything else that differs.
+
+    Experiments are matched by benchmark and parameters. A parameter that has one value throughout one folder and
+    another throughout the other is a difference between the folders, and no reason not to compare.
+    """
+    first, second = (all_results(folder.contents) for folder in (baseline, candidate))
+    pairs = matched(first, second)
+    found = [
+        match
+        for a, b in pairs
+        for match in matches(
+            SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents)
+        )
+    ]
+    comparisons = compared(found, margin)
+    facts = (
+        side_facts(baseline.contents, [a.id for a, _ in pairs] or [result.id for result in first]),
+        side_facts(candidate.contents, [b.id for _, b in pairs] or [result.id for result in second]),
+    )
+    return Compared(baseline.name, candidate.name, comparisons, differences(*facts, None), scope(comparisons))
+
+
+Key = tuple[tuple[str, Value | None], ...]
+
+
+def matched(
+    first: Sequence[ExperimentResult], second: Sequence[ExperimentResult]
+) -> list[tuple[ExperimentResult, ExperimentResult]]:
+    """The experiments that stand for the same point on both sides, in the order of the first.
+
+    Of several on a side with the same parameters (other environments, other machines) the one with figures, and of
+    those the last, stands for the point.
+    """
+    pairs = []
+    benchmarks = dict.fromkeys(result.experiment.benchmark for result in first)
+    for benchmark in benchmarks:
+        sides = [[r for r in side if r.experiment.benchmark == benchmark] for side in (first, second)]
+        if not all(sides):
+            continue
+        apart = _told_apart_by_folder(*sides)
+        keyed = [_by_key(side, apart) for side in sides]
+        pairs += [(result, keyed[1][key]) for key, result in keyed[0].items() if key in keyed[1]]
+    return pairs
+
+
+def _by_key(results: Sequence[ExperimentResult], apart: frozenset[str]) -> Mapping[Key, ExperimentResult]:
+    found: dict[Key, ExperimentResult] = {}
+    for result in results:
+        key = tuple(sorted((n, v) for n, v in result.experiment.parameters.items() if n not in apart))
+        if key not in found or result.figures or not found[key].figures:
+            found[key] = result
+    return found
+
+
+def _told_apart_by_folder(first: Sequence[ExperimentResult], second: Sequence[ExperimentResult]) -> frozenset[str]:
+    """The parameters that are constant on each side, with different values."""
+    values = [_values(side) for side in (first, second)]
+    return frozenset(
+        name
+        for name in values[0].keys() | values[1].keys()
+        if len(values[0].get(name, {None})) == 1
+        and len(values[1].get(name, {None})) == 1
+        and values[0].get(name, {None}) != values[1].get(name, {None})
+    )
+
+
+def _values(results: Sequence[ExperimentResult]) -> dict[str, set[Value | None]]:
+    """Parameter -> the values that it has; None where an experiment has no such parameter."""
+    names = {name for result in results for name in result.experiment.parameters}
+    return {name: {result.experiment.parameters.get(name) for result in results} for name in names}

@@ -1,0 +1,59 @@
+"""A published value against a results folder: a ratio for each figure that it speaks of, and no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from seatrial.analysis.compare import Match, compared
+from seatrial.analysis.measured import SideExperiment, measured
+from seatrial.analysis.results import all_results
+from seatrial.analysis.study_results import scope
+from seatrial.errors import UsageError
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.reference import Reference
+from seatrial.model.study_result import Compared
+from seatrial.references.loader import reference_named
+from seatrial.references.matching import figures_of_reference, reference_side
+from seatrial.store.contents import Contents
+
+PREFIX = "reference:"
+"""Before the id of a published value, where the command line names a side."""
+
+
+def compare_with_reference(baseline: str, candidate: str, folders: Mapping[str, Contents], margin: float) -> Compared:
+    """The sides as the command line names them; `folders` has the contents of the one that is a folder.
+
+    Raises UsageError where both are published values, or the folder holds no figure that the published one speaks of.
+    """
+    if len(folders) != 1:
+        raise UsageError(
+            "two published values are no comparison of ours", "give a results folder for one side: A, or reference:ID"
+        )
+    ((folder, contents),) = folders.items()
+    reference = reference_named((baseline if folder != baseline else candidate).removeprefix(PREFIX))
+    matches = [
+        _match(reference, SideExperiment(folder, result, contents), figure, reference_first=folder != baseline)
+        for result, figure in figures_of_reference(reference, all_results(contents))
+        if all(repeat.value > 0 for repeat in figure.repeats)
+    ]
+    if not matches:
+        raise UsageError(
+            f"{folder} holds no figure that reference {reference.id} speaks of "
+            f"({reference.benchmark} {reference.figure} in {reference.unit})",
+            "seatrial list --references shows what each is about",
+        )
+    comparisons = compared(matches, margin)
+    return Compared(baseline, candidate, comparisons, (), scope(comparisons))
+
+
+def _match(reference: Reference, side: SideExperiment, figure: FigureResult, *, reference_first: bool) -> Match:
+    published, own = reference_side(reference), measured(side, figure)
+    return Match(
+        side.result.experiment.benchmark,
+        {**side.result.experiment.parameters, **figure.point},
+        published if reference_first else own,
+        own if reference_first else published,
+        figure.unit,
+        figure.better,
+        figure.name,
+    )

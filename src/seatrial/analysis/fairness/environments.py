@@ -1,0 +1,84 @@
+"""What programs were built and run in, and which build it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from seatrial.analysis.fairness.noticed import Kind, Noticed, contrast
+from seatrial.analysis.fairness.side import SideFacts
+from seatrial.model.parameter import Value
+from seatrial.model.spelling import plain, written
+
+BUILD = "build"
+_NAMES = frozenset({"name"})
+"""What the rest of a document says again."""
+_KEY_DIGITS = 12
+_DEEPEST = 6
+
+
+def environment_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
+    """Compiler, flags, target, C library, or an application's version; and the build that came of it.
+
+    `variables` of an environment are told by the records, where these keep them.
+    """
+    first, second = (list(side.environments.values()) for side in (baseline, candidate))
+    if first and second:
+        told = [_flat(documents) for documents in (first, second)]
+        for name in dict.fromkeys((*told[0], *told[1])):
+            values = [side.get(name) for side in told]
+            if values[0] != values[1]:
+                kind, bare = (
+                    (Kind.VARIABLE, name.removeprefix("variables "))
+                    if name.startswith("variables ")
+                    else (Kind.ENVIRONMENT, name)
+                )
+                yield contrast(kind, bare, *values)
+    programs = [
+        sorted({experiment.program for experiment in side.experiments.values()} - {""})
+        for side in (baseline, candidate)
+    ]
+    if programs[0] != programs[1] and all(programs):
+        yield contrast(Kind.PROGRAM, BUILD, *(", ".join(key[:_KEY_DIGITS] for key in keys) for keys in programs))
+
+
+def parameter_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
+    """The parameters of experiments that stand against each other."""
+    told: list[dict[str, list[Value]]] = [{}, {}]
+    for side, values in zip((baseline, candidate), told, strict=True):
+        for experiment in side.experiments.values():
+            for name, value in experiment.parameters.items():
+                if value not in (known := values.setdefault(name, [])):
+                    known.append(value)
+    for name in dict.fromkeys((*told[0], *told[1])):
+        shown = [
+            ", ".join(sorted(spelled(name, value) for value in values[name])) if name in values else None
+            for values in told
+        ]
+        if shown[0] != shown[1]:
+            yield contrast(Kind.PARAMETER, name, *shown)
+
+
+def spelled(name: str, value: Value) -> str:
+    """A parameter's value for people; an argument list with spaces."""
+    return plain(value) if isinstance(value, tuple) else written(name, value)
+
+
+def _flat(documents: list[Mapping[str, Any]]) -> dict[str, str]:
+    """Every leaf of the documents under the words on the way to it: "compiler version"."""
+    found: dict[str, Counter[str]] = {}
+    for document in documents:
+        for name, value in _leaves(document, ()):
+            found.setdefault(name, Counter())[value] += 1
+    return {name: ", ".join(sorted(values)) for name, values in found.items()}
+
+
+def _leaves(value: Any, way: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and len(way) < _DEEPEST:
+        for name, item in value.items():
+            if way or name not in _NAMES:
+                yield from _leaves(item, (*way, str(name)))
+        return
+    name = " ".join(way).replace("_", " ") if way[:1] != ("variables",) else f"variables {' '.join(way[1:])}"
+    yield name, "not set" if value is None else plain(value)

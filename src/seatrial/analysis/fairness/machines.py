@@ -1,0 +1,162 @@
+"""Machines held against each other: every fact of their documents that does not change by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from seatrial.analysis.fairness.noticed import Kind, Noticed, contrast
+from seatrial.analysis.fairness.side import SideFacts
+from seatrial.errors import UsageError
+from seatrial.model.fact import Fact, FactKind
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine_document import machine_from_document
+from seatrial.model.spelling import cpu_list, plain, show, show_fact, show_transfers
+
+Statements = dict[str, tuple[str, str]]
+"""Name of a fact -> (value for people, who says so)."""
+
+_WHO_LOOKED = frozenset({"privileges"})
+"""Facts about the look, not about the machine."""
+_NAMED_KINDS = frozenset({DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK, DeviceKind.MEMORY})
+"""Kinds whose devices have names that say what they are; the others are counted."""
+_SETTING = "the machine as it is now"
+
+
+def machine_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
+    """All facts whose values differ, and those that one side lacks although it was asked in the same way.
+
+    Left out are facts that change by themselves (`volatile`), that a table asserts, and what could not be read on one
+    side: of those nothing is known.
+    """
+    first, second = _machines(baseline), _machines(candidate)
+    if not first or not second:
+        return
+    names = [_in_words(Counter(machine.name for machine in machines)) for machines in (first, second)]
+    if names[0] != names[1]:
+        yield contrast(Kind.HOST, "", *names)
+    if first == second:
+        return
+    told = (_told(first), _told(second))
+    for name in dict.fromkeys((*told[0], *told[1])):
+        values = [side[name][0] if name in side else None for side in told]
+        if values[0] == values[1]:
+            continue
+        if None in values:
+            teller = next(side[name][1] for side in told if name in side)
+            silent = first if values[0] is None else second
+            speaking = second if values[0] is None else first
+            if not _could_tell(teller, silent, speaking):
+                continue
+        yield contrast(Kind.FACT, name, *values)
+
+
+def _machines(side: SideFacts) -> list[Machine]:
+    """The machines of a side; a document that no version of ours wrote tells nothing."""
+    found = []
+    for key in dict.fromkeys(experiment.machine for experiment in side.experiments.values()):
+        try:
+            found.append(machine_from_document(side.machines[key]))
+        except (KeyError, UsageError):
+            continue
+    return found
+
+
+def _told(machines: list[Machine]) -> Statements:
+    """What the machines of a side say; several are put side by side."""
+    each = [dict(_statements(machine)) for machine in machines]
+    names = dict.fromkeys(name for statements in each for name in statements)
+    return {
+        name: (
+            _in_words(Counter(statements[name][0] if name in statements else "unknown" for statements in each)),
+            next(statements[name][1] for statements in each if name in statements),
+        )
+        for name in names
+    }
+
+
+def _statements(machine: Machine) -> Iterator[tuple[str, tuple[str, str]]]:
+    for name, facts in machine.facts.items():
+        if (fact := _lasting(name, facts)) is not None:
+            yield name, (show_fact(name, fact), fact.source)
+    for kind in DeviceKind:
+        devices = machine.of_kind(kind)
+        if devices:
+            yield from _of_devices(kind, devices)
+    yield from _memory(machine)
+    for link in machine.links:
+        for what, rate_Bps in (("capable of", link.capable_Bps), ("trained to", link.trained_Bps)):
+            if rate_Bps is not None:
+                yield f"link {link.a} to {link.b}, {what}", (show(rate_Bps, "B/s"), link.source)
+    for path in machine.paths:
+        if path.path_class is not None:
+            yield f"path {path.a} to {path.b}", (path.path_class, _SETTING)
+    for access in machine.p2p:
+        yield f"peer access {access.a} to {access.b}", (f"read {access.read}, write {access.write}", _SETTING)
+    yield "allowed CPUs", (cpu_list(machine.allowed_cpus), _SETTING)
+
+
+def _of_devices(kind: DeviceKind, devices: Iterable[Device]) -> Iterator[tuple[str, tuple[str, str]]]:
+    listed = list(devices)
+    names = Counter(device.name for device in listed) if kind in _NAMED_KINDS else Counter({kind.value: len(listed)})
+    yield f"devices ({kind})", (", ".join(f"{number} x {name}" for name, number in names.items()), "")
+    values: dict[str, dict[str, tuple[str, str]]] = {}
+    for device in listed:
+        for name, facts in device.facts.items():
+            if (fact := _lasting(name, facts)) is not None:
+                values.setdefault(name, {})[device.id] = (show_fact(name, fact), fact.source)
+    for name, by_device in values.items():
+        _, source = next(iter(by_device.values()))
+        yield f"{name} ({kind})", (_of_each({device: value for device, (value, _) in by_device.items()}), source)
+
+
+def _of_each(by_device: Mapping[str, str]) -> str:
+    """Devices that share a value under it: "performance", or "performance: pu-0 pu-1; powersave: pu-2"."""
+    by_value: dict[str, list[str]] = {}
+    for device, value in by_device.items():
+        by_value.setdefault(value, []).append(device)
+    if len(by_value) == 1:
+        return next(iter(by_value))
+    return "; ".join(f"{value}: {' '.join(devices)}" for value, devices in by_value.items())
+
+
+def _memory(machine: Machine) -> Iterator[tuple[str, tuple[str, str]]]:
+    memory = machine.memory
+    for number, socket in enumerate(memory.sockets):
+        parts = (
+            f"{plain(socket.populated_channels)} of {plain(socket.channels)} channels",
+            f"{plain(socket.dimms)} modules",
+            show(socket.capacity_bytes, "B", binary=True),
+            f"{show_transfers(socket.configured_MTps)} of {show_transfers(socket.rated_MTps)}",
+        )
+        yield f"memory of socket {number}", (", ".join(parts), "firmware tables")
+    if memory.peak.value is not None:
+        yield "memory peak", (show(memory.peak.value, "B/s"), "firmware tables")
+
+
+def _lasting(name: str, facts: Iterable[Fact]) -> Fact | None:
+    """The statement of the most trusted source that read it from this machine, unless it changes by itself."""
+    if name in _WHO_LOOKED:
+        return None
+    return next((fact for fact in facts if not fact.volatile and fact.kind is not FactKind.ASSERTED), None)
+
+
+def _could_tell(teller: str, silent: Machine | list[Machine], speaking: list[Machine]) -> bool:
+    """Whether the side that says nothing would have said it: it has the same tool and the same rights.
+
+    Files of the kernel are read wherever they are; those of the firmware only by root.
+    """
+    machines = silent if isinstance(silent, list) else [silent]
+    if teller in ("", _SETTING):
+        return True
+    rights = [{machine.facts.text("privileges") for machine in side} for side in (machines, speaking)]
+    if teller.startswith(("/", "sysconf", "confstr", "uname")):
+        return rights[0] == rights[1] or not teller.startswith(("/sys/firmware", "/dev"))
+    tool = teller.split()[0]
+    return rights[0] == rights[1] and all(
+        any(source.split()[:1] == [tool] for source in machine.sources) for machine in machines
+    )
+
+
+def _in_words(values: Counter[str]) -> str:
+    return ", ".join(values)

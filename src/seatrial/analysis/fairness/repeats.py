@@ -1,0 +1,217 @@
+"""What the repeats saw while they ran: CPUs, libraries, variables, notes, and how they ended."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from statistics import median
+from typing import Any
+
+from seatrial.analysis.fairness.noticed import Kind, Noticed, clearly_apart, clearly_unlike, contrast, counted
+from seatrial.analysis.fairness.side import SideFacts
+from seatrial.model.outcome import Outcome
+from seatrial.model.record import RepeatRecord
+from seatrial.model.spelling import cpu_list, plain
+
+Records = Sequence[RepeatRecord]
+Sides = tuple[Records, Records]
+
+_FILES = {"libraries": Kind.LIBRARY, "programs": Kind.PROGRAM, "input_files": Kind.INPUT}
+"""Notes of the benchmark `command` about files."""
+_OF_THE_LOOK = frozenset({"libraries_seen", "libraries_listed", "seed"})
+"""Notes that differ from repeat to repeat, or tell how something was looked at."""
+_PER_JOB = frozenset({"SLURM_JOB_ID"})
+"""Variables that no two jobs share."""
+_ID_DIGITS = 12
+_NUMBERS_APART = 0.05
+_REPEAT_FOLDER = re.compile(r"[^\s=]{0,4000}/artefacts/[0-9a-f]{16}/[0-9]{1,9}")
+_NOT_OF_THE_PROGRAM = frozenset({"--record", "--parent"})
+
+
+def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
+    """All that differs between the repeats of two groups of experiments."""
+    sides = (baseline.all_records(), candidate.all_records())
+    yield from _outcomes(sides)
+    yield from _affinity(sides)
+    yield from _libraries(sides)
+    yield from _files(sides)
+    yield from _variables(sides)
+    yield from _notes(sides)
+    yield from _commands(sides)
+    yield from _one_value(sides, Kind.BUDGET, "budget_s", lambda value: f"{plain(value)} s")
+
+
+def _outcomes(sides: Sides) -> Iterator[Noticed]:
+    told = [Counter(_outcome(record.outcome) for record in records) for records in sides]
+    if all(told) and set(told[0]) != set(told[1]):
+        yield contrast(Kind.OUTCOME, "", *map(counted, told))
+
+
+def _outcome(outcome: Outcome) -> str:
+    detail = outcome.check or outcome.stage or ""
+    return f"{outcome.state} ({detail})" if detail else str(outcome.state)
+
+
+def _affinity(sides: Sides) -> Iterator[Noticed]:
+    """The masks of the threads as these read them back. Any other mask in any repeat counts: none comes by chance."""
+    told = [
+        Counter(masks(record.seen["affinity"]) for record in records if "affinity" in record.seen) for records in sides
+    ]
+    if all(told) and set(told[0]) != set(told[1]):
+        yield contrast(Kind.AFFINITY, "", *map(counted, told))
+
+
+def masks(affinity: Any) -> str:
+    """Masks of threads for people: "2 threads, one on each of 0-1", or each mask."""
+    if not isinstance(affinity, list) or not all(isinstance(mask, list) for mask in affinity):
+        return plain(affinity)
+    if all(len(mask) == 1 for mask in affinity):
+        return f"{len(affinity)} on CPUs {cpu_list(mask[0] for mask in affinity)}"
+    return f"{len(affinity)} on CPUs {'; '.join(cpu_list(mask) for mask in affinity)}"
+
+
+def _libraries(sides: Sides) -> Iterator[Noticed]:
+    """Those of our own program, by build id. Beside a program that is not ours they matter less."""
+    beside = any("libraries" in _notes_of(record) for records in sides for record in records)
+    told = [
+        [
+            {name: {"id": build_id} for name, build_id in record.seen["libs"].items()}
+            for record in records
+            if "libs" in record.seen
+        ]
+        for records in sides
+    ]
+    yield from _by_file(Kind.OWN_LIBRARY if beside else Kind.LIBRARY, told)
+
+
+def _files(sides: Sides) -> Iterator[Noticed]:
+    for note, kind in _FILES.items():
+        told = [
+            [
+                _as_files(notes[note])
+                for record in records
+                if isinstance((notes := _notes_of(record)).get(note), Mapping)
+            ]
+            for records in sides
+        ]
+        yield from _by_file(kind, told)
+
+
+def _as_files(entries: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {name: entry if isinstance(entry, Mapping) else {"id": entry} for name, entry in entries.items()}
+
+
+def _by_file(kind: Kind, told: Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]) -> Iterator[Noticed]:
+    """Files by name: another identity in any repeat, or one that half the repeats of a side have and none of the other.
+
+    What is mapped for a moment is not seen in every repeat. A file of which nothing is known but its place is held
+    against the place.
+    """
+    if not all(told):
+        return
+    for name in dict.fromkeys(name for side in told for files in side for name in files):
+        found = [[files[name] for files in side if name in files] for side in told]
+        if all(found):
+            by = "id" if all(entry.get("id") for entries in found for entry in entries) else "path"
+            ids = [{str(entry.get(by)) for entry in entries} for entries in found]
+            if ids[0] != ids[1] and "None" not in ids[0] | ids[1]:
+                yield contrast(kind, name, *(counted(Counter(map(_file, entries))) for entries in found))
+        elif any(2 * len(entries) >= len(side) for entries, side in zip(found, told, strict=True)):
+            yield contrast(
+                kind, name, *(counted(Counter(map(_file, entries))) if entries else None for entries in found)
+            )
+
+
+def _file(entry: Mapping[str, Any]) -> str:
+    path, identity = entry.get("path"), str(entry.get("id") or "")
+    shown = identity[:_ID_DIGITS] if re.fullmatch(r"[0-9a-f]{1,128}", identity) else identity
+    return f"{path} ({shown or 'no id'})" if path else shown or "no id"
+
+
+def _variables(sides: Sides) -> Iterator[Noticed]:
+    told = [[record.seen["variables"] for record in records if "variables" in record.seen] for records in sides]
+    if not all(told):
+        return
+    for name in dict.fromkeys(name for side in told for variables in side for name in variables):
+        values = [Counter(variables.get(name) for variables in side) for side in told]
+        if name not in _PER_JOB and set(values[0]) != set(values[1]):
+            yield contrast(Kind.VARIABLE, name, *map(_variable, values))
+
+
+def _variable(values: Counter[str | None]) -> str | None:
+    if set(values) == {None}:
+        return None
+    return counted(Counter({"not set" if value is None else value or '""': n for value, n in values.items()}))
+
+
+def _notes_of(record: RepeatRecord) -> Mapping[str, Any]:
+    notes = record.seen.get("notes")
+    return notes if isinstance(notes, Mapping) else {}
+
+
+def _notes(sides: Sides) -> Iterator[Noticed]:
+    names = dict.fromkeys(name for records in sides for record in records for name in _notes_of(record))
+    for name in names:
+        if name in _FILES or name in _OF_THE_LOOK:
+            continue
+        values = [[notes[name] for record in records if name in (notes := _notes_of(record))] for records in sides]
+        if not all(values):
+            # A repeat that died early has no notes: only what finished ones lack is missing.
+            finished = [[record for record in records if record.outcome.is_ok] for records in sides]
+            if all(finished):
+                yield contrast(
+                    Kind.NOTE, name, *(counted(Counter(map(plain, side))) if side else None for side in values)
+                )
+        elif all(_is_number(value) for side in values for value in side):
+            yield from _numbers(name, values)
+        else:
+            told = [Counter(map(plain, side)) for side in values]
+            if clearly_unlike(*told):
+                yield contrast(Kind.NOTE, name, *map(counted, told))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
+    """What is the same in all repeats of a side is a fact; what varies must lie clearly apart, by 5 % and more."""
+    steady = all(len(set(side)) == 1 and (len(side) > 1 or isinstance(side[0], int)) for side in values)
+    largest = max(abs(median(side)) for side in values)
+    if (steady and values[0][0] != values[1][0]) or (
+        not steady and clearly_apart(values[0], values[1], max(_NUMBERS_APART * largest, 1e-300))
+    ):
+        yield contrast(Kind.NOTE, name, *(plain(median(side)) for side in values))
+
+
+def _commands(sides: Sides) -> Iterator[Noticed]:
+    """The arguments that only one side has. Where the program lies, its folder and its parent are left out."""
+    told = [
+        Counter(" ".join(words) for record in records if (words := _arguments(record.seen.get("command"))))
+        for records in sides
+    ]
+    if clearly_unlike(*told):
+        yield contrast(Kind.COMMAND, "", *map(counted, told))
+
+
+def _arguments(command: Any) -> list[str]:
+    if not isinstance(command, list) or not command:
+        return []
+    words = [PurePath(str(command[0])).name]
+    rest = iter(_REPEAT_FOLDER.sub("REPEAT", str(word)) for word in command[1:])
+    for word in rest:
+        if word in _NOT_OF_THE_PROGRAM:
+            next(rest, None)
+        else:
+            words.append(word)
+    return words
+
+
+def _one_value(sides: Sides, kind: Kind, key: str, show: Callable[[Any], str]) -> Iterator[Noticed]:
+    told = [
+        Counter(show(record.seen[key]) for record in records if record.seen.get(key) is not None) for records in sides
+    ]
+    if all(told) and set(told[0]) != set(told[1]):
+        yield contrast(kind, "", *map(counted, told))

@@ -1,0 +1,84 @@
+"""Experiments of a results folder as sides of comparisons: their figures, with the block of each repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seatrial.analysis.compare import Match, Measured, Sequential
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.parameter import Params, Value
+from seatrial.model.sample import point_key
+from seatrial.store.contents import Contents
+
+
+@dataclass(frozen=True, slots=True)
+class SideExperiment:
+    """An experiment on one side, with the name that people know that side by, and the folder that holds its records."""
+
+    name: str
+    result: ExperimentResult
+    contents: Contents
+
+
+def blocks_of(contents: Contents, experiment: str) -> dict[int, str]:
+    """Repeat -> the block in which it was made, where it was made in one."""
+    return {
+        record.repeat: str(record.seen["block"])
+        for record in contents.records.get(experiment, ())
+        if record.seen.get("block")
+    }
+
+
+def hosts_of(contents: Contents, experiment: str) -> tuple[str, ...]:
+    """The hosts that an experiment was measured on, sorted."""
+    records = contents.records.get(experiment, ())
+    return tuple(sorted({str(record.seen["host"]) for record in records if record.seen.get("host")}))
+
+
+def matches(
+    baseline: SideExperiment,
+    candidate: SideExperiment,
+    *,
+    figures: frozenset[str] = frozenset(),
+    rule: Sequential | None = None,
+) -> list[Match]:
+    """A match for each figure and point that both have, in the order of the baseline. `figures` empty: all."""
+    if baseline.result.id == candidate.result.id and baseline.contents is candidate.contents:
+        return []  # two settings that come out as the same experiment
+    shared = _shared(baseline.result.experiment.parameters, candidate.result.experiment.parameters)
+    others = {(figure.name, point_key(figure.point)): figure for figure in candidate.result.figures}
+    return [
+        Match(
+            baseline.result.experiment.benchmark,
+            {**shared, **figure.point},
+            measured(baseline, figure),
+            measured(candidate, other),
+            figure.unit,
+            figure.better,
+            figure.name,
+            rule,
+        )
+        for figure in baseline.result.figures
+        if (not figures or figure.name in figures)
+        and (other := others.get((figure.name, point_key(figure.point)))) is not None
+        and all(repeat.value > 0 for repeat in (*figure.repeats, *other.repeats))  # a ratio needs both
+    ]
+
+
+def measured(side: SideExperiment, figure: FigureResult) -> Measured:
+    """One figure of an experiment as a side."""
+    result, contents = side.result, side.contents
+    return Measured(
+        side.name,
+        result.id,
+        figure,
+        hosts_of(contents, result.id),
+        result.experiment.machine,
+        blocks_of(contents, result.id),
+    )
+
+
+def _shared(first: Params, second: Params) -> Mapping[str, Value]:
+    """The parameters that both have with the same value."""
+    return {name: value for name, value in first.items() if name in second and second[name] == value}

@@ -1,0 +1,216 @@
+"""The odd one of many nodes, ranks or repeats, for every figure that they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from seatrial.analysis.figures import in_time
+from seatrial.analysis.results import all_results
+from seatrial.benchmarks import registry
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.outlier import Outlier
+from seatrial.model.parameter import Params, Value
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import point_key
+from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, screen_groups
+from seatrial.store.contents import Contents
+
+SCREENS = ("node", "repeat", "rank")
+"""What `compare --along` screens for outliers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """Values of one figure that should be alike: `values` holds the repeats of each of `what` (nodes, ranks, repeats).
+
+    `is_paired`: the k-th repeat of each was made in the same process, so what changes from repeat to repeat is common
+    to all and is taken out before they are compared.
+    """
+
+    what: tuple[str, ...]
+    benchmark: str
+    figure: str
+    parameters: Mapping[str, Value]
+    values: tuple[tuple[float, ...], ...]
+    is_paired: bool = False
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether anything can be known of so many: five, or ten where a single value stands for each."""
+        return len(self.what) >= (FEWEST_SINGLE if all(len(own) == 1 for own in self.values) else FEWEST)
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether ratios exist."""
+        return all(own and all(0.0 < value < float("inf") for value in own) for own in self.values)
+
+
+def outliers(
+    screened: Sequence[Screened], margin: float = DEFAULT_MARGIN, false_alarm_rate: float = FALSE_ALARM_RATE
+) -> tuple[Outlier, ...]:
+    """The outliers of all these screens, surest first, then by distance.
+
+    `false_alarm_rate` is for all values of all screens together: each screen gets an equal share (Bonferroni). A ratio
+    within [1/(1+margin), 1+margin] is not reported. Screens of too few, or with values that are not positive, are left
+    out. What the rate assumes stands in `seatrial.stats.outliers`.
+    """
+    able = [one for one in screened if one.is_enough and one.is_positive]
+    found: list[Outlier] = []
+    for one in able:
+        for odd in screen_groups(_comparable(one), false_alarm_rate / len(able)):
+            if 1.0 / (1.0 + margin) <= odd.ratio <= 1.0 + margin:
+                continue
+            found.append(
+                Outlier(
+                    what=one.what[odd.index],
+                    benchmark=one.benchmark,
+                    figure=one.figure,
+                    parameters=one.parameters,
+                    value=median(one.values[odd.index]),
+                    ratio=odd.ratio,
+                    sureness=1.0 - min(1.0, odd.p_adjusted * len(able)),
+                    false_alarm_rate=false_alarm_rate,
+                    n=len(one.what),
+                )
+            )
+    return tuple(sorted(found, key=lambda outlier: (-outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio))))
+
+
+def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGIN) -> tuple[Outlier, ...]:
+    """The outliers of a results folder among its nodes, repeats or ranks (`along` in `SCREENS`).
+
+    Raises UsageError where there are too few of them for any figure: that is no clean bill of health.
+    """
+    if along == "rank":
+        screened = _of_all_ranks(contents)
+    else:
+        results = all_results(contents)
+        by = by_node if along == "node" else by_repeat
+        screened = by(results, hosts_of_repeats(contents))
+    if not any(one.is_enough and one.is_positive for one in screened):
+        most = max((len(one.what) for one in screened), default=0)
+        least = FEWEST_SINGLE if along == "repeat" else FEWEST
+        raise UsageError(
+            f"outliers among {along}s need at least {least} {along}s that measured the same; the most here are {most}",
+            f"of fewer nobody can tell which is the odd one: measure more {along}s, or compare two results folders",
+        )
+    return outliers(screened, margin)
+
+
+def hosts_of_repeats(contents: Contents) -> dict[tuple[str, int], str]:
+    """(experiment, repeat) -> the host that it was measured on, where the record says so."""
+    return {
+        (key, record.repeat): str(record.seen["host"])
+        for key, records in contents.records.items()
+        for record in records
+        if record.seen.get("host")
+    }
+
+
+def by_node(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int], str]) -> list[Screened]:
+    """Every figure over the nodes: one group of repeats for each host.
+
+    Nodes are held against each other where benchmark, parameters and environment are the same; the machine need not be,
+    since each node may have been discovered for itself. A repeat whose host is not known is left out.
+    """
+    groups: dict[tuple[object, ...], tuple[ExperimentResult, FigureResult, dict[str, list[float]]]] = {}
+    for result in results:
+        same = (result.experiment.benchmark, _key(result.experiment.parameters), result.experiment.environment)
+        for figure in result.figures:
+            key = (*same, figure.name, point_key(figure.point))
+            _, _, values = groups.setdefault(key, (result, figure, {}))
+            for repeat in figure.repeats:
+                host = hosts.get((result.id, repeat.repeat))
+                if host is not None:
+                    values.setdefault(host, []).append(repeat.value)
+    return [
+        _screened(result.experiment, figure.name, figure.point, values)
+        for result, figure, values in groups.values()
+        if values
+    ]
+
+
+def by_repeat(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int], str]) -> list[Screened]:
+    """Every figure of every experiment over its repeats, in order of time; those of each host for themselves."""
+    found: list[Screened] = []
+    several = len(set(hosts.values())) > 1
+    for result in results:
+        for figure in result.figures:
+            own: dict[str, dict[str, list[float]]] = {}
+            for repeat in figure.repeats:
+                host = hosts.get((result.id, repeat.repeat), "")
+                name = f"repeat {repeat.repeat}" + (f" on {host}" if several and host else "")
+                own.setdefault(host, {}).setdefault(name, []).append(repeat.value)
+            found += [_screened(result.experiment, figure.name, figure.point, values) for values in own.values()]
+    return found
+
+
+def by_rank(benchmark: Benchmark, experiment: Experiment, records: Sequence[RepeatRecord]) -> list[Screened]:
+    """Every figure of one experiment over its ranks: a rank's value in a repeat is the median of its samples there.
+
+    Only ranks that every ok repeat has are told of. Samples that lack what the figure reads are left out.
+    """
+    repeats = [record for record in in_time(records) if record.outcome.is_ok]
+    found: list[Screened] = []
+    for figure in benchmark.figures:
+        points: dict[tuple[tuple[str, Value], ...], dict[int, dict[int, list[float]]]] = {}
+        for number, record in enumerate(repeats):
+            for sample in record.samples:
+                if sample.series != figure.series:
+                    continue
+                try:
+                    value = figure.value(sample)
+                except (ZeroDivisionError, KeyError, TypeError):
+                    continue
+                ranks = points.setdefault(point_key(sample.point), {})
+                ranks.setdefault(sample.rank, {}).setdefault(number, []).append(value)
+        for point, ranks in points.items():
+            values = {
+                f"rank {rank}": [median(own[number]) for number in sorted(own)]
+                for rank, own in sorted(ranks.items())
+                if len(own) == len(repeats)
+            }
+            if values:
+                found.append(_screened(experiment, figure.name, dict(point), values, is_paired=True))
+    return found
+
+
+def _of_all_ranks(contents: Contents) -> list[Screened]:
+    """The ranks of every experiment whose benchmark is known and whose figures may be published."""
+    benchmarks, found = registry(), list[Screened]()
+    for result in all_results(contents):
+        benchmark = benchmarks.get(result.experiment.benchmark)
+        if benchmark is not None and result.outcome.is_ok:
+            found += by_rank(benchmark, result.experiment, contents.records[result.id])
+    return found
+
+
+def _screened(
+    experiment: Experiment,
+    figure: str,
+    point: Mapping[str, Value],
+    values: Mapping[str, Sequence[float]],
+    *,
+    is_paired: bool = False,
+) -> Screened:
+    parameters = {**experiment.parameters, **point}
+    repeats = tuple(tuple(own) for own in values.values())
+    return Screened(tuple(values), experiment.benchmark, figure, parameters, repeats, is_paired)
+
+
+def _comparable(one: Screened) -> Sequence[Sequence[float]]:
+    """The values, for pairs freed from what is common to a repeat: each over the median of its repeat."""
+    if not one.is_paired or len({len(own) for own in one.values}) != 1:
+        return one.values
+    middles = [median(repeat) for repeat in zip(*one.values, strict=True)]
+    return [[value / middle for value, middle in zip(own, middles, strict=True)] for own in one.values]
+
+
+def _key(parameters: Params) -> tuple[tuple[str, Value], ...]:
+    return tuple(sorted(parameters.items()))

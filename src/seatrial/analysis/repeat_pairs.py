@@ -1,0 +1,79 @@
+"""The ratio of two points of a sweep, by pairs of repeats where these were made side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seatrial.model.figure_result import FigureResult
+from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.ratio import RatioInterval, independent_ratio, paired_ratio
+
+Blocks = Mapping[tuple[str, int], str]
+"""(experiment, repeat) -> the block in which the repeat was made. One that is missing was not interleaved."""
+
+Pairs = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PointRatio:
+    """Candidate over baseline of the raw figure. `pairs` are those behind it; empty: the sides were taken apart."""
+
+    interval: RatioInterval
+    pairs: Pairs
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The interval, or None where there are too few repeats."""
+        low, high = self.interval.low, self.interval.high
+        return None if low is None or high is None else (low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPoint:
+    """A figure of the experiment with this id."""
+
+    experiment: str
+    figure: FigureResult
+
+
+def pairs_of(baseline: MeasuredPoint, candidate: MeasuredPoint, blocks: Blocks) -> Pairs:
+    """(baseline, candidate) of the repeats that were made in one block or, at two points inside one program, in one
+    process. Of several repeats in a block the first goes with the first."""
+    waiting: dict[tuple[str, object], list[float]] = {}
+    for repeat in baseline.figure.repeats:
+        place = _place(baseline, candidate, repeat.repeat, baseline.experiment, blocks)
+        if place is not None:
+            waiting.setdefault(place, []).append(repeat.value)
+    pairs: list[tuple[float, float]] = []
+    for repeat in candidate.figure.repeats:
+        place = _place(baseline, candidate, repeat.repeat, candidate.experiment, blocks)
+        if place is not None and waiting.get(place):
+            pairs.append((waiting[place].pop(0), repeat.value))
+    return tuple(pairs)
+
+
+def point_ratio(
+    baseline: MeasuredPoint, candidate: MeasuredPoint, blocks: Blocks, alpha: float = 0.05
+) -> PointRatio | None:
+    """The ratio with its interval of error `alpha`; None where a value is not positive, so that no ratio exists.
+
+    Pairs are used from six on, if no more repeats of the shorter side would be left out than taken; else all repeats of
+    the two sides, as if they were made apart.
+    """
+    sides = [[repeat.value for repeat in point.figure.repeats] for point in (baseline, candidate)]
+    if not all(side and all(0.0 < value < float("inf") for value in side) for side in sides):
+        return None
+    pairs = pairs_of(baseline, candidate, blocks)
+    if len(pairs) >= MINIMUM_REPEATS and 2 * len(pairs) >= min(map(len, sides)):
+        return PointRatio(paired_ratio(pairs, alpha), pairs)
+    return PointRatio(independent_ratio(sides[0], sides[1], alpha), ())
+
+
+def _place(
+    baseline: MeasuredPoint, candidate: MeasuredPoint, repeat: int, experiment: str, blocks: Blocks
+) -> tuple[str, object] | None:
+    if baseline.experiment == candidate.experiment:
+        return "process", repeat
+    block = blocks.get((experiment, repeat))
+    return None if block is None else ("block", block)

@@ -1,0 +1,226 @@
+"""How figures change with the number of workers: speedup, efficiency, and the laws that describe them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, point_ratio
+from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
+from seatrial.model.benchmark import Better
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.parameter import Value
+from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult
+from seatrial.model.spelling import bare_name, setting_number, show_percent
+from seatrial.stats.fits import FEWEST_POINTS, SerialShare, amdahl, gustafson
+
+Kind = Literal["strong", "weak"]
+Interval = tuple[float, float]
+
+
+def scaling(
+    results: Sequence[ExperimentResult], kind: Kind, along: str, blocks: Blocks, given: Given | None = None
+) -> tuple[ScalingResult, ...]:
+    """One for each figure and each combination of what else varies, in order of appearance.
+
+    `along` is a numeric parameter, or a coordinate of points inside the program. The baseline is the fewest workers
+    that came out. With p the growth in workers, the speedup S of fixed work (strong) is T0/T of a time and r/r0 of a
+    rate; that of work that grows with the workers (weak) is p T0/T (Gustafson's scaled speedup) or r/r0. The efficiency
+    is S/p in all cases. Ratios are Hodges-Lehmann estimates, paired by block where there are blocks, so they may differ
+    from those of the medians in the last digits. `given` tells axes that are no parameters.
+
+    Amdahl's law is fitted to strong and Gustafson's to weak scaling, since each assumes how the work grows.
+    """
+    found = [_result(sweep, kind, along, blocks) for sweep in sweeps(results, (along,), None, given)]
+    return tuple(result for result in found if result is not None)
+
+
+def headline(result: ScalingResult) -> str:
+    """What it comes to, in one sentence: "At least 80 % efficient to 16 threads; at 32 it is 61 %"."""
+    measured = [point for point in result.points if point.efficiency is not None]
+    if len(measured) < 2 or result.efficient_to is None:
+        return f"Only {_workers(result.along, result.baseline_workers)} came out: no scaling can be told"
+    at = next(k for k, point in enumerate(measured) if point.workers == result.efficient_to)
+    last = measured[-1]
+    if at == len(measured) - 1:
+        text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, last.workers)}, the most that "
+        text += f"came out: {_below_or_not(last.efficiency)} there"
+    else:
+        after = measured[at + 1]
+        text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, result.efficient_to)}; at "
+        text += f"{setting_number(result.along, after.workers)} it is {_below_or_not(after.efficiency)}"
+        if after is not last:
+            text += f", at {setting_number(result.along, last.workers)} {_below_or_not(last.efficiency)}"
+    lost = [setting_number(result.along, p.workers) for p in result.points if p.value is None]
+    return f"{text}; {', '.join(lost)} gave no result" if lost else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A point with its number of workers."""
+
+    number: float
+    point: SweepPoint
+
+
+def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResult | None:
+    """The scaling of one sweep; None where nothing came out at any number of workers."""
+    workers = [_Worker(number, point) for point in sweep.points if (number := _number(point.settings[along]))]
+    workers.sort(key=lambda worker: (worker.number, worker.point.figure is None))
+    measured = [(worker, worker.point.figure) for worker in workers if worker.point.figure is not None]
+    if not measured:
+        return None
+    base, base_figure = measured[0]
+    origin = MeasuredPoint(base.point.result.id, base_figure)
+    points = tuple(_point(worker, base.number, origin, sweep, kind, along, blocks) for worker in _once(workers))
+    fits, why_not = _fits(points, base.number, kind)
+    efficient_to, crossing = _crossing(points)
+    return ScalingResult(
+        benchmark=sweep.benchmark,
+        figure=sweep.figure,
+        kind=kind,
+        along=along,
+        parameters={name: value for name, value in sweep.shared.items() if name != along},
+        unit=base_figure.unit,
+        better=base_figure.better,
+        baseline_workers=base.number,
+        points=points,
+        fits=fits,
+        efficient_to=efficient_to,
+        crossing=crossing,
+        note=" ".join(filter(None, (why_not, *_remarks(points, base.number, along, crossing)))),
+    )
+
+
+def _number(value: Value | None) -> float | None:
+    """A number of workers; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        return None
+    return float(value)
+
+
+def _once(workers: Sequence[_Worker]) -> list[_Worker]:
+    """One for each number: the first that has a figure (they are sorted so), since a failure beside it was mended."""
+    first: dict[float, _Worker] = {}
+    for worker in workers:
+        first.setdefault(worker.number, worker)
+    return list(first.values())
+
+
+def _point(
+    worker: _Worker, fewest: float, origin: MeasuredPoint, sweep: Sweep, kind: Kind, along: str, blocks: Blocks
+) -> ScalingPoint:
+    result, figure = worker.point.result, worker.point.figure
+    own = {name: value for name, value in worker.point.settings.items() if sweep.shared.get(name) != value}
+    own = {name: value for name, value in own.items() if name != along}
+    if figure is None:
+        reason = f"{result.outcome.state}: {result.outcome.reason}".rstrip(": ")
+        return ScalingPoint(worker.number, result.id, None, reason=reason, parameters=own)
+    point = ScalingPoint(
+        worker.number, result.id, figure.median, figure.ci95, figure.n_repeats, reason="", parameters=own
+    )
+    growth = worker.number / fewest
+    if worker.number == fewest:
+        return replace(point, speedup=1.0, efficiency=1.0)
+    speedup, interval = _speedup(origin, MeasuredPoint(result.id, figure), growth, kind, blocks)
+    if speedup is None:
+        return replace(point, reason="it has a value that is not positive, so it has no speedup")
+    return replace(
+        point,
+        speedup=speedup,
+        speedup_ci95=interval,
+        efficiency=speedup / growth,
+        efficiency_ci95=None if interval is None else (interval[0] / growth, interval[1] / growth),
+    )
+
+
+def _speedup(
+    origin: MeasuredPoint, point: MeasuredPoint, growth: float, kind: Kind, blocks: Blocks
+) -> tuple[float | None, Interval | None]:
+    """How many times the baseline's work is done in a time, with its 95 % interval."""
+    found = point_ratio(origin, point, blocks)
+    if found is None:
+        return None, None
+    ratio, ends = found.interval.ratio, found.ends
+    if _is_rate(point.figure):
+        return ratio, ends
+    work = growth if kind == "weak" else 1.0
+    return work / ratio, None if ends is None else (work / ends[1], work / ends[0])
+
+
+def _is_rate(figure: FigureResult) -> bool:
+    return figure.better is Better.HIGHER
+
+
+def _crossing(points: Sequence[ScalingPoint]) -> tuple[float | None, float | None]:
+    """(last number of workers that is efficient, where the efficiency falls below, on a logarithmic axis)."""
+    last: tuple[float, float] | None = None
+    for point in points:
+        if point.efficiency is None:
+            continue
+        if point.efficiency >= EFFICIENT or last is None:
+            last = (point.workers, point.efficiency)
+            continue
+        share = (last[1] - EFFICIENT) / (last[1] - point.efficiency)
+        return last[0], last[0] * (point.workers / last[0]) ** share
+    return (None if last is None else last[0]), None
+
+
+def _fits(points: Sequence[ScalingPoint], fewest: float, kind: Kind) -> tuple[tuple[Fit, ...], str]:
+    """The law that fits the kind, or why there is none."""
+    measured = [(point.workers / fewest, point.speedup) for point in points if point.speedup is not None]
+    law: Callable[[Sequence[tuple[float, float]]], SerialShare | None] = amdahl if kind == "strong" else gustafson
+    fitted = law(measured)
+    if fitted is None:
+        return (), f"No law is fitted: that needs at least {FEWEST_POINTS} points, and {len(measured)} came out."
+    residuals = tuple((p * fewest, residual) for (p, _), residual in zip(measured, fitted.residuals, strict=True))
+    ceiling = 1.0 / fitted.share if kind == "strong" and fitted.share > 0.0 else None
+    name: Literal["amdahl", "gustafson"] = "amdahl" if kind == "strong" else "gustafson"
+    fit = Fit(name, fitted.share, fitted.standard_error, residuals, ceiling)
+    if fitted.share < 0.0:
+        return (fit,), "The serial share comes out below 0: it scales better than with the workers, which no law says."
+    if fitted.share > 1.0:
+        return (fit,), "The serial share comes out above 1: more workers make it slower, which no law says."
+    return (fit,), ""
+
+
+def _remarks(points: Sequence[ScalingPoint], fewest: float, along: str, crossing: float | None) -> list[str]:
+    """What else must be known to read the efficiencies."""
+    remarks: list[str] = []
+    before = [point for point in points if point.value is None and point.workers < fewest]
+    if before:
+        numbers = ", ".join(setting_number(along, point.workers) for point in before)
+        remarks.append(f"{numbers} gave no result, so efficiencies are relative to {_workers(along, fewest)}.")
+    if crossing is None:
+        return remarks
+    doubtful = [point for point in points if (i := point.efficiency_ci95) is not None and i[0] < EFFICIENT <= i[1]]
+    for point in doubtful:
+        low, high = point.efficiency_ci95 or (0.0, 0.0)
+        remarks.append(
+            f"At {setting_number(along, point.workers)} the interval reaches from {show_percent(low)} to "
+            f"{show_percent(high)}, so on which side of {show_percent(EFFICIENT)} it lies is open."
+        )
+    again = [p for p in points if p.efficiency is not None and p.efficiency >= EFFICIENT and p.workers > crossing]
+    if again:
+        numbers = ", ".join(setting_number(along, point.workers) for point in again)
+        remarks.append(f"It comes back to {show_percent(EFFICIENT)} or more at {numbers}.")
+    return remarks
+
+
+def _below_or_not(efficiency: float | None) -> str:
+    """An efficiency in percent, with as many digits as tell it from the threshold."""
+    if efficiency is None:
+        return "unknown"
+    for decimals in range(4):
+        shown = f"{efficiency * 100:.{decimals}f}"
+        if efficiency == EFFICIENT or float(shown) != EFFICIENT * 100:
+            return f"{shown} %"
+    return f"{shown} %"
+
+
+def _workers(along: str, number: float) -> str:
+    """Such as "16 threads" or "1 node"."""
+    name = bare_name(along)
+    return f"{setting_number(along, number)} {name.removesuffix('s') if number == 1 else name}"

@@ -1,0 +1,209 @@
+"""What the studies of a results folder came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.analysis.best_of import best_of
+from seatrial.analysis.compare import Sequential, compared
+from seatrial.analysis.differences import differences, side_facts
+from seatrial.analysis.figures import in_time
+from seatrial.analysis.measured import SideExperiment, blocks_of, matches
+from seatrial.analysis.results import all_results
+from seatrial.analysis.scaling import scaling
+from seatrial.model.comparison import Comparison
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.parameter import Value
+from seatrial.model.spelling import label
+from seatrial.model.study import DEFAULT_MARGIN, Study
+from seatrial.model.study_document import KeptStudy, StudyPoint
+from seatrial.model.study_result import Compared, StudyResult
+from seatrial.store.contents import Contents
+
+
+def study_results(contents: Contents, results: Sequence[ExperimentResult] | None = None) -> tuple[StudyResult, ...]:
+    """Every study of the folder in the order of their names, each as it was run last."""
+    known = {result.id: result for result in (all_results(contents) if results is None else results)}
+    latest: dict[tuple[str, str], KeptStudy] = {}
+    for kept in sorted(contents.studies, key=lambda kept: _age(kept, contents)):
+        latest[kept.study.name, kept.machine] = kept
+    return tuple(study_result(latest[key], contents, known) for key in sorted(latest))
+
+
+def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> StudyResult:
+    """One study: its experiments in planned order, and what it asked for of them."""
+    study = kept.study
+    ids = dict.fromkeys(point.experiment for point in kept.points)
+    results = tuple(known[key] for key in ids if key in known)
+    blocks = {(key, repeat): block for key in ids for repeat, block in blocks_of(contents, key).items()}
+    costs = {
+        key: (len(contents.records[key]), sum(record.wall_s for record in contents.records[key]))
+        for key in ids
+        if key in contents.records
+    }
+    return StudyResult(
+        study=study,
+        results=results,
+        compared=_compared(kept, contents, known) if study.compare else (),
+        scaling=scaling(results, study.scaling.kind, study.scaling.along, blocks) if study.scaling else (),
+        best_of=best_of(results, study.best_of.over, study.best_of.figure, blocks, costs) if study.best_of else (),
+        spent_s=spent_s(study, contents, ids),
+    )
+
+
+def spent_s(study: Study, contents: Contents, ids: Mapping[str, object]) -> float:
+    """What the repeats took that were made for this study, in seconds."""
+    return sum(
+        record.wall_s
+        for key in ids
+        for record in contents.records.get(key, ())
+        if record.seen.get("study") == study.name
+    )
+
+
+def _compared(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> tuple[Compared, ...]:
+    compare = kept.study.compare
+    if compare is None:
+        return ()
+    return along_axis(
+        [kept],
+        compare.along,
+        contents,
+        known,
+        baseline=compare.baseline,
+        margin=compare.margin,
+        figures=frozenset(compare.figures),
+    )
+
+
+def along_axis(
+    studies: Sequence[KeptStudy],
+    along: str,
+    contents: Contents,
+    known: Mapping[str, ExperimentResult],
+    *,
+    baseline: Value | None,
+    margin: float = DEFAULT_MARGIN,
+    figures: frozenset[str] = frozenset(),
+) -> tuple[Compared, ...]:
+    """One for each value of the axis but the baseline. The family is counted over all of them."""
+    pairs: list[_Pair] = []
+    for kept in studies:
+        compare = kept.study.compare
+        rule = _rule(kept, contents) if compare is not None and compare.along == along else None
+        for group in _groups(kept, along):
+            first = next((p for p in group if p.given.get(along) == baseline), None)
+            if first is None or first.experiment not in known:
+                continue
+            for point in group:
+                if point is not first and point.experiment in known:
+                    pairs.append(_pair(along, first, point, known, contents, rule))
+    found = [matches(pair.baseline, pair.candidate, figures=figures, rule=pair.rule) for pair in pairs]
+    comparisons = iter(compared([match for own in found for match in own], margin))
+    by_value: dict[Value | None, list[Comparison]] = {}
+    for pair, own in zip(pairs, found, strict=True):
+        by_value.setdefault(pair.value, []).extend(next(comparisons) for _ in own)
+    return tuple(
+        _one(along, baseline, value, by_value[value], [pair for pair in pairs if pair.value == value], contents)
+        for value in by_value
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two experiments that differ along the axis only; `value` is the candidate's."""
+
+    value: Value | None
+    baseline: SideExperiment
+    candidate: SideExperiment
+    rule: Sequential | None
+
+
+def _pair(
+    along: str,
+    first: StudyPoint,
+    second: StudyPoint,
+    known: Mapping[str, ExperimentResult],
+    contents: Contents,
+    rule: Sequential | None,
+) -> _Pair:
+    baseline, candidate = (
+        SideExperiment(label(along, point.given.get(along)), known[point.experiment], contents)
+        for point in (first, second)
+    )
+    return _Pair(second.given.get(along), baseline, candidate, rule)
+
+
+def _one(
+    along: str,
+    baseline: Value | None,
+    value: Value | None,
+    comparisons: Sequence[Comparison],
+    pairs: Sequence[_Pair],
+    contents: Contents,
+) -> Compared:
+    first = side_facts(contents, [pair.baseline.result.id for pair in pairs])
+    second = side_facts(contents, [pair.candidate.result.id for pair in pairs])
+    return Compared(
+        label(along, baseline),
+        label(along, value),
+        tuple(comparisons),
+        differences(first, second, along),
+        scope(comparisons),
+    )
+
+
+def scope(comparisons: Sequence[Comparison]) -> str:
+    """What the verdicts hold for, in one sentence."""
+    if not comparisons:
+        return "Nothing came out on both sides."
+    if any(c.baseline.is_reference or c.candidate.is_reference for c in comparisons):
+        return "One side was published by others, of another machine: a ratio, and no verdict."
+    hosts = [
+        {host for c in comparisons for host in c.baseline.hosts},
+        {host for c in comparisons for host in c.candidate.hosts},
+    ]
+    if not hosts[0] or not hosts[1]:
+        return "Which machines were measured is not told: at most two, and the verdicts hold for these."
+    if hosts[0] != hosts[1]:
+        return (
+            f"Two machines, {', '.join(sorted(hosts[0]))} and {', '.join(sorted(hosts[1]))}: the verdicts hold for "
+            "these two, and say nothing of others of their kinds."
+        )
+    names = ", ".join(sorted(hosts[0]))
+    if all(c.design.is_interleaved for c in comparisons):
+        return f"One machine, {names}; the two sides were measured side by side in random order."
+    return f"One machine, {names}; the two sides were not measured side by side, so its drift is part of the ratios."
+
+
+def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
+    """The points that differ along the axis only."""
+    groups: dict[tuple[object, ...], list[StudyPoint]] = {}
+    for point in kept.points:
+        place = tuple(sorted((name, repr(value)) for name, value in point.given.items() if name != along))
+        groups.setdefault((point.benchmark, *place), []).append(point)
+    return list(groups.values())
+
+
+def _rule(kept: KeptStudy, contents: Contents) -> Sequential:
+    """The rule that the study stopped by: how often a budget ended it, and whether the last one is spent."""
+    study = kept.study
+    ids = dict.fromkeys(point.experiment for point in kept.points)
+    records = [
+        record for key in ids for record in contents.records.get(key, ()) if record.seen.get("study") == study.name
+    ]
+    budgets = {record.seen.get("budget_s") for record in records} or {study.repeat.budget_s}
+    mean_s = sum(record.wall_s for record in records) / len(records) if records else 0.0
+    spent = sum(record.wall_s for record in records) + 2 * mean_s
+    return Sequential(study.repeat.maximum, len(budgets), spent > study.repeat.budget_s)
+
+
+def _age(kept: KeptStudy, contents: Contents) -> tuple[float, float]:
+    """When a study was run last; of two with the same repeats the one with more time is the later."""
+    times = [
+        in_time(contents.records[point.experiment])[-1].t0
+        for point in kept.points
+        if contents.records.get(point.experiment)
+    ]
+    return max(times, default=0.0), kept.study.repeat.budget_s

@@ -1,0 +1,170 @@
+"""Points of a sweep, sorted into those that differ along it only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.parameter import Value
+from seatrial.model.study import ENVIRONMENT_PREFIX
+
+_UNSET = "unset"
+
+
+Given = Mapping[str, Mapping[str, Value | None]]
+"""Experiment -> the axis values that a study gave it, for axes that are no parameters (`environment.compiler`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """One figure of one experiment at one point inside its program; `figure` is None where the experiment has none.
+
+    `settings` are the parameters with the coordinates inside the program.
+    """
+
+    result: ExperimentResult
+    figure: FigureResult | None
+    settings: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Points that differ along the axes of a sweep, and in what follows them; `shared` is what they have in common."""
+
+    benchmark: str
+    figure: str
+    shared: Mapping[str, Value]
+    points: tuple[SweepPoint, ...]
+
+
+def sweeps(
+    results: Sequence[ExperimentResult],
+    over: Collection[str],
+    figure: str | None = None,
+    given: Given | None = None,
+) -> list[Sweep]:
+    """One for each figure (or the one named) and each combination of all that is not swept, in order of appearance.
+
+    A parameter that is told by those that are swept follows them and keeps no points apart: arrays that grow with the
+    threads, or a size that a weak scaling sets beside them. Experiments without figures stand in every sweep that they
+    would belong to. Benchmarks that have not all of `over` are left out.
+    """
+    found: list[Sweep] = []
+    for benchmark, names in _figures_by_benchmark(results, figure).items():
+        for name in names:
+            points = _points(results, benchmark, name, given or {})
+            points = [point for point in points if all(swept in point.settings for swept in over)]
+            if points:
+                found += _apart(benchmark, name, points, over)
+    return found
+
+
+def _figures_by_benchmark(results: Iterable[ExperimentResult], figure: str | None) -> dict[str, list[str]]:
+    """Benchmark -> the names of its figures, in order of appearance."""
+    names: dict[str, dict[str, None]] = {}
+    for result in results:
+        own = names.setdefault(result.experiment.benchmark, {})
+        own.update(dict.fromkeys(f.name for f in result.figures if figure is None or f.name == figure))
+    return {benchmark: list(own) for benchmark, own in names.items()}
+
+
+def _points(results: Iterable[ExperimentResult], benchmark: str, name: str, given: Given) -> list[SweepPoint]:
+    points: list[SweepPoint] = []
+    for result in results:
+        if result.experiment.benchmark != benchmark:
+            continue
+        axes = given.get(result.id, {}).items()
+        settings = {
+            **result.experiment.parameters,
+            **{axis: _UNSET if value is None else value for axis, value in axes if axis.startswith(ENVIRONMENT_PREFIX)},
+        }
+        own = [figure for figure in result.figures if figure.name == name]
+        points += [SweepPoint(result, figure, {**settings, **figure.point}) for figure in own]
+        if not result.figures:
+            points.append(SweepPoint(result, None, settings))
+    return points
+
+
+def _apart(benchmark: str, name: str, points: Sequence[SweepPoint], over: Collection[str]) -> list[Sweep]:
+    """The points, sorted by what is neither swept nor follows from it."""
+    kept = _kept_apart([_all_settings(point) for point in points], over)
+    inner = {coordinate for point in points if point.figure is not None for coordinate in point.figure.point}
+    groups: dict[tuple[tuple[str, Value | None], ...], list[SweepPoint]] = {}
+    for point in points:
+        if point.figure is not None:
+            groups.setdefault(_place(point, kept), []).append(point)
+    for point in points:  # one that failed belongs wherever its parameters do: it reached no point inside its program
+        if point.figure is None:
+            outer = [setting for setting in kept if setting not in inner]
+            for own in groups.values():
+                if _place(own[0], outer) == _place(point, outer):
+                    own.append(point)
+    several = {setting for setting in ("environment", "machine") if setting in kept}
+    return [
+        Sweep(benchmark, name, _shared(own, several), tuple(own))
+        for own in groups.values()
+        if any(point.figure is not None for point in own)
+    ]
+
+
+def _place(point: SweepPoint, kept: Iterable[str]) -> tuple[tuple[str, Value | None], ...]:
+    settings = _all_settings(point)
+    return tuple((name, settings.get(name)) for name in kept)
+
+
+def _all_settings(point: SweepPoint) -> dict[str, Value]:
+    """With what else an experiment is: two machines are two sweeps."""
+    experiment = point.result.experiment
+    return {"machine": experiment.machine, "environment": experiment.environment, **point.settings}
+
+
+def _kept_apart(settings: Sequence[Mapping[str, Value]], over: Collection[str]) -> list[str]:
+    """The names that keep points apart: of those that vary, all that the swept ones do not tell.
+
+    First those go that the swept ones tell by themselves. Then, one by one, numbers that the rest tells, those with the
+    most values first: what is resolved from several settings (a size, a count) is a number, and takes more values than
+    any one of them. Machines are always kept apart, environments unless the sweep is over something of theirs.
+    """
+    fixed = {"machine"} | (set() if any(name.startswith(ENVIRONMENT_PREFIX) for name in over) else {"environment"})
+    names = list(dict.fromkeys(name for own in settings for name in own if name not in over))
+    values = {name: {_hashable(own.get(name)) for own in settings} for name in names}
+    swept = list(over)
+    kept = [n for n in names if len(values[n]) > 1 and (n in fixed or not _is_told(n, swept, settings))]
+    numbers = [name for name in kept if all(_is_number(value) for _, value in values[name])]
+    for name in sorted(numbers, key=lambda name: -len(values[name])):
+        rest = [other for other in kept if other != name]
+        if _is_told(name, [*swept, *rest], settings):
+            kept = rest
+    return kept
+
+
+def _is_told(name: str, by: Sequence[str], settings: Sequence[Mapping[str, Value]]) -> bool:
+    """Whether the values of `by` leave one value of `name`."""
+    told: dict[tuple[object, ...], object] = {}
+    return all(
+        told.setdefault(tuple(_hashable(own.get(other)) for other in by), value) == value
+        for own in settings
+        for value in (_hashable(own.get(name)),)
+    )
+
+
+def _is_number(value: Value | None) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _hashable(value: Value | None) -> tuple[bool, Value | None]:
+    """The value, with true told from 1."""
+    return isinstance(value, bool), value
+
+
+def _shared(points: Sequence[SweepPoint], also: Collection[str]) -> dict[str, Value]:
+    """What all points with figures have in common; the environment or machine only where sweeps differ in it."""
+    own = [point for point in points if point.figure is not None]
+    first = {name: value for name, value in _all_settings(own[0]).items() if name in also}
+    first |= own[0].settings
+    return {
+        name: value
+        for name, value in first.items()
+        if all(_hashable(_all_settings(point).get(name)) == _hashable(value) for point in own)
+    }

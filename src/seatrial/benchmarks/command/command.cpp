@@ -1,0 +1,254 @@
+// command: the wall time of any program, once for each repeat, and what it was run with.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "affinity.hpp"
+#include "child.hpp"
+#include "elf_file.hpp"
+#include "file_identity.hpp"
+#include "mapped_files.hpp"
+#include "program.hpp"
+#include "record.hpp"
+#include "tasks.hpp"
+#include "watch.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+struct Settings {
+  std::string record;
+  std::vector<std::string> words;
+};
+
+// An argument list: `--words 2 --word-0 sleep --word-1 3`.
+[[nodiscard]] Settings prepare(Arguments& arguments) {
+  static std::vector<std::string> names; // the arguments keep references to the names
+  const auto count = arguments.number<std::size_t>("--words", 0, 1, 1 << 16);
+  names.reserve(count);
+  Settings settings{.record = std::string(arguments.required("--record")), .words = {}};
+  for (std::size_t i = 0; i < count; ++i) {
+    names.push_back("--word-" + std::to_string(i));
+    settings.words.emplace_back(arguments.required(names.back()));
+  }
+  if (settings.words.empty() || settings.words.front().empty())
+    throw Failure(Exit::usage, "--words: there is no program to run");
+  return settings;
+}
+
+[[nodiscard]] json::Object note(std::string_view key, const auto& value) {
+  return json::Object().add("ev", "note").add("key", key).add("value", value);
+}
+
+// Into the file at once: what is known of a run must not be lost when the program fails.
+void write_now(const Settings& settings, const std::vector<json::Object>& events) {
+  Record record(settings.record);
+  for (const auto& event : events)
+    record.add(event);
+  record.close();
+}
+
+// One entry for each CPU that the program may use: it binds its threads itself.
+[[nodiscard]] std::vector<std::vector<int>> free_to_use() {
+  std::vector<std::vector<int>> each;
+  for (const int cpu : bound_cpus())
+    each.push_back({cpu});
+  return each;
+}
+
+[[nodiscard]] double in_seconds(const timespec& time) noexcept {
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+[[nodiscard]] double in_seconds(const timeval& time) noexcept {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+// The most memory that this process has had resident, in bytes; 0 where the kernel does not tell.
+// A child that borrowed our memory until it was another program starts its count there (Linux,
+// fs/exec.c, exec_mmap), so that nothing is known of one that needs less.
+[[nodiscard]] std::int64_t own_peak_B() {
+  std::ifstream lines("/proc/self/status");
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::int64_t kib = 0;
+    if (words >> key >> kib && key == "VmHWM:")
+      return kib * 1024;
+  }
+  return 0;
+}
+
+[[nodiscard]] json::Object sample_of(const ChildEnd& end) {
+  const auto& usage = end.usage;
+  auto sample = Program::sample("wall", 0, end.interval.elapsed_s())
+                    .add("user_s", in_seconds(usage.ru_utime))
+                    .add("system_s", in_seconds(usage.ru_stime))
+                    .add("minor_faults", usage.ru_minflt)
+                    .add("major_faults", usage.ru_majflt)
+                    .add("voluntary_switches", usage.ru_nvcsw)
+                    .add("involuntary_switches", usage.ru_nivcsw);
+  const auto peak_B = std::int64_t{usage.ru_maxrss} * 1024;
+  if (peak_B > own_peak_B())
+    sample.add("max_rss_B", peak_B);
+  return sample;
+}
+
+[[nodiscard]] std::optional<ElfFile> elf_at(const std::string& path) {
+  const OpenFile file(path);
+  return file.get() < 0 ? std::nullopt : read_elf_file(file.get());
+}
+
+// The program that really runs: that of the first line of a script.
+[[nodiscard]] std::string interpreter_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line(256, '\0'); // what Linux reads of it
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  if (!line.starts_with("#!"))
+    return path;
+  std::istringstream words(line.substr(2, line.find('\n') - 2));
+  std::string interpreter;
+  words >> interpreter;
+  return interpreter.starts_with('/') ? interpreter : path;
+}
+
+// The loaders that know `--list`: they tell what they would load, and run nothing.
+[[nodiscard]] bool can_list(const std::string& loader) {
+  const auto name = detail::file_name(loader);
+  return name.starts_with("ld-linux") || name.starts_with("ld64.so") || name.starts_with("ld-musl");
+}
+
+// The standard output of a short command; none where it cannot be had.
+[[nodiscard]] std::optional<std::string> output_of(const std::string& path,
+                                                   const std::vector<std::string>& words) {
+  const int output = ::memfd_create("output", MFD_CLOEXEC);
+  if (output < 0)
+    return std::nullopt;
+  std::optional<std::string> text;
+  try {
+    if (Child(path, words).run([](pid_t) {}, output).complaint().empty())
+      text = detail::all_of("/proc/self/fd/" + std::to_string(output), 1 << 20);
+  } catch (const Failure&) { // the measurement before it is sound all the same
+  }
+  ::close(output);
+  return text;
+}
+
+// What the loader gives the program before its first instruction, by the search that it has just
+// been through: `	libm.so.6 => /lib/libm.so.6 (0x7f10c0)`. True where that is known, also for
+// a static program. However short a program runs, these are not missed.
+[[nodiscard]] bool add_listed(const std::string& program, MappedFiles& files) {
+  const auto elf = elf_at(program);
+  if (!elf)
+    return false;
+  if (elf->interpreter.empty())
+    return true;
+  if (!can_list(elf->interpreter))
+    return false;
+  const auto text = output_of(elf->interpreter, {elf->interpreter, "--list", program});
+  if (!text)
+    return false;
+  detail::for_each_line(*text, [&](std::string_view line) {
+    const auto begin = line.find('/');
+    const auto stop = line.rfind(" (0x");
+    if (begin != line.npos && stop != line.npos && stop > begin)
+      files.add(std::string(line.substr(begin, stop - begin)), false);
+  });
+  return true;
+}
+
+// Arguments that name files which the program had no part in: the scripts and inputs of the run.
+[[nodiscard]] json::Object inputs(const Settings& settings, double start_s) {
+  constexpr std::size_t most = 64;
+  constexpr off_t largest_hashed = 4 << 20;
+  constexpr double step_s = 0.01; // stamps of files advance by the tick of the kernel
+  json::Object found;
+  std::vector<std::string_view> seen;
+  for (const std::string_view word : std::span(settings.words).subspan(1)) {
+    struct stat status {};
+    const OpenFile file{std::string(word)};
+    if (seen.size() == most || !file.is_regular(status) ||
+        in_seconds(status.st_mtim) > start_s - step_s ||
+        std::ranges::find(seen, word) != seen.end())
+      continue;
+    seen.push_back(word);
+    found.add(word, content_identity(file.get(), status, largest_hashed));
+  }
+  return found;
+}
+
+// {name: {path, id}} of the libraries, or of the programs.
+[[nodiscard]] json::Object as_json(const std::vector<SeenFile>& files, bool programs) {
+  json::Object all;
+  std::vector<std::string> names;
+  for (const auto& file : files) {
+    if (file.is_program != programs)
+      continue;
+    const bool taken = std::ranges::find(names, file.name) != names.end();
+    names.push_back(taken ? file.path : file.name);
+    all.add(names.back(), json::Object().add("path", file.path).add("id", file.id));
+  }
+  return all;
+}
+
+// The program's own exit status, unless it means something else when it is ours.
+[[nodiscard]] Exit status_of(const ChildEnd& end) noexcept {
+  const auto status = static_cast<Exit>(end.as_shells_have_it());
+  const bool is_taken =
+      status == Exit::wrong_cpu || status == Exit::record || status == Exit::parent_gone;
+  return is_taken ? Exit::system : status;
+}
+
+// All about the run that was not timed, in one place.
+[[nodiscard]] std::vector<json::Object> notes(const Settings& settings, const std::string& path,
+                                              Watch& watch, double start_s) {
+  MappedFiles files;
+  const bool is_listed = add_listed(interpreter_of(path), files);
+  const bool is_seen = !watch.files().files().empty();
+  files.add(path, true);
+  files.absorb(watch.files());
+  files.complete();
+  return {note("libraries", as_json(files.files(), false)), note("libraries_listed", is_listed),
+          note("libraries_seen", is_seen), note("programs", as_json(files.files(), true)),
+          note("input_files", inputs(settings, start_s))};
+}
+
+void measure(Program& program, const Settings& settings) {
+  allow_cpus(0, program.cpus);
+  write_now(settings, {hello_event("command", free_to_use())});
+  const auto path = program_on_path(settings.words.front());
+  if (!path)
+    throw Failure(Exit::system, settings.words.front() + ": there is no such program");
+  timespec start{};
+  clock_gettime(CLOCK_REALTIME, &start);
+  Child child(*path, settings.words);
+  Watch watch;
+  const auto end = child.run([&](pid_t process) { watch.follow(process); });
+  watch.stop();
+  write_now(settings, notes(settings, *path, watch, in_seconds(start)));
+  if (const auto complaint = end.complaint(); !complaint.empty())
+    throw Failure(status_of(end), *path + " " + complaint);
+  program.add(sample_of(end));
+  program.check("exit_status", WEXITSTATUS(end.status));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::run_program("command", argc, argv, prepare, measure);
+}

@@ -1,0 +1,115 @@
+"""command: the wall time of any program, from the call that starts it to the one that reaps it.
+
+The program is started without a shell, its standard input is empty, and its outputs go to the files of the repeat. It
+may use all CPUs of the point and binds its threads itself: `hello.cpus`, and so `affinity` in records, has one entry
+for each CPU that it may use. One repeat is one start.
+
+What is measured includes what Linux takes to start a program: 0.6 to 0.7 ms for an empty static one on a virtual
+machine of two Zen 5 cores, of which 0.1 ms is ours (docs/results/command-overhead.json).
+
+Notes tell what was run: `programs` and `libraries` ({name: {path, id}}; `id` is the build id, or size and hash), as the
+loader lists them for the program (`libraries_listed`) and as they were seen mapped while it ran, children included
+(`libraries_seen`); `input_files` are the arguments that name files. A library that a program opens for less than a
+few milliseconds, or only between two looks, may be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.limit import IMPOSSIBLE_ABOVE
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_TICK_S = 0.01
+"""CPU time is told to at least this (100 Hz, the coarsest tick of Linux)."""
+
+
+def _words(params: Params) -> tuple[str, ...]:
+    words = params["argv"]
+    return words if isinstance(words, tuple) else (str(words),)
+
+
+def _program(params: Params) -> Sequence[str]:
+    return _words(params)[:1]
+
+
+def _arguments(params: Params) -> list[str]:
+    words = _words(params)
+    named = [argument for number, word in enumerate(words) for argument in (f"--word-{number}", word)]
+    return ["--words", str(len(words)), *named]
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    everything = spread(machine, len(machine.allowed_cpus), node_of_cpus(params))
+    return everything if params["cpus"] == "all" else everything[: whole(params["cpus"])]
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    there = spread(machine, len(machine.allowed_cpus), node_of_cpus(params))
+    count = len(there) if params["cpus"] == "all" else whole(params["cpus"])
+    if count > len(there):
+        raise Skip(f"{count} CPUs are wanted; this process may use {len(there)} there")
+    return {**params, "cpus": count}
+
+
+def _use_of_cpus(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """CPU time over what the CPUs of the point can give in that time, less one tick."""
+
+    def of(sample: Sample) -> float:
+        used_s = float(sample.extra["user_s"]) + float(sample.extra["system_s"])
+        return max(used_s - _TICK_S, 0.0) / (sample.elapsed_s * whole(params["cpus"]))
+
+    return max(map(of, samples))
+
+
+BENCHMARK = Benchmark(
+    name="command",
+    question="How long does a program run?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, commands=_program),
+    parameters=(
+        Parameter("argv", ParameterKind.WORDS, ("true",), "the program and its arguments"),
+        Parameter(
+            "cpus",
+            ParameterKind.INTEGER,
+            "all",
+            "CPUs that the program may use, first one of each core; all: every one that this process may use",
+            words=("all",),
+            minimum=1,
+        ),
+        NODE,
+        Parameter(
+            "expected_s",
+            ParameterKind.INTEGER,
+            1,
+            "seconds that it takes, roughly: it counts as hung at 20 times that, at least 30 s",
+            minimum=1,
+        ),
+    ),
+    figures=(
+        Figure(
+            name="wall",
+            series="wall",
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s,
+            work="one run of the program",
+        ),
+    ),
+    checks=(
+        Check("exit_status", "exit status of the program", bound=lambda machine, params: (0, 0)),
+        Check(
+            "use_of_cpus",
+            "share of its CPUs' time that the program used: above one it ran elsewhere too",
+            bound=lambda machine, params: (0.0, IMPOSSIBLE_ABOVE),
+            derive=_use_of_cpus,
+        ),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    estimate_s=lambda params: float(whole(params["expected_s"])),
+)

@@ -1,0 +1,34 @@
+"""imported.babelstream: memory bandwidth of a processor or GPU by BabelStream's kernels."""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.imported.figures import (
+    choice_parameter,
+    device_memory_limit,
+    imported,
+    rate_figure,
+    size_parameter,
+    text_parameter,
+)
+
+_ARRAYS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
+
+BENCHMARK = imported(
+    "babelstream",
+    "BabelStream",
+    "How fast did BabelStream's kernels move data in the memory of its device?",
+    (
+        text_parameter("implementation", "programming model, as the file names it"),
+        choice_parameter("precision", "precision of the elements", "fp64", "fp32"),
+        size_parameter("array_B", "size of each array"),
+    ),
+    tuple(
+        rate_figure(
+            name,
+            "B/s",
+            f"{arrays} elements read or written for each of an array, as BabelStream counts; best of its passes",
+            device_memory_limit(),
+        )
+        for name, arrays in _ARRAYS.items()
+    ),
+)

@@ -1,0 +1,132 @@
+"""What the declarations of imported benchmarks share: figures of a rate and of a time, and their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from seatrial.model.benchmark import Benchmark, Better, Elsewhere, Figure
+from seatrial.model.limit import Limit
+from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.sample import Sample
+from seatrial.model.units import Unit
+
+GIVEN_FLOPS = "given.peak_flops"
+GIVEN_BANDWIDTH = "given.peak_Bps"
+"""Names of the limits that the user gave with an import (`--set peak_flops=...`), which hold whatever it ran on."""
+
+NOT_TOLD = "unknown"
+"""The value of a parameter that the file does not tell."""
+
+LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
+
+
+def imported(
+    kind: str,
+    tool: str,
+    question: str,
+    parameters: tuple[Parameter, ...],
+    figures: tuple[Figure, ...],
+) -> Benchmark:
+    """A benchmark whose figures come from result files of `tool` alone."""
+    return Benchmark(
+        name=f"imported.{kind}",
+        question=question,
+        program=Elsewhere(f"its figures come from result files of {tool}: seatrial import {kind}=FILE"),
+        parameters=parameters,
+        figures=figures,
+        checks=(),
+        placement=lambda machine, params: (),
+    )
+
+
+def count_parameter(name: str, help_text: str) -> Parameter:
+    """A whole number that the file may not tell."""
+    return Parameter(name, ParameterKind.INTEGER, NOT_TOLD, help_text, words=(NOT_TOLD,))
+
+
+def size_parameter(name: str, help_text: str) -> Parameter:
+    """A size in bytes that the file may not tell."""
+    return Parameter(name, ParameterKind.BYTES, NOT_TOLD, help_text, words=(NOT_TOLD,))
+
+
+def text_parameter(name: str, help_text: str) -> Parameter:
+    """A word or name that the file may not tell."""
+    return Parameter(name, ParameterKind.TEXT, NOT_TOLD, help_text)
+
+
+def choice_parameter(name: str, help_text: str, *values: str) -> Parameter:
+    """One of a few words, or unknown."""
+    return Parameter(name, ParameterKind.CHOICE, NOT_TOLD, help_text, words=(*values, NOT_TOLD))
+
+
+def rate_figure(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str | None = None) -> Figure:
+    """A rate, of samples that `seatrial.imports.samples.rate_sample` made."""
+    return Figure(name, series or name, unit, Better.HIGHER, _rate, work, limit)
+
+
+def time_figure(name: str, work: str, series: str | None = None) -> Figure:
+    """A time in seconds, of samples that `seatrial.imports.samples.time_sample` made."""
+    return Figure(name, series or name, "s", Better.LOWER, _time, work)
+
+
+def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
+    """The peak of all cores (of `cpu.fp64` or `cpu.fp32`), else what the user gave.
+
+    `ranks` names the parameter with the number of processes: more of them than the machine has CPUs ran on several
+    machines, and the limit of one does not hold.
+    """
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        return _limit(machine, params, "flop/s", GIVEN_FLOPS, f"cpu.{precision}", ranks)
+
+    return limit
+
+
+def memory_limit(ranks: str | None = None) -> LimitOf:
+    """The DRAM bandwidth of the machine, else what the user gave; `ranks` as in `flops_limit`."""
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        return _limit(machine, params, "B/s", GIVEN_BANDWIDTH, "dram.bandwidth", ranks)
+
+    return limit
+
+
+def device_memory_limit() -> LimitOf:
+    """What the user gave, else the DRAM bandwidth where the machine has no GPU whose memory it could be instead."""
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        may_be_of_a_gpu = not machine.pus() or machine.of_kind(DeviceKind.GPU)
+        return (given_limit("B/s") if may_be_of_a_gpu else memory_limit())(machine, params, samples)
+
+    return limit
+
+
+def given_limit(unit: Unit) -> LimitOf:
+    """What the user gave for this unit, and nothing where he gave nothing: no source tells this limit."""
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        name = GIVEN_FLOPS if unit == "flop/s" else GIVEN_BANDWIDTH
+        missing = "no source tells the peak of what the tool ran on; --set peak_flops=... or peak_Bps=... gives it"
+        return machine.named_limit(name) or Limit.unknown(unit, missing)
+
+    return limit
+
+
+def _limit(machine: Machine, params: Params, unit: Unit, given: str, own: str, ranks: str | None) -> Limit:
+    stated = machine.named_limit(given)
+    if stated is not None:
+        return stated
+    count = params.get(ranks) if ranks is not None else None
+    cpus = len(machine.pus())
+    if isinstance(count, int) and cpus and count > cpus:
+        return Limit.unknown(unit, f"{count} processes on more than this machine, which has {cpus} CPUs")
+    return machine.named_limit(own) or Limit.unknown(unit, f"no source tells {own}")
+
+
+def _rate(sample: Sample) -> float:
+    return sample.work["amount"] / sample.elapsed_s
+
+
+def _time(sample: Sample) -> float:
+    return sample.elapsed_s

@@ -1,0 +1,40 @@
+"""imported.fio-json: what a job of fio read and wrote."""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.imported.figures import (
+    count_parameter,
+    given_limit,
+    imported,
+    rate_figure,
+    size_parameter,
+    text_parameter,
+    time_figure,
+)
+from seatrial.model.parameter import Parameter, ParameterKind
+
+BENCHMARK = imported(
+    "fio-json",
+    "fio",
+    "How fast did fio read and write?",
+    (
+        text_parameter("job", "name of the job"),
+        Parameter("clone", ParameterKind.INTEGER, 0, "which of several entries of that name in the file, from 0"),
+        text_parameter("rw", "pattern: read, write, randread, ..."),
+        size_parameter("record_B", "size of a transfer (bs)"),
+        size_parameter("file_B", "size of the file (size)"),
+        Parameter("direct", ParameterKind.FLAG, False, "past the page cache"),
+        text_parameter("ioengine", "how transfers are issued"),
+        count_parameter("iodepth", "transfers under way at once, of each process"),
+        count_parameter("numjobs", "processes"),
+    ),
+    tuple(
+        figure
+        for way in ("read", "write")
+        for figure in (
+            rate_figure(way, "B/s", "bytes over the run time of the job", given_limit("B/s")),
+            rate_figure(f"{way}_iops", "op/s", "transfers over the run time of the job"),
+            time_figure(f"{way}_latency", "mean of a transfer, from its submission to its completion"),
+        )
+    ),
+)

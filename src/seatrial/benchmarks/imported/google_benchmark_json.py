@@ -1,0 +1,30 @@
+"""imported.google-benchmark-json: functions that Google Benchmark timed."""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.imported.figures import (
+    count_parameter,
+    given_limit,
+    imported,
+    rate_figure,
+    text_parameter,
+    time_figure,
+)
+
+BENCHMARK = imported(
+    "google-benchmark-json",
+    "Google Benchmark",
+    "How long did this function take?",
+    (
+        text_parameter("name", "the benchmark, as the program names it"),
+        count_parameter("threads", "threads that run it at once"),
+        text_parameter("executable", "the program"),
+    ),
+    (
+        time_figure("real_time", "one iteration, by the clock on the wall"),
+        time_figure("cpu_time", "one iteration, time of the processor"),
+        # Bytes that a function counts may come from a cache: only what the user gives can be a limit of them.
+        rate_figure("bytes_per_second", "B/s", "bytes that the program counts", given_limit("B/s")),
+        rate_figure("items_per_second", "op/s", "items that the program counts"),
+    ),
+)

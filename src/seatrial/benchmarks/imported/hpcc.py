@@ -1,0 +1,102 @@
+"""imported.hpcc: the tests of the HPC Challenge.
+
+"Star" tests run on all processes at once and give the mean of one process; "single" tests run on one process alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.benchmarks.imported.figures import (
+    GIVEN_BANDWIDTH,
+    NOT_TOLD,
+    count_parameter,
+    flops_limit,
+    imported,
+    memory_limit,
+    rate_figure,
+    time_figure,
+)
+from seatrial.model.benchmark import Figure
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Params, whole
+from seatrial.model.sample import Sample
+
+_CACHES_TIMES = 4
+_STREAM = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
+
+
+def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The rate of the DRAM, where the arrays are beyond the caches: hpcc sizes them by HPL's N, which may be small."""
+    elements = params["stream_elements"]
+    caches = machine.last_level_cache_bytes(machine.pus())
+    is_given = machine.named_limit(GIVEN_BANDWIDTH) is not None
+    if not is_given and (elements == NOT_TOLD or caches is None or whole(elements) * 8 < _CACHES_TIMES * caches):
+        return Limit.unknown("B/s", "the arrays are not known to be beyond the caches")
+    return memory_limit(ranks="ranks")(machine, params, samples)
+
+
+def _streams() -> tuple[Figure, ...]:
+    return tuple(
+        rate_figure(
+            f"{who}_stream_{name}",
+            "B/s",
+            f"{counted} B per element, as STREAM counts; {whose}; best of its passes",
+            _dram,
+        )
+        for who, whose in (("star", "mean of one process while all run"), ("single", "one process alone"))
+        for name, counted in _STREAM.items()
+    )
+
+
+BENCHMARK = imported(
+    "hpcc",
+    "the HPC Challenge (hpcc)",
+    "What did the tests of the HPC Challenge reach?",
+    (
+        count_parameter("ranks", "processes"),
+        count_parameter("n", "order of HPL's matrix"),
+        count_parameter("nb", "block size of HPL"),
+        count_parameter("p", "rows of HPL's grid of processes"),
+        count_parameter("q", "columns of HPL's grid of processes"),
+        count_parameter("ptrans_n", "order of the matrix of PTRANS"),
+        count_parameter("dgemm_n", "order of the matrices of DGEMM"),
+        count_parameter("stream_elements", "elements of each array of STREAM, in each process"),
+        count_parameter("stream_threads", "threads of STREAM, in each process"),
+        count_parameter("fft_n", "length of the FFT of one process"),
+        count_parameter("random_access_n", "words of the table of one process"),
+    ),
+    (
+        rate_figure("hpl", "flop/s", "2/3 n^3 + 3/2 n^2 flop, as HPL counts", flops_limit(ranks="ranks")),
+        rate_figure("star_dgemm", "flop/s", "2 n^3 flop; mean of one process while all run", flops_limit()),
+        rate_figure("single_dgemm", "flop/s", "2 n^3 flop; one process alone", flops_limit()),
+        rate_figure("ptrans", "B/s", "8 n^2 B, as PTRANS counts"),
+        *(
+            rate_figure(f"{who}_random_access{variant}", "op/s", f"updates of a table; {whose}{generator}")
+            for variant, generator in (("", ""), ("_lcg", "; linear congruential generator"))
+            for who, whose in (
+                ("mpi", "all processes together"),
+                ("star", "mean of one process while all run"),
+                ("single", "one process alone"),
+            )
+        ),
+        *_streams(),
+        rate_figure("mpi_fft", "flop/s", "5 n log2(n) flop; all processes together", flops_limit(ranks="ranks")),
+        rate_figure("star_fft", "flop/s", "5 n log2(n) flop; mean of one process while all run", flops_limit()),
+        rate_figure("single_fft", "flop/s", "5 n log2(n) flop; one process alone", flops_limit()),
+        *(
+            rate_figure(f"ping_pong_bandwidth_{which}", "B/s", f"2,000,000 B to and fro; {word} over pairs")
+            for which, word in (("min", "least"), ("avg", "mean"), ("max", "greatest"))
+        ),
+        rate_figure("natural_ring_bandwidth", "B/s", "2,000,000 B each way round a ring in order of ranks"),
+        rate_figure("random_ring_bandwidth", "B/s", "2,000,000 B each way round rings in random order"),
+        time_figure("hpl_time", "time of HPL"),
+        *(
+            time_figure(f"ping_pong_latency_{which}", f"8 B one way; {word} over pairs")
+            for which, word in (("min", "least"), ("avg", "mean"), ("max", "greatest"))
+        ),
+        time_figure("natural_ring_latency", "8 B each way round a ring in order of ranks"),
+        time_figure("random_ring_latency", "8 B each way round rings in random order"),
+    ),
+)

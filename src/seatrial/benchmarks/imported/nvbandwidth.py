@@ -1,0 +1,19 @@
+"""imported.nvbandwidth: copies between processor and GPUs, and between GPUs, by nvbandwidth."""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.imported.figures import imported, rate_figure, text_parameter, time_figure
+
+BENCHMARK = imported(
+    "nvbandwidth",
+    "nvbandwidth",
+    "How fast do copies go between the processor and each GPU, and between GPUs?",
+    (
+        text_parameter("test", "the test as nvbandwidth names it, such as host_to_device_memcpy_ce"),
+        text_parameter("buffer", "size of the buffers as the file tells it"),
+    ),
+    (
+        rate_figure("bandwidth", "B/s", "bytes copied for one pair (row, column) of the test's matrix"),
+        time_figure("latency", "one access for one pair (row, column) of the test's matrix"),
+    ),
+)

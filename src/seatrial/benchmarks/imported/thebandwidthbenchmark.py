@@ -1,0 +1,35 @@
+"""imported.thebandwidthbenchmark: memory bandwidth by the kernels of TheBandwidthBenchmark."""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.imported.figures import (
+    count_parameter,
+    flops_limit,
+    imported,
+    memory_limit,
+    rate_figure,
+    size_parameter,
+)
+
+_WORDS = {"init": 1, "sum": 1, "copy": 2, "update": 2, "triad": 3, "daxpy": 3, "striad": 4, "sdaxpy": 4}
+_FLOP = {"sum": 1, "update": 1, "triad": 2, "daxpy": 2, "striad": 2, "sdaxpy": 2}
+
+BENCHMARK = imported(
+    "thebandwidthbenchmark",
+    "TheBandwidthBenchmark",
+    "How fast did the kernels of TheBandwidthBenchmark move data in memory?",
+    (
+        count_parameter("threads", "threads"),
+        size_parameter("array_B", "size of each of the four arrays"),
+    ),
+    (
+        *(
+            rate_figure(name, "B/s", f"{words} words moved for each element; best of all passes", memory_limit())
+            for name, words in _WORDS.items()
+        ),
+        *(
+            rate_figure(f"{name}_flops", "flop/s", f"{flop} flop for each element; best of all passes", flops_limit())
+            for name, flop in _FLOP.items()
+        ),
+    ),
+)

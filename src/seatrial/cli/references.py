@@ -1,0 +1,22 @@
+"""`seatrial list --references`: the published values, and those of the site's own file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from seatrial.references.loader import all_references, own_file
+from seatrial.report.references_document import references_document
+from seatrial.report.references_text import references_text
+
+
+def print_references() -> None:
+    """Print every reference with its source; what contradicts what stands beside it."""
+    print(references_text(all_references()))
+    own = own_file()
+    print(f"\nown file: {own or 'none (docs/references.md says where it would be)'}")
+
+
+def with_references(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A `seatrial.list/1` document with its key `references`."""
+    return {**document, "references": references_document(all_references())}

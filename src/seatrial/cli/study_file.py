@@ -1,0 +1,28 @@
+"""Study files that a command names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.errors import UsageError
+from seatrial.model.study import Study
+
+_ENDINGS = (".yaml", ".yml")
+
+
+def is_study_file(target: str) -> bool:
+    """Whether a target of `run` is a file and no benchmark's name: by its ending, or because it lies there."""
+    return target.endswith(_ENDINGS) or "/" in target or Path(target).is_file()
+
+
+def read_study_file(path: Path) -> Study:
+    """The study in a file. Raises UsageError where it cannot be read or is no study."""
+    from seatrial.plan.study_file import MAX_BYTES, read_study  # pydantic and YAML: only where there is a study
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UsageError(f"{str(path)!r} cannot be read: {why}", "give a study file; examples/ has some") from error
+    return read_study(data, str(path))

@@ -1,0 +1,110 @@
+"""A group: experiments whose repeats are made side by side, so that a block holds one of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from seatrial.engine.prepare import Ready
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Value
+from seatrial.model.reading import readings
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import point_key
+
+FigureKey = tuple[str, tuple[tuple[str, Value], ...]]
+"""A figure's name and its point inside the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class OkRepeat:
+    """What deciding needs of an ok repeat. `block` is None where it was made before there were blocks."""
+
+    t0: float
+    wall_s: float
+    block: str | None
+    values: Mapping[FigureKey, float]
+
+
+@dataclass(slots=True)
+class Member:
+    """An experiment of a group. Of its ok repeats, in order of time, the first `left_out` do not count."""
+
+    ready: Ready
+    machine: Machine
+    ok_repeats: list[OkRepeat] = field(default_factory=list)
+    taken: set[int] = field(default_factory=set)
+    left_out: int = 0
+    made: int = 0
+    has_failed: bool = False
+    latest: RepeatRecord | None = None
+
+    def add(self, record: RepeatRecord) -> None:
+        """Count a record in."""
+        self.taken.add(record.repeat)
+        if self.latest is None or record.t0 >= self.latest.t0:
+            self.latest = record
+        if record.outcome.is_ok:
+            point = self.ready.point
+            found = readings(point.benchmark, self.machine, point.parameters, record.samples)
+            values = {(r.figure.name, point_key(r.point)): r.value for r in found}
+            self.ok_repeats.append(OkRepeat(record.t0, record.wall_s, record.seen.get("block"), values))
+            self.ok_repeats.sort(key=lambda repeat: repeat.t0)
+
+    @property
+    def counted(self) -> list[OkRepeat]:
+        """The ok repeats that count, in order of time."""
+        return self.ok_repeats[self.left_out :]
+
+    def figures(self) -> dict[FigureKey, list[float]]:
+        """Figure -> its values in the counted repeats, in order of time."""
+        counted = self.counted
+        keys = counted[0].values.keys() if counted else ()
+        return {key: [repeat.values[key] for repeat in counted if key in repeat.values] for key in keys}
+
+    @property
+    def spent_s(self) -> float:
+        """What the counted repeats took, in seconds."""
+        return sum(repeat.wall_s for repeat in self.counted)
+
+    @property
+    def next_s(self) -> float:
+        """The expected time of the next repeat, in seconds."""
+        if not self.ok_repeats:
+            return self.ready.point.estimate_s or 0.0
+        return sum(repeat.wall_s for repeat in self.ok_repeats) / len(self.ok_repeats)
+
+
+@dataclass(slots=True)
+class Group:
+    """Experiments that are repeated side by side; the first is the baseline where they are compared."""
+
+    members: list[Member]
+    is_finished: bool = False
+
+    @property
+    def alive(self) -> list[Member]:
+        """The members whose last repeat came out ok, or that have none yet."""
+        return [member for member in self.members if not member.has_failed]
+
+    @property
+    def next_s(self) -> float:
+        """The expected time of the next block, in seconds."""
+        return sum(member.next_s for member in self.alive)
+
+    @property
+    def repeats(self) -> int:
+        """The least number of counted repeats among the members that are alive."""
+        return min((len(member.counted) for member in self.alive), default=0)
+
+
+def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[float, float]]:
+    """(baseline, candidate) of one figure in each block that holds both, in order of time."""
+    of_baseline = {
+        repeat.block: repeat.values[key] for repeat in baseline.counted if repeat.block and key in repeat.values
+    }
+    return [
+        (of_baseline[repeat.block], repeat.values[key])
+        for repeat in candidate.counted
+        if repeat.block in of_baseline and key in repeat.values
+    ]

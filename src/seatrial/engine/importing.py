@@ -1,0 +1,368 @@
+"""Results of other tools as records: from what a reader found to repeats in a results folder.
+
+Everything is read and checked before anything is written. The same file, of the same kind and with the same settings,
+is one repeat however often it is imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.benchmarks.imported.figures import GIVEN_BANDWIDTH, GIVEN_FLOPS
+from seatrial.engine.trial import keep_machine
+from seatrial.errors import ParseError, UnknownNameError, UsageError
+from seatrial.imports.readers import reader_of
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.experiment import Experiment, content_key
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Machine, NamedLimit
+from seatrial.model.machine_document import machine_identity
+from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import Params, Value
+from seatrial.model.protocol import UNREADABLE
+from seatrial.model.reading import impossible_reason, readings
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
+from seatrial.store.claim import Claim, abandoned, claim
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+NOT_TOLD = "not told"
+"""The name of the machine where neither the file nor the user tells one."""
+_A_DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A result file as it was found: `name` without its folder, `changed_s` its last change (None: no file)."""
+
+    kind: str
+    name: str
+    data: bytes
+    changed_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user tells beside the files: the machine, parameters as text, and peaks that nothing can exceed."""
+
+    machine: Machine | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    peak_flops: float | None = None
+    peak_Bps: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One repeat that is to be recorded, with all that its record refers to.
+
+    `defaults` are the parameters of a benchmark of ours that neither the file nor the user tells.
+    """
+
+    file: str
+    experiment: Experiment
+    machine: Machine
+    environment: Mapping[str, Any]
+    t0: float
+    outcome: Outcome
+    samples: tuple[Sample, ...]
+    checks: Mapping[str, float]
+    seen: Mapping[str, Any]
+    defaults: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> tuple[object, ...]:
+        """What makes it the same repeat as another of its experiment."""
+        return _source_key(self.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRun:
+    """What an import did: its experiments in order, and those that got a repeat now."""
+
+    experiments: tuple[Experiment, ...]
+    environments: Mapping[str, Mapping[str, Any]]
+    added: frozenset[str]
+
+
+def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...]:
+    """The repeats that these files hold, judged. Nothing is written.
+
+    Raises UnknownNameError for a kind or a setting that nothing here has, ParseError (naming the file) for a damaged
+    file, UsageError for a setting that contradicts what a file tells.
+    """
+    read = [(file, _read(file)) for file in files]
+    known = {e.benchmark: benchmark_named(e.benchmark) for _, content in read for e in content.experiments}
+    _refuse_unknown(given.settings, known.values())
+    repeats: list[Repeat] = []
+    for file, content in read:
+        machine, identity = _machine(given, content.host)
+        own = [_repeat(file, content, e, known[e.benchmark], given, machine, identity) for e in content.experiments]
+        if len({repeat.experiment.id for repeat in own}) < len(own):
+            why = "two results of this file have the same benchmark and the same parameters"
+            raise ParseError(content.tool, None, "", why, file.name)
+        repeats += own
+    return tuple(repeats)
+
+
+def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRun:
+    """Write down the repeats that the folder does not hold yet. Raises StoreError; what was written before stays."""
+    host = platform.node()
+    writer = RecordWriter(folder, host)
+    claims: dict[int, Claim] = {}
+    try:
+        _claim_all(repeats, folder, host, claims)
+        for order, claimed in claims.items():
+            repeat = repeats[order]
+            keep_machine(folder, repeat.machine, repeat.experiment.machine)
+            folder.put("environments", repeat.experiment.environment, repeat.environment)
+            folder.put("experiments", repeat.experiment.id, repeat.experiment.document())
+            writer.append(_record(repeat, claimed.repeat, order))
+    finally:
+        writer.close()
+        for claimed in claims.values():
+            claimed.release()
+    return ImportRun(
+        tuple({repeat.experiment.id: repeat.experiment for repeat in repeats}.values()),
+        {repeat.experiment.environment: repeat.environment for repeat in repeats},
+        frozenset(repeats[order].experiment.id for order in claims),
+    )
+
+
+def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
+    """Claim a number for each repeat that the folder does not hold: position -> its claim, into `claims`.
+
+    Another import may have recorded the number between our look at the folder and our claim, and let its own claim go:
+    so the folder is looked at once more while all claims are held, until nothing is in the way.
+    """
+    for key in {repeat.experiment.id for repeat in repeats}:
+        for left in abandoned(folder, host, key):  # by an import that was killed: its file is imported again
+            left.release()
+    while True:
+        records = read_contents(folder).records
+        held = {key: {_source_key(record.seen) for record in own} for key, own in records.items()}
+        numbers = {key: {record.repeat for record in own} for key, own in records.items()}
+        is_settled = True
+        for order, repeat in enumerate(repeats):
+            key, mine = repeat.experiment.id, claims.get(order)
+            is_held = repeat.source in held.setdefault(key, set())
+            taken = numbers.setdefault(key, set())
+            held[key].add(repeat.source)
+            if mine is not None and (is_held or mine.repeat in taken):
+                claims.pop(order).release()
+                mine, is_settled = None, False
+            if mine is None and not is_held:
+                mine, is_settled = _claim(folder, host, repeat, order, max(taken, default=-1) + 1), False
+                claims[order] = mine
+            if mine is not None:
+                taken.add(mine.repeat)
+        if is_settled:
+            return
+
+
+def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number: int) -> Claim:
+    """The first number from `number` on that nobody has claimed."""
+    noted = {"order": order, "t0": repeat.t0}
+    while (claimed := claim(folder, host, repeat.experiment.id, number, noted)) is None:
+        number += 1
+    return claimed
+
+
+def _record(repeat: Repeat, number: int, order: int) -> RepeatRecord:
+    """Its record. How long the other tool took in all, no file tells: `wall_s` is 0."""
+    return RepeatRecord(
+        repeat.experiment.id,
+        number,
+        order,
+        repeat.t0,
+        0.0,
+        repeat.outcome,
+        repeat.samples,
+        dict(repeat.checks),
+        repeat.seen,
+    )
+
+
+def _source_key(seen: Mapping[str, Any]) -> tuple[object, ...]:
+    source = seen.get("source")
+    return (source.get("sha256"), source.get("kind")) if isinstance(source, Mapping) else ()
+
+
+def _read(file: ResultFile) -> ImportedFile:
+    reader = reader_of(file.kind)
+    try:
+        content = reader.read(file.data)
+    except ParseError as error:
+        raise error.in_file(file.name) from error
+    if not content.experiments:
+        raise ParseError(content.tool, None, "", "there is no result in the file", file.name)
+    return content
+
+
+def _refuse_unknown(settings: Mapping[str, str], benchmarks: Iterable[Benchmark]) -> None:
+    known = {parameter.name for benchmark in benchmarks for parameter in benchmark.parameters}
+    for name in settings:
+        if name not in known:
+            raise UnknownNameError("parameter of what these files measure", name, {*known, "peak_flops", "peak_Bps"})
+
+
+def _machine(given: Given, host: str | None) -> tuple[Machine, str]:
+    """The machine that a file's figures belong to, and its key in the results folder.
+
+    One that only a file names has a key of its own, so that it is never taken for a machine that was discovered, not
+    even for this one. So has one with peaks that the user gave: what holds with them is not said without them.
+    """
+    if given.machine is not None:
+        machine, identity = given.machine, machine_identity(given.machine)[:16]
+    else:
+        machine = Machine(name=host or NOT_TOLD, sources=("result files of other tools",))
+        identity = content_key({"imported_machine": machine.name})
+    limits = _given_limits(given)
+    if not limits:
+        return machine, identity
+    own = {named.name for named in limits}
+    machine = replace(machine, limits=(*(named for named in machine.limits if named.name not in own), *limits))
+    return machine, content_key({"machine": identity, "peaks": {n.name: n.limit.value for n in limits}})
+
+
+def _given_limits(given: Given) -> tuple[NamedLimit, ...]:
+    limits: list[NamedLimit] = []
+    if given.peak_flops is not None:
+        derivation = f"given with the import: peak_flops={given.peak_flops:g}"
+        limits.append(NamedLimit(GIVEN_FLOPS, Limit(given.peak_flops, "flop/s", derivation, Basis.PHYSICAL)))
+    if given.peak_Bps is not None:
+        derivation = f"given with the import: peak_Bps={given.peak_Bps:g}"
+        limit = Limit(given.peak_Bps, "B/s", derivation, Basis.PHYSICAL)
+        limits += [NamedLimit(GIVEN_BANDWIDTH, limit), NamedLimit("dram.bandwidth", limit)]
+    return tuple(limits)
+
+
+def _repeat(
+    file: ResultFile,
+    content: ImportedFile,
+    found: ImportedExperiment,
+    benchmark: Benchmark,
+    given: Given,
+    machine: Machine,
+    identity: str,
+) -> Repeat:
+    parameters, defaults = _parameters(benchmark, found, given.settings, file.name)
+    environment: dict[str, Any] = {
+        "name": f"{f'{content.tool} {content.version}'.strip()} (imported)",
+        "tool": content.tool,
+        "version": content.version,
+        "kind": file.kind,
+    }
+    if content.libraries:
+        environment["libraries"] = list(content.libraries)
+    seen: dict[str, Any] = {
+        "source": {
+            "file": file.name,
+            "sha256": hashlib.sha256(file.data).hexdigest(),
+            "kind": file.kind,
+            "tool": content.tool,
+            "version": content.version,
+        },
+        "notes": dict(found.notes),
+        "parameters_not_told": list(defaults),
+    }
+    if content.host is not None:
+        seen["host"] = content.host
+    return Repeat(
+        file.name,
+        Experiment(benchmark.name, parameters, content_key(environment), "", identity),
+        machine,
+        environment,
+        _start(content.date_s, file.changed_s),
+        _judge(benchmark, machine, parameters, found, content.failed),
+        found.samples,
+        found.checks,
+        seen,
+        () if benchmark.name.startswith("imported.") else defaults,
+    )
+
+
+def _start(date_s: float | None, changed_s: float | None) -> float:
+    """When it ran: the file's own date, else its last change, else now. A date to come is no date."""
+    now = time.time()
+    return next((t for t in (date_s, changed_s) if t is not None and 0 < t < now + _A_DAY_S), now)
+
+
+def _parameters(
+    benchmark: Benchmark, found: ImportedExperiment, settings: Mapping[str, str], file: str
+) -> tuple[Params, tuple[str, ...]]:
+    """(all parameters, the names of those at defaults). What the file tells stands against every setting."""
+    assumed = found.notes.get("assumed", ())
+    chosen: dict[str, Value] = dict(found.parameters)
+    for name, text in settings.items():
+        if all(parameter.name != name for parameter in benchmark.parameters):
+            continue
+        value = benchmark.parameter(name).value_of(text)
+        told = found.parameters.get(name)
+        if told is not None and told != value and not (isinstance(assumed, list | tuple) and name in assumed):
+            raise UsageError(
+                f"--set {name}={text} contradicts {file}, which tells {name}={told}",
+                "leave the setting out, or import that file by itself",
+            )
+        chosen[name] = value
+    try:
+        point = benchmark.point(chosen)
+    except UsageError as error:
+        raise UsageError(f"{file}: {error.message}", error.todo) from error
+    return point, tuple(name for name in point if name not in chosen)
+
+
+def _judge(
+    benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment, failed: str
+) -> Outcome:
+    """The outcome of a repeat that another tool made: what the tool says of it, then what can be checked here."""
+    if failed or found.failed:
+        return Outcome.invalid("validation", failed or found.failed)
+    if not found.samples:
+        return Outcome.invalid("samples", "the file tells none")
+    for sample in found.samples:
+        if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))) or sample.elapsed_s <= 0:
+            return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is no number above zero")
+    return (
+        _checked(benchmark, machine, parameters, found)
+        or _possible(benchmark, machine, parameters, found)
+        or Outcome.ok()
+    )
+
+
+def _checked(benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment) -> Outcome | None:
+    """The benchmark's own checks, as far as the file tells their values and the machine tells their bounds."""
+    cpus = tuple(sorted(machine.pus()))
+    if not cpus or machine.last_level_cache_bytes(cpus) is None:
+        return None
+    # A machine that is not this one tells no CPUs that "this process may use": then all of them count.
+    whole = machine if machine.allowed_cpus else replace(machine, allowed_cpus=cpus)
+    for check in benchmark.checks:
+        if check.name not in found.checks or check.derive is not None:
+            continue
+        value = found.checks[check.name]
+        low, high = check.bound(whole, parameters)
+        if not low <= value <= high:
+            return Outcome.invalid(check.name, f"{value:.6g}, must be from {low:g} to {high:g} ({check.meaning})")
+    return None
+
+
+def _possible(benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment) -> Outcome | None:
+    """Whether its figures can be read and none is beyond what is physically possible."""
+    try:
+        figures = readings(benchmark, machine, parameters, found.samples)
+    except UNREADABLE as error:
+        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
+    if not figures:
+        return Outcome.invalid("samples", f"there are none of the figures of {benchmark.name}")
+    reason = next(filter(None, map(impossible_reason, figures)), None)
+    return None if reason is None else Outcome.invalid("limit", reason)

@@ -1,0 +1,28 @@
+"""The experiments behind points, for plans: the same ids that a run will use, with nothing measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.engine.events import Silent
+from seatrial.engine.prepare import Environments, Refused, prepared_points
+from seatrial.model.experiment import Experiment
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_identity
+from seatrial.model.outcome import Outcome
+from seatrial.plan.points import Point
+
+
+def planned_experiments(
+    points: Sequence[Point], machine: Machine
+) -> tuple[tuple[Point, Experiment, Outcome | None], ...]:
+    """(point, experiment, why it cannot run) for each point, in their order.
+
+    Programs are built where the cache has none: which libraries a program loads is part of what identifies its
+    experiments, and it is the program that tells.
+    """
+    key = machine_identity(machine)[:16]
+    return tuple(
+        (point, item.experiment, item.outcome if isinstance(item, Refused) else None)
+        for point, item in zip(points, prepared_points(points, Environments(machine), key, Silent()), strict=True)
+    )

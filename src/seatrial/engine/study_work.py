@@ -1,0 +1,61 @@
+"""From a study's points to groups: what is compared is measured side by side, out of one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from seatrial.engine.engine import Work
+from seatrial.engine.policy import Compared, Pool, Pooled
+from seatrial.engine.prepare import Ready, Refused
+from seatrial.model.parameter import Value
+from seatrial.model.study import Compare, Study
+
+
+def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
+    """The groups of a study, with one policy for each benchmark: the family of its comparisons is its own.
+
+    With `compare`, points that differ only along that axis make a group, the baseline first. Without, each experiment
+    is a group of its own: blocks then differ by one round at most.
+    """
+    pool = Pool(study.repeat.budget_s)
+    if study.compare is None:
+        alone = _once(prepared)
+        policy = Pooled(pool, study.repeat.precision, study.repeat.maximum)
+        return [Work(tuple((ready,) for ready in alone), policy, study.name)]
+    by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
+    for item in prepared:
+        groups = by_benchmark.setdefault(item.point.benchmark.name, {})
+        if isinstance(item, Ready):
+            groups.setdefault(_place(item.point.given, study.compare.along), []).append(item)
+    work = []
+    for groups in by_benchmark.values():
+        compared = [_baseline_first(_once(group), study.compare) for group in groups.values()]
+        family = max(1, sum(len(group) - 1 for group in compared))
+        policy = Compared(
+            pool,
+            study.repeat.precision,
+            study.repeat.maximum,
+            study.compare.margin,
+            family,
+            frozenset(study.compare.figures),
+        )
+        work.append(Work(tuple(compared), policy, study.name))
+    return work
+
+
+def _once(items: Iterable[Ready | Refused]) -> tuple[Ready, ...]:
+    """Each experiment that can run, once: two points may come out as the same."""
+    found: dict[str, Ready] = {}
+    for item in items:
+        if isinstance(item, Ready):
+            found.setdefault(item.experiment.id, item)
+    return tuple(found.values())
+
+
+def _place(given: Mapping[str, Value | None], along: str) -> tuple[object, ...]:
+    """What a group shares: all axes but the one that is compared."""
+    return tuple(sorted((name, repr(value)) for name, value in given.items() if name != along))
+
+
+def _baseline_first(group: tuple[Ready, ...], compare: Compare) -> tuple[Ready, ...]:
+    return tuple(sorted(group, key=lambda item: item.point.given.get(compare.along) != compare.baseline))

@@ -1,0 +1,1 @@
+"""Result files of other tools: bytes -> what they say, one pure reader a file."""

@@ -1,0 +1,107 @@
+"""Google Benchmark (1.x): the JSON of `--benchmark_out_format=json` or `--benchmark_format=json`.
+
+Each benchmark of the file (its `run_name`) is one experiment, its repetitions are samples. Aggregates are left out:
+seatrial computes its own. Times are means over the iterations of a repetition, in `time_unit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from seatrial.errors import ParseError
+from seatrial.imports.json_text import find_text, find_whole, get_number, get_object, get_objects, read_object
+from seatrial.imports.reader import Reader
+from seatrial.imports.samples import in_SI, rate_sample, time_sample
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_TOOL = "Google Benchmark"
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_RATES = ("bytes_per_second", "items_per_second")
+_MOST_BENCHMARKS = 100_000
+
+
+def read(data: bytes) -> ImportedFile:
+    """One run of a program. Raises ParseError where nothing in it is a measurement, or a number cannot be."""
+    document = read_object(data, _TOOL)
+    context = get_object(document, "context", _TOOL, "the file")
+    entries = get_objects(document, "benchmarks", _TOOL, "the file")
+    if len(entries) > _MOST_BENCHMARKS:
+        raise ParseError(_TOOL, None, "", f"more than {_MOST_BENCHMARKS} entries")
+    groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    left_out: list[str] = []
+    is_old = all("run_type" not in entry for entry in entries)
+    for entry in entries:
+        name = find_text(entry, "run_name") or find_text(entry, "name")
+        if name is None:
+            raise ParseError(_TOOL, None, "", "a benchmark has no name")
+        if entry.get("skipped") is True:
+            left_out.append(name)
+        elif not _is_aggregate(entry, is_old):
+            groups.setdefault((name, find_whole(entry, "threads") or 1), []).append(entry)
+    if not groups:
+        raise ParseError(
+            _TOOL, None, "", "the file holds aggregates only: run without --benchmark_report_aggregates_only"
+        )
+    executable = PurePosixPath(find_text(context, "executable") or "").name
+    notes = {
+        "library_build_type": find_text(context, "library_build_type"),
+        "cpu_scaling_enabled": context.get("cpu_scaling_enabled") is True,
+        "left_out": left_out,
+    }
+    experiments = tuple(_experiment(key, group, executable, notes) for key, group in groups.items())
+    version = find_text(context, "library_version") or ""
+    return ImportedFile(_TOOL, version, experiments, host=find_text(context, "host_name"), date_s=_date(context))
+
+
+def _experiment(
+    key: tuple[str, int], group: Sequence[Mapping[str, Any]], executable: str, notes: Mapping[str, object]
+) -> ImportedExperiment:
+    name, threads = key
+    parameters: dict[str, Value] = {"name": name, "threads": threads}
+    if executable:
+        parameters["executable"] = executable
+    wrong = next((entry for entry in group if entry.get("error_occurred") is True), None)
+    if wrong is not None:
+        reason = find_text(wrong, "error_message") or "the benchmark reports an error"
+        return ImportedExperiment("imported.google-benchmark-json", (), parameters, notes, failed=f"{name}: {reason}")
+    indices = [find_whole(entry, "repetition_index") for entry in group]
+    if len(group) > 1 and (None in indices or len(set(indices)) < len(group)):
+        raise ParseError(_TOOL, None, "", f"{name} stands twice in the file and is no repetition of one run")
+    told = max((find_whole(entry, "repetitions") or 0 for entry in group), default=0)
+    if told > len(group):
+        raise ParseError(_TOOL, None, "", f"{name} has {len(group)} of its {told} repetitions: lines are missing")
+    samples = [sample for i, entry in enumerate(group) for sample in _samples(name, entry, i)]
+    return ImportedExperiment("imported.google-benchmark-json", tuple(samples), parameters, notes)
+
+
+def _samples(name: str, entry: Mapping[str, Any], i: int) -> list[Sample]:
+    unit = entry.get("time_unit", "ns")
+    if unit not in _UNITS:
+        raise ParseError(_TOOL, None, "", f"{name}: the time unit {str(unit)[:20]!r} is none of {', '.join(_UNITS)}")
+    times = {key: get_number(entry, key, _TOOL, name) for key in ("real_time", "cpu_time")}
+    if times["real_time"] == 0:
+        raise ParseError(_TOOL, None, "", f"{name}: real_time is 0, which measures nothing")
+    # A time of the processor is 0 where it only waits for a device.
+    samples = [time_sample(key, in_SI(value, _UNITS[unit]), i=i) for key, value in times.items() if value > 0]
+    for key in _RATES:
+        if key in entry and (rate := get_number(entry, key, _TOOL, name)) > 0:
+            samples.append(rate_sample(key, rate, i=i))
+    return samples
+
+
+def _date(context: Mapping[str, Any]) -> float | None:
+    """The start in seconds since the epoch; None where the file tells no zone or no date."""
+    text = find_text(context, "date") or ""
+    try:
+        date = datetime.fromisoformat(text)
+        return None if date.tzinfo is None else date.timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+READER = Reader("google-benchmark-json", read)

@@ -1,0 +1,216 @@
+"""HPC Challenge (hpcc 1.4 and 1.5): `hpccoutf.txt`, of which the summary section `key=value` is read.
+
+The body above it holds many of the same numbers with more digits; where it is there, each is held against the summary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from seatrial.imports.reader import Reader
+from seatrial.imports.samples import in_SI, rate_sample, time_sample
+from seatrial.imports.text import Line, half_unit, is_product, number, only_one, read_lines
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_TOOL = "hpcc"
+_BEGIN, _END = "Begin of Summary section.", "End of Summary section."
+_ENTRY = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,60})=(.{0,100})")
+_SECTION = re.compile(r"(Begin|End) of ([A-Za-z_]{1,40}) section\.")
+_HOST = re.compile(r"Hostname: '([^']{0,200})'")
+_WRONG = re.compile(r".{0,200}(?:\.{2,9}\s{0,9}FAILED|\(failed\)\.?)\s*")
+_DATE = re.compile(r"Current time \(([0-9]{1,12})\) is .{0,80}")
+
+_RATES: dict[str, tuple[str, float]] = {
+    "hpl": ("HPL_Tflops", 1e12),
+    "star_dgemm": ("StarDGEMM_Gflops", 1e9),
+    "single_dgemm": ("SingleDGEMM_Gflops", 1e9),
+    "ptrans": ("PTRANS_GBs", 1e9),
+    "mpi_random_access": ("MPIRandomAccess_GUPs", 1e9),
+    "mpi_random_access_lcg": ("MPIRandomAccess_LCG_GUPs", 1e9),
+    "star_random_access": ("StarRandomAccess_GUPs", 1e9),
+    "single_random_access": ("SingleRandomAccess_GUPs", 1e9),
+    "star_random_access_lcg": ("StarRandomAccess_LCG_GUPs", 1e9),
+    "single_random_access_lcg": ("SingleRandomAccess_LCG_GUPs", 1e9),
+    **{f"star_stream_{name.lower()}": (f"StarSTREAM_{name}", 1e9) for name in ("Copy", "Scale", "Add", "Triad")},
+    **{f"single_stream_{name.lower()}": (f"SingleSTREAM_{name}", 1e9) for name in ("Copy", "Scale", "Add", "Triad")},
+    "mpi_fft": ("MPIFFT_Gflops", 1e9),
+    "star_fft": ("StarFFT_Gflops", 1e9),
+    "single_fft": ("SingleFFT_Gflops", 1e9),
+    "ping_pong_bandwidth_min": ("MinPingPongBandwidth_GBytes", 1e9),
+    "ping_pong_bandwidth_avg": ("AvgPingPongBandwidth_GBytes", 1e9),
+    "ping_pong_bandwidth_max": ("MaxPingPongBandwidth_GBytes", 1e9),
+    "natural_ring_bandwidth": ("NaturallyOrderedRingBandwidth_GBytes", 1e9),
+    "random_ring_bandwidth": ("RandomlyOrderedRingBandwidth_GBytes", 1e9),
+}
+"""Figure -> key of the summary, and its unit in SI (hpcc counts decimal gigabytes)."""
+_TIMES: dict[str, tuple[str, float]] = {
+    "hpl_time": ("HPL_time", 1.0),
+    "ping_pong_latency_min": ("MinPingPongLatency_usec", 1e-6),
+    "ping_pong_latency_avg": ("AvgPingPongLatency_usec", 1e-6),
+    "ping_pong_latency_max": ("MaxPingPongLatency_usec", 1e-6),
+    "natural_ring_latency": ("NaturallyOrderedRingLatency_usec", 1e-6),
+    "random_ring_latency": ("RandomlyOrderedRingLatency_usec", 1e-6),
+}
+_PARAMETERS = {
+    "ranks": "CommWorldProcs",
+    "n": "HPL_N",
+    "nb": "HPL_NB",
+    "p": "HPL_nprow",
+    "q": "HPL_npcol",
+    "ptrans_n": "PTRANS_n",
+    "dgemm_n": "DGEMM_N",
+    "stream_elements": "STREAM_VectorSize",
+    "stream_threads": "STREAM_Threads",
+    "fft_n": "FFT_N",
+    "random_access_n": "RandomAccess_N",
+}
+_BODY: dict[str, tuple[str, str]] = {
+    "StarDGEMM_Gflops": ("StarDGEMM", "Average Gflop/s"),
+    "SingleDGEMM_Gflops": ("SingleDGEMM", "Single DGEMM Gflop/s"),
+    "StarFFT_Gflops": ("StarFFT", "Average Gflop/s"),
+    "SingleFFT_Gflops": ("SingleFFT", "Single FFT Gflop/s"),
+    "MPIFFT_Gflops": ("MPIFFT", "Gflop/s:"),
+    "StarRandomAccess_GUPs": ("StarRandomAccess", "Average GUP/s"),
+    "SingleRandomAccess_GUPs": ("SingleRandomAccess", "Single GUP/s"),
+    "StarRandomAccess_LCG_GUPs": ("StarRandomAccess_LCG", "Average GUP/s"),
+    "SingleRandomAccess_LCG_GUPs": ("SingleRandomAccess_LCG", "Single GUP/s"),
+    **{f"StarSTREAM_{k}": ("StarSTREAM", f"Average {k} GB/s") for k in ("Copy", "Scale", "Add", "Triad")},
+    **{f"SingleSTREAM_{k}": ("SingleSTREAM", f"Single STREAM {k} GB/s") for k in ("Copy", "Scale", "Add", "Triad")},
+}
+"""Key of the summary -> (section, label) of the same number in the body."""
+
+Entries = Mapping[str, tuple[str, Line]]
+
+
+def read(data: bytes) -> ImportedFile:
+    """One run of hpcc. Raises ParseError where it is cut off, holds two runs, or contradicts itself.
+
+    A part that was not run has the value -1 in the summary (0 for a rate); it gives no figure.
+    """
+    lines = read_lines(data, _TOOL)
+    entries = _summary(lines)
+    ranks = _whole(entries, "CommWorldProcs")
+    if not ranks:
+        raise entries["CommWorldProcs"][1].error(_TOOL, "a run has at least one process")
+    samples: list[Sample] = []
+    for name, (key, scale) in _RATES.items():
+        if (value := _measured(entries, key)) is not None:
+            samples.append(rate_sample(name, in_SI(value, scale)))
+    for name, (key, scale) in _TIMES.items():
+        if (value := _measured(entries, key)) is not None:
+            samples.append(time_sample(name, in_SI(value, scale)))
+    _check(entries)
+    _check_body(lines, entries)
+    found = {name: _whole(entries, key) for name, key in _PARAMETERS.items()}
+    parameters: dict[str, Value] = {name: value for name, value in found.items() if value is not None}
+    version = ".".join(entries[key][0] for key in ("VersionMajor", "VersionMinor", "VersionMicro") if key in entries)
+    experiment = ImportedExperiment("imported.hpcc", tuple(samples), parameters)
+    return ImportedFile(
+        _TOOL, version, (experiment,), _failed(lines, entries), _first(lines, _HOST), date_s=_date(_first(lines, _DATE))
+    )
+
+
+def _summary(lines: Sequence[Line]) -> dict[str, tuple[str, Line]]:
+    """Key -> (value, line) of the summary section, which must be whole and the only one."""
+    begin = only_one([line for line in lines if line.text.strip() == _BEGIN], _TOOL, f"line `{_BEGIN}`")
+    end = only_one([line for line in lines if line.text.strip() == _END], _TOOL, f"line `{_END}`")
+    entries: dict[str, tuple[str, Line]] = {}
+    for line in lines[begin.number : end.number - 1]:
+        match = _ENTRY.fullmatch(line.text.strip())
+        if match is None:
+            raise line.error(_TOOL, "a line key=value was expected in the summary")
+        if match[1] in entries:
+            raise line.error(_TOOL, f"this key stands in line {entries[match[1]][1].number} too")
+        entries[match[1]] = (match[2], line)
+    missing = [key for key in ("Success", "CommWorldProcs", *(key for key, _ in _RATES.values())) if key not in entries]
+    needed = [key for key in missing if "_LCG_" not in key]  # hpcc before 1.4 has no LCG variant
+    if needed:
+        raise begin.error(_TOOL, f"the summary below this line has no {needed[0]}: lines are missing")
+    return entries
+
+
+def _measured(entries: Entries, key: str) -> float | None:
+    """The number under a key; None where it is absent, or says that the part was not run (0 or negative)."""
+    if key not in entries:
+        return None
+    text, line = entries[key]
+    value = number(text)
+    if value is None:
+        raise line.error(_TOOL, f"{key} is no plain number")
+    return None if value == 0 or value == -1 else line.number_of(_TOOL, text, key)
+
+
+def _whole(entries: Entries, key: str) -> int | None:
+    if key not in entries or entries[key][0].startswith("-"):
+        return None
+    return entries[key][1].whole_of(_TOOL, entries[key][0], key, least=0)
+
+
+def _failed(lines: Sequence[Line], entries: Entries) -> str:
+    """Why hpcc calls its own run wrong; empty where it does not."""
+    if entries["Success"][0] != "1":
+        return f"hpcc did not end well: Success={entries['Success'][0]}"
+    wrong = next((line for line in lines if _WRONG.fullmatch(line.text)), None)
+    return "" if wrong is None else f"line {wrong.number}: {wrong.text.strip()}"
+
+
+def _check(entries: Entries) -> None:
+    """What the summary says twice: rate x time = work, and minimum, mean, maximum in their order."""
+    n, time_s = _whole(entries, "HPL_N"), _measured(entries, "HPL_time")
+    if n and time_s is not None and _measured(entries, "HPL_Tflops") is not None:
+        _rate_fits(entries, "HPL_Tflops", "HPL_time", (2 / 3 * n + 3 / 2) * float(n) * n / 1e12)
+    for stem in ("MPIRandomAccess", "MPIRandomAccess_LCG"):
+        updates = _measured(entries, f"{stem}_ExeUpdates")
+        if updates is not None and _measured(entries, f"{stem}_GUPs") is not None:
+            _rate_fits(entries, f"{stem}_GUPs", f"{stem}_time", updates / 1e9)
+    for stem in ("PingPongLatency_usec", "PingPongBandwidth_GBytes"):
+        values = [_measured(entries, f"{part}{stem}") for part in ("Min", "Avg", "Max")]
+        known = [value for value in values if value is not None]
+        if known != sorted(known):
+            raise entries[f"Min{stem}"][1].error(_TOOL, f"Min, Avg and Max of {stem} are not in this order")
+
+
+def _rate_fits(entries: Entries, rate_key: str, time_key: str, work: float) -> None:
+    rate, time_s = _measured(entries, rate_key), _measured(entries, time_key)
+    text, line = entries[rate_key]
+    if rate is None or time_s is None:
+        raise line.error(_TOOL, f"{time_key} does not go with this rate")
+    # Both are printed to six digits.
+    if not is_product(work, (rate, half_unit(text) + 1e-5 * rate), (time_s, 1e-5 * time_s)):
+        raise line.error(_TOOL, f"this rate in {time_s:g} s is not the work of the run")
+
+
+def _check_body(lines: Sequence[Line], entries: Entries) -> None:
+    """Whether the summary repeats the numbers of the body, where that is in the file."""
+    sections: dict[str, list[Line]] = {}
+    current: list[Line] | None = None
+    for line in lines:
+        match = _SECTION.fullmatch(line.text.strip())
+        if match is not None:
+            current = sections.setdefault(match[2], []) if match[1] == "Begin" else None
+        elif current is not None:
+            current.append(line)
+    for key, (section, label) in _BODY.items():
+        value = _measured(entries, key)
+        told = [line for line in sections.get(section, ()) if line.text.strip().startswith(f"{label} ")]
+        if value is None or not told:
+            continue
+        word = only_one(told, _TOOL, f"line `{label}` of this section").words[-1]
+        detailed = told[0].number_or_zero(_TOOL, word, label)
+        if abs(detailed - value) > half_unit(word) + 1e-5 * value:
+            raise entries[key][1].error(_TOOL, f"{key} is not what line {told[0].number} says ({word})")
+
+
+def _first(lines: Sequence[Line], pattern: re.Pattern[str]) -> str | None:
+    match = next((match for line in lines if (match := pattern.fullmatch(line.text.strip()))), None)
+    return (match[1] or None) if match is not None else None
+
+
+def _date(text: str | None) -> float | None:
+    return None if text is None else float(text)
+
+
+READER = Reader("hpcc", read)

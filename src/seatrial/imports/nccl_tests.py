@@ -1,0 +1,368 @@
+"""nccl-tests and rccl-tests: the table that all_reduce_perf and its like print.
+
+Older releases print `error` (the greatest deviation) where newer ones print `#wrong` (how many elements), and have no
+column `root` where there is none; programs that reduce nothing had no `redop`. The header tells. Size, time and the two
+bandwidths of a row depend on each other (doc/PERFORMANCE.md of nccl-tests), so a damaged number shows. Which operation
+it is stands in newer releases only; else it follows from the columns and the factor of the bus bandwidth, where these
+leave one. A bandwidth of 0.00 GB/s is below what two decimals tell, and is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from seatrial.benchmarks.imported.figures import NOT_TOLD
+from seatrial.benchmarks.imported.nccl_tests import OPERATIONS
+from seatrial.errors import ParseError
+from seatrial.imports.reader import Reader
+from seatrial.imports.samples import rate_sample, time_sample
+from seatrial.imports.tables import (
+    MOST_SECONDS,
+    Cell,
+    Row,
+    body,
+    cells_of,
+    check_aligned,
+    check_distinct,
+    decimal_of,
+    scaled,
+    whole_number,
+)
+from seatrial.imports.text import Line, half_unit, read_lines
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_TOOL = "nccl-tests"
+_BEGIN = re.compile(r"#\s*nThread:?\s+[0-9]+\s+nGpus:?\s+[0-9]+\s.{0,400}")
+_RANK = re.compile(
+    r"#\s*Rank\s+([0-9]{1,7})\s+(?:Group\s+[0-9]{1,7}\s+)?Pid\s+[0-9]+\s+on\s+(\S{1,256})\s+device\s+[0-9]+\s+"
+    r"\[[0-9A-Fa-fx:.]{1,20}\]\s*(.{0,200})"
+)
+_PROGRAM = re.compile(rf"(?<![A-Za-z_])({'|'.join(OPERATIONS)})_perf(?![A-Za-z_])")
+_TOLD = re.compile(rf"#\s*Collective test starting:\s*({'|'.join(OPERATIONS)})_perf(?![A-Za-z_])")
+_CONCLUDED = re.compile(r"#\s*Collective test concluded:")
+_LIBRARY = re.compile(r"\b([NR]CCL version)\s*:?\s*([0-9][\w.+-]{0,60})")
+_RELEASE = re.compile(r"#\s*([nr]ccl-tests) version\s+([0-9][\w.:+-]{0,60}).{0,200}")
+_BOUNDS = re.compile(r"#\s*Out of bounds values\s*:\s*([0-9]{1,18})\s+(OK|FAILED)")
+_FAILURE = re.compile(r"Test (?:NCCL|CUDA|HIP|RCCL)? ?failure|: Test failure", re.IGNORECASE)
+_NONE = "N/A"
+_GROUP = ("time", "algbw", "busbw")
+_KNOWN = frozenset((*_GROUP, "size", "count", "type", "redop", "root", "error", "#wrong"))
+_PLACES = (False, True)
+"""Whether the groups of columns, from the left, are in place."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one program printed."""
+
+    begin: Line | None
+    header: Line | None = None
+    columns: tuple[Cell, ...] = ()
+    rows: list[Row] = field(default_factory=list)
+    hosts: dict[int, str] = field(default_factory=dict)
+    devices: set[str] = field(default_factory=set)
+    program: str | None = None
+    failed: str = ""
+    is_whole: bool = False
+
+    @property
+    def ranks(self) -> int | None:
+        """How many there are, where the list of them is whole."""
+        return len(self.hosts) if self.hosts and set(self.hosts) == set(range(len(self.hosts))) else None
+
+
+def read_nccl_tests(data: bytes) -> ImportedFile:
+    """What the output of nccl-tests says: an experiment for each program, datatype, reduction and root.
+
+    Raises ParseError for a damaged table, for values that do not fit together, and where one experiment comes twice.
+    """
+    lines = read_lines(data, _TOOL)
+    runs = _runs(lines)
+    found: list[tuple[ImportedExperiment, Line]] = []
+    for run in runs:
+        if run.header is None or not run.rows:
+            at = run.header or run.begin or lines[-1]
+            raise at.error(_TOOL, "there is no row of results below this line: cut off, or two outputs run together")
+        check_aligned(run.columns, run.rows, _TOOL)
+        found += [(experiment, run.header) for experiment in _experiments(run)]
+    check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), _TOOL, "this operation")
+    text = "\n".join(line.text for line in lines if "version" in line.text)
+    release = _RELEASE.search(text)
+    libraries = dict.fromkeys(f"{match[1].removesuffix(' version')} {match[2]}" for match in _LIBRARY.finditer(text))
+    return ImportedFile(
+        tool=release[1] if release else _TOOL,
+        version=release[2] if release else "",
+        experiments=tuple(experiment for experiment, _ in found),
+        host=next((run.hosts[0] for run in runs if 0 in run.hosts), None),
+        libraries=tuple(libraries),
+    )
+
+
+def _runs(lines: Sequence[Line]) -> list[_Run]:
+    """The programs of the file, in order. Raises ParseError where there is none."""
+    runs = [_Run(None)]
+    named: set[str] = set()
+    for line in lines:
+        text = body(line).strip()
+        if told := _TOLD.match(text):
+            named = {told[1]}
+        else:
+            named.update(_PROGRAM.findall(text))
+        if _BEGIN.fullmatch(text):
+            runs.append(_Run(line))
+        elif columns := _header(line):
+            _begin_table(runs[-1], line, columns)
+            runs[-1].program = next(iter(named)) if len(named) == 1 else None
+            named = set()
+        elif _CONCLUDED.match(text):
+            _conclude(runs[-1], line, named)
+            named = set()
+        else:
+            _read(runs[-1], line, text)
+    if runs[0].header is None and not runs[0].rows and len(runs) > 1:
+        del runs[0]
+    if len(runs) == 1 and runs[0].begin is None and runs[0].header is None:
+        raise ParseError(_TOOL, None, "", "there is no header such as `#  size  count  type  redop  time ...` in it")
+    return runs
+
+
+def _header(line: Line) -> tuple[Cell, ...]:
+    """The columns that a line names; none where it is no header. Raises ParseError at one we do not know."""
+    text = body(line)
+    start = len(text) - len(text.lstrip("# \t"))
+    columns = tuple(Cell(c.text, c.start + start, c.end + start) for c in cells_of(text[start:]))
+    if [column.text for column in columns[:3]] != ["size", "count", "type"]:
+        return ()
+    unknown = next((column.text for column in columns if column.text not in _KNOWN), None)
+    if unknown is not None:
+        raise line.error(_TOOL, f"seatrial does not know the column {unknown[:40]!r}")
+    if not set(_GROUP) <= {column.text for column in columns}:
+        raise line.error(_TOOL, "the header is cut off: there is no time, algbw and busbw")
+    return columns
+
+
+def _begin_table(run: _Run, line: Line, columns: tuple[Cell, ...]) -> None:
+    if run.header is not None:
+        raise line.error(_TOOL, f"a second table, after that of line {run.header.number}: two outputs run together")
+    run.header, run.columns = line, columns
+
+
+def _conclude(run: _Run, line: Line, named: Collection[str]) -> None:
+    """The last line of a program tells which one it was."""
+    told = next(iter(named), None)
+    if run.program is None:
+        run.program = told
+    elif told is not None and told != run.program:
+        raise line.error(_TOOL, f"the table above is that of {run.program}: outputs of several programs run together")
+
+
+def _read(run: _Run, line: Line, text: str) -> None:
+    """A line that begins nothing: a rank, a verdict, or a row."""
+    if rank := _RANK.fullmatch(text):
+        number = int(rank[1])
+        if number in run.hosts:
+            raise line.error(_TOOL, f"rank {number} comes twice: outputs of several programs run together")
+        run.hosts[number] = rank[2]
+        run.devices.add(rank[3].strip())
+    elif bounds := _BOUNDS.fullmatch(text):
+        run.is_whole = True
+        if bounds[2] != "OK" or int(bounds[1]) > 0:
+            run.failed = f"line {line.number}: {bounds[1]} values out of bounds"
+    elif _FAILURE.search(text):
+        run.failed = run.failed or f"line {line.number}: {text[:200]}"
+    elif run.header is not None and text and not text.startswith("#"):
+        cells = cells_of(body(line))
+        numbers = sum(decimal_of(cell.text) is not None for cell in cells)
+        if re.match(r"[-+.]?[0-9.,]+\Z", cells[0].text) or (len(cells) == len(run.columns) and numbers >= 4):
+            _add_row(run, line, cells)
+
+
+def _add_row(run: _Run, line: Line, cells: tuple[Cell, ...]) -> None:
+    if len(cells) != len(run.columns):
+        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header names {len(run.columns)} columns")
+    run.rows.append((line, cells))
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """One row, read: its settings, its size, and for each group of columns time (us), algbw and busbw as printed."""
+
+    line: Line
+    settings: tuple[str, str, str]
+    size_B: int
+    groups: tuple[tuple[str, str, str] | None, ...]
+    wrong: int
+
+
+def _values(run: _Run, row: Row) -> _Values:
+    line, cells = row
+    settings: dict[str, str] = {}
+    groups: list[dict[str, str]] = []
+    wrong = 0
+    for column, cell in zip(run.columns, cells, strict=True):
+        name, text = column.text, cell.text
+        if name == "time":
+            groups.append({})
+        is_word = name in ("type", "redop", "root")
+        if is_word or name in ("size", "count"):
+            settings[name] = text
+        elif text != _NONE and decimal_of(text) is None:
+            raise line.error(_TOOL, f"{text[:40]!r} under {name} is not a number as nccl-tests prints it")
+        elif name == "#wrong":
+            wrong += 0 if text == _NONE else _whole(line, name, text)
+        elif name in _GROUP:
+            groups[-1][name] = text
+    root = settings.get("root", "-1")
+    if re.fullmatch(r"-1|[0-9]{1,7}", root) is None:
+        raise line.error(_TOOL, f"{root[:40]!r} is not a rank")
+    words = (settings["type"], settings.get("redop", "none"), "none" if root == "-1" else root)
+    if any(re.fullmatch(r"[A-Za-z0-9_]{1,32}", word) is None for word in words):
+        raise line.error(_TOOL, "a type or reduction has characters that NCCL's names do not have")
+    size_B = _whole(line, "size", settings["size"])
+    if _whole(line, "count", settings["count"]) > max(size_B, 1):
+        raise line.error(_TOOL, "there are more elements than bytes")
+    return _Values(line, words, size_B, tuple(map(_group, groups)), wrong)
+
+
+def _group(cells: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """Time and bandwidths as printed; None where this way was not measured."""
+    told = tuple(cells.get(name, _NONE) for name in _GROUP)
+    return None if told[0] == _NONE else (told[0], told[1], told[2])
+
+
+def _whole(line: Line, name: str, text: str) -> int:
+    value = whole_number(text)
+    if value is None or value > 2**53:
+        raise line.error(_TOOL, f"{text[:40]!r} under {name} is not a count")
+    return value
+
+
+def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
+    """The experiments of one program: rows of one datatype, reduction and root belong together."""
+    rows = [_values(run, row) for row in run.rows]
+    together: dict[tuple[str, str, str], list[_Values]] = {}
+    for row in rows:
+        together.setdefault(row.settings, []).append(row)
+    for (datatype, redop, root), own in together.items():
+        factor = _factor(own, run)
+        has_redop = any(column.text == "redop" for column in run.columns)
+        op = run.program or _operation(factor, run.ranks, redop, root, has_redop=has_redop)
+        wrong = next((row for row in own if row.wrong), None)
+        failed = run.failed
+        if wrong is not None:
+            failed = failed or f"line {wrong.line.number}: {wrong.wrong} wrong elements of {wrong.size_B} B"
+        parameters: dict[str, Value] = {"op": op, "datatype": datatype, "redop": redop, "root": root}
+        if run.ranks is not None:
+            parameters.update(ranks=run.ranks, nodes=len(set(run.hosts.values())))
+        notes: dict[str, object] = {"is_whole": run.is_whole}
+        if run.begin is not None:
+            notes["settings"] = run.begin.text.strip("# ")
+        if run.devices:
+            notes["devices"] = sorted(run.devices)
+        yield ImportedExperiment("imported.nccl-tests", tuple(_samples(own)), parameters, notes, failed=failed)
+
+
+def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
+    counted: dict[tuple[int, bool], int] = {}
+    for row in rows:
+        for in_place, group in zip(_PLACES, row.groups, strict=False):
+            if group is None:
+                continue
+            point: dict[str, Value] = {"size_B": row.size_B, "in_place": in_place}
+            i = counted.get((row.size_B, in_place), 0)
+            counted[row.size_B, in_place] = i + 1
+            time, algbw, busbw = group
+            yield time_sample("time", _seconds(row.line, time), i=i, point=point)
+            for series, text in (("algbw", algbw), ("busbw", busbw)):
+                if text != _NONE and (rate := _scaled(text, 9)) > 0:
+                    yield rate_sample(series, rate, i=i, point=point)
+
+
+def _seconds(line: Line, text: str) -> float:
+    seconds = _scaled(text, -6)
+    if not 0 < seconds <= MOST_SECONDS:
+        raise line.error(_TOOL, f"a time of {text[:40]} us cannot be")
+    return seconds
+
+
+def _scaled(text: str, exponent: int) -> float:
+    value = decimal_of(text)
+    return 0.0 if value is None else scaled(value, exponent)
+
+
+def _factor(rows: Sequence[_Values], run: _Run) -> float | None:
+    """Bus bandwidth over size / time, the same for all rows; None where no row is exact enough to tell.
+
+    Raises ParseError where a row's size, time and bandwidths do not fit together, or not to the operation.
+    """
+    low, high = 0.0, float("inf")
+    for row in rows:
+        for group in row.groups:
+            if group is None or row.size_B == 0:
+                continue
+            time, algbw, busbw = group
+            _seconds(row.line, time)
+            if algbw != _NONE:
+                least, most = _bounds(row.size_B, time, algbw)
+                if most < _least_share(run.ranks) or least > 1:
+                    raise row.line.error(_TOOL, f"{algbw} GB/s is not {row.size_B} B in {time} us")
+            if busbw != _NONE:
+                least, most = _bounds(row.size_B, time, busbw)
+                low, high = max(low, least), min(high, most)
+                if low > high:
+                    why = f"{busbw} GB/s of the bus does not fit to {row.size_B} B in {time} us and the rows before"
+                    raise row.line.error(_TOOL, why)
+    expected = _expected(run.program, run.ranks) if run.program else None
+    if expected is not None and not low <= expected <= high:
+        raise rows[0].line.error(
+            _TOOL, f"the bus bandwidths below are not those of {run.program} with {run.ranks} ranks"
+        )
+    return (low + high) / 2 if high - low < 0.02 else None
+
+
+def _bounds(size_B: int, time: str, rate: str) -> tuple[float, float]:
+    """Rate x time / size at least and at most, by what the printed decimals leave open."""
+    us, GBps = float(time), float(rate)
+    off_us, off_GBps = half_unit(time), half_unit(rate)
+    scale = 1e3 / size_B
+    return (
+        max(0.0, us - off_us) * max(0.0, GBps - off_GBps) * scale * (1 - 1e-6),
+        (us + off_us) * (GBps + off_GBps) * scale * (1 + 1e-6),
+    )
+
+
+def _least_share(ranks: int | None) -> float:
+    """The least algbw over size / time: older all_gather and reduce_scatter left out the part that a rank has."""
+    return 0.5 if ranks is None else (ranks - 1) / ranks
+
+
+def _expected(op: str, ranks: int | None) -> float | None:
+    """Bus bandwidth over size / time of an operation, by doc/PERFORMANCE.md; None where that is not told."""
+    if ranks is None or op in ("alltoallv", "hypercube"):
+        return None
+    share = (ranks - 1) / ranks
+    if op == "all_reduce":
+        return 2 * share
+    return share if op in ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter") else 1.0
+
+
+def _operation(factor: float | None, ranks: int | None, redop: str, root: str, *, has_redop: bool) -> str:
+    """The one operation that the columns and the factor leave, or "unknown"."""
+    if factor is None or ranks is None or ranks < 2:
+        return NOT_TOLD
+    reduces, rooted = has_redop and redop != "none", root != "none"
+    candidates = {
+        (True, False): ("all_reduce", "reduce_scatter"),
+        (True, True): ("reduce",),
+        (False, True): ("broadcast", "gather", "scatter"),
+        (False, False): ("all_gather", "alltoall", "sendrecv"),
+    }[reduces, rooted]
+    left = [op for op in candidates if abs((_expected(op, ranks) or 0.0) - factor) < 0.02]
+    return left[0] if len(left) == 1 else NOT_TOLD
+
+
+READER = Reader(kind="nccl-tests", read=read_nccl_tests)

@@ -1,0 +1,332 @@
+"""OSU micro-benchmarks, 3.x to 7.x: the text that each program prints.
+
+Latency, bandwidth and allreduce measure what `mpi.*` does; every other program is `imported.osu`. Column names and
+widths: osu-micro-benchmarks, c/util/osu_util_mpi.c. Times are in us, and MB is 10^6 B.
+
+A rate has no time beside it: its sample is what moves in one second. Max Latency is that of the slowest rank, each
+rank's own being a mean over iterations; a time of 0.00 us is below what two decimals tell, and is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+
+from seatrial.benchmarks.mpi.ranks import UNKNOWN
+from seatrial.errors import ParseError
+from seatrial.imports.reader import Reader
+from seatrial.imports.tables import (
+    MOST_PER_SECOND,
+    MOST_SECONDS,
+    Cell,
+    Row,
+    body,
+    cells_of,
+    check_aligned,
+    check_distinct,
+    decimal_of,
+    is_noise,
+    scaled,
+    whole_number,
+)
+from seatrial.imports.text import Line, read_lines
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_TOOL = "osu"
+_TITLE = re.compile(r"[#>\s]{0,20}OSU\s+(\S.{0,120}?)\s+(?:Test\s+){1,2}v([0-9][\w.-]{0,20})", re.IGNORECASE)
+_FAMILY = re.compile(r"MPI(?:-(CUDA MANAGED|CUDA|ROCM|OPENACC|SYCL|MANAGED))?\s+(\S.*)")
+_DATATYPE = re.compile(r"#\s*Datatype:\s*(\S{1,64}?)\.?\s*")
+_PAIRS = re.compile(r"#\s*\[\s*pairs:\s*([0-9]{1,9})\s*\](?:\s*\[\s*window size:\s*([0-9]{1,9})\s*\])?\s*")
+_MEMORY = r"(HOST|DEVICE|MANAGED)\b[^#]{0,40}"
+_BUFFERS = re.compile(
+    rf"#\s*(?:Send Buffer|Rank 0 Memory) on {_MEMORY}and (?:Receive Buffer|Rank 1 Memory) on {_MEMORY}"
+)
+_SYNCHRONIZATION = re.compile(r"#\s*(Window creation|Synchronization):\s*(\S{1,64})\s*")
+_WRONG = re.compile(r"data validation error|validation\s+fail", re.IGNORECASE)
+
+_COLUMNS: tuple[tuple[str, str, int], ...] = (
+    (r"Avg\s+Latency\s?\(us\)|(?:Latency|Lat\.?)\s?\(us\)", "time", -6),
+    (r"Min\s+Latency\s?\(us\)", "time_min", -6),
+    (r"Max\s+Latency\s?\(us\)", "time_max", -6),
+    (r"(?:Bi-)?Bandwidth\s?\(MB/s\)|MB/s", "bandwidth", 6),
+    (r"Messages/s", "message_rate", 0),
+    (r"Overall\s?\(us\)", "overall", -6),
+    (r"Compute\s?\(us\)", "compute", -6),
+    (r"Coll\. Init\s?\(us\)", "init", -6),
+    (r"MPI_Test\s?\(us\)", "test", -6),
+    (r"MPI_Wait\s?\(us\)", "wait", -6),
+    (r"Pure Comm\.\s?\(us\)", "communication", -6),
+    (r"Min Comm\.\s?\(us\)", "communication_min", -6),
+    (r"Max Comm\.\s?\(us\)", "communication_max", -6),
+    (r"Overlap\s?\(%\)", "overlap", -2),
+    (r"P([0-9]{1,2}) Tail Lat\s?\(us\)", "p", -6),
+    (r"P([0-9]{1,2}) Tail BW\s?\(MB/s\)", "p", 6),
+    (r"Transmit Size", "transmit", 0),
+    (r"Iterations", "iterations", 0),
+    (r"Validation", "validation", 0),
+    (r"Size", "size", 0),
+)
+"""Name of a column -> what it is here, and the power of ten to SI."""
+
+_MEASURED = ("time", "bandwidth", "overall")
+"""One of these is in every table."""
+_TIMES = tuple(name for _, name, exponent in _COLUMNS if exponent == -6)
+_BESIDE = ("iterations", "init", "test", "wait", "communication_min", "communication_max", "transmit")
+"""What is kept beside the samples and is no figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    exponent: int
+    cell: Cell
+
+
+@dataclass(slots=True)
+class _Table:
+    """One header with the rows below it, and what stood above it."""
+
+    title: str
+    version: str
+    line: Line
+    settings: dict[str, Value]
+    columns: tuple[_Column, ...]
+    rows: list[Row] = field(default_factory=list)
+
+
+def read_osu(data: bytes) -> ImportedFile:
+    """What the output of OSU programs says: an experiment for each program and datatype.
+
+    Raises ParseError for a damaged or unknown table, and where one experiment comes twice.
+    """
+    lines = read_lines(data, _TOOL)
+    tables = _tables(lines)
+    experiments: list[tuple[ImportedExperiment, Line]] = []
+    for table in tables:
+        if not table.rows:
+            raise table.line.error(_TOOL, "there is no row below this header: the file was cut off")
+        check_aligned([column.cell for column in table.columns], table.rows, _TOOL)
+        experiments.append((_experiment(table), table.line))
+    check_distinct(
+        (((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in experiments), _TOOL, "this program"
+    )
+    wrong = next((line for line in lines if _WRONG.search(line.text)), None)
+    failed = "" if wrong is None else f"line {wrong.number}: {wrong.text.strip()[:200]}"
+    versions = {table.version for table in tables}
+    if len(versions) > 1:
+        raise tables[-1].line.error(_TOOL, f"versions {' and '.join(sorted(versions))} in one file: split it")
+    return ImportedFile("OSU micro-benchmarks", tables[0].version, tuple(e for e, _ in experiments), failed)
+
+
+def _tables(lines: Sequence[Line]) -> list[_Table]:
+    """All tables of the file, in order."""
+    tables: list[_Table] = []
+    title: tuple[str, str, Line] | None = None
+    settings: dict[str, Value] = {}
+    current: _Table | None = None
+    for line in lines:
+        text = body(line).strip()
+        if found := _TITLE.fullmatch(text):
+            _require_table(title, tables)
+            title, settings, current = (found[1], found[2], line), {}, None
+        elif title is None or not text:
+            continue
+        elif columns := _header(line):
+            current = _Table(title[0], title[1], line, dict(settings), columns)
+            tables.append(current)
+        elif text.startswith("#"):
+            settings.update(_settings(text))
+        elif current is not None:
+            _add_row(current, line)
+        elif _starts_with_number(text) and not is_noise(text):
+            raise line.error(_TOOL, "a row without a header above it")
+    _require_table(title, tables)
+    if not tables:
+        raise ParseError(_TOOL, None, "", "there is no line such as `# OSU MPI Latency Test v7.4` in it")
+    return tables
+
+
+def _require_table(title: tuple[str, str, Line] | None, tables: Sequence[_Table]) -> None:
+    """Raise ParseError where the title before this place has no table."""
+    if title is not None and (not tables or tables[-1].line.number < title[2].number):
+        raise title[2].error(_TOOL, "there is no table of numbers below this title: the file was cut off")
+
+
+def _header(line: Line) -> tuple[_Column, ...]:
+    """The columns that a line names; none where it is no header. Raises ParseError at an unknown one."""
+    text = body(line)
+    at = len(text) - len(text.lstrip("#> \t"))
+    if re.match(r"Size\b|(?:Avg |Overall|Latency|Bandwidth|MB/s)", text[at:]) is None:
+        return ()
+    columns: list[_Column] = []
+    while at < len(text.rstrip()):
+        found = next(
+            ((m, name, e) for pattern, name, e in _COLUMNS if (m := re.compile(pattern).match(text, at))), None
+        )
+        if found is None:
+            if not columns or not text.lstrip().startswith("#"):
+                return ()
+            raise line.error(_TOOL, f"seatrial does not know the column {text[at : at + 40].strip()!r}")
+        match, name, exponent = found
+        name = f"p{match[1]}" if name == "p" else name
+        columns.append(_Column(name, exponent, Cell(match[0], match.start(), match.end())))
+        at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
+    names = [column.name for column in columns]
+    if len(set(names)) != len(names):
+        raise line.error(_TOOL, "the header names a column twice")
+    return tuple(columns) if set(names) & set(_MEASURED) else ()
+
+
+def _settings(text: str) -> Iterator[tuple[str, Value]]:
+    """What a comment above a table says about how it was measured."""
+    if found := _DATATYPE.fullmatch(text):
+        yield "datatype", found[1]
+    elif found := _PAIRS.fullmatch(text):
+        yield "pairs", int(found[1])
+        if found[2]:
+            yield "window", int(found[2])
+    elif found := _BUFFERS.match(text):
+        sender, receiver = found[1].lower(), found[2].lower()
+        yield "buffers", sender if sender == receiver else f"{sender}-{receiver}"
+    elif found := _SYNCHRONIZATION.fullmatch(text):
+        yield "window_creation" if found[1] == "Window creation" else "synchronization", found[2]
+
+
+def _starts_with_number(text: str) -> bool:
+    return re.match(r"[-+.]?[0-9]|[-+]?(?:nan|inf)", text, re.IGNORECASE) is not None
+
+
+def _add_row(table: _Table, line: Line) -> None:
+    """The line as a row, where it is one. Raises ParseError where it is a damaged one."""
+    cells = cells_of(body(line))
+    looks_so = len(cells) == len(table.columns) and any(decimal_of(cell.text) is not None for cell in cells)
+    if is_noise(line.text) or not (_starts_with_number(cells[0].text) or looks_so):
+        return
+    if len(cells) != len(table.columns):
+        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header names {len(table.columns)} columns")
+    for column, cell in zip(table.columns, cells, strict=True):
+        is_word = column.name == "validation"
+        if (not is_word and decimal_of(cell.text) is None) or (is_word and cell.text not in ("Pass", "Fail")):
+            raise line.error(_TOOL, f"{cell.text[:40]!r} under {column.cell.text} is not a number as OSU prints it")
+    table.rows.append((line, cells))
+
+
+def _failure(table: _Table) -> str:
+    """The first row whose validation failed, in words; "" where none did."""
+    for place, column in enumerate(table.columns):
+        if column.name == "validation":
+            for line, cells in table.rows:
+                if cells[place].text != "Pass":
+                    return f"line {line.number}: {table.title}: the validation of {cells[0].text} failed"
+    return ""
+
+
+def _experiment(table: _Table) -> ImportedExperiment:
+    """The experiment of one table."""
+    family = _FAMILY.fullmatch(table.title)
+    program = family[2].lower() if family else table.title
+    settings = dict(table.settings)
+    if "buffers" not in settings and family is not None and family[1]:
+        settings["buffers"] = "managed" if "MANAGED" in family[1] else "device"
+    notes: dict[str, object] = {"title": table.title}
+    benchmark, renamed, takes = _OURS.get(program, ("imported.osu", {}, _TAKEN))
+    if family is None:
+        benchmark, renamed, takes = "imported.osu", {}, _TAKEN
+    if benchmark == "imported.osu":
+        settings["program"] = table.title
+    elif "datatype" not in settings and benchmark == "mpi.allreduce":
+        # Before 7.0 osu_allreduce always reduced MPI_FLOAT, and all point-to-point programs always sent MPI_CHAR.
+        settings["datatype"] = "MPI_FLOAT" if int(re.split(r"\D", table.version)[0]) < 7 else UNKNOWN
+    notes.update({name: value for name, value in settings.items() if name not in takes})
+    samples = tuple(sample for row in table.rows for sample in _samples(table, row, renamed))
+    if not samples:
+        raise table.line.error(_TOOL, "every value below this header is 0.00: nothing was measured")
+    check_distinct(((cells[0].text, line) for line, cells in table.rows if _has_size(table)), _TOOL, "this size")
+    if not _has_size(table) and len(table.rows) > 1:
+        raise table.rows[1][0].error(_TOOL, "a second row where there is one without sizes: two runs in one file")
+    parameters = {name: value for name, value in settings.items() if name in takes}
+    return ImportedExperiment(benchmark, samples, parameters, notes, failed=_failure(table))
+
+
+_TAKEN = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")
+_OURS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
+    "latency": ("mpi.latency", {"time": "one_way"}, ("buffers", "datatype")),
+    "bandwidth": ("mpi.bandwidth", {"bandwidth": "bandwidth"}, ("window", "buffers", "datatype")),
+    "allreduce latency": (
+        "mpi.allreduce",
+        {"time": "time_mean", "time_max": "time_max"},
+        ("buffers", "datatype"),
+    ),
+}
+"""Title -> our benchmark, its series, and the parameters of it that a file tells."""
+
+
+def _has_size(table: _Table) -> bool:
+    return table.columns[0].name == "size"
+
+
+def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sample]:
+    """The samples of one row: one for each series that it has a value of."""
+    line, cells = row
+    values: dict[str, Decimal] = {}
+    point: dict[str, Value] = {}
+    for column, cell in zip(table.columns, cells, strict=True):
+        if column.name == "size":
+            size = whole_number(cell.text)
+            if size is None or size > 2**53:
+                raise line.error(_TOOL, f"{cell.text[:40]} is not a size in bytes")
+            point["size_B"] = size
+        elif column.name != "validation":
+            values[column.name] = Decimal(cell.text)  # _add_row let no other text pass
+    _check_order(line, values)
+    extra = {
+        f"{column.name}{_SUFFIX[column.exponent]}": scaled(values[column.name], column.exponent)
+        for column in table.columns
+        if column.name in values and _is_beside(column.name)
+    }
+    main = next(name for name in _MEASURED if name in values)
+    for column in table.columns:
+        series = renamed.get(column.name) if renamed else column.name
+        if column.name not in values or _is_beside(column.name) or series is None:
+            continue
+        value = scaled(values[column.name], column.exponent)
+        _check_possible(line, column, value)
+        if value > 0 or column.name == "overlap":
+            yield _sample(series, column.name, value, point, extra if column.name == main else {}, ours=bool(renamed))
+
+
+_SUFFIX = {-6: "_s", 6: "_Bps", 0: ""}
+
+
+def _is_beside(name: str) -> bool:
+    return name in _BESIDE or name[1:].isdigit()
+
+
+def _sample(
+    series: str, name: str, value: float, point: Mapping[str, Value], extra: Mapping[str, float], *, ours: bool
+) -> Sample:
+    """A time as it is; a rate or a share as what one second holds."""
+    if name in _TIMES:
+        return Sample(series, 0, value, point=point, extra=extra)
+    return Sample(series, 0, 1.0, {"bytes" if ours else "amount": value}, point=point, extra=extra)
+
+
+def _check_order(line: Line, values: Mapping[str, Decimal]) -> None:
+    """The mean lies between the fastest and the slowest rank, as far as two decimals tell."""
+    ordered = [values[name] for name in ("time_min", "time", "time_max") if name in values]
+    if any(low > high + Decimal("0.011") for low, high in pairwise(ordered)):
+        raise line.error(_TOOL, "the least, the mean and the greatest latency are not in this order")
+
+
+def _check_possible(line: Line, column: _Column, value: float) -> None:
+    most = MOST_SECONDS if column.name in _TIMES else 1.0 if column.name == "overlap" else MOST_PER_SECOND
+    if value > most:
+        raise line.error(_TOOL, f"{column.cell.text} of {value:g} (SI) cannot be")
+
+
+READER = Reader(kind="osu", read=read_osu)

@@ -1,0 +1,47 @@
+"""Samples of results that other tools print: a rate, a time, or a rate with the work that it is of."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_NOWHERE: Mapping[str, Value] = {}
+
+
+def in_SI(value: float, unit: float) -> float:
+    """`value` in a unit of that many SI units, rounded once: 66.3936 GB/s is 66393600000.0 B/s."""
+    return float(Decimal(repr(value)) * Decimal(repr(unit)))
+
+
+def rate_sample(series: str, rate: float, *, i: int = 0, point: Mapping[str, Value] = _NOWHERE) -> Sample:
+    """A rate (SI, per second) as the work of one second, so that the figure is that very number."""
+    return Sample(series, i, 1.0, {"amount": rate}, point=dict(point))
+
+
+def time_sample(series: str, seconds: float, *, i: int = 0, point: Mapping[str, Value] = _NOWHERE) -> Sample:
+    """A time in seconds."""
+    return Sample(series, i, seconds, point=dict(point))
+
+
+def sample_at_rate(series: str, counted: str, work: float, rate: float) -> Sample:
+    """`work` (counted as `counted`) done at `rate`, with work / time equal to `rate` to the last bit.
+
+    The time is work / rate, which is more exact than the rounded one that the tool prints. Where no double gives the
+    rate, the work moves by its last bit.
+    """
+    time_s = work / rate
+    for amount, elapsed_s in itertools.product(_around(work), _around(time_s)):
+        if amount / elapsed_s == rate:
+            return Sample(series, 0, elapsed_s, {counted: amount})
+    return Sample(series, 0, 1.0, {counted: rate})
+
+
+def _around(value: float) -> list[float]:
+    """A number and its nearest neighbours, itself first."""
+    below, above = math.nextafter(value, 0.0), math.nextafter(value, math.inf)
+    return [value, below, above, math.nextafter(below, 0.0), math.nextafter(above, math.inf)]

@@ -1,0 +1,223 @@
+"""SHOC (scalable heterogeneous computing benchmark suite): the table of results that each program prints at its end.
+
+A row is `test atts units median mean stddev min max trial0 ...`, tabs between (src/common/ResultDatabase.cpp). The
+trials are the samples; where the table has none, the median is. Median, mean, least and greatest follow from the
+trials, so a damaged number shows. FLT_MAX and infinity stand for what was not measured: such a row is refused, N/A is
+left out.
+
+The driver's summary (`result for maxspflops: 3097.2 GFLOPS`) gives one number for each program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from statistics import median
+
+from seatrial.errors import ParseError
+from seatrial.imports.reader import Reader
+from seatrial.imports.samples import rate_sample, time_sample
+from seatrial.imports.tables import MOST_PER_SECOND, MOST_SECONDS, check_distinct, decimal_of, scaled
+from seatrial.imports.text import Line, read_lines
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_TOOL = "shoc"
+_SUMMARY = ("test", "atts", "units", "median", "mean", "stddev", "min", "max")
+_DEVICE = re.compile(r"Chose device: ?name='([^']{1,200})'.{0,200}")
+_DRIVER = re.compile(r"result for ([A-Za-z]\w{0,60}):\s+(\S{1,40})(?:\s+(\S{1,20}))?")
+_MAXFLOPS = re.compile(r"(?:Add|Mul|MAdd|MulMAdd)(?:[0-9]{1,2}|U)-[SD]P")
+_WRONG = re.compile(r"\b(?:fail(?:ed|ure|s)?|incorrect|mismatch(?:es)?|correctness|wrong)\b", re.IGNORECASE)
+_GOOD = re.compile(
+    r"\b(?:passed|correct(?:ness)? (?:ok|check passed|verified)|0 (?:mismatches|failures|failed))\b", re.I
+)
+_PROGRESS = re.compile(r"\|[=\s]{0,80}\|\s{0,3}[0-9.]{1,6}%")
+_MISSING = ("N/A", "NoResult")
+_FLT_MAX = Decimal("3.4028e38")
+
+_UNITS: dict[str, tuple[str, int]] = {
+    "gflops": ("flops", 9),
+    "gflop/s": ("flops", 9),
+    "mflops": ("flops", 6),
+    "tflops": ("flops", 12),
+    "gb/s": ("bandwidth", 9),
+    "gb/sec": ("bandwidth", 9),
+    "mb/s": ("bandwidth", 6),
+    "mb/sec": ("bandwidth", 6),
+    "gops": ("rate", 9),
+    "gop/s": ("rate", 9),
+    "gelements/s": ("rate", 9),
+    "edges/s": ("rate", 0),
+    "s": ("time", 0),
+    "sec": ("time", 0),
+    "ms": ("time", -3),
+    "us": ("time", -6),
+    "ns": ("time", -9),
+}
+"""Unit as SHOC prints it, in small letters -> figure and power of ten to SI. `N` is a plain number: see _unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One result: its line, names, and the cells of its summary and of its trials, as printed."""
+
+    line: Line
+    test: str
+    attributes: str
+    unit: str
+    summary: tuple[str, ...]
+    trials: tuple[str, ...]
+
+
+def read_shoc(data: bytes) -> ImportedFile:
+    """What a program of SHOC, or its driver, printed: one experiment with a point for each row.
+
+    Raises ParseError where there is no table, a row is damaged or cut off, or a result comes twice.
+    """
+    lines = read_lines(data, _TOOL)
+    rows = _rows(lines)
+    if not rows:
+        raise ParseError(_TOOL, None, "", "there is no row of results below `test  atts  units  median ...` in it")
+    check_distinct((((row.test, row.attributes, row.unit), row.line) for row in rows), _TOOL, "this test")
+    left_out: list[str] = []
+    samples: list[Sample] = []
+    for row in rows:
+        of_row = tuple(_samples(row))
+        samples += of_row
+        if not of_row:
+            left_out.append(f"{row.test} ({row.unit})")
+    if not samples:
+        raise rows[0].line.error(_TOOL, "no row has a number in a unit that seatrial knows")
+    devices = dict.fromkeys(match[1] for line in lines if (match := _DEVICE.fullmatch(_plain(line))))
+    parameters: dict[str, Value] = {"program": _program(rows)}
+    if len(devices) == 1 and (device := next(iter(devices))).isprintable():
+        parameters["device"] = device
+    notes: dict[str, object] = {"left_out": left_out} if left_out else {}
+    if not any(row.trials for row in rows):
+        notes["sample"] = "the median over trials: the table has no trials"
+    experiment = ImportedExperiment("imported.shoc", tuple(samples), parameters, notes)
+    return ImportedFile("SHOC", "", (experiment,), _failure(lines, {row.line.number for row in rows}))
+
+
+def _plain(line: Line) -> str:
+    """The text of a line; of one that was written over (a progress bar), what came last."""
+    return line.text.rstrip().rpartition("\r")[2]
+
+
+def _program(rows: Sequence[_Row]) -> str:
+    """The program, by the name of its first test: MaxFlops has many, the others begin with their own name."""
+    if any(_MAXFLOPS.fullmatch(row.test) for row in rows):
+        return "MaxFlops"
+    return re.split(r"[-_(]", rows[0].test)[0] or rows[0].test
+
+
+def _failure(lines: Sequence[Line], of_rows: set[int]) -> str:
+    """The first line that says that a result is wrong, "" where none does."""
+    for line in lines:
+        text = _plain(line)[:2000]
+        if line.number not in of_rows and _WRONG.search(text) and not _GOOD.search(text):
+            return f"line {line.number}: {text.strip()[:200]}"
+    return ""
+
+
+def _rows(lines: Sequence[Line]) -> list[_Row]:
+    rows: list[_Row] = []
+    header: tuple[str, ...] = ()
+    for line in lines:
+        text = _plain(line)
+        words = tuple(text.split())
+        if words[:2] == _SUMMARY[:2]:
+            header = _header(line, words)
+        elif driver := _DRIVER.fullmatch(text.strip()):
+            if not line.is_ended:
+                raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
+            if driver[2] not in _MISSING:
+                rows.append(_Row(line, driver[1], "", driver[3] or "", (driver[2],), ()))
+        elif not words or text.startswith("Note:"):
+            header = ()
+        elif header:
+            rows.append(_row(line, text, header))
+    return rows
+
+
+def _header(line: Line, words: tuple[str, ...]) -> tuple[str, ...]:
+    trials = words[len(_SUMMARY) :]
+    if words[: len(_SUMMARY)] != _SUMMARY or trials != tuple(f"trial{k}" for k in range(len(trials))):
+        raise line.error(_TOOL, "the header of the results is cut off or damaged")
+    return words
+
+
+def _row(line: Line, text: str, header: tuple[str, ...]) -> _Row:
+    """A row with its trials held against its summary. Raises ParseError where they do not fit."""
+    cells = [cell.strip() for cell in text.split("\t")] if "\t" in text else text.split()
+    while cells and not cells[-1]:
+        cells.pop()
+    if not len(_SUMMARY) <= len(cells) <= len(header) or not all(cells[:3]):
+        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header names {len(header)} columns")
+    row = _Row(line, cells[0].removesuffix("(*)"), cells[1], cells[2], tuple(cells[3:8]), tuple(cells[8:]))
+    for cell in (*row.summary, *row.trials):
+        value = decimal_of(cell)
+        if value is None and cell not in _MISSING:
+            raise line.error(_TOOL, f"{cell[:40]!r} is not a number as SHOC prints it")
+        if value is not None and value >= _FLT_MAX:
+            raise line.error(_TOOL, f"{cell[:40]} stands for what was not measured (FLT_MAX)")
+    if len(header) > len(_SUMMARY):
+        _check_summary(row)
+    elif not line.is_ended:
+        raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
+    return row
+
+
+def _check_summary(row: _Row) -> None:
+    """Median, mean, least and greatest of the trials are those that the row gives, as far as its digits tell."""
+    trials = [float(cell) for cell in row.trials if cell not in _MISSING]
+    if not trials:
+        if any(cell not in _MISSING for cell in row.summary):
+            raise row.line.error(_TOOL, "the row has a summary and no trials: it is cut off")
+        return
+    computed = (median(trials), sum(trials) / len(trials), None, min(trials), max(trials))
+    digits = max(3, *(_significant(cell) for cell in (*row.summary, *row.trials)))
+    off = 1.01 * 10.0 ** (1 - digits)  # a printed value and those it is of are each off by half a unit at most
+    for name, told, value in zip(_SUMMARY[3:], row.summary, computed, strict=True):
+        if value is None or told in _MISSING:
+            continue
+        if abs(float(told) - value) > off * max(trials):
+            raise row.line.error(_TOOL, f"the {name} of the trials is {value:.6g}, but it is given as {told}")
+
+
+def _significant(cell: str) -> int:
+    """How many significant digits a printed number shows."""
+    return len(cell.lower().partition("e")[0].replace(".", "").lstrip("0")) if cell not in _MISSING else 0
+
+
+def _unit(row: _Row) -> tuple[str, int] | None:
+    """Figure and power of ten of a row, None where its unit is not known."""
+    if row.unit == "N" and row.test.endswith("_Parity"):
+        return "parity", 0
+    return _UNITS.get(row.unit.lower())
+
+
+def _samples(row: _Row) -> Iterator[Sample]:
+    """The trials of a row in SI; none where the unit is not known."""
+    unit = _unit(row)
+    if unit is None:
+        return
+    series, exponent = unit
+    point: dict[str, Value] = {"test": row.test}
+    if row.attributes:
+        point["attributes"] = row.attributes
+    for i, cell in enumerate(row.trials or row.summary[:1]):
+        decimal = decimal_of(cell)
+        if decimal is None:
+            continue
+        value = scaled(decimal, exponent)
+        if not 0 < value <= (MOST_SECONDS if series == "time" else MOST_PER_SECOND):
+            raise row.line.error(_TOOL, f"{cell[:40]} {row.unit} cannot be")
+        make = time_sample if series == "time" else rate_sample
+        yield make(series, value, i=i, point=point)
+
+
+READER = Reader(kind="shoc", read=read_shoc)

@@ -1,0 +1,141 @@
+"""STREAM (J. D. McCalpin, stream.c 5.9 and 5.10, stream_mpi.c): text.
+
+The rate that it prints is the best of all passes but the first; that one sample is the repeat. Rate, least time and
+array size are tied to each other (16 or 24 B per element), so a damaged number shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from seatrial.errors import ParseError
+from seatrial.imports.reader import Reader
+from seatrial.imports.samples import in_SI, sample_at_rate
+from seatrial.imports.text import Line, half_unit, is_product, only_one, read_lines
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_TOOL = "STREAM"
+_COUNTED = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}
+"""Kernel -> elements that it reads and writes, for each element of an array (stream.c, `bytes`)."""
+
+_VERSION = re.compile(r"STREAM version \$Revision: ?([0-9][0-9.]{0,15}) ?\$")
+_WORD = re.compile(r"This system uses ([0-9]{1,4}) bytes per (?:array element|DOUBLE PRECISION word)\.")
+_ARRAY = re.compile(r"(Total Aggregate )?Array size = ([0-9]{1,18})(?: \(elements\))?(?:,.{0,80})?\s*", re.IGNORECASE)
+_PASSES = re.compile(r"Each (?:kernel will be executed|test is run) ([0-9]{1,9}) times[,.].{0,80}")
+_RANKS = re.compile(r"Data is distributed across ([0-9]{1,9}) MPI ranks")
+_THREADS = re.compile(
+    r"Number of Threads (?:requested|counted)(?: for each MPI rank| for rank 0)? = ([0-9]{1,9})\s*\Z",
+)
+_HEADER = re.compile(r"Function\s+(?:Best )?Rate \(?MB/s\)?\s+Avg time\s+Min time\s+Max time\s*")
+_ROW = re.compile(r"(Copy|Scale|Add|Triad):\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
+_VALIDATION = re.compile(r"(?:Solution Validates|Failed Validation).{0,200}")
+_RULE = "-" * 20
+
+
+def read(data: bytes) -> ImportedFile:
+    """One run of STREAM: `memory.stream`, or `imported.stream` where MPI spreads it over processes.
+
+    Raises ParseError where the output is cut off, holds two runs, or contradicts itself.
+    """
+    lines = read_lines(data, _TOOL)
+    version_line = only_one([line for line in lines if _VERSION.search(line.text)], _TOOL, "line `STREAM version`")
+    version = _matched(_VERSION, version_line)
+    word = _value(lines, _WORD, "line `This system uses N bytes`")
+    array_line = only_one([line for line in lines if _ARRAY.fullmatch(line.text.strip())], _TOOL, "line `Array size`")
+    elements = array_line.whole_of(_TOOL, _matched(_ARRAY, array_line, 2), "the array size")
+    if word not in (4, 8):
+        raise version_line.error(_TOOL, f"an array element of {word} B is neither float nor double")
+    passes = _value(lines, _PASSES, "line that tells how often each kernel runs")
+    samples = _table(lines, elements * word)
+    failed = _validation(lines)
+    threads = _threads(lines)
+    ranks = [line for line in lines if _RANKS.search(line.text)]
+    notes: dict[str, object] = {
+        "best_of": f"each rate is the best of {passes - 1} passes, as STREAM prints it; the other passes are not told",
+        "passes": passes,
+        "element_B": word,
+    }
+    if threads is None:  # built without OpenMP
+        notes["assumed"] = ["threads"]
+    parameters: dict[str, Value] = {"threads": threads or 1, "array_B": elements * word}
+    if ranks:
+        parameters["ranks"] = ranks[0].whole_of(_TOOL, _matched(_RANKS, only_one(ranks, _TOOL, "ranks")), "ranks")
+        notes["threads_are"] = "of each rank"
+    benchmark = "imported.stream" if ranks or word != 8 else "memory.stream"
+    if benchmark == "imported.stream":
+        parameters["precision"] = "fp64" if word == 8 else "fp32"
+    checks = {"array_bytes": float(elements * word)} if benchmark == "memory.stream" else {}
+    experiment = ImportedExperiment(benchmark, tuple(samples), parameters, notes, checks)
+    return ImportedFile(_TOOL, version, (experiment,), failed)
+
+
+def _table(lines: Sequence[Line], array_B: int) -> list[Sample]:
+    """The four rows below the header, in order, each checked against its own time."""
+    header = only_one([line for line in lines if _HEADER.fullmatch(line.text)], _TOOL, "table of rates in MB/s")
+    below = [line for line in lines[header.number :] if line.text.strip()][: len(_COUNTED) + 1]
+    stray = [line for line in lines if _ROW.match(line.text) and line not in below]
+    if stray:
+        raise stray[0].error(_TOOL, "a row that belongs to no table")
+    samples: list[Sample] = []
+    for kernel, line in zip(_COUNTED, below, strict=False):
+        row = _ROW.fullmatch(line.text)
+        if row is None or row[1] != kernel:
+            raise line.error(_TOOL, f"the row of {kernel} was expected here")
+        samples.append(_sample(line, kernel, row.group(2, 3, 4, 5), array_B))
+    if len(below) <= len(_COUNTED) or not below[-1].text.startswith(_RULE):
+        raise header.error(_TOOL, "the table below this line is cut off")
+    return samples
+
+
+def _sample(line: Line, kernel: str, cells: tuple[str, ...], array_B: int) -> Sample:
+    rate = line.number_of(_TOOL, cells[0], "the rate")
+    average, least, most = (line.number_or_zero(_TOOL, cell, "a time") for cell in cells[1:])
+    work = float(_COUNTED[kernel] * array_B)
+    slack = 2 * half_unit(cells[2])
+    if not least <= average + slack <= most + 2 * slack:
+        raise line.error(_TOOL, "the least, the mean and the greatest time are not in this order")
+    if not is_product(work / 1e6, (rate, half_unit(cells[0])), (least, half_unit(cells[2]))):
+        raise line.error(_TOOL, f"{cells[0]} MB/s in {cells[2]} s is not the {work:.0f} B that {kernel} counts")
+    return sample_at_rate(kernel.lower(), "bytes", work, in_SI(rate, 1e6))
+
+
+def _validation(lines: Sequence[Line]) -> str:
+    """Why the result is wrong, as STREAM says; empty where the solution validates."""
+    said = [line for line in lines if _VALIDATION.match(line.text.strip())]
+    failed = [line for line in said if not line.text.strip().startswith("Solution Validates")]
+    if failed:
+        return failed[0].text.strip()
+    if not said:
+        return "the file has no line `Solution Validates`: STREAM did not check its results, or its output is cut off"
+    only_one(said, _TOOL, "validation")
+    return ""
+
+
+def _threads(lines: Sequence[Line]) -> int | None:
+    """Threads as counted; STREAM without OpenMP says nothing of them."""
+    counts = [
+        (line, line.whole_of(_TOOL, match[1], "the number of threads"))
+        for line in lines
+        if (match := _THREADS.search(line.text))
+    ]
+    if len(counts) > 2 or len({count for _, count in counts}) > 1:
+        raise counts[-1][0].error(_TOOL, "the number of threads requested is not that of threads counted")
+    return counts[0][1] if counts else None
+
+
+def _value(lines: Sequence[Line], pattern: re.Pattern[str], what: str) -> int:
+    line = only_one([line for line in lines if pattern.fullmatch(line.text.strip())], _TOOL, what)
+    return line.whole_of(_TOOL, _matched(pattern, line), what)
+
+
+def _matched(pattern: re.Pattern[str], line: Line, group: int = 1) -> str:
+    match = pattern.search(line.text.strip())
+    if match is None:
+        raise ParseError(_TOOL, line.number, line.text)
+    return match[group]
+
+
+READER = Reader("stream", read)

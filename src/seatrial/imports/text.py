@@ -1,0 +1,134 @@
+"""Text of another tool, from outside: lines and numbers, read so that nothing is taken for what it is not.
+
+A number is plain decimal or exponent form. One with commas, units stuck to it, NaN or infinity is refused: a wrong
+number in a record is worse than a file that must be looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seatrial.errors import ParseError
+
+MAX_BYTES = 64 << 20
+"""The longest file that is read."""
+
+_MOST = 1e24
+"""No rate, time, size or count of any machine reaches this in SI units."""
+_LONGEST_NUMBER = 40
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its number in the file (from 1) and its text without the line break.
+
+    `is_ended` is False only for a last line that has no line break: it may have been cut off.
+    """
+
+    number: int
+    text: str
+    is_ended: bool = True
+
+    @property
+    def words(self) -> list[str]:
+        """The words between white space."""
+        return self.text.split()
+
+    def error(self, tool: str, why: str) -> ParseError:
+        """The error that this line is the first wrong one of a file of `tool`."""
+        return ParseError(tool, self.number, self.text, why)
+
+    def number_of(self, tool: str, token: str, what: str) -> float:
+        """`token` as a number above zero. Raises ParseError with this line."""
+        value = self.number_or_zero(tool, token, what)
+        if value == 0:
+            raise self.error(tool, f"{what} is {token}, and must be above zero")
+        return value
+
+    def number_or_zero(self, tool: str, token: str, what: str) -> float:
+        """`token` as a number from zero on, as a count of errors or a very short time may be printed."""
+        value = number(token)
+        if value is None:
+            raise self.error(tool, f"{what} is {_short(token)}, which is no plain number")
+        if not 0 <= value < _MOST:
+            raise self.error(tool, f"{what} is {_short(token)}, which cannot be")
+        return value
+
+    def whole_of(self, tool: str, token: str, what: str, *, least: int = 1) -> int:
+        """`token` as a whole number from `least` on. Raises ParseError with this line."""
+        if _WHOLE.fullmatch(token) is None or int(token) < least:
+            raise self.error(tool, f"{what} is {_short(token)}, and must be a whole number from {least}")
+        return int(token)
+
+
+def read_lines(data: bytes, tool: str) -> list[Line]:
+    """The lines of a text. Raises ParseError where it is empty, too long, or no text."""
+    return [
+        Line(number, text, is_ended) for number, (text, is_ended) in enumerate(_split(read_text(data, tool)), start=1)
+    ]
+
+
+def read_text(data: bytes, tool: str) -> str:
+    """The text of a file without terminal control sequences. Raises ParseError: it is empty, too long or binary."""
+    if len(data) > MAX_BYTES:
+        raise ParseError(tool, None, "", f"larger than {MAX_BYTES >> 20} MiB")
+    if not data.strip():
+        raise ParseError(tool, None, "", "the file is empty")
+    if b"\0" in data:
+        raise ParseError(tool, None, "", "the file is binary, not text")
+    return _CONTROL_SEQUENCE.sub("", data.decode("utf-8-sig", "replace"))
+
+
+def _split(text: str) -> Iterable[tuple[str, bool]]:
+    """Lines with whether each is ended; only a line feed ends one, so that odd separators cannot hide a line."""
+    parts = text.split("\n")
+    for part in parts[:-1]:
+        yield part.removesuffix("\r"), True
+    if parts[-1]:
+        yield parts[-1].removesuffix("\r"), False
+
+
+def number(token: str) -> float | None:
+    """A token as a finite number, or None where it is none."""
+    if len(token) > _LONGEST_NUMBER or _NUMBER.fullmatch(token) is None:
+        return None
+    value = float(token)
+    return value if math.isfinite(value) else None
+
+
+def half_unit(token: str) -> float:
+    """Half a unit in the last printed place of a number: how far the true value may be from the printed one."""
+    mantissa, _, exponent = token.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return float(0.5 * 10.0 ** (int(exponent or 0) - decimals))
+
+
+def is_product(product: float, a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """Whether `product` can be the product of two printed values, each given as (value, how far it may be off).
+
+    The file's own redundancy (a rate, a time, and the work that both are of) shows damage in any of the three.
+    """
+    (x, dx), (y, dy) = a, b
+    slack = 1e-5 * product  # tools compute in double, print in decimal, and some round the work
+    return max(0.0, x - dx) * max(0.0, y - dy) - slack <= product <= (x + dx) * (y + dy) + slack
+
+
+def only_one(lines: list[Line], tool: str, what: str) -> Line:
+    """The one line of these. Raises ParseError where there is none, or a second: two runs in one file."""
+    if not lines:
+        raise ParseError(tool, None, "", f"there is no {what}: the file is of another tool, or cut off")
+    if len(lines) > 1:
+        why = f"a second {what}, after that of line {lines[0].number}: two runs in one file; give each in a file"
+        raise lines[1].error(tool, why)
+    return lines[0]
+
+
+def _short(token: str) -> str:
+    return repr(token if len(token) <= _LONGEST_NUMBER else token[:_LONGEST_NUMBER] + "...")

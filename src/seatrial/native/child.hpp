@@ -1,0 +1,149 @@
+// Another program, started and waited for, with as little between the two stamps as Linux allows.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.hpp"
+#include "failure.hpp"
+
+namespace seatrial {
+
+// The file that execvp(3) would take: a name with a slash as it is, else the first on PATH that can
+// be run. None where there is none.
+[[nodiscard]] inline std::optional<std::string> program_on_path(std::string_view name) {
+  const auto can_be_run = [](const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           ::access(path.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string_view::npos) {
+    std::string path(name);
+    return can_be_run(path) ? std::optional(path) : std::nullopt;
+  }
+  const char* variable = std::getenv("PATH");
+  const std::string_view folders = variable != nullptr ? variable : "/bin:/usr/bin";
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    const auto end = std::min(folders.find(':', begin), folders.size());
+    std::string path(folders.substr(begin, end - begin)); // empty: the current folder
+    path.append(path.empty() ? "./" : "/").append(name);
+    if (can_be_run(path))
+      return path;
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+struct ChildEnd {
+  int status = 0; // as wait4(2) gives it
+  rusage usage{}; // with that of its own children that it waited for
+  Interval interval;
+
+  // How it ended, in words; empty where all went well.
+  [[nodiscard]] std::string complaint() const {
+    if (WIFSIGNALED(status))
+      return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
+             ::strsignal(WTERMSIG(status)) + ")";
+    if (WEXITSTATUS(status) != 0)
+      return "ended with exit status " + std::to_string(WEXITSTATUS(status));
+    return {};
+  }
+
+  // Its exit status as a shell gives it: 128 + n for signal n.
+  [[nodiscard]] int as_shells_have_it() const noexcept {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+};
+
+// A child that is started in a fraction of what fork costs: it borrows our memory until it is the
+// other program (Linux, clone(2), CLONE_VM and CLONE_VFORK). Its standard input is empty, its
+// outputs are ours, and it dies with the thread that started it.
+class Child {
+public:
+  // All that the child needs is made here, outside the timed region.
+  Child(std::string path, const std::vector<std::string>& words)
+      : path_(std::move(path)), words_(words), stack_(stack_bytes), parent_(::getpid()) {
+    for (auto& word : words_)
+      argv_.push_back(word.data());
+    argv_.push_back(nullptr);
+    input_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input_ < 0)
+      throw Failure(Exit::system, std::string("cannot open /dev/null: ") + std::strerror(errno));
+  }
+  ~Child() { ::close(input_); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Starts it, tells `started` its process id, and waits for its end. `output` >= 0 takes the place
+  // of its standard output. Failure where it cannot be started.
+  template <class Started>
+  [[nodiscard]] ChildEnd run(Started started, int output = -1) {
+    output_ = output;
+    error_ = 0;
+    ChildEnd end;
+    end.interval.start = Clock::now();
+    const auto pid = ::clone(&Child::become, stack_.data() + stack_.size(),
+                             CLONE_VM | CLONE_VFORK | SIGCHLD, this);
+    if (pid < 0)
+      throw Failure(Exit::system, std::string("cannot start a process: ") + std::strerror(errno));
+    started(pid);
+    while (::wait4(pid, &end.status, 0, &end.usage) < 0)
+      if (errno != EINTR)
+        throw Failure(Exit::system, std::string("wait4: ") + std::strerror(errno));
+    end.interval.end = Clock::now();
+    if (error_ != 0)
+      throw Failure(Exit::system, path_ + " cannot be run: " + why(error_));
+    return end;
+  }
+
+private:
+  static constexpr std::size_t stack_bytes = 64 << 10;
+
+  [[nodiscard]] static std::string why(int error) {
+    if (error == ENOEXEC)
+      return "it is no program for this machine, and a script needs a first line such as #!/bin/sh";
+    if (error == ENOENT)
+      return "its interpreter, or the loader that it asks for, is missing";
+    return std::strerror(error);
+  }
+
+  // In the child, on our memory: system calls only.
+  static int become(void* self) {
+    auto& child = *static_cast<Child*>(self);
+    ::signal(SIGXFSZ, SIG_DFL); // we ignore it, and what is ignored stays so in the program
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() == child.parent_ && ::dup2(child.input_, STDIN_FILENO) >= 0 &&
+        (child.output_ < 0 || ::dup2(child.output_, STDOUT_FILENO) >= 0))
+      ::execv(child.path_.c_str(), child.argv_.data());
+    child.error_ = errno != 0 ? errno : ECHILD;
+    ::_exit(127);
+  }
+
+  std::string path_;
+  std::vector<std::string> words_;
+  std::vector<char*> argv_;
+  std::vector<std::byte> stack_; // aligned as all that `new` gives: for any type
+  pid_t parent_;
+  int input_ = -1;
+  int output_ = -1;
+  volatile int error_ = 0; // the child writes it into our memory
+};
+
+} // namespace seatrial

@@ -1,0 +1,80 @@
+// Which file it was: by build-id where the linker wrote one, else by content.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "elf_file.hpp"
+
+namespace seatrial {
+
+class OpenFile {
+public:
+  explicit OpenFile(const std::string& path)
+      // Not blocking: a path may name a pipe that nobody writes to.
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
+  ~OpenFile() {
+    if (file_ >= 0)
+      ::close(file_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  [[nodiscard]] int get() const noexcept { return file_; }
+
+  // False where it cannot be read or is no regular file.
+  [[nodiscard]] bool is_regular(struct stat& status) const noexcept {
+    return file_ >= 0 && ::fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  }
+
+private:
+  int file_;
+};
+
+namespace detail {
+
+// Files are told apart by it, nobody is kept from forging one: FNV-1a over 64-bit words (G. Fowler,
+// L. C. Noll, K.-P. Vo, "The FNV Non-Cryptographic Hash Algorithm", IETF draft), zeros at the end.
+[[nodiscard]] inline bool content_hash(int file, off_t bytes, std::uint64_t& hash) {
+  std::vector<std::uint64_t> words(1 << 13);
+  const auto step = words.size() * sizeof(std::uint64_t);
+  hash = 0xcbf29ce484222325;
+  for (off_t at = 0; at < bytes; at += static_cast<off_t>(step)) {
+    const auto wanted = std::min(step, static_cast<std::size_t>(bytes - at));
+    std::fill(words.begin(), words.end(), 0);
+    if (!read_at(file, words.data(), wanted, static_cast<std::uint64_t>(at)))
+      return false;
+    const auto used = (wanted + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+    for (std::size_t i = 0; i < used; ++i)
+      hash = (hash ^ words[i]) * 0x100000001b3;
+  }
+  return true;
+}
+
+} // namespace detail
+
+// Size and hash of the content, size and time of change where it is too long to be read; empty
+// where it cannot be.
+[[nodiscard]] inline std::string content_identity(int file, const struct stat& status,
+                                                  off_t largest_hashed) {
+  std::uint64_t hash = 0;
+  if (status.st_size > largest_hashed)
+    return "size " + std::to_string(status.st_size) + " changed " +
+           std::to_string(status.st_mtim.tv_sec);
+  if (!detail::content_hash(file, status.st_size, hash))
+    return {};
+  std::array<char, 17> digits{};
+  std::to_chars(digits.data(), digits.data() + digits.size() - 1, hash, 16);
+  return "size " + std::to_string(status.st_size) + " fnv " + digits.data();
+}
+
+} // namespace seatrial

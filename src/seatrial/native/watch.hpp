@@ -1,0 +1,75 @@
+// Looks at what a running process has mapped, from a thread of its own: whoever waits for the
+// process is not held up.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include <sys/types.h>
+
+#include "clock.hpp"
+#include "mapped_files.hpp"
+
+namespace seatrial {
+
+// Looks 1, 3, 7, 15, ... ms after the start, later every half second. A look that takes long (many
+// processes) makes the next wait: all of them together take at most a hundredth of the time.
+class Watch {
+public:
+  // The thread is started and asleep before anything is timed.
+  Watch() : thread_([this](const std::stop_token& stop) { run(stop); }) {
+    is_ready_.wait(false, std::memory_order_acquire);
+  }
+  ~Watch() { stop(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Which process; to be called inside a timed region, so nobody is woken by it.
+  void follow(pid_t process) noexcept { process_.store(process, std::memory_order_release); }
+
+  // No look is under way, and none follows.
+  void stop() {
+    thread_.request_stop();
+    if (thread_.joinable())
+      thread_.join();
+  }
+
+  // After `stop`.
+  [[nodiscard]] MappedFiles& files() noexcept { return files_; }
+
+private:
+  using Time = Clock::duration;
+  static constexpr Time first = std::chrono::milliseconds(1);
+  static constexpr Time longest = std::chrono::milliseconds(500);
+
+  void run(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any sleeper;
+    std::unique_lock lock(mutex);
+    auto wait = first;
+    is_ready_.store(true, std::memory_order_release);
+    is_ready_.notify_one();
+    while (!sleeper.wait_for(lock, stop, wait, [&] { return stop.stop_requested(); })) {
+      const auto process = process_.load(std::memory_order_acquire);
+      if (process == 0)
+        continue;
+      const auto start = Clock::now();
+      files_.look(process);
+      next_ = std::min(2 * next_, longest);
+      wait = std::max(next_, 100 * (Clock::now() - start));
+    }
+  }
+
+  std::atomic<pid_t> process_{0};
+  std::atomic<bool> is_ready_{false};
+  Time next_ = first;
+  MappedFiles files_;
+  std::jthread thread_; // last: joined before what it uses goes away
+};
+
+} // namespace seatrial

@@ -1,0 +1,132 @@
+"""The names and values of axes and parameters in a study file, checked against the benchmarks that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.benchmark import Benchmark, Elsewhere, Native
+from seatrial.model.parameter import Parameter, ParameterKind, Value
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
+from seatrial.plan.environment_axes import OF_BUILDS, check_environment_axis, environment_value
+from seatrial.plan.study_yaml import Document, Node, Path
+
+_LONGEST_LABEL = 200
+
+
+def can_be_studied(benchmark: Benchmark) -> bool:
+    """Whether a program of ours measures it, or will: the results of other tools are imported, never run."""
+    return not isinstance(benchmark.program, Elsewhere) or benchmark.program.is_to_come
+
+
+def parameters_named(name: str, benchmarks: Iterable[Benchmark]) -> list[tuple[Benchmark, Parameter]]:
+    """The parameters of that name among those of the benchmarks."""
+    return [(benchmark, p) for benchmark in benchmarks for p in benchmark.parameters if p.name == name]
+
+
+def concerns(name: str, benchmark: Benchmark) -> bool:
+    """Whether an axis changes anything about a benchmark, or is its label. A compiler and its flags concern only what
+    is compiled here."""
+    if name == LABEL:
+        return True
+    if name.startswith(ENVIRONMENT_PREFIX):
+        return name not in OF_BUILDS or isinstance(benchmark.program, Native)
+    return any(parameter.name == name for parameter in benchmark.parameters)
+
+
+def check_axis_name(document: Document, path: Path, name: str, benchmarks: Sequence[Benchmark]) -> None:
+    """Raises UsageError where nothing of that name can be varied with these benchmarks."""
+    line = _key_line(document, path, name)
+    if name.startswith(ENVIRONMENT_PREFIX):
+        try:
+            check_environment_axis(name)
+        except UsageError as error:
+            raise document.refuse(path, error.message, error.todo, line) from None
+    if not any(concerns(name, benchmark) for benchmark in benchmarks):
+        if name in OF_BUILDS:
+            raise document.refuse(path, "none of these benchmarks is compiled here", "leave the axis out", line)
+        names = {p.name for benchmark in benchmarks for p in benchmark.parameters} | {LABEL, *OF_BUILDS}
+        what = f"parameter of {benchmarks[0].name}" if len(benchmarks) == 1 else "parameter of these benchmarks"
+        raise unknown_name(document, path, what, name, names)
+
+
+def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Value | None:
+    """One value of an axis (or of a partial point), as all benchmarks that have it take it. Raises UsageError."""
+    try:
+        if name == LABEL:
+            return _label(node)
+        if name.startswith(ENVIRONMENT_PREFIX):
+            return environment_value(name, node)
+    except UsageError as error:
+        raise document.refuse(path, error.message, error.todo, node.line) from None
+    values: list[Value] = []
+    for benchmark, parameter in parameters_named(name, benchmarks):
+        value = parameter_value(document, path, benchmark, parameter, node)
+        if values and not alike(value, values[0]):
+            raise document.refuse(
+                path,
+                f"{node.shown()} is not the same for all benchmarks of the study",
+                f"make a study of its own for {benchmark.name}",
+                node.line,
+            )
+        values.append(value)
+    return values[0]
+
+
+def parameter_value(document: Document, path: Path, benchmark: Benchmark, parameter: Parameter, node: Node) -> Value:
+    """The value that a node stands for. Raises UsageError, saying what the parameter takes."""
+    try:
+        return parameter.value_of(_given(parameter, node))
+    except UsageError as error:
+        seen = f"it cannot be {node.shown()}"
+        raise document.refuse(path, seen, f"{parameter.name} of {benchmark.name}: {error.todo}", node.line) from None
+
+
+def is_axis(parameter: Parameter, node: Node) -> bool:
+    """Whether a parameter under `benchmarks:` is given as several values. A list of texts is one argument list."""
+    if not isinstance(node.value, list):
+        return False
+    return parameter.kind is not ParameterKind.WORDS or any(isinstance(item.value, list) for item in node.value)
+
+
+def alike(one: Value | None, other: Value | None) -> bool:
+    """Whether two values are the same; true is not 1."""
+    return type(one) is type(other) and one == other
+
+
+def _given(parameter: Parameter, node: Node) -> object:
+    """What to hand to the parameter: text as it is written, where text is wanted."""
+    if parameter.kind is ParameterKind.WORDS:
+        if not isinstance(node.value, list) or not all(item.is_scalar and _is_text(item) for item in node.value):
+            return None
+        return [item.written for item in node.value]
+    if not node.is_scalar:
+        return None
+    return node.written if parameter.kind is ParameterKind.TEXT and _is_text(node) else node.value
+
+
+def _is_text(node: Node) -> bool:
+    return node.value is not None
+
+
+def _label(node: Node) -> str:
+    text = node.written
+    if not node.is_scalar or node.value is None or not text.strip() or not text.isprintable():
+        raise UsageError(f"{node.shown()} is no label", "it takes a word, such as a")
+    if len(text) > _LONGEST_LABEL:
+        raise UsageError("the label is too long", f"it takes a word of at most {_LONGEST_LABEL} characters")
+    return text
+
+
+def _key_line(document: Document, path: Path, name: str) -> int:
+    """The line of `name`: it stands at the end of the path as a key, or is itself the value there."""
+    parent = document.node(path[:-1])
+    if parent is not None and path and path[-1] == name and name in parent.key_lines:
+        return parent.key_lines[name]
+    return document.line(path)
+
+
+def unknown_name(document: Document, path: Path, what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error that names the nearest of those that are known."""
+    error = UnknownNameError(what, name[:_LONGEST_LABEL], known)
+    return document.refuse(path, error.message, error.todo, _key_line(document, path, name))

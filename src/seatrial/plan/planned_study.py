@@ -1,0 +1,93 @@
+"""A study with its experiments, before anything runs: how long it takes, and what will be held against what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from seatrial.model.experiment import Experiment
+from seatrial.model.outcome import Outcome
+from seatrial.model.study import Study
+from seatrial.plan.points import Point
+from seatrial.plan.study_points import compared_points
+from seatrial.stats import sequential, stopping
+from seatrial.stats.interval import MINIMUM_REPEATS
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedExperiment:
+    """One experiment of a study. `id` is the one that a run will use; `refusal` says why it cannot run here."""
+
+    point: Point
+    experiment: Experiment
+    id: str
+    refusal: Outcome | None
+
+    @property
+    def repeat_s(self) -> float:
+        """The expected time of one repeat, in seconds; 0 where none is made."""
+        return 0.0 if self.refusal is not None else self.point.estimate_s or 0.0
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """The experiments in the order of the study, each once.
+
+    `combinations` is what the axes make of it; fewer experiments where several combinations mean the same here.
+    """
+
+    study: Study
+    points: tuple[Point, ...]
+    experiments: tuple[PlannedExperiment, ...]
+    combinations: int
+
+    @property
+    def first_look(self) -> int:
+        """Repeats of an experiment after which it is first asked whether they are enough: never fewer than an interval
+        needs, never more than the study allows."""
+        first = stopping.LOOKS[0] if self.study.compare is None else sequential.LOOKS[0]
+        return max(MINIMUM_REPEATS, min(first, self.study.repeat.maximum))
+
+    @cached_property
+    def round_s(self) -> float:
+        """The expected time of one repeat of each experiment, in seconds."""
+        return sum(experiment.repeat_s for experiment in self.experiments)
+
+    @property
+    def least_s(self) -> float:
+        """The expected time of as many repeats of each as an interval needs, in seconds, whatever the budget says."""
+        return MINIMUM_REPEATS * self.round_s
+
+    @property
+    def estimate_s(self) -> float:
+        """The expected time, in seconds: every experiment up to the first planned look, at most the budget. A study
+        whose figures are not precise or decided by then goes on, up to the budget."""
+        return min(self.first_look * self.round_s, self.study.repeat.budget_s)
+
+    @property
+    def affordable(self) -> int:
+        """Repeats of each experiment that the budget has time for."""
+        if self.round_s == 0:
+            return self.study.repeat.maximum
+        return min(int(self.study.repeat.budget_s / self.round_s), self.study.repeat.maximum)
+
+    @property
+    def is_short_of_time(self) -> bool:
+        """Whether the budget cannot give every experiment the repeats that an interval needs."""
+        return self.least_s > self.study.repeat.budget_s
+
+    @cached_property
+    def compared(self) -> tuple[tuple[PlannedExperiment, ...], ...]:
+        """The groups that are held against each other, the baseline first, without what cannot run here."""
+        by_point = {id(experiment.point): experiment for experiment in self.experiments}
+        groups = (
+            [by_point[id(point)] for point in group if id(point) in by_point]
+            for group in compared_points(self.study, self.points)
+        )
+        running = ([item for item in group if item.refusal is None] for group in groups if group)
+        return tuple(tuple(group) for group in running if len(group) > 1 and self._begins(group[0]))
+
+    def _begins(self, experiment: PlannedExperiment) -> bool:
+        """Whether it is a baseline: without one that runs there is nothing to compare with."""
+        compare = self.study.compare
+        return compare is not None and experiment.point.given.get(compare.along) == compare.baseline

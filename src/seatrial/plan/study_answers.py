@@ -1,0 +1,146 @@
+"""What a study file asks of its points: the comparison, the scaling, the best of a sweep, each checked for sense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.parameter import ParameterKind, Value
+from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, BestOf, Compare, Scaling
+from seatrial.model.units import parse_quantity
+from seatrial.plan.axis_values import alike, axis_value, concerns, parameters_named, unknown_name
+from seatrial.plan.study_yaml import Document, Path
+
+if TYPE_CHECKING:
+    from seatrial.plan.study_schema import StudyModel
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The file with what is known of it so far."""
+
+    document: Document
+    benchmarks: Sequence[Benchmark]
+    axes: Sequence[Axis]
+
+    def axis(self, path: Path, name: str) -> Axis:
+        """The axis that a place names. Raises UsageError with the nearest."""
+        for axis in self.axes:
+            if axis.name == name:
+                return axis
+        raise unknown_name(self.document, path, "axis", name, (axis.name for axis in self.axes))
+
+    def concerned(self, names: Sequence[str]) -> list[Benchmark]:
+        """The benchmarks that all these axes concern."""
+        return [benchmark for benchmark in self.benchmarks if all(concerns(name, benchmark) for name in names)]
+
+    def figure(self, path: Path, name: str, benchmarks: Sequence[Benchmark]) -> str:
+        """A figure of one of these benchmarks. Raises UsageError with the nearest."""
+        known = [figure.name for benchmark in benchmarks for figure in benchmark.figures]
+        if name not in known:
+            what = f"figure of {' or '.join(benchmark.name for benchmark in benchmarks)}"
+            raise unknown_name(self.document, path, what, name, known)
+        return name
+
+
+def share(document: Document, path: Path, given: float | str) -> float:
+    """A share strictly between 0 and 1, given as a number or as text such as "2%". Raises UsageError."""
+    todo = "write a share between 0 and 1, such as 2% or 0.02"
+    try:
+        quantity = parse_quantity(given) if isinstance(given, str) else None
+    except UsageError as error:
+        raise document.refuse(path, error.message, todo) from None
+    value = quantity.value if quantity is not None else float(given)
+    if (quantity is not None and quantity.unit != "1") or not 0 < value < 1:
+        node = document.node(path)
+        raise document.refuse(path, f"{node.shown() if node else given} is no share between 0 and 1", todo)
+    return value
+
+
+def read_compare(context: Context, model: StudyModel) -> Compare | None:
+    """The comparison; the baseline is the first value of the axis unless the file names one."""
+    if model.compare is None:
+        return None
+    document = context.document
+    if isinstance(model.compare, str):
+        axis = context.axis(("compare",), model.compare)
+        _refuse_single(context, ("compare",), axis)
+        return Compare(axis.name, axis.values[0])
+    axis = context.axis(("compare", "along"), model.compare.along)
+    _refuse_single(context, ("compare", "along"), axis)
+    node = document.node(("compare", "baseline"))
+    baseline = axis.values[0]
+    if node is not None:
+        path: Path = ("compare", "baseline")
+        baseline_given = axis_value(document, path, axis.name, node, context.concerned([axis.name]))
+        if not any(alike(baseline_given, value) for value in axis.values):
+            shown = ", ".join(map(_written, axis.values[:20]))
+            raise document.refuse(path, f"{node.shown()} is no value of {axis.name}", f"its values: {shown}")
+        baseline = baseline_given
+    concerned = context.concerned([axis.name])
+    figures = [
+        context.figure(("compare", "figures", position), name, concerned)
+        for position, name in enumerate(model.compare.figures)
+    ]
+    return Compare(
+        axis.name,
+        baseline,
+        share(document, ("compare", "margin"), model.compare.margin),
+        tuple(dict.fromkeys(figures)),
+    )
+
+
+def read_scaling(context: Context, model: StudyModel) -> Scaling | None:
+    """How figures are to change along a numeric axis."""
+    if model.scaling is None:
+        return None
+    path: Path = ("scaling", "along")
+    axis = context.axis(path, model.scaling.along)
+    _refuse_single(context, path, axis)
+    for value in axis.values:
+        if not _is_number(context, axis.name, value):
+            seen = f"{axis.name} has the value {_written(value)}, which is no number"
+            raise context.document.refuse(path, seen, "scaling is along an axis of numbers, such as threads: [1, 2, 4]")
+    return Scaling(model.scaling.kind, axis.name)
+
+
+def read_best_of(context: Context, model: StudyModel) -> BestOf | None:
+    """The sweep whose winner is wanted."""
+    if model.best_of is None:
+        return None
+    over = model.best_of.over
+    for position, name in enumerate(over):
+        path: Path = ("best_of", "over", position)
+        context.axis(path, name)
+        if name in over[:position]:
+            raise context.document.refuse(path, f"{name} is there twice", "leave one of them")
+    concerned = context.concerned(over)
+    if not concerned:
+        seen = f"no benchmark of the study has all of {', '.join(over)}"
+        raise context.document.refuse(("best_of", "over"), seen, "name axes of one benchmark")
+    return BestOf(tuple(over), context.figure(("best_of", "figure"), model.best_of.figure, concerned))
+
+
+def _refuse_single(context: Context, path: Path, axis: Axis) -> None:
+    if len(axis.values) < 2:
+        raise context.document.refuse(path, f"{axis.name} has one value only", "give it at least two")
+
+
+def _is_number(context: Context, name: str, value: Value | None) -> bool:
+    """Whether a value counts something. A word of a number's parameter ("all") becomes one on the machine; a variable
+    of the environment is text that reads as one."""
+    if name.startswith(ENVIRONMENT_PREFIX):
+        return isinstance(value, str) and value.isdecimal() and value.isascii()
+    if isinstance(value, str):
+        numeric = (ParameterKind.INTEGER, ParameterKind.BYTES)
+        return any(p.kind in numeric for _, p in parameters_named(name, context.benchmarks))
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _written(value: Value | None) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return repr(value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,83 @@
+"""The points of a study on a machine, and which of them are held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Value
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, Study
+from seatrial.plan.axis_values import alike
+from seatrial.plan.combinations import Given, combinations
+from seatrial.plan.environment_axes import choice_of
+from seatrial.plan.points import Point, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPoints:
+    """The points in the order of the study. `merged` counts those that came out the same as an earlier one."""
+
+    points: tuple[Point, ...]
+    merged: int
+
+
+def study_points(study: Study, machine: Machine) -> tuple[Point, ...]:
+    """What a study measures on a machine: every combination of its axes with all parameters resolved, each once."""
+    return plan_study(study, machine).points
+
+
+def plan_study(study: Study, machine: Machine) -> StudyPoints:
+    """The same, saying how many combinations mean the same here (`threads: all` and the number that it stands for)."""
+    resolved: dict[tuple[object, ...], Point] = {}
+    points: dict[tuple[object, ...], Point] = {}
+    number = 0
+    for entry, given in combinations(study):
+        number += 1
+        benchmark = benchmark_named(entry.name)
+        chosen = {name: value for name, value in given.items() if value is not None and _is_parameter(name)}
+        settings: dict[str, Value] = {**entry.parameters, **chosen}
+        key = (entry.name, *sorted(settings.items()))
+        if key not in resolved:
+            resolved[key] = resolve(benchmark, settings, machine, named=True)
+        point = _labelled(resolved[key], given)
+        points.setdefault(_identity(point), point)
+    return StudyPoints(tuple(points.values()), number - len(points))
+
+
+def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point, ...], ...]:
+    """The groups of points that differ only along the axis of `compare`, the baseline first; groups without it, or with
+    nothing to hold against it, are left out."""
+    compare = study.compare
+    if compare is None:
+        return ()
+    moving = study.moves_with(compare.along)
+    groups: dict[tuple[object, ...], list[Point]] = {}
+    for point in points:
+        if compare.along in point.given:
+            rest = sorted((name, repr(value)) for name, value in point.given.items() if name not in moving)
+            groups.setdefault((point.benchmark.name, *rest), []).append(point)
+    sorted_groups = (
+        sorted(group, key=lambda point: not alike(point.given[compare.along], compare.baseline))
+        for group in groups.values()
+        if any(alike(point.given[compare.along], compare.baseline) for point in group)
+    )
+    return tuple(tuple(group) for group in sorted_groups if len(group) > 1)
+
+
+def _is_parameter(name: str) -> bool:
+    return name != LABEL and not name.startswith(ENVIRONMENT_PREFIX)
+
+
+def _labelled(point: Point, given: Given) -> Point:
+    """A resolved point as a point of the study: what it chooses of the environment, and its label."""
+    parameters = point.parameters
+    if (label := given.get(LABEL)) is not None:
+        parameters = {**parameters, LABEL: label}
+    return replace(point, parameters=parameters, environment=choice_of(given), given=given)
+
+
+def _identity(point: Point) -> tuple[object, ...]:
+    """What makes two points the same: all that they are resolved to, and the environment."""
+    return (point.benchmark.name, point.environment, *sorted(point.parameters.items()))

@@ -1,0 +1,251 @@
+"""The shape of a study file as pydantic models, and the JSON schema that is published of them.
+
+The models say what keys there are and what kind of value each takes; what the values mean is checked by `study_file`.
+`python -m seatrial.plan.study_schema > src/seatrial/plan/schemas/study-1.json` writes the schema anew: after a change
+here, and where a benchmark or a parameter is added.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from seatrial.benchmarks import registry
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.parameter import Parameter, ParameterKind
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
+from seatrial.plan.axis_values import can_be_studied
+from seatrial.plan.environment_axes import (
+    ACCEPTED_COMPILER,
+    ACCEPTED_FLAGS,
+    ACCEPTED_VARIABLE,
+    COMPILER,
+    FLAGS,
+)
+from seatrial.stats.interval import MINIMUM_REPEATS
+
+MOST_REPEATS = 100_000
+MOST_PARTIAL_POINTS = 1000
+
+ACCEPTED = {
+    "": "a mapping: study, question, benchmarks, then axes, compare and so on",
+    "study": "the study's name, text: letters, digits, - and _ (at most 100)",
+    "question": "text: what the study is to answer",
+    "benchmarks": "a mapping of benchmarks to their parameters, such as `memory.stream: {threads: all}`",
+    "benchmarks.*": "a mapping of parameters to values, such as {threads: all}, or {} for the defaults",
+    "benchmarks.*.*": "a value, or a list of values, which is an axis",
+    "axes": "a mapping of parameters or of what the environment has to lists of values",
+    "axes.*": "a list of values, such as [1, 2]",
+    "axes.*.*": "a value: text, a number, true or false",
+    "exclude": f"a list of partial points, such as {{threads: 4}}; at most {MOST_PARTIAL_POINTS}",
+    "exclude.*": "a partial point, such as {threads: 4}",
+    "exclude.*.*": "a value of that axis",
+    "include": f"a list of partial points, such as {{threads: 4}}; at most {MOST_PARTIAL_POINTS}",
+    "include.*": "a partial point, such as {threads: 4}",
+    "include.*.*": "a value of that parameter",
+    "zip": "a list of lists of axes, such as [[threads, array_B]]: those of one list advance together",
+    "zip.*": "a list of at least two axes",
+    "zip.*.*": "the name of an axis",
+    "compare": "the name of an axis, or a mapping such as {along: nontemporal, baseline: false, margin: 2%}",
+    "compare.along": "the name of an axis",
+    "compare.baseline": "a value of that axis; without it, its first",
+    "compare.margin": "a share between 0 and 1, such as 2%",
+    "compare.figures": "a list of figures, such as [triad]; empty: all",
+    "compare.figures.*": "the name of a figure",
+    "scaling": "a mapping such as {kind: strong, along: threads}",
+    "scaling.kind": "strong (the work is fixed) or weak (it grows with the axis)",
+    "scaling.along": "the name of a numeric axis",
+    "best_of": "a mapping such as {over: [record_B], figure: read}",
+    "best_of.over": "a list of axes",
+    "best_of.over.*": "the name of an axis",
+    "best_of.figure": "the name of a figure",
+    "repeat": "a mapping such as {precision: 1%, budget: 5min, max: 100}",
+    "repeat.precision": "a share between 0 and 1, such as 1%: half the width of the interval, relative to the median",
+    "repeat.budget": "a time with its unit, such as 5min: for the whole study",
+    "repeat.max": f"a whole number from {MINIMUM_REPEATS} to {MOST_REPEATS}: repeats of one experiment at most",
+    "probes": "a list of probes: mpi, io, power",
+    "probes.*": "mpi, io or power",
+}
+"""What each place of a study file takes, in words: for messages and for the schema's descriptions."""
+
+_Name = Annotated[StrictStr, Field(min_length=1, max_length=200)]
+_Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
+_Value = _Scalar | list[_Scalar]
+_Share = StrictFloat | StrictStr
+_PartialPoints = Annotated[
+    list[Annotated[dict[_Name, _Value], Field(min_length=1)]] | None, Field(max_length=MOST_PARTIAL_POINTS)
+]
+
+_SHARE_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "string", "pattern": r"^ *[0-9.]+ *%? *$"},
+    ],
+}
+_BUDGET_SCHEMA = {"pattern": r"^ *[0-9.]+(e[+-]?[0-9]+)? *(ns|us|µs|ms|s|sec|min|h|d) *$", "examples": ["5min", "90s"]}
+
+
+def _described(place: str) -> Any:
+    return Field(description=ACCEPTED[place])
+
+
+class _Closed(BaseModel):
+    """A mapping whose keys are all known; values are never converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class CompareModel(_Closed):
+    """How the values of an axis are held against its baseline."""
+
+    along: Annotated[_Name, _described("compare.along")]
+    baseline: Annotated[_Value, _described("compare.baseline")] = None
+    margin: Annotated[
+        _Share, Field(description=ACCEPTED["compare.margin"], json_schema_extra={**_SHARE_SCHEMA, "default": "2%"})
+    ] = "2%"
+    figures: Annotated[list[_Name], _described("compare.figures")] = []
+
+
+class ScalingModel(_Closed):
+    """How figures change with a numeric axis."""
+
+    kind: Annotated[Literal["strong", "weak"], _described("scaling.kind")]
+    along: Annotated[_Name, _described("scaling.along")]
+
+
+class BestOfModel(_Closed):
+    """A sweep whose winner is the answer."""
+
+    over: Annotated[list[_Name], Field(description=ACCEPTED["best_of.over"], min_length=1)]
+    figure: Annotated[_Name, _described("best_of.figure")]
+
+
+class RepeatModel(_Closed):
+    """When to stop."""
+
+    precision: Annotated[
+        _Share, Field(description=ACCEPTED["repeat.precision"], json_schema_extra={**_SHARE_SCHEMA, "default": "1%"})
+    ] = "1%"
+    budget: Annotated[StrictStr, Field(description=ACCEPTED["repeat.budget"], json_schema_extra=_BUDGET_SCHEMA)] = (
+        "5min"
+    )
+    max: Annotated[StrictInt, Field(description=ACCEPTED["repeat.max"], ge=MINIMUM_REPEATS, le=MOST_REPEATS)] = 100
+
+
+class StudyModel(_Closed):
+    """One question, the points that answer it, and what the answer is to be."""
+
+    study: Annotated[StrictStr, Field(description=ACCEPTED["study"], pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+    question: Annotated[StrictStr, Field(description=ACCEPTED["question"], pattern=r"\S", max_length=10_000)]
+    benchmarks: Annotated[
+        dict[_Name, dict[_Name, _Scalar | list[_Value]] | None],
+        Field(description=ACCEPTED["benchmarks"], min_length=1),
+    ]
+    axes: Annotated[dict[_Name, Annotated[list[_Value], Field(min_length=1)]] | None, _described("axes")] = None
+    exclude: Annotated[_PartialPoints, _described("exclude")] = None
+    include: Annotated[_PartialPoints, _described("include")] = None
+    zip: Annotated[list[Annotated[list[_Name], Field(min_length=2)]] | None, _described("zip")] = None
+    compare: Annotated[_Name | CompareModel | None, _described("compare")] = None
+    scaling: Annotated[ScalingModel | None, _described("scaling")] = None
+    best_of: Annotated[BestOfModel | None, _described("best_of")] = None
+    repeat: Annotated[RepeatModel | None, _described("repeat")] = None
+    probes: Annotated[list[Literal["mpi", "io", "power"]] | None, _described("probes")] = None
+
+
+def study_schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a study file, with the benchmarks and parameters that there are."""
+    schema = StudyModel.model_json_schema()
+    for model in (schema, *schema["$defs"].values()):
+        model.pop("title", None)
+        for entry in model["properties"].values():
+            entry.pop("title", None)
+    schema["$defs"]["CompareModel"]["properties"]["baseline"].pop("default")  # null is a value: a variable unset
+    benchmarks = [benchmark for benchmark in registry().values() if can_be_studied(benchmark)]
+    places = schema["properties"]
+    places["benchmarks"] = {
+        "description": ACCEPTED["benchmarks"],
+        "type": "object",
+        "minProperties": 1,
+        "properties": {benchmark.name: _benchmark(benchmark) for benchmark in benchmarks},
+        "additionalProperties": False,
+    }
+    places["axes"]["anyOf"][0] |= _axes(benchmarks)
+    places["axes"]["anyOf"][0].pop("additionalProperties")
+    places["axes"]["anyOf"][0]["additionalProperties"] = False
+    places["probes"]["anyOf"][0]["uniqueItems"] = True
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "seatrial study, version 1"}
+    return head | schema
+
+
+def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
+    return {
+        "description": benchmark.question,
+        "type": ["object", "null"],
+        "properties": {
+            parameter.name: {
+                "description": f"{parameter.help}; it takes {parameter.accepts()}; a list is an axis",
+                "anyOf": [_value(parameter), {"type": "array", "minItems": 1, "items": _value(parameter)}],
+            }
+            for parameter in benchmark.parameters
+        },
+        "additionalProperties": False,
+    }
+
+
+def _value(parameter: Parameter) -> dict[str, Any]:
+    """One value of a parameter, as far as a schema can say."""
+    words: list[dict[str, Any]] = [{"enum": list(parameter.words)}] if parameter.words else []
+    number: dict[str, Any] = {"type": "integer", "minimum": int(parameter.minimum)}
+    match parameter.kind:
+        case ParameterKind.FLAG:
+            kinds: list[dict[str, Any]] = [{"enum": [True, False]}]
+        case ParameterKind.INTEGER:
+            kinds = [number]
+        case ParameterKind.BYTES:
+            kinds = [number, {"type": "string", "pattern": r"^ *[0-9.]+ *([kKMGTPE]|[KMGTP]i)?B? *$"}]
+        case ParameterKind.CHOICE:
+            kinds = []
+        case ParameterKind.TEXT:
+            kinds = [{"type": ["string", "number", "boolean"]}]
+            words = []
+        case ParameterKind.WORDS:
+            kinds = [{"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}}]
+    return {"anyOf": words + kinds} if len(words + kinds) > 1 else (words + kinds)[0]
+
+
+def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
+    """The axes that there are: parameters, the label, what the environment has."""
+    parameters: dict[str, list[Parameter]] = {}
+    for benchmark in benchmarks:
+        for parameter in benchmark.parameters:
+            parameters.setdefault(parameter.name, []).append(parameter)
+    text = {"type": "string"}
+    scalar = {"type": ["string", "number", "boolean"]}
+    return {
+        "properties": {
+            LABEL: _axis("changes nothing: the same program under several names", scalar),
+            COMPILER: _axis(ACCEPTED_COMPILER, text),
+            FLAGS: _axis(ACCEPTED_FLAGS, text),
+            **{
+                name: _axis("; or ".join(dict.fromkeys(p.help for p in alike)), *map(_value, alike))
+                for name, alike in sorted(parameters.items())
+            },
+        },
+        "patternProperties": {
+            f"^{ENVIRONMENT_PREFIX.replace('.', '[.]')}[A-Z_][A-Z0-9_]*$": _axis(
+                f"an environment variable: {ACCEPTED_VARIABLE}", {"type": ["string", "number", "boolean", "null"]}
+            )
+        },
+    }
+
+
+def _axis(description: str, *values: dict[str, Any]) -> dict[str, Any]:
+    distinct = [value for position, value in enumerate(values) if value not in values[:position]]
+    items = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
+    return {"description": description, "type": "array", "minItems": 1, "uniqueItems": True, "items": items}
+
+
+if __name__ == "__main__":
+    print(json.dumps(study_schema(), indent=1, ensure_ascii=False))

@@ -1,0 +1,286 @@
+"""YAML 1.2 text of a study as a tree of nodes that know their lines; what only an attacker would write is refused.
+
+The parser's events are read one by one, so that nothing is built before its depth and number are known to be harmless.
+Scalars follow the core schema of YAML 1.2.2 (section 10.3.2), save that true and false have one spelling each: `yes`,
+`on`, `True` and `1_000` are text, and 0777 is seven hundred and seventy-seven.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from seatrial.errors import UsageError
+from seatrial.model.units import LARGEST_COUNT
+
+MAX_BYTES = 1 << 20
+_MAX_NODES = 150_000
+_MAX_DEPTH = 12
+_LONGEST_SHOWN = 60
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_WHOLE = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+Scalar = bool | int | float | str | None
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value: a scalar, a list of nodes or a mapping. `line` counts from 1; `written` is a scalar's text."""
+
+    value: Scalar | list[Node] | dict[str, Node]
+    line: int
+    written: str = ""
+    key_lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is neither a list nor a mapping."""
+        return not isinstance(self.value, list | dict)
+
+    @property
+    def items(self) -> list[Node]:
+        """The nodes of a list; empty for anything else."""
+        return self.value if isinstance(self.value, list) else []
+
+    @property
+    def entries(self) -> dict[str, Node]:
+        """The entries of a mapping; empty for anything else."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def plain(self) -> Any:
+        """The same as lists, dictionaries and scalars."""
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        return self.value
+
+    def shown(self) -> str:
+        """What stands there, for a message: short, in quotes where it is text."""
+        if isinstance(self.value, list):
+            text = "[" + ", ".join(node.shown() for node in self.value[:5])
+            return text + (", ...]" if len(self.value) > 5 else "]")
+        if isinstance(self.value, dict):
+            return "a mapping with " + (", ".join(map(_short, list(self.value)[:5])) or "nothing")
+        if self.value is None:
+            return "nothing" if self.written == "" else _short(self.written)
+        return repr(_short(self.value)) if isinstance(self.value, str) else _short(self.written)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The tree of a file, and how a place in it is named in messages."""
+
+    file: str
+    root: Node
+
+    def node(self, path: Path) -> Node | None:
+        """The node at a path of keys and positions, or None."""
+        node: Node | None = self.root
+        for step in path:
+            if node is None:
+                return None
+            node = node.entries.get(step) if isinstance(step, str) else _item(node, step)
+        return node
+
+    def line(self, path: Path) -> int:
+        """The line of a place, or of the nearest place round it that is there."""
+        node = self.root
+        line = node.line
+        for step in path:
+            inner = node.entries.get(step) if isinstance(step, str) else _item(node, step)
+            if inner is None:
+                break
+            node, line = inner, inner.line
+        return line
+
+    def refuse(self, path: Path, seen: str, todo: str = "", line: int | None = None) -> UsageError:
+        """The error that says what is wrong at a place."""
+        key = ".".join(_short(step) for step in path if isinstance(step, str))
+        return error_at(self.file, line or self.line(path), f"{key}: {seen}" if key else seen, todo)
+
+
+def error_at(file: str, line: int | None, seen: str, todo: str = "") -> UsageError:
+    """One clear message about a line of a file."""
+    return UsageError(f"{file}: line {line}: {seen}" if line is not None else f"{file}: {seen}", todo)
+
+
+def read_yaml(data: bytes, file: str) -> Document:
+    """The one document of a file. Raises UsageError, naming file and line, for text that is no YAML 1.2, and for what
+    no study needs: more than 1 MiB, several documents, tags, anchors and aliases, keys given twice, deep nesting."""
+    if len(data) > MAX_BYTES:
+        raise error_at(file, None, "it is larger than 1 MiB: this is no study file", "give the study's YAML file")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise error_at(
+            file, line, f"byte 0x{data[error.start]:02x} is no UTF-8", "save the file as UTF-8 text"
+        ) from None
+    return Document(file, _Builder(file).build(_events(text, file)))
+
+
+def _item(node: Node, position: int) -> Node | None:
+    return node.items[position] if position < len(node.items) else None
+
+
+def _short(text: str) -> str:
+    """Text from the file, made fit for a message."""
+    shown = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST_SHOWN])
+    return shown if len(text) <= _LONGEST_SHOWN else f"{shown}..."
+
+
+def _events(text: str, file: str) -> Iterator[Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.reader import ReaderError
+
+    todo = "write YAML 1.2: `key: value` lines, indented with blanks"
+    try:
+        yield from YAML(typ="safe", pure=True).parse(text)
+    except ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise error_at(file, line, f"there is a character that text cannot hold (U+{error.character:04X})") from None
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        told = ", ".join(_short(part) for part in (error.context, error.problem) if part)
+        raise error_at(file, mark.line + 1 if mark else None, f"this is no YAML: {told}", todo) from None
+    except (YAMLError, ValueError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise error_at(file, None, f"this is no YAML: {_short(first)}", todo) from None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come. `key` waits for its value."""
+
+    node: Node
+    key: str | None = None
+    key_line: int = 0
+
+
+class _Builder:
+    """Nodes from events, with a stack of its own: hostile depth cannot exhaust the interpreter's."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._stack: list[_Open] = []
+        self._root: Node | None = None
+        self._count = 0
+
+    def build(self, events: Iterator[Any]) -> Node:
+        """The root of the only document."""
+        for event in events:
+            line = event.start_mark.line + 1
+            match type(event).__name__:
+                case "DocumentStartEvent":
+                    self._begins(event, line)
+                case "ScalarEvent":
+                    self._plain(event, line)
+                    self._add(self._scalar(event, line), line)
+                case "SequenceStartEvent":
+                    self._plain(event, line)
+                    self._open(Node([], line), line)
+                case "MappingStartEvent":
+                    self._plain(event, line)
+                    self._open(Node({}, line), line)
+                case "SequenceEndEvent" | "MappingEndEvent":
+                    self._stack.pop()
+                case "AliasEvent":
+                    raise self._error(line, f"the alias *{_short(event.anchor)} is not accepted", _NO_ALIASES)
+        if self._root is None:
+            raise error_at(self._file, None, "the file is empty", "a study needs at least study, question, benchmarks")
+        return self._root
+
+    def _error(self, line: int, seen: str, todo: str = "") -> UsageError:
+        return error_at(self._file, line, seen, todo)
+
+    def _begins(self, event: Any, line: int) -> None:
+        if self._root is not None:
+            raise self._error(line, "a second document begins here", "a study file holds one study")
+        if event.version is not None and tuple(event.version) != (1, 2):
+            version = ".".join(map(str, event.version))
+            raise self._error(line, f"%YAML {version} is not accepted", "study files are YAML 1.2: leave the line out")
+        if event.tags:
+            raise self._error(line, "%TAG is not accepted", "write values without tags")
+
+    def _plain(self, event: Any, line: int) -> None:
+        """Refuse what only makes other things of plain values."""
+        if event.anchor is not None:
+            raise self._error(line, f"the anchor &{_short(event.anchor)} is not accepted", _NO_ALIASES)
+        if event.tag is not None:
+            raise self._error(line, f"the tag {_short(str(event.tag))} is not accepted", "write values without tags")
+
+    def _open(self, node: Node, line: int) -> None:
+        self._add(node, line)
+        self._stack.append(_Open(node))
+        if len(self._stack) > _MAX_DEPTH:
+            raise self._error(line, f"it is nested more than {_MAX_DEPTH} deep", "no part of a study is so deep")
+
+    def _add(self, node: Node, line: int) -> None:
+        self._count += 1
+        if self._count > _MAX_NODES:
+            raise self._error(line, f"there are more than {_MAX_NODES} values", "make several studies of it")
+        if not self._stack:
+            self._root = node
+            return
+        top = self._stack[-1]
+        if isinstance(top.node.value, list):
+            top.node.value.append(node)
+        elif top.key is None:
+            self._key(top, node, line)
+        else:
+            # An empty value stands where the parser gave up waiting for one; people look for it at its key.
+            placed = Node(None, top.key_line) if node.value is None and node.written == "" else node
+            top.node.entries[top.key] = placed
+            top.key = None
+
+    def _key(self, top: _Open, node: Node, line: int) -> None:
+        if not node.is_scalar:
+            raise self._error(line, "a list or mapping stands where a key should", "write a name before the colon")
+        if node.written in top.node.entries:
+            first = top.node.key_lines[node.written]
+            raise self._error(
+                line, f"{_short(node.written)} is given twice (first on line {first})", "leave one of them"
+            )
+        top.key, top.key_line = node.written, line
+        top.node.key_lines[node.written] = line
+
+    def _scalar(self, event: Any, line: int) -> Node:
+        text: str = event.value
+        is_quoted = bool(event.style)
+        return Node(text if is_quoted else self._resolved(text, line), line, text)
+
+    def _resolved(self, text: str, line: int) -> Scalar:
+        if text in _NULL:
+            return None
+        if text in ("true", "false"):
+            return text == "true"
+        if _NO_NUMBER.fullmatch(text):
+            raise self._error(line, f"{text} is no number to measure with", "write a number, or text in quotes")
+        number: int | float | None = None
+        if len(text) > _LONGEST_SHOWN:
+            return text
+        if _WHOLE.fullmatch(text):
+            number = int(text)
+        elif _OCTAL.fullmatch(text):
+            number = int(text[2:], 8)
+        elif _HEXADECIMAL.fullmatch(text):
+            number = int(text[2:], 16)
+        elif _NUMBER.fullmatch(text):
+            number = float(text)
+        if number is not None and not (math.isfinite(number) and abs(number) <= LARGEST_COUNT):
+            raise self._error(line, f"{text} is too large a number", "use numbers up to 2^53, or text in quotes")
+        return text if number is None else number
+
+
+_NO_ALIASES = "write the value out where it is needed"

@@ -1,0 +1,275 @@
+"""The forest plot: the ratio of each comparison with its two intervals, on a logarithmic axis, right is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.model.benchmark import Better
+from seatrial.model.comparison import Comparison, Verdict
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.vega import render
+from seatrial.report.studies.effect import (
+    MINUS,
+    TIMES,
+    Effect,
+    effect_of,
+    effect_words,
+    interval_words,
+    margin_edges,
+    margin_words,
+    ratio_words,
+    word_of,
+)
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import NO_VALUE, arrow, count, show
+
+_ROWS_OF_A_CHART = 36
+"""More do not fit on a sheet of paper."""
+_MOST_ROWS = 144
+_ROW_HEIGHT = 24
+_WIDTH = 430
+_LABEL_WIDTH = 280
+_LABEL_CHARACTERS = 36
+_SAID_WIDTH = 190
+_PADDING = {"left": 34, "right": 30, "top": 2, "bottom": 2}
+"""The renderer measures text in its own font; those of some browsers are wider, and would be cut at the edges."""
+_LEAST_SPAN = 1.05
+_ROOM = 1.06
+_PIXELS_OF_A_TICK = 62
+_TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
+_TICKS_ABOVE = (1.002, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+_PERCENT_UP_TO = 2.0
+
+_SHAPES = {
+    Verdict.FASTER: ("triangle-right", "var(--series-3)"),
+    Verdict.SLOWER: ("triangle-left", "var(--alarm)"),
+    Verdict.SAME: ("square", "var(--series-1)"),
+    Verdict.AMBIGUOUS: ("circle", "var(--muted)"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A comparison that can be drawn."""
+
+    subject: str
+    comparison: Comparison
+    effect: Effect
+
+
+def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str) -> list[Chart]:
+    """One chart, or several that share their axis where rows are many. `subjects` name the comparisons.
+
+    Empty where no comparison has a ratio.
+    """
+    rows = [
+        _Row(subject, comparison, effect)
+        for comparison, subject in zip(comparisons, subjects, strict=True)
+        if (effect := effect_of(comparison)) is not None
+    ]
+    drawn = _most_telling(rows)
+    if not drawn:
+        return []
+    domain = _domain(drawn)
+    parts = [drawn[start : start + _ROWS_OF_A_CHART] for start in range(0, len(drawn), _ROWS_OF_A_CHART)]
+    charts = []
+    for number, part in enumerate(parts, start=1):
+        title = "Candidate over baseline" + (f", {number} of {len(parts)}" if len(parts) > 1 else "")
+        caption = _caption(drawn, len(comparisons)) if number == 1 else "On the axis of the chart before."
+        words = " ".join(f"{row.subject}: {effect_words(row.comparison)}." for row in part)
+        svg = render(_spec(part, domain), f"{ident}-forest-{number}", title, f"{caption} {words}")
+        charts.append(Chart(title, caption, svg, comparison_table(part_of(part))))
+    return charts
+
+
+def part_of(rows: Sequence[_Row]) -> list[tuple[str, Comparison]]:
+    """Names and comparisons of drawn rows."""
+    return [(row.subject, row.comparison) for row in rows]
+
+
+def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "Every comparison") -> Table:
+    """The numbers as the model has them: medians, ratio of the raw figure, both intervals, verdict, p, repeats."""
+    columns = [
+        Column("Figure"),
+        Column("Baseline", numeric=True),
+        Column("Candidate", numeric=True),
+        Column("Ratio", numeric=True),
+        Column("95 % alone", numeric=True),
+        Column("95 % of the family", numeric=True),
+        Column("Verdict"),
+        Column("In words"),
+        Column("p", numeric=True),
+        Column("Repeats", numeric=True),
+    ]
+    return Table(caption, columns, [_cells(subject, comparison) for subject, comparison in named])
+
+
+def _cells(subject: str, one: Comparison) -> list[Cell]:
+    return [
+        Cell(f"{subject}\N{NO-BREAK SPACE}{arrow(one.better)}"),
+        Cell(show(one.baseline.median, one.unit, 4), one.baseline.median),
+        Cell(show(one.candidate.median, one.unit, 4), one.candidate.median),
+        Cell(ratio_words(one.ratio, one.ci95), one.ratio if math.isfinite(one.ratio) else None),
+        Cell(interval_words(one.ci95)),
+        Cell(interval_words(one.ci95_family)),
+        Cell(word_of(one), tone=f"verdict-{one.verdict.value}"),
+        Cell(effect_words(one)),
+        Cell(NO_VALUE if one.p_family is None else _p(one.p_family), one.p_family),
+        Cell(str(one.n_repeats), one.n_repeats),
+    ]
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _most_telling(rows: Sequence[_Row]) -> list[_Row]:
+    """All rows in their order; where they are too many, those that are farthest from no difference."""
+    if len(rows) <= _MOST_ROWS:
+        return list(rows)
+    far = sorted(range(len(rows)), key=lambda n: -abs(math.log(rows[n].effect.advantage)))[:_MOST_ROWS]
+    return [rows[n] for n in sorted(far)]
+
+
+def _caption(rows: Sequence[_Row], total: int) -> str:
+    margins = sorted({row.comparison.margin for row in rows})
+    text = (
+        "Each point is the ratio of the two sides, right is better. The thin line is the 95 % interval of that "
+        "comparison alone; the thick one holds for all of its family and every look, and gives the verdict. The "
+        f"shaded band is the margin ({' or '.join(map(margin_words, margins))}). Triangles point to faster and "
+        "slower, squares are the same, circles are ambiguous."
+    )
+    lower = [row for row in rows if row.comparison.better is Better.LOWER]
+    if lower:
+        whose = "All figures are" if len(lower) == len(rows) else "Figures marked ↓ are"
+        text += (
+            f" {whose} better when lower: their ratio is turned round here (baseline over candidate), not in the table."
+        )
+    bare = [row for row in rows if row.effect.plain is None and row.effect.family is None]
+    if bare:
+        text += f" {count(len(bare), 'point')} without a line {'has' if len(bare) == 1 else 'have'} no interval."
+    if len(rows) < total:
+        text += f" Shown are {len(rows)} of {total}; the table has all."
+    return text
+
+
+def _domain(rows: Sequence[_Row]) -> tuple[float, float]:
+    values = [1 / _LEAST_SPAN, _LEAST_SPAN]
+    for row in rows:
+        values += [row.effect.advantage, *(row.effect.plain or ()), *(row.effect.family or ())]
+        values += [edge**2 for edge in margin_edges(row.comparison.margin)]
+    low, high = min(values), max(values)
+    room = max((high / low) ** 0.03, _ROOM**0.2)
+    return low / room, high * room
+
+
+def _ticks(domain: tuple[float, float]) -> list[float]:
+    """From no difference outwards, as many as have room for their names."""
+    width = math.log(domain[1] / domain[0])
+    least = width * _PIXELS_OF_A_TICK / _WIDTH
+    chosen = [1.0]
+    for side in (reversed(_TICKS), _TICKS_ABOVE):
+        last = 0.0
+        for tick in side:
+            if domain[0] <= tick <= domain[1] and abs(math.log(tick)) - last >= least:
+                chosen.append(tick)
+                last = abs(math.log(tick))
+    return sorted(chosen)
+
+
+def _tick_name(value: float, domain: tuple[float, float]) -> str:
+    if domain[1] > _PERCENT_UP_TO or domain[0] < 1 / _PERCENT_UP_TO:
+        return f"{value:g}{TIMES}"
+    percent = (value - 1) * 100
+    return "0" if value == 1 else f"{'+' if percent > 0 else MINUS}{abs(percent):.3g} %"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LABEL_CHARACTERS else f"{text[: _LABEL_CHARACTERS - 1]}…"
+
+
+def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
+    values = [_values(position, row) for position, row in enumerate(rows)]
+    ticks = _ticks(domain)
+    names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick, domain)}'" for tick in ticks] + ["''"])
+    axis = {"values": ticks, "labelExpr": names, "grid": True, "labelOverlap": True}
+    x = {"type": "quantitative", "title": None, "axis": axis}
+    x["scale"] = {"type": "log", "domain": list(domain), "nice": False}
+    y = {
+        "field": "row",
+        "type": "quantitative",
+        "axis": None,
+        "scale": {"domain": [-0.5, len(rows) - 0.5], "reverse": True, "nice": False, "zero": False},
+    }
+
+    def at(field: str) -> dict[str, Any]:
+        return {**x, "field": field}
+
+    def line(low: str, high: str, width: float, colour: str) -> dict[str, Any]:
+        return {
+            "transform": [{"filter": f"isValid(datum.{low})"}],
+            "mark": {"type": "rule", "strokeWidth": width, "color": colour},
+            "encoding": {"x": at(low), "x2": {"field": high}, "y": y},
+        }
+
+    points = [
+        {
+            "transform": [{"filter": f"datum.verdict == '{verdict.value}'"}],
+            "mark": {
+                "type": "point", "shape": shape, "size": 110, "filled": verdict is not Verdict.AMBIGUOUS, "opacity": 1,
+                "color": colour, "fill": "var(--paper)" if verdict is Verdict.AMBIGUOUS else colour, "strokeWidth": 1.6,
+            },
+            "encoding": {"x": at("ratio"), "y": y},
+        }
+        for verdict, (shape, colour) in _SHAPES.items()
+    ]  # fmt: skip
+    text = {"type": "text", "fontSize": 12, "baseline": "middle"}
+    subject = {**text, "align": "right", "color": "var(--ink)", "limit": _LABEL_WIDTH}
+    said = {**text, "align": "left", "color": "var(--ink)", "limit": _SAID_WIDTH}
+    return {
+        "data": {"values": values},
+        "padding": _PADDING,
+        "width": _WIDTH,
+        "height": _ROW_HEIGHT * len(rows),
+        "layer": [
+            {
+                "mark": {"type": "rect", "color": "var(--band)"},
+                "encoding": {"x": at("margin_low"), "x2": {"field": "margin_high"}, "y": {**y, "field": "top"},
+                             "y2": {"field": "bottom"}},
+            },
+            {
+                "data": {"values": [{}]},
+                "mark": {"type": "rule", "color": "var(--axis)"},
+                "encoding": {"x": {**x, "datum": 1.0}},
+            },
+            line("family_low", "family_high", 6, "var(--faint)"),
+            line("plain_low", "plain_high", 1.6, "var(--ink)"),
+            *points,
+            {"mark": subject, "encoding": {"x": {"value": -12}, "y": y, "text": {"field": "subject"}}},
+            {"mark": said, "encoding": {"x": {"value": _WIDTH + 14}, "y": y, "text": {"field": "said"}}},
+        ],
+    }  # fmt: skip
+
+
+def _values(position: int, row: _Row) -> dict[str, Any]:
+    effect, one = row.effect, row.comparison
+    plain, family = effect.plain or (None, None), effect.family or (None, None)
+    low, high = margin_edges(one.margin)
+    return {
+        "row": position,
+        "top": position - 0.5,
+        "bottom": position + 0.5,
+        "subject": f"{_short(row.subject)} {arrow(one.better)}",
+        "said": effect_words(one),
+        "verdict": one.verdict.value,
+        "ratio": effect.advantage,
+        "plain_low": plain[0],
+        "plain_high": plain[1],
+        "family_low": family[0],
+        "family_high": family[1],
+        "margin_low": low,
+        "margin_high": high,
+    }

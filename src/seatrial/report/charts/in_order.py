@@ -1,0 +1,189 @@
+"""Both sides in order of time: a drift, a step, a warm-up, and whether they fall on both sides alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from seatrial.model.comparison import Comparison, Side
+from seatrial.model.figure_result import RepeatValue
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.repeats import moment
+from seatrial.report.charts.two_sides import (
+    COLOURS,
+    PANEL_WIDTH,
+    SIDES,
+    Drawn,
+    Recorded,
+    by_side,
+    concat,
+    drawn_pairs,
+    left_out,
+    repeats,
+    room,
+    side_legend,
+)
+from seatrial.report.charts.vega import render
+from seatrial.report.studies.effect import signed
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import NO_VALUE, show
+
+_HEIGHT = 118
+_LEAST_HEIGHT = 0.02
+"""The axis spans at least 2 %: less than that is no drift that anybody minds."""
+_MOST_POINTS = 240
+"""Of a side in a panel; of more, every k-th is drawn."""
+_FEWEST_FOR_DRIFT = 9
+
+
+def in_order(
+    comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str, record: Recorded = lambda *of: None
+) -> Chart | None:
+    """One small panel for each comparison; a thin line joins the two repeats of a block. None where nothing has any.
+
+    `record` gives the addresses that the table links to.
+    """
+    drawn = drawn_pairs(comparisons, subjects)
+    if not drawn:
+        return None
+    title = "In order of time"
+    caption = f"{side_legend(drawn)}; the horizontal axis counts repeats of both sides as they were made."
+    if any(blocks(one.comparison) for one in drawn):
+        caption += " A thin line joins the repeats of one block."
+    if any(not one.comparison.design.is_interleaved for one in drawn):
+        caption += " Without blocks the sides may stand apart in time: a drift then looks like a difference."
+    if any(len(side.values) > _MOST_POINTS for one in drawn for _, side in one.sides):
+        caption += f" Of more than {_MOST_POINTS} repeats of a side, evenly chosen ones are drawn."
+    caption += left_out(drawn, len(comparisons))
+    panels = [_panel(one) for one in drawn]
+    words = " ".join(f"{one.subject}: {drift_words(one.comparison)}." for one in drawn)
+    svg = render(concat(panels, [one.subject for one in drawn]), f"{ident}-order", title, f"{caption} {words}")
+    return Chart(title, caption, svg, _table(drawn, record))
+
+
+def blocks(comparison: Comparison) -> list[tuple[RepeatValue, RepeatValue]]:
+    """(baseline, candidate) of each block, where the pairs and the repeats of the sides tell the same story."""
+    base, candidate = comparison.baseline.values, comparison.candidate.values
+    if not comparison.design.is_interleaved or not len(comparison.pairs) == len(base) == len(candidate):
+        return []
+    made = list(zip(base, candidate, strict=True))
+    same = all((a.value, b.value) == pair for (a, b), pair in zip(made, comparison.pairs, strict=True))
+    return made if same else []
+
+
+def drift(side: Side) -> float | None:
+    """The median of the last third of the repeats over that of the first, less one; None below nine repeats."""
+    values = [repeat.value for repeat in repeats(side)]
+    third = len(values) // 3
+    if len(values) < _FEWEST_FOR_DRIFT or not median(values[:third]):
+        return None
+    return median(values[-third:]) / median(values[:third]) - 1
+
+
+def drift_words(comparison: Comparison) -> str:
+    """How far each side moved: "baseline +0.4 % from its first third to its last, candidate -0.1 %"."""
+    moved = [(word, drift(side)) for word, side in zip(SIDES, (comparison.baseline, comparison.candidate), strict=True)]
+    told = [f"{word} {signed(change * 100, 1)} %" for word, change in moved if change is not None]
+    return f"{', '.join(told)} from its first third to its last" if told else "too few repeats to tell a drift"
+
+
+def _places(one: Drawn) -> dict[tuple[str, int], int]:
+    """(side, place on it) -> place among the repeats of both sides, in order of start."""
+    starts = [
+        ((repeat.t0, repeat.order), (word, place))
+        for word, side in one.sides
+        for place, repeat in enumerate(side.values)
+    ]
+    return {key: number for number, (_, key) in enumerate(sorted(starts), start=1)}
+
+
+def _panel(one: Drawn) -> dict[str, Any]:
+    places = _places(one)
+    rows = [
+        {"side": word, "x": places[word, place], "y": side.values[place].value / one.scale}
+        for word, side in one.sides
+        for place in _chosen(side)
+    ]
+    joined = []
+    pairs = blocks(one.comparison)
+    for place in _chosen(one.comparison.baseline) if pairs else []:
+        a, b = pairs[place]
+        at = [places[word, place] for word in SIDES]
+        joined.append({"x": at[0], "x2": at[1], "y": a.value / one.scale, "y2": b.value / one.scale})
+    values = [value / one.scale for value in one.values()]
+    across = {"tickMinStep": 1, "tickCount": 6, "grid": False}
+    upwards = {"tickCount": 4, "format": "~g", "minExtent": 40}
+    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": None, "axis": across}
+    x["scale"] = {"domain": [0, len(places) + 1], "nice": False}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": one.axis_title, "axis": upwards}
+    y["scale"] = {"domain": room(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
+    lines = [
+        {
+            "data": {"values": [{"y": side.median / one.scale}]},
+            "mark": {"type": "rule", "color": colour, "strokeWidth": 1, "opacity": 0.6},
+            "encoding": {"y": y},
+        }
+        for colour, (_, side) in zip(COLOURS, one.sides, strict=True)
+    ]
+    return {
+        "width": PANEL_WIDTH - 20,
+        "height": _HEIGHT,
+        "layer": [
+            *lines,
+            {
+                "data": {"values": joined},
+                "mark": {"type": "rule", "color": "var(--axis)", "strokeWidth": 0.9},
+                "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
+            },
+            {
+                "data": {"values": rows},
+                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
+                "encoding": {"x": x, "y": y, **by_side()},
+            },
+        ],
+    }
+
+
+def _chosen(side: Side) -> list[int]:
+    """The places of the repeats that are drawn: all, or every k-th."""
+    able = [place for place, repeat in enumerate(side.values) if math.isfinite(repeat.value)]
+    return able[:: -(-len(able) // _MOST_POINTS) or 1]
+
+
+def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:
+    columns = [
+        Column("Place", numeric=True),
+        Column("Figure"),
+        Column("Side"),
+        Column("Block", numeric=True),
+        Column("Started (UTC)"),
+        Column("Value", numeric=True),
+        Column("Record"),
+    ]
+    rows = []
+    for one in drawn:
+        places = _places(one)
+        in_block = len(blocks(one.comparison))
+        sides = dict(one.sides)
+        drawn_places = {(word, place) for word, side in one.sides for place in _chosen(side)}
+        for (word, place), number in sorted(places.items(), key=lambda item: item[1]):
+            if (word, place) not in drawn_places:
+                continue
+            side = sides[word]
+            repeat = side.values[place]
+            # Where a side pools several experiments, a repeat's number does not tell which of them it belongs to.
+            link = record(side.experiments[0], repeat.repeat) if len(side.experiments) == 1 else None
+            rows.append(
+                [
+                    Cell(str(number), number),
+                    Cell(one.subject),
+                    Cell(f"{word}: {side.name}"),
+                    Cell(str(place + 1) if in_block else NO_VALUE),
+                    Cell(moment(repeat.t0)),
+                    Cell(show(repeat.value, one.comparison.unit, 5), repeat.value),
+                    Cell("record", href=link) if link else Cell(NO_VALUE),
+                ]
+            )
+    return Table("Every repeat that is drawn, in order of time", columns, rows)

@@ -1,0 +1,146 @@
+"""A figure over the number of workers, both axes logarithmic, beside the ideal line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.model.benchmark import Better
+from seatrial.model.scaling import ScalingPoint, ScalingResult
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.vega import decade_ticks, render, text_layers
+from seatrial.report.charts.workers_axis import (
+    HEIGHT,
+    WIDTH,
+    failed_marks,
+    failed_words,
+    points_with_intervals,
+    rows_of,
+    workers_axis,
+)
+from seatrial.report.studies.effect import interval_words, ratio_words, signed
+from seatrial.report.studies.scaling_words import measured, winning_parameters, workers
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import (
+    NO_VALUE,
+    arrow,
+    arrow_meaning,
+    bare_name,
+    display_scale,
+    setting_number,
+    show,
+    show_percent,
+    show_range,
+)
+
+_ROOM = 1.25
+_MOST_NAMED = 12
+_LONGEST_NAME = 26
+_PIXELS_OF_A_CHARACTER = 2
+_MOST_ROOM = 70
+
+
+def scaling_chart(result: ScalingResult, ident: str) -> Chart | None:
+    """The chart, or None where no point has a positive value."""
+    points = [(point, value) for point, value in measured(result) if value > 0 and point.workers > 0]
+    if not points:
+        return None
+    title = f"{result.figure} over {bare_name(result.along)}"
+    caption = f"Medians with their 95 % intervals; {arrow_meaning(result.better)} {arrow(result.better)}."
+    if len(points) > 1:
+        caption += f" The thin line is ideal: {_ideal_words(result)}."
+    winners = winning_parameters(result)
+    if winners:
+        caption += " Beside each point stand the settings that won there."
+    caption += failed_words(result)
+    words = " ".join(f"{workers(result, point.workers)}: {show(value, result.unit)}." for point, value in points)
+    svg = render(_spec(result, points, winners), f"{ident}-scaling", title, f"{caption} {words}")
+    return Chart(title, caption, svg, scaling_table(result))
+
+
+def ideal(result: ScalingResult, base: float, number: float) -> float:
+    """What the figure would be at `number` workers without any loss; `base` is that of the baseline."""
+    growth = number / result.baseline_workers
+    if result.better is Better.LOWER:
+        return base / growth if result.kind == "strong" else base
+    return base * growth
+
+
+def _ideal_words(result: ScalingResult) -> str:
+    base = workers(result, result.baseline_workers)
+    if result.better is Better.LOWER:
+        return f"the value of {base} divided by the growth in workers" if result.kind == "strong" else f"that of {base}"
+    return f"the value of {base} times the growth in workers"
+
+
+def _spec(result: ScalingResult, points: list[tuple[ScalingPoint, float]], winners: dict[float, str]) -> dict[str, Any]:
+    base = next((value for point, value in points if point.workers == result.baseline_workers), None)
+    ends = (points[0][0].workers, points[-1][0].workers)
+    line = [] if base is None or len(points) < 2 else [(x, ideal(result, base, x)) for x in ends]
+    shown = [value for _, value in points]
+    scale, unit = display_scale(shown, result.unit)
+    reach = [*shown, *(y for _, y in line)]
+    reach += [end for point, _ in points for end in (point.ci95 or ()) if end > 0]
+    low, high = min(reach) / scale / _ROOM, max(reach) / scale * _ROOM
+    x = workers_axis(result)
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": f"{unit or 'ratio'} {arrow(result.better)}"}
+    y["scale"] = {"type": "log", "nice": False, "domain": [low, high]}
+    y["axis"] = {"values": decade_ticks(low, high), "format": "~g"}
+    rows = rows_of([(p.workers, value / scale, _scaled(p.ci95, scale)) for p, value in points])
+    layers = [
+        {
+            "data": {"values": [{"x": at, "y": value / scale} for at, value in line]},
+            "mark": {"type": "line", "strokeWidth": 1, "color": "var(--muted)"},
+            "encoding": {"x": x, "y": y},
+        },
+        *failed_marks(result, x, on_top=shown[-1] < shown[0]),
+        *points_with_intervals(x, y, rows),
+    ]
+    if winners and len(winners) <= _MOST_NAMED and max(map(len, winners.values())) <= _LONGEST_NAME:
+        names = [{"x": p.workers, "y": value / scale, "text": winners.get(p.workers, "")} for p, value in points]
+        falls = shown[-1] < shown[0]
+        mark = {"align": "left", "dx": 7, "dy": -10 if falls else 12, "color": "var(--muted)"}
+        layers += text_layers([row for row in names if row["text"]], mark, x, y)
+    # What stands beside the last points reaches over the right edge, in a font that the renderer cannot know.
+    right = 8 + _PIXELS_OF_A_CHARACTER * max((len(name) for name in winners.values()), default=0)
+    padding = {"left": 2, "top": 2, "bottom": 2, "right": min(right, _MOST_ROOM)}
+    return {"width": WIDTH, "height": HEIGHT, "padding": padding, "layer": layers}
+
+
+def _scaled(interval: tuple[float, float] | None, scale: float) -> tuple[float, float] | None:
+    """The interval in the unit of the axis; None where a logarithmic axis cannot show it."""
+    return (interval[0] / scale, interval[1] / scale) if interval is not None and interval[0] > 0 else None
+
+
+def scaling_table(result: ScalingResult) -> Table:
+    """Every point with all that is known of it; residuals of the fits in columns of their own."""
+    winners = winning_parameters(result)
+    names = ["Median", "95 % interval", "Repeats", "Speedup", "95 % interval", "Efficiency", "95 % interval"]
+    columns = [Column(bare_name(result.along), numeric=True), *(Column(name, numeric=True) for name in names)]
+    columns += [Column(f"Residual, {fit.law.capitalize()}", numeric=True) for fit in result.fits]
+    columns += [Column("Settings that won")] if winners else []
+    columns += [Column("Why there is none")] if any(point.value is None for point in result.points) else []
+    rows = []
+    for point in sorted(result.points, key=lambda each: each.workers):
+        cells = [Cell(setting_number(result.along, point.workers), point.workers), *_cells(result, point)]
+        for fit in result.fits:
+            residual = dict(fit.residuals).get(point.workers)
+            cells.append(Cell(NO_VALUE if residual is None else signed(residual, 3), residual))
+        cells += [Cell(winners.get(point.workers, NO_VALUE))] if winners else []
+        if any(each.value is None for each in result.points):
+            cells.append(Cell("" if point.value is not None else point.reason or "no reason given", tone="remark-cell"))
+        rows.append(cells)
+    return Table(f"{result.figure} over {bare_name(result.along)}", columns, rows)
+
+
+def _cells(result: ScalingResult, point: ScalingPoint) -> list[Cell]:
+    interval = NO_VALUE if point.value is None else "needs 6 repeats"
+    efficiency = point.efficiency_ci95
+    return [
+        Cell(NO_VALUE if point.value is None else show(point.value, result.unit, 4), point.value),
+        Cell(interval if point.ci95 is None else show_range(*point.ci95, result.unit)),
+        Cell(str(point.n_repeats), point.n_repeats),
+        Cell(NO_VALUE if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95), point.speedup),
+        Cell(NO_VALUE if point.speedup_ci95 is None else interval_words(point.speedup_ci95)),
+        Cell(NO_VALUE if point.efficiency is None else show_percent(point.efficiency), point.efficiency),
+        Cell(NO_VALUE if efficiency is None else f"{efficiency[0] * 100:.1f} to {efficiency[1] * 100:.1f} %"),
+    ]

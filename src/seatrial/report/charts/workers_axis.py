@@ -1,0 +1,106 @@
+"""The logarithmic axis of workers that the pictures of scaling share, and what stands on it where a point failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from seatrial.model.scaling import ScalingPoint, ScalingResult
+from seatrial.report.studies.scaling_words import failed
+from seatrial.report.units import bare_name, setting_number
+
+WIDTH = 620
+HEIGHT = 250
+_ROOM = 1.12
+_MOST_TICKS = 12
+_REASON_CHARACTERS = 40
+
+
+def workers_axis(result: ScalingResult) -> dict[str, Any]:
+    """The encoding of `x`: every measured number of workers is a tick, failed ones too."""
+    numbers = sorted({point.workers for point in result.points})
+    ticks = numbers[:: -(-len(numbers) // _MOST_TICKS)]
+    names = " : ".join([f"datum.value == {x!r} ? '{setting_number(result.along, x)}'" for x in ticks] + ["''"])
+    scale: dict[str, Any] = {"nice": False, "domain": [numbers[0] / _ROOM, numbers[-1] * _ROOM], "type": "log"}
+    if numbers[0] <= 0:  # no logarithm of no workers
+        scale = {"nice": False, "zero": True}
+    axis = {"values": ticks, "labelExpr": names, "labelOverlap": True, "grid": False}
+    return {"field": "x", "type": "quantitative", "title": bare_name(result.along), "scale": scale, "axis": axis}
+
+
+def failed_marks(result: ScalingResult, x: dict[str, Any], *, on_top: bool = False) -> list[dict[str, Any]]:
+    """A cross on the floor of the picture for each point without a value, its reason turned upwards beside it.
+
+    `on_top`: they hang from its upper edge, where the figure falls towards the floor.
+    """
+    rows = [{"x": point.workers, "text": _reason(point)} for point in failed(result)]
+    if not rows:
+        return []
+    cross = {"type": "point", "shape": "cross", "angle": 45, "size": 90, "filled": True, "opacity": 1}
+    text = {
+        "type": "text",
+        "angle": 270,
+        "align": "right" if on_top else "left",
+        "baseline": "middle",
+        "fontSize": 12,
+        "color": "var(--alarm)",
+    }
+    floor, reason = (9, 22) if on_top else (HEIGHT - 9, HEIGHT - 22)
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {**cross, "color": "var(--alarm)"},
+            "encoding": {"x": x, "y": {"value": floor}},
+        },
+        {
+            "data": {"values": rows},
+            "mark": {**text, "limit": HEIGHT - 34},
+            "encoding": {"x": x, "y": {"value": reason}, "text": {"field": "text"}},
+        },
+    ]
+
+
+def failed_words(result: ScalingResult) -> str:
+    """The points without a value and their reasons, as a sentence of a caption; "" where there is none."""
+    lost = failed(result)
+    if not lost:
+        return ""
+    told = "; ".join(
+        f"{setting_number(result.along, point.workers)}: {point.reason or 'no reason given'}" for point in lost
+    )
+    return f" Crosses mark what gave no result ({told})."
+
+
+def _reason(point: ScalingPoint) -> str:
+    text = point.reason or "no result"
+    return text if len(text) <= _REASON_CHARACTERS else f"{text[: _REASON_CHARACTERS - 1]}…"
+
+
+def rows_of(points: Sequence[tuple[float, float, tuple[float, float] | None]]) -> list[dict[str, Any]]:
+    """(workers, value, interval) as data; an interval that is not there has no ends."""
+    return [
+        {"x": x, "y": y, "low": interval[0] if interval else None, "high": interval[1] if interval else None}
+        for x, y, interval in points
+    ]
+
+
+def points_with_intervals(x: dict[str, Any], y: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A line through the points, the points, and a whisker where there is an interval."""
+    colour = "var(--series-1)"
+    return [
+        {
+            "data": {"values": [row for row in rows if row["low"] is not None]},
+            "mark": {"type": "rule", "strokeWidth": 1.8, "color": colour},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "line", "strokeWidth": 1.6, "color": colour},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": colour},
+            "encoding": {"x": x, "y": y},
+        },
+    ]

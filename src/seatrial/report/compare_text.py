@@ -1,0 +1,230 @@
+"""Comparisons, scaling and sweeps as text for a terminal: verdicts first, then what makes them worth anything."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from seatrial.model.best_of import BestOfResult
+from seatrial.model.comparison import Verdict
+from seatrial.model.difference import Difference
+from seatrial.model.outlier import Outlier
+from seatrial.model.scaling import ScalingPoint, ScalingResult
+from seatrial.model.study_result import Compared, StudyResult
+from seatrial.report.studies.best_of_words import (
+    best_of_figure,
+    best_of_headline,
+    best_of_lines,
+    contender_interval,
+    contender_name,
+)
+from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
+from seatrial.report.studies.effect import interval_words, ratio_words
+from seatrial.report.studies.outcomes import outcome_counts
+from seatrial.report.studies.outlier_words import OUTLIER_COLUMNS, outlier_headline, outlier_lines, outlier_row
+from seatrial.report.studies.scaling_words import (
+    crossing_words,
+    fit_words,
+    no_fit_words,
+    scaling_design,
+    scaling_headline,
+    winning_parameters,
+    workers,
+)
+from seatrial.report.studies.verdicts import Statement, headline, statements
+from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text import columns, parameters_text, results_text
+from seatrial.report.units import arrow, show, show_percent, show_range
+
+WIDTH = 118
+_LONGEST_VALUE = 60
+_MOST_INTENDED = 12
+
+
+def compare_text(
+    compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None, *, colour: bool = False
+) -> str:
+    """The answer of `seatrial compare`, without a trailing newline.
+
+    Unintended differences come before the verdicts: who reads only the first lines must not miss them. `outliers` is
+    None where no screen was made. `colour` adds ANSI codes for a terminal.
+    """
+    style = COLOURS if colour else PLAIN
+    blocks = _compared(compared, style)
+    if outliers is not None:
+        blocks.append(_outliers(outliers, style))
+    return "\n\n".join(block for block in blocks if block) or "nothing to compare"
+
+
+def study_text(result: StudyResult, *, colour: bool = False) -> str:
+    """What a study came to: its question, the answers, then what gave no result."""
+    style = COLOURS if colour else PLAIN
+    blocks = [f"{_title(result.study.name, style)}: {_plain(result.study.question)}"]
+    blocks += _compared(result.compared, style)
+    blocks += [_scaling(one, style) for one in result.scaling]
+    blocks += [_best_of(one, style) for one in result.best_of]
+    if not (result.compared or result.scaling or result.best_of):
+        blocks.append(results_text(result.results))  # nothing was asked of the figures but themselves
+    else:
+        blocks.append(_lost(result))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
+    if not compared:
+        return []
+    answer = _title(headline(compared), style)
+    return [answer, _fairness(compared, style), _verdicts(compared, style), _design(compared)]
+
+
+def _lost(result: StudyResult) -> str:
+    """The experiments that cannot be in any answer, and why."""
+    lines = [outcome_counts(result.results)] if result.results else []
+    for one in result.results:
+        if not one.figures:
+            named = _plain(f"{one.experiment.benchmark} {parameters_text(one.experiment.parameters)}".rstrip())
+            lines += _wrapped(f"{one.outcome.state}: {named}: {_plain(one.outcome.reason)}", "  ")
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Names from outside that cannot steer the terminal; our own no-break spaces are no danger to it."""
+    return clean(text.replace("\N{NO-BREAK SPACE}", " "))
+
+
+def _title(text: str, style: Style) -> str:
+    return f"{style.heading}{_plain(text)}{style.end}"
+
+
+def _fairness(compared: Sequence[Compared], style: Style) -> str:
+    pairs = unintended_first(compared)
+    unintended = [(one, difference) for one, difference in pairs if not difference.intended]
+    intended = [(one, difference) for one, difference in pairs if difference.intended]
+    tone = style.error if unintended else style.heading
+    lines = [f"{tone}{fairness_headline(compared)}{style.end}"]
+    several = len(compared) > 1
+    if unintended:
+        lines.append(columns([_difference(one, difference, several) for one, difference in unintended]))
+    if intended:
+        lines.append("intended:")
+        lines.append(columns([_difference(one, difference, several) for one, difference in intended[:_MOST_INTENDED]]))
+        if len(intended) > _MOST_INTENDED:
+            lines.append(f"  and {len(intended) - _MOST_INTENDED} more (all of them with --format json)")
+    return "\n".join(lines)
+
+
+def _difference(compared: Compared, one: Difference, several: bool) -> list[str]:
+    cells = [_plain(one.what), _value(one.baseline), "->", _value(one.candidate)]
+    if several:
+        cells.insert(0, f"{_value(compared.candidate)}:")
+    return [*cells, f"(follows from {_plain(one.follows_from)})"] if one.follows_from else cells
+
+
+def _value(text: str | None) -> str:
+    if text is None:
+        return "not there"
+    spelled = _plain(text)
+    return spelled if len(spelled) <= _LONGEST_VALUE else f"{spelled[: _LONGEST_VALUE - 3]}..."
+
+
+def _verdicts(compared: Sequence[Compared], style: Style) -> str:
+    made = statements(compared)
+    if not made:
+        return ""
+    blocks = ["\n".join(_statement(statement, style)) for statement in made]
+    rows = [["figure", "baseline", "candidate", "ratio", "95 % alone", "95 % of the family", "verdict", "repeats"]]
+    rows += [_row(statement) for statement in made]
+    return "\n".join([*blocks, "", columns(rows)])
+
+
+def _statement(one: Statement, style: Style) -> list[str]:
+    codes = {Verdict.SLOWER: style.error, Verdict.FASTER: style.direct, Verdict.AMBIGUOUS: style.warning}
+    code = codes.get(one.comparison.verdict, style.near)
+    word = f"{code}{one.word}{style.end}"
+    lines = [f"{word} {_plain(one.subject)}: {_plain(one.said)}"]
+    for text in (one.hint, one.note):
+        lines += _wrapped(_plain(text), "  ") if text else []
+    return lines
+
+
+def _row(statement: Statement) -> list[str]:
+    one = statement.comparison
+    return [
+        f"{_plain(statement.subject)} {arrow(one.better)}",
+        show(one.baseline.median, one.unit, 4),
+        show(one.candidate.median, one.unit, 4),
+        ratio_words(one.ratio, one.ci95),
+        interval_words(one.ci95),
+        interval_words(one.ci95_family),
+        statement.word,
+        str(one.n_repeats),
+    ]
+
+
+def _design(compared: Sequence[Compared]) -> str:
+    lines: list[str] = []
+    for line in design_lines(compared):
+        lines += _wrapped(_plain(line.text), f"{line.name.lower()}: ".ljust(9))
+    return "\n".join(lines)
+
+
+def _scaling(result: ScalingResult, style: Style) -> str:
+    subject = f"{result.benchmark} {result.figure} over {result.along} ({result.kind} scaling)"
+    lines = [_title(f"{subject}: {scaling_headline(result)}", style)]
+    winners = winning_parameters(result)
+    rows = [[result.along, "median", "95 % interval", "speedup", "efficiency", ""]]
+    rows += [
+        _point(result, point, winners.get(point.workers, ""))
+        for point in sorted(result.points, key=lambda p: p.workers)
+    ]
+    lines.append(columns(rows))
+    texts = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
+    for text in (*texts, no_fit_words(result)):
+        lines += _wrapped(_plain(text), "  ") if text else []
+    return "\n".join(lines)
+
+
+def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]:
+    if point.value is None:
+        return [workers(result, point.workers), f"no result: {_plain(point.reason or 'no reason given')}"]
+    return [
+        workers(result, point.workers),
+        f"{show(point.value, result.unit, 4)} {arrow(result.better)}",
+        show_range(*point.ci95, result.unit) if point.ci95 is not None else "no interval",
+        "" if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95),
+        "" if point.efficiency is None else show_percent(point.efficiency),
+        _plain(winner),
+    ]
+
+
+def _best_of(result: BestOfResult, style: Style) -> str:
+    lines = [_title(best_of_headline(result), style), f"  {_plain(best_of_figure(result))}"]
+    rows = []
+    for place, contender in enumerate(result.contenders):
+        name = _plain(contender_name(contender, result.over))
+        if contender.median is None:
+            rows.append(["-", name, f"no result: {_plain(contender.reason or 'no reason given')}"])
+            continue
+        tied = "tied with the leader" if place in result.tied and place else ""
+        value = f"{show(contender.median, result.unit, 4)} {arrow(result.better)}"
+        rows.append(
+            [str(place + 1), name, value, contender_interval(result, contender), f"n={contender.n_repeats}", tied]
+        )
+    lines.append(columns(rows))
+    for text in best_of_lines(result):
+        lines += _wrapped(_plain(text), "  ")
+    return "\n".join(lines)
+
+
+def _outliers(outliers: Sequence[Outlier], style: Style) -> str:
+    lines = [_title(outlier_headline(outliers), style)]
+    if outliers:
+        rows = [list(OUTLIER_COLUMNS), *([_plain(cell) for cell in outlier_row(one)] for one in outliers)]
+        lines.append(columns(rows))
+    return "\n".join([*lines, *(f"  {line}" for line in outlier_lines(outliers))])
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=" " * len(indent), break_long_words=False
+    ) or [indent.rstrip()]

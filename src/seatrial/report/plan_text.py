@@ -1,0 +1,165 @@
+"""A plan as text for a terminal: the axes, the experiments, what cannot run, the time, what the verdict will be on."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.model.parameter import Value
+from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
+from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text import columns
+from seatrial.report.units import count, show, show_percent, written
+from seatrial.stats.interval import MINIMUM_REPEATS
+
+WIDTH = 118
+_MOST_LINES = 20
+"""Of one kind: the rest is in the JSON."""
+_MOST_VALUES = 12
+
+
+def plan_text(plan: PlannedStudy, colour: bool = False) -> str:
+    """The answer of `seatrial plan` without a trailing newline; `colour` adds ANSI codes for a terminal."""
+    style = COLOURS if colour else PLAIN
+    study = plan.study
+    head = [f"{style.heading}{clean(study.name)}{style.end}", *_wrapped(study.question)]
+    blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan, style), _time(plan, style)]
+    blocks.append(_answers(plan, style))
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _axes(plan: PlannedStudy, style: Style) -> list[str]:
+    if not plan.study.axes:
+        return []
+    rows = [(clean(axis.name), str(len(axis.values)), _values(axis.name, axis.values)) for axis in plan.study.axes]
+    lines = [f"{style.heading}Axes{style.end}", columns(rows)]
+    lines += [f"  together: {', '.join(map(clean, names))}" for names in plan.study.zips]
+    for word, points in (("without", plan.study.exclude), ("also", plan.study.include)):
+        told = [", ".join(f"{clean(name)} {_value(name, value)}" for name, value in point.items()) for point in points]
+        lines += [f"  {word}: {point}" for point in told[:_MOST_LINES]]
+        lines += [f"  {word}: {len(told) - _MOST_LINES} more"] if len(told) > _MOST_LINES else []
+    return lines
+
+
+def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
+    number = len(plan.experiments)
+    lines = [f"{style.heading}{count(number, 'experiment')}{style.end}"]
+    merged = plan.combinations - number
+    if merged:
+        lines.append(f"  {count(plan.combinations, 'combination')}, of which {merged} mean the same as another here")
+    by_benchmark = Counter(experiment.experiment.benchmark for experiment in plan.experiments)
+    ready = Counter(e.experiment.benchmark for e in plan.experiments if e.refusal is None)
+    repeat_s = dict.fromkeys(by_benchmark, 0.0)
+    for experiment in plan.experiments:
+        repeat_s[experiment.experiment.benchmark] += experiment.repeat_s
+    rows = []
+    for name, here in by_benchmark.items():
+        can = "" if ready[name] == here else f"{ready[name]} can run here"
+        mean = f"{show(repeat_s[name] / ready[name], 's')} each repeat" if ready[name] else ""
+        rows.append((name, count(here, "experiment"), mean, can))
+    return [*lines, columns(rows)]
+
+
+def _refused(plan: PlannedStudy, style: Style) -> list[str]:
+    """What cannot run, those of one reason together."""
+    reasons: dict[tuple[str, str], list[PlannedExperiment]] = {}
+    for experiment in plan.experiments:
+        if experiment.refusal is not None:
+            key = (experiment.refusal.state.value, " ".join((experiment.refusal.reason or "").split()))
+            reasons.setdefault(key, []).append(experiment)
+    if not reasons:
+        return []
+    lines = [f"{style.warning}Not here{style.end}"]
+    for (state, reason), experiments in list(reasons.items())[:_MOST_LINES]:
+        names = ", ".join(dict.fromkeys(experiment.experiment.benchmark for experiment in experiments))
+        lines += _wrapped(f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}")
+    if len(reasons) > _MOST_LINES:
+        lines.append(f"  {len(reasons) - _MOST_LINES} more reasons (all of them with --format json)")
+    return lines
+
+
+def _time(plan: PlannedStudy, style: Style) -> list[str]:
+    lines = [f"{style.heading}Time{style.end}"]
+    budget = show(plan.study.repeat.budget_s, "s")
+    if plan.round_s == 0:
+        return [*lines, "  none: nothing can run here"]
+    if plan.is_short_of_time:
+        told = (
+            f"The budget of {budget} is too short: {MINIMUM_REPEATS} repeats of each take {show(plan.least_s, 's')}, "
+            f"and it has time for {plan.affordable}. Below {MINIMUM_REPEATS} repeats there is no interval and no "
+            f"verdict. Give a budget of at least {show(plan.least_s, 's')} (repeat.budget), or fewer values."
+        )
+        return [f"{style.warning}Time{style.end}", *_wrapped(told)]
+    end = "decided" if plan.study.compare is not None else f"known to {show_percent(plan.study.repeat.precision)}"
+    told = (
+        f"about {show(plan.estimate_s, 's')} for the first {plan.first_look} repeats of each; what is not {end} then "
+        f"goes on, up to the budget of {budget} for the whole study and {plan.study.repeat.maximum} repeats of each. "
+        f"{MINIMUM_REPEATS} of each, the least for an interval, take {show(plan.least_s, 's')}."
+    )
+    return [*lines, *_wrapped(told), "  Building programs that are not built yet comes on top."]
+
+
+def _answers(plan: PlannedStudy, style: Style) -> list[str]:
+    study = plan.study
+    lines: list[str] = []
+    if study.compare is not None:
+        along, figures = study.compare.along, _figures(plan)
+        comparisons = sum((len(group) - 1) * len(figures[group[0].experiment.benchmark]) for group in plan.compared)
+        others = [_value(along, v) for v in _axis_values(plan, along) if v != study.compare.baseline]
+        if comparisons:
+            told = (
+                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, within "
+                f"{show_percent(study.compare.margin)}: {count(comparisons, 'comparison')} in "
+                f"{count(len(plan.compared), 'group')}, each group measured side by side in random order."
+            )
+            lines += _wrapped(told)
+            for name in dict.fromkeys(group[0].experiment.benchmark for group in plan.compared):
+                lines += _wrapped(f"figures of {name}: {', '.join(figures[name])}")
+        else:
+            lines += _wrapped(f"nothing: along {clean(along)} there are no two sides that can run here.")
+    if study.scaling is not None:
+        lines += _wrapped(f"{study.scaling.kind} scaling along {clean(study.scaling.along)}.")
+    if study.best_of is not None:
+        lines += _wrapped(f"the best {study.best_of.figure} over {', '.join(map(clean, study.best_of.over))}.")
+    return [f"{style.heading}The verdict will be on{style.end}", *lines] if lines else []
+
+
+def _figures(plan: PlannedStudy) -> dict[str, list[str]]:
+    """The figures that are compared, by benchmark."""
+    wanted = plan.study.compare.figures if plan.study.compare is not None else ()
+    return {
+        entry.name: [f.name for f in benchmark_named(entry.name).figures if not wanted or f.name in wanted]
+        for entry in plan.study.benchmarks
+    }
+
+
+def _axis_values(plan: PlannedStudy, name: str) -> tuple[Value | None, ...]:
+    axis = plan.study.axis(name)
+    return () if axis is None else axis.values
+
+
+def _value(name: str, value: Value | None) -> str:
+    if value is None:
+        return "(unset)"
+    if isinstance(value, tuple):
+        return clean(" ".join(value))
+    text = written(name, value)
+    return clean(text) if text else "(none)"
+
+
+def _values(name: str, values: Iterable[Value | None]) -> str:
+    return _short([_value(name, value) for value in values])
+
+
+def _short(shown: list[str]) -> str:
+    if len(shown) <= _MOST_VALUES:
+        return ", ".join(shown)
+    return f"{', '.join(shown[: _MOST_VALUES - 1])}, ... {shown[-1]}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        clean(text), WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,133 @@
+"""Ticks of references on a bar, and the list below it that says what each is.
+
+A tick stands where a published value speaks of just this point: benchmark, figure, unit, and each parameter that it
+states, of which there is at least one: what is stated of a benchmark as a whole would stand on every bar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.reference import Reference
+from seatrial.references import references_for
+from seatrial.references.words import (
+    ANOTHER_MACHINE,
+    configuration_text,
+    contradiction_text,
+    machine_of,
+    source_text,
+    value_text,
+)
+from seatrial.report.units import settings
+from seatrial.report.view import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A reference on one bar. `mark` is its number in the list below the benchmark, `value` in the figure's unit."""
+
+    mark: str
+    value: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceLine:
+    """One entry of the list. `what` is the figure with the settings that the source states."""
+
+    mark: str
+    value: str
+    what: str
+    about: str
+
+
+@dataclass(slots=True)
+class ReferenceMarks:
+    """Numbers the references of one benchmark in the order in which their rows stand."""
+
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _lines: list[ReferenceLine] = field(default_factory=list)
+
+    def ticks(self, row: Row, figure: FigureResult) -> tuple[Tick, ...]:
+        """The ticks of one bar, by number; numbers are given to those that are new."""
+        parameters = {**row.result.experiment.parameters, **figure.point}
+        found = references_for(row.result.experiment.benchmark, figure.name, parameters, figure.unit)
+        return tuple(
+            sorted((self._tick(reference) for reference in found if reference.parameters), key=lambda t: int(t.mark))
+        )
+
+    @property
+    def lines(self) -> Sequence[ReferenceLine]:
+        """What each number stands for."""
+        return self._lines
+
+    def _tick(self, reference: Reference) -> Tick:
+        if reference.id not in self._numbers:
+            self._numbers[reference.id] = len(self._numbers) + 1
+            self._lines.append(_line(str(self._numbers[reference.id]), reference))
+        return Tick(str(self._numbers[reference.id]), reference.value, value_text(reference))
+
+
+def _line(mark: str, reference: Reference) -> ReferenceLine:
+    about = (
+        f"{machine_of(reference) or 'a machine that is not told'} ({ANOTHER_MACHINE})",
+        configuration_text(reference),
+        source_text(reference),
+        reference.remark,
+        contradiction_text(reference),
+        f"reference {reference.id}",
+    )
+    return ReferenceLine(
+        mark,
+        value_text(reference),
+        f"{reference.figure} {settings(reference.parameters)}",
+        ". ".join(part[:1].upper() + part[1:] for part in about if part),
+    )
+
+
+def merged_labels(places: Mapping[str, float], narrowest: float, character: float) -> Sequence[tuple[str, float, str]]:
+    """Labels below a bar that never overlap: (text, place, anchor), from left to right.
+
+    `places` are shares of the bar's width by mark, `narrowest` is the least width that a bar has and `character` the
+    width of a digit, in pixels. Labels that would overlap on such a bar become one, which stands between them.
+    """
+    groups: list[list[str]] = []
+    in_order = sorted(places, key=lambda mark: (places[mark], int(mark)))
+    for _, same_place in groupby(in_order, key=lambda mark: places[mark]):
+        groups.append(list(same_place))
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], places, character / narrowest):
+            last = groups.pop()
+            groups[-1] += last
+    return [(_label(group), _place(group, places), _anchor(_place(group, places))) for group in groups]
+
+
+def _overlap(left: Sequence[str], right: Sequence[str], places: Mapping[str, float], character: float) -> bool:
+    _, left_end = _extent(left, places, character)
+    right_start, _ = _extent(right, places, character)
+    return left_end + character > right_start
+
+
+def _extent(group: Sequence[str], places: Mapping[str, float], character: float) -> tuple[float, float]:
+    """Where a label begins and ends, as shares of the bar."""
+    place, width = _place(group, places), len(_label(group)) * character
+    start = place - {"start": 0.0, "middle": 0.5, "end": 1.0}[_anchor(place)] * width
+    return start, start + width
+
+
+def _place(group: Sequence[str], places: Mapping[str, float]) -> float:
+    return sum(places[mark] for mark in group) / len(group)
+
+
+def _anchor(place: float) -> str:
+    return "start" if place < 0.15 else "end" if place > 0.85 else "middle"
+
+
+def _label(group: Sequence[str]) -> str:
+    """The marks of a group in the order of their places: "1", "3, 1", "2-4"; many of them by their number."""
+    numbers = [int(mark) for mark in group]
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"{numbers[0]}\N{EN DASH}{numbers[-1]}"
+    return ", ".join(group) if len(group) <= 3 else f"{len(group)} values"

@@ -1,0 +1,75 @@
+"""An article of the page: its head with the answers, and its sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.model.study_result import Compared
+from seatrial.report.studies.sections import Section
+from seatrial.report.templating import Verbatim
+from seatrial.report.units import count
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A part of the page: its name and one line for the list at the head, its anchor, and itself."""
+
+    name: str
+    line: str
+    anchor: str
+    html: Verbatim
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands above the sections. `lines` are the answers, the first the largest; `more` counts those below.
+
+    `alarm` is what may be the reason for an answer; `about` says how it was come by.
+    """
+
+    kicker: str
+    name: str
+    lines: Sequence[str]
+    question: str = ""
+    more: int = 0
+    about: str = ""
+    alarm: str = ""
+
+
+def no_record(experiment: str, repeat: int) -> str | None:
+    """For pages that know no raw records."""
+    return None
+
+
+def article(
+    environment: Environment, ident: str, head: Head, sections: Sequence[Section], *, is_alone: bool
+) -> Article:
+    """The article under the ids that begin with `ident`. `is_alone`: its name is the heading of the whole page."""
+    rendered = [
+        {
+            "name": section.name,
+            "title": section.title,
+            "anchor": f"{ident}-{section.name}-section",
+            "html": Verbatim(environment.get_template(f"study/{section.template}.html.j2").render(**section.context)),
+        }
+        for section in sections
+    ]
+    html = environment.get_template("study/article.html.j2").render(
+        head=head, sections=rendered, ident=ident, level="h1" if is_alone else "h2"
+    )
+    return Article(head.name, next(iter(head.lines), ""), f"{ident}-top", Verbatim(html))
+
+
+def alarm(compared: Sequence[Compared]) -> str:
+    """What must stand beside the answer, because it may be the reason for it."""
+    number = sum(len(one.unintended) for one in compared)
+    if not number:
+        return ""
+    names = list(dict.fromkeys(difference.what for one in compared for difference in one.unintended))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{count(number, 'unintended difference')} between the sides: {', '.join(names[:3])}{more}"

@@ -1,0 +1,45 @@
+"""The page of one comparison, and of a screen for what stands apart, as a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial import __version__
+from seatrial.model.outlier import Outlier
+from seatrial.model.study_result import Compared
+from seatrial.report.studies.article import Head, alarm, article, no_record
+from seatrial.report.studies.outlier_words import outlier_headline, outlier_lines, outlier_table
+from seatrial.report.studies.sections import Section, comparison_sections
+from seatrial.report.studies.verdicts import headline
+from seatrial.report.templating import style_sheet, templates
+
+_ABOUT = "Only what was measured before is read here. A ratio is candidate over baseline."
+
+
+def compare_page(compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None) -> str:
+    """The whole file as text. `outliers` is None where no screen was made."""
+    environment = templates()
+    lines = [headline(compared)] if compared else []
+    sections = comparison_sections(compared, "s1", no_record)
+    if outliers is not None:
+        lines.append(outlier_headline(outliers))
+        context = {"lines": outlier_lines(outliers), "table": outlier_table(outliers) if outliers else None}
+        sections.append(Section("outliers", "What stands apart", "outliers", context))
+    name = _name(compared)
+    head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))
+    return environment.get_template("page.html.j2").render(
+        title=name,
+        style=style_sheet(),
+        studies=[article(environment, "s1", head, sections, is_alone=True)],
+        articles=[],
+        version=__version__,
+    )
+
+
+def _name(compared: Sequence[Compared]) -> str:
+    bases = dict.fromkeys(one.baseline for one in compared)
+    if not compared:
+        return "A screen for outliers"
+    if len(compared) == 1:
+        return f"{compared[0].candidate} against {compared[0].baseline}"
+    return f"{len(compared)} candidates against {next(iter(bases)) if len(bases) == 1 else 'their baselines'}"

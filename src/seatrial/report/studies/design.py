@@ -1,0 +1,147 @@
+"""Whether a comparison was fair: how it was made, where, why it stopped, what else differed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from seatrial.model.comparison import Comparison, Stopped
+from seatrial.model.difference import Difference
+from seatrial.model.study_result import Compared
+from seatrial.report.studies.effect import margin_words
+from seatrial.report.studies.verdicts import FEWEST_REPEATS, repeats_made
+from seatrial.report.units import count
+
+_MOST_NAMES = 4
+
+_WHY = {
+    Stopped.DECIDED: "the interval told at a planned look",
+    Stopped.BUDGET: "the budget was spent",
+    Stopped.MAXIMUM: "the largest number of repeats was made",
+    Stopped.UNFINISHED: "the run was interrupted (the same command goes on)",
+    Stopped.NOT_PLANNED: "repeats were at hand, their number was not planned for this",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DesignLine:
+    """One thing about the design. `is_weak`: it limits what the verdicts are worth."""
+
+    name: str
+    text: str
+    is_weak: bool = False
+
+
+def design_lines(compared: Sequence[Compared]) -> list[DesignLine]:
+    """The design of all comparisons together, in the order in which an expert asks."""
+    comparisons = [comparison for one in compared for comparison in one.comparisons]
+    if not comparisons:
+        return [DesignLine("Scope", text) for text in scopes(compared)]
+    lines = [_order(comparisons), _place(comparisons), _looks(comparisons), _stopped(comparisons), _margin(comparisons)]
+    lines += [DesignLine("Scope", text) for text in scopes(compared)]
+    return [line for line in lines if line is not None]
+
+
+def scopes(compared: Sequence[Compared]) -> list[str]:
+    """The distinct sentences on what the verdicts hold for."""
+    return [scope for scope in dict.fromkeys(one.scope.strip() for one in compared) if scope]
+
+
+def unintended_first(compared: Sequence[Compared]) -> list[tuple[Compared, Difference]]:
+    """All differences with the pair of sides that they belong to: those that nobody asked for first."""
+    pairs = [(one, difference) for one in compared for difference in one.differences]
+    return sorted(pairs, key=lambda pair: pair[1].intended)
+
+
+def fairness_headline(compared: Sequence[Compared]) -> str:
+    """How many unintended differences there are: "2 unintended differences", or that there is none."""
+    unintended = sum(len(one.unintended) for one in compared)
+    if unintended:
+        return f"{count(unintended, 'unintended difference')} between the sides"
+    return "Nothing but what was asked for was seen to differ"
+
+
+def _order(comparisons: Sequence[Comparison]) -> DesignLine:
+    measured = [one for one in comparisons if not one.baseline.is_reference and not one.candidate.is_reference]
+    if not measured:
+        return DesignLine("Order", "measured repeats against a published value, which has no repeats of its own", True)
+    together = [one for one in measured if one.design.is_interleaved]
+    apart = len(measured) - len(together)
+    if not apart:
+        text = (
+            f"interleaved, {_numbers([one.design.blocks for one in together], 'block')} of one repeat of each side in "
+        )
+        return DesignLine("Order", text + "random order: a drift of the machine falls on both sides alike")
+    text = "not interleaved: the two sides were measured apart, so that a drift of the machine falls on one of them"
+    if together:
+        text = f"{apart} of {len(measured)} comparisons are {text}; the rest are interleaved in blocks"
+    repeats = _numbers([repeats_made(one) for one in measured], "repeat")
+    return DesignLine("Order", f"{text}; {repeats} of a side", True)
+
+
+def _place(comparisons: Sequence[Comparison]) -> DesignLine:
+    base = list(dict.fromkeys(host for one in comparisons for host in one.baseline.hosts))
+    candidate = list(dict.fromkeys(host for one in comparisons for host in one.candidate.hosts))
+    if not base or not candidate:
+        return DesignLine("Node", "not known of every side", True)
+    if set(base) != set(candidate):
+        text = f"two machines: {_names(base)} is held against {_names(candidate)}; a verdict is about these machines, "
+        return DesignLine("Node", text + "not about the setting alone", True)
+    if len(base) == 1:
+        return DesignLine("Node", f"the same for both sides: {base[0]}")
+    return DesignLine("Node", f"the same {len(base)} nodes for both sides: {_names(base)}")
+
+
+def _looks(comparisons: Sequence[Comparison]) -> DesignLine | None:
+    looks = list(dict.fromkeys(one.design.looks for one in comparisons if one.design.looks))
+    if not looks:
+        return DesignLine("Looks", "none planned: the interval was taken once, over all repeats")
+    if len(looks) > 1:
+        return DesignLine("Looks", f"planned, at {len(looks)} different schedules; the intervals pay for every look")
+    spelled = [str(number) for number in looks[0]]
+    listed = spelled[0] if len(spelled) == 1 else f"{', '.join(spelled[:-1])} and {spelled[-1]}"
+    return DesignLine("Looks", f"planned after {listed} blocks; the intervals pay for every look")
+
+
+def _stopped(comparisons: Sequence[Comparison]) -> DesignLine | None:
+    counts = Counter(one.design.stopped for one in comparisons)
+    if len(counts) == 1:
+        return DesignLine(
+            "Stopped", f"because {_WHY[next(iter(counts))]}" if _planned(counts) else _WHY[next(iter(counts))]
+        )
+    told = "; ".join(f"{counts[stopped]} because {_WHY[stopped]}" for stopped in Stopped if counts[stopped])
+    return DesignLine("Stopped", told)
+
+
+def _planned(counts: Counter[Stopped]) -> bool:
+    return Stopped.NOT_PLANNED not in counts
+
+
+def _margin(comparisons: Sequence[Comparison]) -> DesignLine:
+    margins = sorted({one.margin for one in comparisons})
+    families = sorted({one.family for one in comparisons})
+    alphas = sorted({one.design.alpha for one in comparisons})
+    family = f"{families[0]}" if len(families) == 1 else f"{families[0]} to {families[-1]}"
+    error = f"{alphas[0] * 100:.3g} %" if len(alphas) == 1 else f"{alphas[0] * 100:.3g} to {alphas[-1] * 100:.3g} %"
+    text = (
+        f"{' or '.join(map(margin_words, margins))}. A verdict is `same` if the interval lies wholly inside it, "
+        "`faster` or `slower` if wholly outside, else `ambiguous`: the interval allows more than one answer. "
+    )
+    text += f"The intervals rest on an error of {error}"
+    text += f", divided by the family of {family} comparisons." if families != [1] else "."
+    few = [one for one in comparisons if 0 < repeats_made(one) < FEWEST_REPEATS]
+    if few:
+        text += f" {len(few)} of {len(comparisons)} have fewer than {FEWEST_REPEATS} repeats, and so no interval."
+    return DesignLine("Margin", text)
+
+
+def _numbers(values: Iterable[int], noun: str) -> str:
+    ordered = sorted(values)
+    low, high = ordered[0], ordered[-1]
+    return count(low, noun) if low == high else f"{low} to {high} {noun}s"
+
+
+def _names(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - _MOST_NAMES} more" if len(hosts) > _MOST_NAMES else ""
+    return ", ".join(hosts[:_MOST_NAMES]) + more

@@ -1,0 +1,100 @@
+"""What a study ran: every experiment with its outcome and figures, or the reason why it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.parameter import Params
+from seatrial.report.charts.two_sides import Recorded
+from seatrial.report.studies.sections import Section
+from seatrial.report.studies.verdicts import shared, varying
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import NO_VALUE, arrow, count, label, show, show_percent, show_range
+
+_MOST_ROWS = 1000
+_IN_SIGHT = 20
+
+
+def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -> list[Section]:
+    """One section: those without a result first and in sight, then the table of figures."""
+    if not results:
+        return []
+    lost = [result for result in results if not result.figures]
+    names = _names(results)
+    rows = [row for result in results for row in _rows(result, names, record)]
+    columns = [
+        Column("Experiment"),
+        Column("Figure"),
+        *(Column(name, numeric=True) for name in _NUMBERS),
+        Column("Record"),
+    ]
+    table = Table(f"Figures of {count(len(results), 'experiment')}", columns, rows[:_MOST_ROWS])
+    context = {
+        "held": [_held(results, benchmark) for benchmark in dict.fromkeys(r.experiment.benchmark for r in results)],
+        "lost": _lost(lost, names) if lost else None,
+        "table": table if rows else None,
+        "is_folded": len(rows) > _IN_SIGHT,
+        "left_out": max(0, len(rows) - _MOST_ROWS),
+    }
+    return [Section("experiments", "What was run", "experiments", context)]
+
+
+_NUMBERS = ("Median", "95 % interval", "Repeats", "Share of its limit")
+
+
+def _name(result: ExperimentResult, telling: Mapping[str, Sequence[str]], several_environments: bool) -> str:
+    parameters = result.experiment.parameters
+    names = telling[result.experiment.benchmark]
+    words = [result.experiment.benchmark, *(label(name, parameters[name]) for name in names if name in parameters)]
+    if several_environments and result.experiment.environment:
+        words.append(f"environment {result.experiment.environment}")
+    return " · ".join(words)
+
+
+def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
+    """Experiment id -> the benchmark with the settings that tell its experiments apart."""
+    settings: dict[str, list[Params]] = {}
+    for result in results:
+        settings.setdefault(result.experiment.benchmark, []).append(result.experiment.parameters)
+    telling = {benchmark: varying(own) for benchmark, own in settings.items()}
+    several = len({result.experiment.environment for result in results}) > 1
+    return {result.id: _name(result, telling, several) for result in results}
+
+
+def _held(results: Sequence[ExperimentResult], benchmark: str) -> str:
+    own = [result.experiment.parameters for result in results if result.experiment.benchmark == benchmark]
+    held = " · ".join(label(name, value) for name, value in shared(own).items())
+    return f"{benchmark}, all with {held}" if held else benchmark
+
+
+def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table:
+    rows = [
+        [
+            Cell(names[result.id]),
+            Cell(result.outcome.state.value.replace("_", " "), tone=f"outcome {result.outcome.state.value}"),
+            Cell(result.outcome.reason or ("it gave no figures" if result.outcome.is_ok else "no reason was recorded")),
+        ]
+        for result in lost[:_MOST_ROWS]
+    ]
+    return Table("Without a result", [Column("Experiment"), Column("Outcome"), Column("Why")], rows)
+
+
+def _rows(result: ExperimentResult, names: Mapping[str, str], record: Recorded) -> list[list[Cell]]:
+    return [_row(names[result.id], result, figure, record) for figure in result.figures]
+
+
+def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> list[Cell]:
+    point = " · ".join(label(*item) for item in figure.point.items())
+    ranked = sorted(figure.repeats, key=lambda repeat: abs(repeat.value - figure.median))
+    link = next((href for repeat in ranked[:3] if (href := record(result.id, repeat.repeat))), None)
+    share = figure.fraction_of_limit
+    return [
+        Cell(name),
+        Cell(f"{figure.name}{f' · {point}' if point else ''} {arrow(figure.better)}"),
+        Cell(show(figure.median, figure.unit, 4), figure.median),
+        Cell(show_range(*figure.ci95, figure.unit) if figure.ci95 is not None else "needs 6 repeats"),
+        Cell(str(figure.n_repeats), figure.n_repeats),
+        Cell(NO_VALUE if share is None else show_percent(share), share),
+        Cell("record", href=link) if link else Cell(NO_VALUE),
+    ]

@@ -1,0 +1,145 @@
+"""How far a machine scales, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from seatrial.model.benchmark import Better
+from seatrial.model.parameter import Value
+from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult
+from seatrial.report.studies.verdicts import varying
+from seatrial.report.units import bare_name, count, label, setting_number, show_percent
+
+FEWEST_FOR_A_FIT = 5
+_LAWS = {"amdahl": "Amdahl's law", "gustafson": "Gustafson's law"}
+
+
+def measured(result: ScalingResult) -> list[tuple[ScalingPoint, float]]:
+    """The points that have a value, with it, by their number of workers."""
+    points = sorted(result.points, key=lambda point: point.workers)
+    return [(point, point.value) for point in points if point.value is not None]
+
+
+def failed(result: ScalingResult) -> list[ScalingPoint]:
+    """The points that have none."""
+    return sorted((point for point in result.points if point.value is None), key=lambda point: point.workers)
+
+
+def workers(result: ScalingResult, number: float) -> str:
+    """A number of workers with its name: "16 threads", "1 node"."""
+    name = bare_name(result.along)
+    spelled = setting_number(result.along, number)
+    return f"{spelled} {name.removesuffix('s') if number == 1 else name}"
+
+
+def scaling_headline(result: ScalingResult) -> str:
+    """Such as "At least 80 % efficient to 16 threads; at 32 threads it is 61 %"."""
+    points = [point for point, _ in measured(result)]
+    rated = [point for point in points if point.efficiency is not None]
+    beyond = [point for point in rated if point.workers > result.baseline_workers]
+    if not points:
+        return "Nothing scales: no point came out"
+    if not beyond:
+        return f"Nothing to say about scaling: only {workers(result, points[0].workers)} came out"
+    text = _efficient_to(result, beyond)
+    lost = [point for point in failed(result) if point.workers > result.baseline_workers]
+    if lost:
+        numbers = ", ".join(setting_number(result.along, point.workers) for point in lost)
+        text += f"; {numbers} {bare_name(result.along)} gave no result"
+    return text
+
+
+def _efficient_to(result: ScalingResult, beyond: Sequence[ScalingPoint]) -> str:
+    threshold = show_percent(EFFICIENT)
+    last = beyond[-1]
+    if result.efficient_to is None or result.efficient_to <= result.baseline_workers:
+        first = beyond[0]
+        text = f"Below {threshold} efficient from the first step on: {show_percent(first.efficiency)} at "
+        text += workers(result, first.workers)
+        return text if last is first else f"{text}, {show_percent(last.efficiency)} at {workers(result, last.workers)}"
+    reached = f"At least {threshold} efficient to {workers(result, result.efficient_to)}"
+    after = next((point for point in beyond if point.workers > result.efficient_to), None)
+    if after is None:
+        return f"{reached}, the most that was measured: {show_percent(last.efficiency)} there"
+    text = f"{reached}; at {workers(result, after.workers)} it is {show_percent(after.efficiency)}"
+    return text if after is last else f"{text}, at {workers(result, last.workers)} {show_percent(last.efficiency)}"
+
+
+def scaling_design(result: ScalingResult) -> str:
+    """Strong or weak, the baseline, what the efficiency is of, and what was held fixed."""
+    base = workers(result, result.baseline_workers)
+    if result.kind == "strong":
+        text = (
+            f"Strong scaling: the same work for every number of {bare_name(result.along)}. The baseline is {base}, the "
+        )
+        text += "fewest that came out; an efficiency is the speedup over it, divided by the growth in workers."
+    else:
+        text = (
+            f"Weak scaling: the work grows with the {bare_name(result.along)}. The baseline is {base}, the fewest that "
+        )
+        text += "came out; an efficiency is "
+        text += (
+            "its time over the time of the point."
+            if result.better is Better.LOWER
+            else "the rate of each worker over its."
+        )
+    held = " · ".join(label(name, value) for name, value in result.parameters.items())
+    return f"{text} Held fixed: {held}." if held else text
+
+
+def crossing_words(result: ScalingResult) -> str:
+    """Where the efficiency falls below 80 %; "" where it does not."""
+    if result.crossing is None:
+        return ""
+    return (
+        f"It crosses {show_percent(EFFICIENT)} at about {result.crossing:.3g} {bare_name(result.along)}, interpolated "
+        "between the points on a logarithmic axis."
+    )
+
+
+def winning_parameters(result: ScalingResult) -> dict[float, str]:
+    """Workers -> the settings that won there, of those that are not the same at every point."""
+    chosen = {point.workers: point.parameters for point, _ in measured(result) if point.parameters}
+    telling = [name for name in varying(list(chosen.values())) if name != result.along] if chosen else []
+    return {number: _labels(settings, telling) for number, settings in chosen.items()} if telling else {}
+
+
+def _labels(settings: Mapping[str, Value], names: Sequence[str]) -> str:
+    return " · ".join(label(name, settings[name]) for name in names if name in settings)
+
+
+def fit_words(result: ScalingResult, fit: Fit) -> str:
+    """A fitted law: its constant with the standard error, what it says of the most, how far it is off."""
+    text = (
+        f"{_LAWS[fit.law]}: serial share {fit.parameter * 100:.3g} % with a standard error of "
+        f"{fit.standard_error * 100:.2g} %, fitted to {count(len(fit.residuals), 'point')}."
+    )
+    if fit.ceiling is not None:
+        text += (
+            f" By this law no number of {bare_name(result.along)} gives more than {fit.ceiling:.3g} times the baseline."
+        )
+    share = worst_residual(result, fit)
+    if share is not None:
+        text += f" The worst residual is {show_percent(share)} of the measured speedup."
+    return text
+
+
+def worst_residual(result: ScalingResult, fit: Fit) -> float | None:
+    """The largest residual as a share of the speedup at its point, or None."""
+    speedups = {point.workers: point.speedup for point in result.points}
+    shares = [
+        abs(residual) / speedup
+        for number, residual in fit.residuals
+        if (speedup := speedups.get(number)) is not None and speedup > 0
+    ]
+    return max(shares, default=None)
+
+
+def no_fit_words(result: ScalingResult) -> str:
+    """Why there is no fit; "" where there is one. The model's own note goes first."""
+    if result.fits:
+        return ""
+    if result.note:
+        return result.note
+    number = len(measured(result))
+    return f"No law is fitted: that needs at least {FEWEST_FOR_A_FIT} points, and {number} came out."

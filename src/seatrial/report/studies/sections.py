@@ -1,0 +1,215 @@
+"""The sections of a study on the page: what each says, and the template that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.model.best_of import BestOfResult
+from seatrial.model.comparison import Comparison
+from seatrial.model.difference import Difference
+from seatrial.model.scaling import ScalingResult
+from seatrial.model.study_result import Compared
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.distributions import distributions
+from seatrial.report.charts.efficiency import efficiency_chart, fit_chart
+from seatrial.report.charts.forest import comparison_table, forest
+from seatrial.report.charts.in_order import drift_words, in_order
+from seatrial.report.charts.scaling import scaling_chart, scaling_table
+from seatrial.report.charts.two_sides import Recorded, drawn_pairs
+from seatrial.report.studies.best_of_words import (
+    best_of_figure,
+    best_of_headline,
+    best_of_lines,
+    contender_interval,
+    contender_name,
+)
+from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
+from seatrial.report.studies.scaling_words import (
+    crossing_words,
+    fit_words,
+    no_fit_words,
+    scaling_design,
+    scaling_headline,
+)
+from seatrial.report.studies.verdicts import shared, statements, subjects
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import NO_VALUE, arrow, label, show
+
+_IN_SIGHT = 12
+_NOT_WORTH_FOLDING = 16
+_MOST_SCALING_CHARTS = 12
+
+_RATIOS = (
+    "How the candidate compares with the baseline in each figure. See whether the thick line leaves the shaded band: a "
+    "verdict is nothing but that. A thick line that crosses an edge of the band needs more repeats or another margin."
+)
+_SPREAD = (
+    "What stands behind the medians. See two heaps on one side (a median between them stands for neither), long tails, "
+    "and whether the sides overlap."
+)
+_TIME = (
+    "The same repeats in the order in which they were made. See whether both sides move together (the machine drifted, "
+    "and blocks take it out) or one alone, and whether the first repeats stand apart."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of an article. `template` is a file below `templates/study/`."""
+
+    name: str
+    title: str
+    template: str
+    context: Mapping[str, Any]
+
+
+def comparison_sections(compared: Sequence[Compared], ident: str, record: Recorded) -> list[Section]:
+    """Fairness, verdicts, ratios, distributions, order of time; the last three only where there is something to draw.
+
+    Empty where nothing was compared.
+    """
+    if not compared:
+        return []
+    comparisons = [comparison for one in compared for comparison in one.comparisons]
+    names = subjects(compared)
+    sections = [Section("fairness", "Is it a fair comparison?", "fairness", _fairness(compared))]
+    if not comparisons:
+        return sections
+    sections.append(Section("verdicts", "Verdicts", "verdicts", _verdicts(compared)))
+    named = list(zip(names, comparisons, strict=True))
+    table = comparison_table(named, f"{_number(comparisons)}: medians and ratios of the raw figures")
+    held = " · ".join(label(*item) for item in shared([one.parameters for one in comparisons]).items())
+    ratios = {"about": _RATIOS, "charts": forest(comparisons, names, ident), "table": table, "held": held}
+    sections.append(Section("ratios", "Ratios with their intervals", "ratios", ratios))
+    charts: list[tuple[str, str, str, Chart | None]] = [
+        ("distributions", "Distributions", _SPREAD, distributions(comparisons, names, ident)),
+        ("order", "In order of time", _TIME, in_order(comparisons, names, ident, record)),
+    ]
+    for name, title, about, chart in charts:
+        if chart is not None:
+            drifts = _drifts(comparisons, names) if name == "order" else []
+            sections.append(Section(name, title, "charts", {"about": about, "charts": [chart], "lines": drifts}))
+    return sections
+
+
+def _number(comparisons: Sequence[Comparison]) -> str:
+    return "The comparison" if len(comparisons) == 1 else f"{len(comparisons)} comparisons"
+
+
+def _drifts(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[str]:
+    return [f"{one.subject}: {drift_words(one.comparison)}." for one in drawn_pairs(comparisons, names)]
+
+
+def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
+    pairs = unintended_first(compared)
+    several = len(compared) > 1
+    unintended = [pair for pair in pairs if not pair[1].intended]
+    asked = [pair for pair in pairs if pair[1].intended and not pair[1].follows_from]
+    followed = [pair for pair in pairs if pair[1].intended and pair[1].follows_from]
+    return {
+        "headline": fairness_headline(compared),
+        "unintended": _differences("Unintended differences", unintended, several, tone="alarm") if unintended else None,
+        "asked": _differences("Intended: what the comparison is about", asked, several) if asked else None,
+        "followed": _differences("What follows from it", followed, several) if followed else None,
+        "design": design_lines(compared),
+    }
+
+
+def _differences(caption: str, pairs: Sequence[tuple[Compared, Difference]], several: bool, tone: str = "") -> Table:
+    """One row for each difference; the sides are named in the headings where there are only two."""
+    columns = [Column("What"), Column("Baseline"), Column("Candidate")]
+    if several:
+        columns.append(Column("Of"))
+    else:
+        columns[1:] = [Column(f"Baseline: {pairs[0][0].baseline}"), Column(f"Candidate: {pairs[0][0].candidate}")]
+    follows = any(difference.follows_from for _, difference in pairs)
+    columns += [Column("Follows from")] if follows else []
+    rows = []
+    for one, difference in pairs:
+        cells = [Cell(difference.what, tone=tone), _side(difference.baseline), _side(difference.candidate)]
+        cells += [Cell(one.candidate)] if several else []
+        cells += [Cell(difference.follows_from)] if follows else []
+        rows.append(cells)
+    return Table(caption, columns, rows)
+
+
+def _side(text: str | None) -> Cell:
+    return Cell("not there", tone="none") if text is None else Cell(text)
+
+
+def _verdicts(compared: Sequence[Compared]) -> dict[str, Any]:
+    made = statements(compared)
+    shown = made if len(made) <= _NOT_WORTH_FOLDING else made[:_IN_SIGHT]
+    return {"shown": shown, "folded": made[len(shown) :]}
+
+
+def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Section]:
+    """One section for all scaling: a part for each figure. Pictures are left out where there are very many."""
+    if not results:
+        return []
+    parts = []
+    for number, result in enumerate(results, start=1):
+        own = f"{ident}-{number}"
+        makers: tuple[Callable[[ScalingResult, str], Chart | None], ...] = (scaling_chart, efficiency_chart, fit_chart)
+        drawn = [maker(result, own) for maker in makers] if number <= _MOST_SCALING_CHARTS else []
+        parts.append(
+            {
+                "subject": f"{result.benchmark} {result.figure}",
+                "headline": scaling_headline(result),
+                "design": scaling_design(result),
+                "lines": [line for line in _scaling_lines(result) if line],
+                "charts": [chart for chart in drawn if chart is not None],
+                "table": scaling_table(result),
+            }
+        )
+    return [Section("scaling", "Scaling", "scaling", {"parts": parts})]
+
+
+def _scaling_lines(result: ScalingResult) -> list[str]:
+    lines = [crossing_words(result), *(fit_words(result, fit) for fit in result.fits), no_fit_words(result)]
+    return [*lines, result.note if result.fits else ""]
+
+
+def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
+    """One section for all sweeps: the winner, what the lead is worth, all contenders."""
+    parts = [
+        {
+            "subject": best_of_figure(result),
+            "headline": best_of_headline(result),
+            "lines": best_of_lines(result),
+            "table": _contenders(result),
+        }
+        for result in results
+    ]
+    return [Section("best-of", "Best of the sweep", "best_of", {"parts": parts})] if parts else []
+
+
+def _contenders(result: BestOfResult) -> Table:
+    names = ["Place", "Contender", "Median", "95 % interval", "To the winner", "Repeats", "Remark"]
+    numeric = {"Place", "Median", "95 % interval", "To the winner", "Repeats"}
+    columns = [Column(name, numeric=name in numeric) for name in names]
+    best = next((one.median for one in result.contenders if one.median is not None), None)
+    rows = []
+    for place, one in enumerate(result.contenders):
+        name = Cell(contender_name(one, result.over))
+        if one.median is None:
+            blank = [Cell(NO_VALUE)] * 3
+            reason = Cell(one.reason or "no reason given", tone="remark-cell")
+            rows.append([Cell(NO_VALUE), name, *blank, Cell(str(one.n_repeats), one.n_repeats), reason])
+            continue
+        share = one.median / best if best else None
+        remark = "winner" if place == 0 else "tied with the winner" if place in result.tied else ""
+        rows.append(
+            [
+                Cell(str(place + 1), place + 1),
+                name,
+                Cell(f"{show(one.median, result.unit, 4)} {arrow(result.better)}", one.median),
+                Cell(contender_interval(result, one)),
+                Cell(NO_VALUE if share is None else f"{share:.3f}", share),
+                Cell(str(one.n_repeats), one.n_repeats),
+                Cell(remark),
+            ]
+        )
+    return Table("All contenders, best first", columns, rows)

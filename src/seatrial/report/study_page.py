@@ -1,0 +1,94 @@
+"""The article of a study: its answers first, then what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from seatrial.model.study_result import StudyResult
+from seatrial.report.charts.two_sides import Recorded
+from seatrial.report.studies.article import Article, Head, alarm, article, no_record
+from seatrial.report.studies.best_of_words import best_of_headline
+from seatrial.report.studies.experiments import experiment_sections
+from seatrial.report.studies.outcomes import outcome_counts
+from seatrial.report.studies.scaling_words import scaling_headline
+from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
+from seatrial.report.studies.verdicts import headline
+from seatrial.report.units import count, show, written
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_MOST_HEADLINES = 3
+_MOST_VALUES = 8
+
+
+def study_article(
+    environment: Environment,
+    result: StudyResult,
+    number: int = 1,
+    record: Recorded = no_record,
+    *,
+    is_alone: bool = True,
+) -> Article:
+    """One study. `number` counts the studies of the page from 1; `record` gives the addresses of raw records.
+
+    `is_alone`: nothing else stands on the page, so that its name is the heading of the whole.
+    """
+    ident = f"s{number}"
+    sections = [
+        *comparison_sections(result.compared, ident, record),
+        *scaling_sections(result.scaling, ident),
+        *best_of_sections(result.best_of),
+        *experiment_sections(result.results, record),
+    ]
+    lines = headlines(result)
+    head = Head(
+        "Study",
+        result.study.name,
+        lines[:_MOST_HEADLINES],
+        question=result.study.question,
+        more=max(0, len(lines) - _MOST_HEADLINES),
+        about=_about(result),
+        alarm=alarm(result.compared),
+    )
+    return article(environment, ident, head, sections, is_alone=is_alone)
+
+
+def headlines(result: StudyResult) -> list[str]:
+    """The answers of a study, the largest first: comparison, scaling, the winner of a sweep."""
+    lines = [headline(result.compared)] if result.compared else []
+    several = len(result.scaling) > 1
+    for scaling in result.scaling:
+        lines.append(
+            f"{scaling.figure}: {_lowered(scaling_headline(scaling))}" if several else scaling_headline(scaling)
+        )
+    lines += [best_of_headline(best) for best in result.best_of]
+    return lines or [outcome_counts(result.results) if result.results else "Nothing was measured"]
+
+
+def _about(result: StudyResult) -> str:
+    """What was varied, what came out, what it took."""
+    axes = [f"{axis.name} ({_values(axis.name, axis.values)})" for axis in result.study.axes]
+    varied = f"Varied: {'; '.join(axes)}. " if axes else ""
+    measured = f"{outcome_counts(result.results)}. " if result.results else ""
+    repeats = sum(max((figure.n_repeats for figure in one.figures), default=0) for one in result.results)
+    took = f" in {show(result.spent_s, 's')}" if result.spent_s > 0 else ""
+    return f"{varied}{measured}{count(repeats, 'repeat')}{took}." if repeats else f"{varied}{measured}".strip()
+
+
+def _values(name: str, values: Sequence[object]) -> str:
+    spelled = [
+        "unset"
+        if value is None
+        else written(name, value)
+        if isinstance(value, bool | int | float | str)
+        else str(value)
+        for value in values
+    ]
+    more = f" and {len(spelled) - _MOST_VALUES} more" if len(spelled) > _MOST_VALUES else ""
+    return ", ".join(spelled[:_MOST_VALUES]) + more
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]

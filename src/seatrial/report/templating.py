@@ -1,0 +1,56 @@
+"""The templates: where they lie, and how text from outside gets into them escaped."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from seatrial.report.units import show_percent
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+def templates() -> Environment:
+    """The environment of all templates: everything is escaped unless it says that it was."""
+    import jinja2  # loaded only when a page is written
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["code"] = _with_code
+    environment.filters["percent"] = show_percent
+    return environment
+
+
+def style_sheet() -> Verbatim:
+    """The style sheet of every page."""
+    return Verbatim((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
+
+
+class Verbatim:
+    """Text that was rendered with autoescaping already, or is ours as it stands (the style sheet)."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __html__(self) -> str:
+        """The text as it is."""
+        return self._text
+
+
+def _with_code(text: str) -> Markup:
+    """Text in which `backticks` become code; everything else is escaped."""
+    pieces = _CODE.split(text)
+    marked = [Markup("<code>{}</code>").format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces)]
+    return Markup("").join(marked)

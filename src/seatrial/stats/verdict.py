@@ -1,0 +1,25 @@
+"""What an interval of a ratio says."""
+
+from __future__ import annotations
+
+from seatrial.model.comparison import Verdict
+from seatrial.stats.ratio import ROUNDING
+
+
+def verdict(low: float | None, high: float | None, margin: float, higher_is_better: bool) -> Verdict:
+    """The verdict on candidate over baseline.
+
+    `same`: the interval lies within [1/(1+margin), 1+margin], edges included. Wholly outside: `faster` or `slower`, by
+    the direction of the figure. Across an edge, or no interval: `ambiguous`.
+    """
+    if low is None or high is None:
+        return Verdict.AMBIGUOUS
+    upper_edge = (1.0 + margin) * (1.0 + ROUNDING)
+    lower_edge = 1.0 / upper_edge
+    if lower_edge <= low and high <= upper_edge:
+        return Verdict.SAME
+    if low > upper_edge:
+        return Verdict.FASTER if higher_is_better else Verdict.SLOWER
+    if high < lower_edge:
+        return Verdict.SLOWER if higher_is_better else Verdict.FASTER
+    return Verdict.AMBIGUOUS

@@ -1,0 +1,79 @@
+"""`seatrial plan` as scripts see it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from seatrial.report.schemas import schema
+
+STUDY = """\
+study: stores
+question: Do non-temporal stores pay on this machine?
+benchmarks:
+  memory.stream: {threads: 1, array_B: 1MiB}
+axes:
+  nontemporal: [false, true]
+  label: [a, b]
+compare: nontemporal
+repeat: {budget: 10s, max: 6}
+"""
+
+
+def seatrial(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "seatrial", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.real
+def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(STUDY)
+    done = seatrial("plan", "s.yaml", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+    jsonschema.validate(plan, schema("plan-1"), jsonschema.Draft202012Validator)
+    assert plan["count"] == 4 and [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
+    ran = seatrial("run", "s.yaml", "--format", "json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    results = json.loads(ran.stdout)
+    assert {e["id"]: e["parameters"] for e in results["experiments"]} == {
+        e["id"]: e["parameters"] for e in plan["experiments"]
+    }
+
+
+@pytest.mark.real
+def test_a_plan_for_people(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(STUDY)
+    done = seatrial("plan", "s.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "4 experiments" in done.stdout and "true against false along nontemporal" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (STUDY.replace("label", "lable"), ("s.yaml: line 7: axes.lable", "label")),
+        (STUDY.replace("10s", "10"), ("s.yaml: line 9: repeat.budget", "5min")),
+        (STUDY + "x: *y\n", ("s.yaml: line 10", "alias")),
+        ("", ("s.yaml", "empty")),
+    ],
+)
+def test_a_wrong_study_ends_with_2_and_one_message(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    (tmp_path / "s.yaml").write_text(text)
+    for arguments in (["plan", "s.yaml"], ["plan", "s.yaml", "--format", "json"]):
+        done = seatrial(*arguments, cwd=tmp_path)
+        assert done.returncode == 2 and done.stdout == ""
+        assert all(word in done.stderr for word in words), done.stderr
+        assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 2
+
+
+def test_what_is_no_readable_file_ends_with_2(tmp_path: Path) -> None:
+    for name, words in (("nowhere.yaml", "cannot be read"), (".", "cannot be read"), ("/dev/zero", "1 MiB")):
+        done = seatrial("plan", name, cwd=tmp_path)
+        assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr

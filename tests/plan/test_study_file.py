@@ -1,0 +1,342 @@
+"""Study files: what a sound one means, and one clear message for each way of writing a wrong one."""
+
+from __future__ import annotations
+
+import pytest
+
+from seatrial.errors import UsageError
+from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study
+from seatrial.plan.study_file import read_study
+
+HEAD = "study: s\nquestion: q?\n"
+STREAM = HEAD + "benchmarks:\n  memory.stream: {threads: 1}\n"
+
+CONTRACT = """\
+study: stores                       # name; letters, digits, - and _
+question: Do non-temporal stores pay on this machine?
+benchmarks:                         # name -> parameters; a parameter may be a list when it is an axis
+  memory.stream: {threads: all}
+axes:                               # parameter or environment -> values
+  nontemporal: [false, true]
+exclude: []                         # partial points to leave out
+compare: nontemporal                # or {along: nontemporal, baseline: false, margin: 2%}
+scaling: null                       # {kind: strong, along: threads}
+best_of: null                       # {over: [record_B], figure: read}
+repeat: {precision: 1%, budget: 5min, max: 100}
+probes: []                          # mpi, io, power
+"""
+
+
+def read(text: str) -> Study:
+    return read_study(text.encode(), "s.yaml")
+
+
+def axis_of(values: str, name: str = "threads") -> tuple[object, ...]:
+    (axis,) = read(f"{HEAD}benchmarks: {{memory.stream: {{}}}}\naxes: {{{name}: {values}}}\n").axes
+    return axis.values
+
+
+def test_the_example_of_the_contract() -> None:
+    study = read(CONTRACT)
+    assert (study.name, study.question) == ("stores", "Do non-temporal stores pay on this machine?")
+    assert [(entry.name, entry.parameters) for entry in study.benchmarks] == [("memory.stream", {"threads": "all"})]
+    assert study.axes == (Axis("nontemporal", (False, True)),)
+    assert study.compare == Compare("nontemporal", False, 0.02)
+    assert study.repeat == RepeatPolicy(0.01, 300.0, 100)
+    assert (study.scaling, study.best_of, study.probes, study.zips, study.exclude) == (None, None, (), (), ())
+
+
+def test_a_study_that_uses_everything() -> None:
+    study = read(
+        HEAD
+        + """benchmarks:
+  memory.stream: {array_B: [64MiB, 1GiB], huge_pages: "true"}
+  io.file:
+axes:
+  threads: [1, 2, all]
+  node: [auto, 0, 1]
+  environment.compiler: [g++, /opt/llvm/bin/clang++-16]
+  environment.flags: ["", " -O2   -march=x86-64-v3 -fno-math-errno "]
+  environment.OMP_NUM_THREADS: [1, "2", true, null]
+  label: [a, 1]
+zip: [[threads, node]]
+exclude: [{threads: 2, label: a}, {benchmark: io.file}]
+include: [{threads: 3}]
+compare: {along: environment.OMP_NUM_THREADS, baseline: null, margin: 0.05, figures: [triad, read]}
+scaling: {kind: weak, along: threads}
+best_of: {over: [array_B, threads], figure: add}
+repeat: {precision: 0.5%, budget: 1h, max: 6}
+probes: [io, power]
+"""
+    )
+    assert [axis.name for axis in study.axes][:2] == ["array_B", "threads"]
+    axes = {axis.name: axis.values for axis in study.axes}
+    assert axes["array_B"] == (64 << 20, 1 << 30) and axes["threads"] == (1, 2, "all")
+    assert axes["environment.flags"] == ("", "-O2 -march=x86-64-v3 -fno-math-errno")
+    assert axes["environment.OMP_NUM_THREADS"] == ("1", "2", "true", None)
+    assert axes["label"] == ("a", "1")
+    assert study.zips == (("threads", "node"),)
+    assert study.exclude == ({"threads": 2, "label": "a"}, {"benchmark": "io.file"})
+    assert study.include == ({"threads": 3},)
+    assert study.compare == Compare("environment.OMP_NUM_THREADS", None, 0.05, ("triad", "read"))
+    assert study.scaling == Scaling("weak", "threads")
+    assert study.best_of == BestOf(("array_B", "threads"), "add")
+    assert study.repeat == RepeatPolicy(0.005, 3600.0, 6)
+    assert study.probes == ("io", "power")
+    assert study.benchmarks[0].parameters == {"huge_pages": True} and study.benchmarks[1].parameters == {}
+
+
+def test_the_baseline_is_the_first_value_unless_it_is_named() -> None:
+    axes = STREAM + "axes: {nontemporal: [true, false]}\n"
+    for text, baseline in (("nontemporal", True), ("{along: nontemporal, baseline: false}", False)):
+        compare = read(f"{axes}compare: {text}\n").compare
+        assert compare is not None and compare.baseline is baseline
+
+
+def test_numbers_are_those_of_yaml_1_2() -> None:
+    assert axis_of("[010, 0x10, 0o17, +3]") == (10, 16, 15, 3)
+
+
+def test_one_list_under_two_benchmarks_is_one_axis() -> None:
+    study = read(HEAD + "benchmarks: {memory.stream: {threads: [1, 2]}, cpu.gemm: {threads: [1, 2]}}\n")
+    assert study.axes == (Axis("threads", (1, 2)),)
+
+
+def test_a_byte_order_mark_and_other_line_ends_are_fine() -> None:
+    assert read_study(b"\xef\xbb\xbf" + CONTRACT.replace("\n", "\r\n").encode(), "s.yaml") == read(CONTRACT)
+
+
+WITH_NODE = STREAM + "axes: {node: [0, 1]}\n"
+DEEP = "[" * 100
+WRONG: list[tuple[str, str, int | None, str, str]] = [
+    # what is wrong, the text, its line, words of what was seen, words of what to do
+    ("empty", "", None, "empty", "question"),
+    ("only a comment", "# nothing\n", None, "empty", "question"),
+    ("a list", "- study\n", 1, "cannot be ['study']", "mapping"),
+    ("no YAML", STREAM + "axes: {threads: [1, 2}\n", 5, "no YAML", "YAML 1.2"),
+    ("a tab", STREAM + "axes:\n\tthreads: [1]\n", 6, "no YAML", "blanks"),
+    ("no UTF-8", STREAM + "axes: \udcff\n", 5, "0xff", "UTF-8"),
+    ("a NUL", STREAM + "axes: \0\n", 5, "U+0000", ""),
+    ("two documents", STREAM + "---\nstudy: t\n", 5, "second document", "one study"),
+    ("another version", "%YAML 1.1\n---\n" + STREAM, 2, "%YAML 1.1", "1.2"),
+    ("a tag", STREAM + "axes: !!python/object:os.system {}\n", 5, "tag", "without tags"),
+    ("an anchor", STREAM + "axes: &a {}\n", 5, "anchor &a", "write the value"),
+    ("an alias", STREAM + "axes: *a\n", 5, "alias *a", "write the value"),
+    ("a key twice", STREAM + "study: t\n", 5, "study is given twice (first on line 1)", "leave one"),
+    ("a parameter twice", HEAD + "benchmarks:\n  memory.stream:\n    threads: 1\n    threads: 2\n", 6, "twice", ""),
+    ("deep", STREAM + f"axes: {DEEP}\n", 5, "nested", "deep"),
+    ("a list as key", STREAM + "? [a, b]\n: c\n", 5, "key", "name"),
+    ("a merge key", STREAM + "<<: {axes: {}}\n", 5, "<<: there is no such key", "keys"),
+    ("no study", "question: q\nbenchmarks: {memory.stream: {}}\n", 1, "the key study is missing", "letters"),
+    ("no question", "study: s\nbenchmarks: {memory.stream: {}}\n", 1, "the key question is missing", "answer"),
+    ("no benchmarks", HEAD, 1, "the key benchmarks is missing", "memory.stream"),
+    ("an unknown key", STREAM + "axis: {}\n", 5, "axis: there is no such key", "did you mean axes?"),
+    ("a bad name", STREAM.replace("study: s", "study: a b"), 1, "study: it cannot be 'a b'", "letters, digits"),
+    ("a name with a line end", STREAM.replace("study: s", 'study: "s\\n"'), 1, "study: it cannot be", "letters"),
+    ("a number as name", STREAM.replace("study: s", "study: 2024"), 1, "2024 is no text", "'2024'"),
+    ("an empty question", STREAM.replace("q?", '"  "'), 2, "question: it cannot be", "answer"),
+    ("a question that is none", STREAM.replace("q?", "true"), 2, "question: it cannot be true", "text"),
+    ("benchmarks as a list", HEAD + "benchmarks: [memory.stream]\n", 3, "benchmarks: it cannot be", "mapping"),
+    ("benchmarks empty", HEAD + "benchmarks: {}\n", 3, "benchmarks: it is empty", "memory.stream"),
+    ("an unknown benchmark", HEAD + "benchmarks:\n  memory.steam: {}\n", 4, "memory.steam", "memory.stream"),
+    ("an imported benchmark", HEAD + "benchmarks:\n  imported.hpl: {}\n", 4, "imported.hpl", ""),
+    ("an unknown parameter", HEAD + "benchmarks:\n  memory.stream:\n    thread: 1\n", 5, "'thread'", "threads"),
+    ("a value of the wrong kind", HEAD + "benchmarks:\n  memory.stream:\n    threads: no\n", 5, "'no'", "whole number"),
+    ("an implicit octal", STREAM + "axes:\n  array_B: [1_000]\n", 6, "'1_000'", "size such as"),
+    ("yes", STREAM + "axes: {nontemporal: [yes]}\n", 5, "cannot be 'yes'", "true or false"),
+    ("True", STREAM + "axes: {nontemporal: [True]}\n", 5, "cannot be 'True'", "true or false"),
+    ("zero threads", STREAM + "axes: {node: [-1]}\n", 5, "cannot be -1", "whole number"),
+    ("a fraction", STREAM + "axes: {node: [1e0]}\n", 5, "cannot be 1e0", "whole number"),
+    ("infinite", STREAM + "axes: {node: [.inf]}\n", 5, ".inf is no number", "text in quotes"),
+    ("huge", STREAM + "axes: {node: [99999999999999999999]}\n", 5, "too large", "2^53"),
+    ("a parameter that is empty", HEAD + "benchmarks:\n  memory.stream:\n    node:\n", 5, "cannot be nothing", "auto"),
+    ("a mapping as value", STREAM + "axes: {node: [{a: 1}]}\n", 5, "a mapping with a", "value"),
+    ("a list as value", STREAM + "axes:\n  node:\n    - [1, 2]\n", 7, "cannot be [1, 2]", "whole number"),
+    ("an axis without values", STREAM + "axes: {node: []}\n", 5, "axes.node: it is empty", "list of values"),
+    ("an axis under benchmarks without values", HEAD + "benchmarks: {memory.stream: {node: []}}\n", 3, "no values", ""),
+    ("an axis that is no list", STREAM + "axes: {node: 1}\n", 5, "axes.node: it cannot be 1", "list of values"),
+    ("the same value twice", STREAM + "axes:\n  node:\n  - 1\n  - '1'\n", 8, "twice (first on line 7)", "leave one"),
+    ("the same size twice", STREAM + "axes: {array_B: [1048576, 1MiB]}\n", 5, "twice", "leave one"),
+    ("an unknown axis", STREAM + "axes:\n  nontemporl: [true]\n", 6, "nontemporl", "nontemporal"),
+    ("an axis that is fixed", STREAM + "axes:\n  threads: [1]\n", 6, "one value under benchmarks", "leave one"),
+    (
+        "an axis twice",
+        HEAD + "benchmarks: {memory.stream: {node: [0, 1]}}\naxes:\n  node: [0, 1]\n",
+        5,
+        "a list under benchmarks already",
+        "leave one",
+    ),
+    (
+        "a list whose reach is a guess",
+        HEAD + "benchmarks:\n  memory.stream: {threads: [1, 2]}\n  cpu.gemm: {}\n",
+        4,
+        "cpu.gemm has threads too",
+        "axes: {threads",
+    ),
+    (
+        "two lists that differ",
+        HEAD + "benchmarks:\n  memory.stream: {threads: [1, 2]}\n  cpu.gemm: {threads: [1, 3]}\n",
+        5,
+        "other values",
+        "same list",
+    ),
+    ("MPI to come", STREAM + "axes:\n  environment.mpi: [openmpi]\n", 6, "no MPI programs", "environment.compiler"),
+    ("an unknown part of the environment", STREAM + "axes: {environment.flag: [a]}\n", 5, "flag", "environment.flags"),
+    ("a secret", STREAM + "axes:\n  environment.API_TOKEN: [a]\n", 6, "secret", "outside"),
+    ("CXX", STREAM + "axes: {environment.CXX: [g++]}\n", 5, "change nothing", "environment.compiler"),
+    ("a compiler with arguments", STREAM + "axes: {environment.compiler: [g++ -O3]}\n", 5, "no command", "g++"),
+    ("no compiler", STREAM + "axes: {environment.compiler: [null]}\n", 5, "null is no command", "g++"),
+    ("words as flags", STREAM + "axes: {environment.flags: [fast]}\n", 5, "begin with '-'", "-O"),
+    ("flags as a list", STREAM + "axes: {environment.flags: [[-O2]]}\n", 5, "no text of flags", "one text"),
+    (
+        "a compiler for what is not compiled",
+        HEAD + "benchmarks: {io.file: {}}\naxes: {environment.compiler: [g++]}\n",
+        4,
+        "none of these benchmarks is compiled",
+        "leave",
+    ),
+    ("an empty label", STREAM + "axes: {label: [a, '']}\n", 5, "no label", "word"),
+    ("a flat zip", STREAM + "axes: {node: [0], memory: [0]}\nzip: [node, memory]\n", 6, "zip: it cannot be", "axes"),
+    (
+        "a zip of unequal lengths",
+        STREAM + "axes: {node: [0, 1], memory: [0]}\nzip:\n- [node, memory]\n",
+        7,
+        "node has 2, memory has 1",
+        "each as many",
+    ),
+    (
+        "an axis in two zips",
+        STREAM + "axes: {node: [0], memory: [0], nontemporal: [true]}\nzip:\n- [node, memory]\n- [node, nontemporal]\n",
+        8,
+        "node is there twice",
+        "one list only",
+    ),
+    ("exclude of no axis", STREAM + "axes: {node: [0]}\nexclude: [{threads: 1}]\n", 6, "no axis named 'threads'", ""),
+    ("exclude of no value", STREAM + "axes: {node: [0]}\nexclude: [{node: 1}]\n", 6, "1 is no value", "values: 0"),
+    ("exclude of everything", STREAM + "axes: {node: [0]}\nexclude: [{node: 0}]\n", 6, "nothing is left", "less"),
+    ("an empty exclude", STREAM + "exclude: [{}]\n", 5, "exclude: it is empty", "partial point"),
+    ("exclude that is no list", STREAM + "exclude: {node: 1}\n", 5, "exclude: it cannot be", "list of partial"),
+    ("include of no parameter", STREAM + "include:\n- {nod: 1}\n", 6, "'nod'", "node"),
+    ("include of a wrong value", STREAM + "include:\n- {node: x}\n", 6, "'x'", "whole number"),
+    (
+        "include of no benchmark",
+        HEAD + "benchmarks: {memory.stream: {}, io.file: {}}\ninclude: [{node: 1, record_B: 4096}]\n",
+        4,
+        "no benchmark of the study has node and record_B",
+        "split",
+    ),
+    ("a foreign benchmark in include", STREAM + "include: [{benchmark: cpu.gemm}]\n", 5, "'cpu.gemm'", "memory.stream"),
+    ("compare without axes", STREAM + "compare: node\n", 5, "no axis named 'node'", "there are none"),
+    ("compare along one value", STREAM + "axes: {node: [0]}\ncompare: node\n", 6, "one value only", "two"),
+    ("compare without along", STREAM + "compare: {margin: 1%}\n", 5, "the key along is missing", "axis"),
+    ("an unknown key of compare", STREAM + "compare: {alon: node}\n", 5, "no such key", "along"),
+    ("a foreign baseline", WITH_NODE + "compare:\n  along: node\n  baseline: 2\n", 8, "2 is no value", "0, 1"),
+    ("scaling along no axis", STREAM + "scaling: {kind: weak, along: node}\n", 5, "no axis named 'node'", ""),
+    (
+        "scaling along what counts nothing",
+        STREAM + "axes: {nontemporal: [true, false]}\nscaling: {kind: weak, along: nontemporal}\n",
+        6,
+        "value true, which is no number",
+        "axis of numbers",
+    ),
+    ("scaling as a word", STREAM + "scaling: strong\n", 5, "scaling: it cannot be 'strong'", "kind: strong"),
+    ("best of nothing", STREAM + "best_of: {over: [], figure: triad}\n", 5, "over: it is empty", "list of axes"),
+    ("best of no axis", STREAM + "best_of: {over: [node], figure: triad}\n", 5, "no axis named 'node'", ""),
+    ("best of an axis twice", WITH_NODE + "best_of: {over: [node, node], figure: add}\n", 6, "twice", ""),
+    (
+        "best of axes that no benchmark shares",
+        HEAD
+        + "benchmarks: {memory.stream: {node: [0, 1]}, io.file: {record_B: [4096, 8192]}}\n"
+        + "best_of: {over: [node, record_B], figure: read}\n",
+        4,
+        "no benchmark of the study has all of node, record_B",
+        "one benchmark",
+    ),
+    ("a probe unknown", STREAM + "probes: [pwer]\n", 5, "'pwer'", "mpi, io or power"),
+    ("a probe twice", STREAM + "probes: [io, io]\n", 5, "io is there twice", "leave one"),
+    ("a precision of all", STREAM + "repeat: {precision: 100%}\n", 5, "100%", "between 0 and 1"),
+    ("a budget without a unit", STREAM + "repeat: {budget: 300}\n", 5, "repeat.budget: it cannot be 300", "5min"),
+    ("a budget without a unit, as text", STREAM + "repeat: {budget: '300'}\n", 5, "not a duration", "5min"),
+    ("no budget", STREAM + "repeat: {budget: 0s}\n", 5, "no time", "5min"),
+    ("a budget of size", STREAM + "repeat:\n  budget: 5MB\n", 6, "not a duration", "5min"),
+    ("too few repeats", STREAM + "repeat: {max: 5}\n", 5, "repeat.max: it cannot be 5", "from 6"),
+    ("half a repeat", STREAM + "repeat: {max: 6.5}\n", 5, "repeat.max: it cannot be 6.5", "whole number"),
+    (
+        "too many points",
+        STREAM + f"axes: {{node: {list(range(400))}, memory: {list(range(400))}}}\n",
+        5,
+        "160000 points",
+        "at most 100000",
+    ),
+] + [
+    (f"with an axis: {name}", WITH_NODE + text + "\n", 6, seen, todo)
+    for name, text, seen, todo in [
+        ("a zip of one", "zip: [[node]]", "zip: it cannot be ['node']", "two axes"),
+        ("an unknown zip", "zip: [[node, memry]]", "'memry'", "node"),
+        ("compare along no axis", "compare: nod", "no axis named 'nod'", "node"),
+        ("a margin of nothing", "compare: {along: node, margin: 0%}", "no share", "2%"),
+        ("a margin of all", "compare: {along: node, margin: 1.0}", "no share", "2%"),
+        ("a margin in seconds", "compare: {along: node, margin: 2s}", "no share", "2%"),
+        ("a margin of words", "compare: {along: node, margin: few}", "'few'", "2%"),
+        ("figures unknown", "compare: {along: node, figures: [triat]}", "triat", "triad"),
+        ("scaling of no kind", "scaling: {kind: fast, along: node}", "'fast'", "strong"),
+        ("best of no figure", "best_of: {over: [node], figure: read}", "'read'", "triad"),
+    ]
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "seen", "todo"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG]
+)
+def test_a_wrong_study_is_one_clear_message(text: str, line: int | None, seen: str, todo: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_study(text.encode(errors="surrogateescape"), "dir/s.yaml")
+    error = caught.value
+    assert error.message.startswith(f"dir/s.yaml: line {line}: " if line is not None else "dir/s.yaml: "), error
+    assert seen in error.message, error
+    assert todo in error.todo, error
+    assert error.exit_code == 2 and len(str(error)) < 1000
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "-o out", "-oout", "-c", "-S", "-MD", "-MF=x", "-save-temps", "-I/tmp", "-include=x", "-isystem/x", "-L/x",
+        "-lfoo", "-B/x", "-T/x", "-xc", "-specs=/x", "-wrapper=x", "-fplugin=/x.so", "-fprofile-generate",
+        "-fprofile-use=/x", "-fdump-tree-all", "-ftest-coverage", "--coverage", "-fstack-usage", "-gsplit-dwarf",
+        "-Wl,-rpath,/x", "-Wp,-MD,x", "-Wa,-al=x", "-Xlinker", "-mllvm", "@file", "-fsave-optimization-record",
+        "-ftime-trace=/x", "-march=../x", "-###", "--sysroot=/x", "-fuse-ld=/x", "-fsanitize-blacklist=x",
+        "-fmodule-file=x", "-D", "-", "--", "-O2;rm", "-fauto-profile=x", "-fopt-info-vec=x",
+        "-foptimization-record-file=x", "-fdiagnostics-add-output=x", "-fcallgraph-info", "-aux-info",
+    ],
+)  # fmt: skip
+def test_flags_that_touch_other_files_are_refused(flag: str) -> None:
+    with pytest.raises(UsageError, match=r"flag|begin"):
+        axis_of(f"['-O2 {flag}']", "environment.flags")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "-O0", "-O3 -march=native -mtune=znver4 -mprefer-vector-width=256 -mno-avx512f", "-Ofast", "-funroll-loops",
+        "-ffp-contract=off", "-fno-tree-vectorize", "-DN=3 -DX -UX", "-Wno-error=unused", "-g", "-std=c++20",
+        "-static", "--param=max-unroll-times=4", "-flto", "-ffast-math", "-pthread", "-falign-loops=32",
+        "-fprefetch-loop-arrays", "-fgcse-after-reload", "-fgraphite-identity", "-fomit-frame-pointer",
+        "-foptimize-strlen",
+    ],
+)  # fmt: skip
+def test_flags_that_change_the_code_are_accepted(flags: str) -> None:
+    assert axis_of(f"['{flags}']", "environment.flags") == (flags,)
+
+
+def test_what_is_too_large_is_refused_before_it_is_read() -> None:
+    with pytest.raises(UsageError, match="1 MiB"):
+        read_study(b"#" * ((1 << 20) + 1), "s.yaml")
+    with pytest.raises(UsageError, match="150000 values"):
+        read(STREAM + "axes: {node: [" + "1," * 200_000 + "]}\n")
+
+
+def test_text_from_the_file_cannot_steer_a_terminal() -> None:
+    with pytest.raises(UsageError) as caught:
+        read(STREAM + 'axes: {"\\e[31mred": [1]}\n')
+    assert "\x1b" not in str(caught.value)

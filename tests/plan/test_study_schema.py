@@ -1,0 +1,111 @@
+"""The published schema: made from the models, strict, and of one mind with the reader."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+import jsonschema
+import pytest
+
+from seatrial.benchmarks import registry
+from seatrial.errors import UsageError
+from seatrial.plan.axis_values import can_be_studied
+from seatrial.plan.study_file import read_study
+from seatrial.plan.study_schema import ACCEPTED, study_schema
+from seatrial.plan.study_yaml import read_yaml
+
+COMMAND = "python -m seatrial.plan.study_schema > src/seatrial/plan/schemas/study-1.json"
+
+HEAD = "study: s\nquestion: q?\nbenchmarks: {memory.stream: {threads: all}}\n"
+EXAMPLE = """\
+study: stores                       # name; letters, digits, - and _
+question: Do non-temporal stores pay on this machine?
+benchmarks:                         # name -> parameters; a parameter may be a list when it is an axis
+  memory.stream: {threads: all}
+axes:                               # parameter or environment -> values
+  nontemporal: [false, true]
+exclude: []
+compare: nontemporal                # or {along: nontemporal, baseline: false, margin: 2%}
+scaling: null                       # {kind: strong, along: threads}
+best_of: null                       # {over: [record_B], figure: read}
+repeat: {precision: 1%, budget: 5min, max: 100}
+probes: []                          # mpi, io, power
+"""
+SOUND = [
+    EXAMPLE,
+    HEAD,
+    HEAD
+    + "axes: {environment.OMP_WAIT_POLICY: [null, active, 1], environment.compiler: [g++], array_B: [64MiB, 4096]}\n",
+    HEAD + "axes: {label: [a, 1], node: [auto, 0]}\nzip: [[label, node]]\ninclude: [{node: 1}]\nexclude: [{node: 0}]\n",
+    HEAD + "axes: {node: [0, 1]}\ncompare: {along: node, margin: 0.1, figures: [triad]}\n",
+    HEAD + "axes: {node: [0, 1]}\nbest_of: {over: [node], figure: triad}\nscaling: {kind: weak, along: node}\n",
+    "study: s\nquestion: q?\nbenchmarks:\n  io.file: {record_B: [4KiB, 1MiB], folder: results}\n  cpu.peak:\n",
+]
+WRONG = [
+    HEAD + "axis: {}\n",
+    HEAD + "axes: {nod: [1]}\n",
+    HEAD + "axes: {node: []}\n",
+    HEAD + "axes: {node: [1, 1]}\n",
+    HEAD + "axes: {node: 1}\n",
+    HEAD + "axes: {nontemporal: [yes]}\n",
+    HEAD + "compare: {margin: 1%}\n",
+    HEAD + "compare: {along: threads, margin: 2}\n",
+    HEAD + "scaling: {kind: fast, along: threads}\n",
+    HEAD + "repeat: {max: 5}\n",
+    HEAD + "repeat: {budget: 300}\n",
+    HEAD + "repeat: {budget: 5MB}\n",
+    HEAD + "probes: [gpu]\n",
+    HEAD.replace("study: s", "study: a b"),
+    HEAD.replace("memory.stream", "memory.steam"),
+    HEAD.replace("threads", "thread"),
+    HEAD.replace("all", "-1"),
+    "question: q\nbenchmarks: {memory.stream: {}}\n",
+]
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, Any]:
+    text = resources.files("seatrial.plan").joinpath("schemas/study-1.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def test_the_published_schema_is_that_of_the_models(published: dict[str, Any]) -> None:
+    assert published == study_schema(), f"write it anew: {COMMAND}"
+    jsonschema.Draft202012Validator.check_schema(published)
+
+
+@pytest.mark.parametrize("text", SOUND)
+def test_what_the_reader_takes_the_schema_takes(published: dict[str, Any], text: str) -> None:
+    read_study(text.encode(), "s.yaml")
+    jsonschema.validate(read_yaml(text.encode(), "s.yaml").root.plain(), published, jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_the_schema_refuses_the_reader_refuses(published: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError):
+        read_study(text.encode(), "s.yaml")
+    with pytest.raises(jsonschema.ValidationError):
+        plain = read_yaml(text.encode(), "s.yaml").root.plain()
+        jsonschema.validate(plain, published, jsonschema.Draft202012Validator)
+
+
+def test_an_editor_learns_names_and_meanings(published: dict[str, Any]) -> None:
+    benchmarks = published["properties"]["benchmarks"]["properties"]
+    assert list(benchmarks) == [name for name, benchmark in registry().items() if can_be_studied(benchmark)]
+    stream = benchmarks["memory.stream"]
+    assert stream["additionalProperties"] is False and stream["description"] == registry()["memory.stream"].question
+    assert "CPU" in stream["properties"]["threads"]["description"]
+    assert all(place.get("description") for place in published["properties"].values())
+
+
+def test_every_mapping_is_closed(published: dict[str, Any]) -> None:
+    assert published["additionalProperties"] is False
+    assert all(model["additionalProperties"] is False for model in published["$defs"].values())
+    assert published["properties"]["axes"]["anyOf"][0]["additionalProperties"] is False
+
+
+def test_every_place_says_what_it_takes() -> None:
+    assert set(study_schema()["properties"]) <= set(ACCEPTED)

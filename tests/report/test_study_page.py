@@ -1,0 +1,255 @@
+"""Pages of studies and comparisons: whole, escaped, self-contained; unintended differences first; numbers agree."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from report.page_samples import HOSTILE, vm_trial
+from report.study_samples import (
+    BASE,
+    CANDIDATE,
+    COMPARED,
+    STUDIES,
+    compared,
+    comparison,
+    fair,
+    many,
+    one,
+    outliers,
+    scaling,
+    several_candidates,
+    study,
+    unfair,
+    whole_study,
+)
+from report.test_page import Outline
+
+from seatrial.model.benchmark import Better
+from seatrial.model.comparison import Verdict
+from seatrial.report.charts.forest import forest
+from seatrial.report.charts.in_order import blocks, drift, in_order
+from seatrial.report.page import page
+from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.studies.effect import effect_of
+from seatrial.report.studies.verdicts import subjects
+
+
+def _pages() -> dict[str, str]:
+    made = {f"compared {name}": lambda make=make: compare_page([make()]) for name, make in COMPARED.items()}
+    made |= {f"study {name}": lambda make=make: page([], None, [make()]) for name, make in STUDIES.items()}
+    made["outliers"] = lambda: compare_page([], outliers())
+    made["no outlier"] = lambda: compare_page([], ())
+    made["studies and a machine"] = lambda: page([vm_trial()], "../results", [whole_study(), several_candidates()])
+    return made
+
+
+PAGES = _pages()
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def html(request) -> str:
+    return PAGES[request.param]()
+
+
+def test_a_page_is_whole_stands_alone_and_runs_nothing(html):
+    outline = Outline(html)
+    ids = [attributes["id"] for _, attributes in outline.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    tags = {tag for tag, _ in outline.elements}
+    assert not {"script", "img", "iframe", "link", "object", "embed", "base", "image", "use"} & tags
+    assert len(outline.all("h1")) == 1
+    for _, attributes in outline.elements:
+        assert not [name for name in attributes if name.startswith("on")], attributes
+        for reference in (attributes.get("aria-labelledby") or "").split():
+            assert reference in ids, reference
+    for link in outline.all("a"):
+        href = link.get("href") or ""
+        assert href.startswith("../results/") or href[1:] in ids, href
+    for svg in outline.all("svg"):
+        assert svg.get("aria-hidden") == "true" or svg.get("role") == "img"
+    assert "NaN" not in html and "undefined" not in html
+    assert not re.search(r"[>\s]nan[<\s]", html)
+
+
+@pytest.mark.parametrize("name", ["compared hostile", "study hostile"])
+def test_names_from_outside_are_text_and_nothing_else(name):
+    html = PAGES[name]()
+    assert HOSTILE in "".join(Outline(html).text)
+    assert "<img" not in html and "</script" not in html and "{{7*7}}" in html
+
+
+def test_the_fairness_box_comes_before_the_verdicts_and_unintended_differences_before_the_rest():
+    words = Outline(compare_page([unfair()])).words
+    places = [words.index(text) for text in ("fact governor", "Is it a fair comparison?", "Verdicts")]
+    assert places[0] < places[1] or words.count("fact governor") > 1
+    box = words[words.rindex("Is it a fair comparison?") :]
+    order = ["2 unintended differences", "fact governor", "not there", "parameter nontemporal", "not interleaved"]
+    order += ["two machines: n1 is held against n2", "Scope", "nontemporal true is 2.31 times as fast [2.24, 2.38]"]
+    found = [box.index(text) for text in order]
+    assert found == sorted(found)
+
+
+def test_unintended_differences_stand_beside_the_answer_and_a_fair_comparison_says_so():
+    alarm = '<p class="alarm-line">'
+    assert alarm in compare_page([unfair()]) and alarm in page([], None, [several_candidates()])
+    html = compare_page([fair()])
+    assert alarm not in html and "Nothing but what was asked for was seen to differ" in html
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (comparison(ratio=1.16), "nontemporal true is 16 % faster [14, 18]"),
+        (comparison(ratio=0.86, better=Better.LOWER, unit="s"), "nontemporal true is 16 % faster [14, 19]"),
+        (comparison(ratio=1.16, better=Better.LOWER, unit="s", half=0.03), "is 13.8 % slower [11.2, 16.3]"),
+        (comparison(ratio=0.8, better=Better.LOWER, unit="W"), "nontemporal true is 25 % better [23, 28]"),
+        (comparison(ratio=1.003, half=0.011), "are the same within 2 %: +0.3 % [\N{MINUS SIGN}0.8, +1.4]"),
+        (comparison(ratio=1.03, half=0.03), "which leaves open the same or faster"),
+        (comparison(ratio=1.0, half=0.05), "which leaves open slower or the same or faster"),
+        (comparison(ratio=1.4, n=4, has_interval=False), "no verdict on nontemporal true against nontemporal false"),
+    ],
+)
+def test_a_verdict_is_one_sentence_with_the_interval_it_rests_on(made, text):
+    assert text in Outline(compare_page([compared(made)])).words
+
+
+def test_what_would_help_an_ambiguous_comparison_is_said():
+    few = Outline(compare_page([compared(comparison(n=4, has_interval=False, family=1))])).words
+    assert re.search(r"An interval needs \d+ blocks; 4 were made", few)
+    near = Outline(compare_page([compared(comparison(ratio=1.06, half=0.06))])).words
+    assert re.search(r"About \d+ more blocks might tell", near)
+    edge = Outline(compare_page([compared(comparison(ratio=1.0201, half=0.01))])).words
+    assert "more repeats may never tell" in edge
+    reference = Outline(PAGES["compared reference"]()).words
+    assert "A published value has no interval" in reference and "against a published value" in reference
+
+
+def test_a_verdict_that_its_interval_does_not_bear_out_is_marked():
+    wrong = dataclasses.replace(comparison(ratio=1.01, half=0.02), verdict=Verdict.FASTER)
+    assert "do not trust it" in compare_page([compared(wrong)])
+    assert "do not trust it" not in "".join(PAGES[name]() for name in ("compared many", "compared fair"))
+
+
+def test_the_head_counts_the_verdicts_that_are_listed():
+    html = compare_page([many()])
+    words = Outline(html).words
+    counts = dict(re.findall(r"(\d+) (slower|faster|ambiguous|same)", words[: words.index("Is it a fair")])[::-1])
+    told = {number: sum(c.verdict.value == number for c in many().comparisons) for number in counts.values()}
+    head = {word: int(number) for number, word in counts.items()}
+    assert sum(told.values()) == 60
+    for verdict in Verdict:
+        listed = len(re.findall(rf'<li class="statement {verdict.value}">', html))
+        assert listed == sum(c.verdict is verdict for c in many().comparisons)
+    assert all(told[word] == number for word, number in head.items())
+
+
+def test_the_table_holds_the_numbers_of_the_model():
+    shown = {a["value"] for a in Outline(compare_page([fair()])).all("data")}
+    for made in fair().comparisons:
+        for number in (made.baseline.median, made.candidate.median, made.ratio, made.p_family):
+            assert str(number) in shown
+        for side in (made.baseline, made.candidate):
+            assert {str(repeat.value) for repeat in side.values} <= shown
+
+
+def test_the_forest_turns_what_is_better_lower_and_keeps_the_interval_of_the_family_wider():
+    for made in fair().comparisons:
+        effect = effect_of(made)
+        assert effect.family[0] <= effect.plain[0] <= effect.advantage <= effect.plain[1] <= effect.family[1]
+        assert (effect.advantage > 1) == ((made.ratio > 1) == (made.better is Better.HIGHER))
+    charts = forest(fair().comparisons, subjects([fair()]), "x")
+    assert len(charts) == 1 and "marked ↓ are better when lower" in charts[0].caption
+    assert "16 % faster [14, 19]" in charts[0].svg.text
+
+
+def test_many_comparisons_make_charts_that_fit_on_paper_and_one_makes_one():
+    charts = forest(many().comparisons, subjects([many()]), "x")
+    assert [len(chart.table.rows) for chart in charts] == [36, 24]
+    assert [len(chart.table.rows) for chart in forest(one().comparisons, ["wall"], "x")] == [1]
+    assert forest((), (), "x") == []
+
+
+def test_blocks_are_joined_only_where_the_sides_bear_them_out():
+    made = comparison()
+    assert [(a.value, b.value) for a, b in blocks(made)] == list(made.pairs)
+    assert blocks(dataclasses.replace(made, pairs=made.pairs[::-1])) == []
+    assert blocks(comparison(interleaved=False)) == []
+    caption = in_order([made], ["triad"], "x").caption
+    assert "joins the repeats of one block" in caption
+    assert "stand apart in time" in in_order([comparison(interleaved=False)], ["triad"], "x").caption
+
+
+def test_a_drift_is_told():
+    moved = comparison("add", drift=0.3, half=0.001)
+    assert drift(moved.baseline) == pytest.approx(0.2 / 1.05, rel=0.1)
+    assert "from its first third to its last" in compare_page([compared(moved)])
+    assert drift(comparison(n=8).baseline) is None
+
+
+def test_subjects_name_what_tells_comparisons_apart_and_nothing_else():
+    assert subjects([one()]) == ["wall"]
+    assert subjects([fair()])[0] == "memory.stream · copy"
+    names = subjects(several_candidates().compared)
+    assert names[0] == "read · record 8 KiB" and len(set(names)) == 5
+    assert len(set(subjects([many()]))) == 60
+
+
+@pytest.mark.parametrize(
+    ("result", "texts"),
+    [
+        (
+            scaling(numbers=(1, 2, 4, 8, 16, 32)),
+            [
+                "At least 80 % efficient to 8 threads; at 16 threads it is 68 %",
+                "Strong scaling",
+                "Amdahl",
+                "It crosses",
+            ],
+        ),
+        (scaling(numbers=(1, 2, 4)), ["80 % efficient to 4 threads, the most", "at least 5 are needed"]),
+        (scaling(serial=0.5, numbers=(1, 2, 4)), ["Below 80 % efficient from the first step on"]),
+        (scaling(failed=(32,)), ["32 threads gave no result", "run: signal 11", "Crosses mark what gave no result"]),
+        (scaling(failed=(2, 4, 8, 16, 32)), ["only 1 thread came out"]),
+        (scaling(failed=(1, 2, 4, 8, 16, 32)), ["no point came out"]),
+        (scaling(kind="weak", better=Better.HIGHER), ["Weak scaling", "the rate of each worker over its"]),
+        (scaling(winners=True), ["batch 64", "prefetch 4", "Settings that won"]),
+    ],
+)
+def test_scaling_is_told_with_its_baseline_its_failures_and_its_fits(result, texts):
+    words = Outline(page([], None, [study(scaling=(result,))])).words
+    for text in (*texts, "Held fixed: size 1"):
+        assert text in words, text
+
+
+def test_sweeps_name_the_winner_or_say_that_there_is_none():
+    words = Outline(page([], None, [whole_study()])).words
+    assert "wins with 3.42 GB/s" in words and "beyond the noise" in words
+    assert "No clear winner" in words and "Tied with the leader" in words
+    assert "48 repeats of 5 contenders in 96.4 s" in words and "O_DIRECT was refused" in words
+
+
+def test_what_gave_no_result_stands_on_the_page():
+    words = Outline(page([], None, [study()])).words
+    assert "2 of 3 experiments came out, 1 failed" in words and "run: signal 11" in words
+
+
+def test_studies_come_before_machines_and_link_to_their_records():
+    trial = vm_trial()
+    first = trial.results[0]
+    html = page([trial], "../results", [study(results=(first,))])
+    words = Outline(html).words
+    assert html.index('id="s1-top"') < html.index('id="m1-top"') and words.startswith("Study stores and 1 machine")
+    start = html[html.index('id="s1-top"') : html.index('id="m1-top"')]
+    assert "../results/" in start
+    assert 'id="s1-top"' not in page([trial], "../results")
+
+
+def test_a_page_of_many_comparisons_stays_small():
+    assert len(compare_page([many(600)])) < 4_000_000
+
+
+def test_names_of_sides_are_whole_in_headings():
+    html = compare_page([fair()])
+    assert f"<title>{CANDIDATE} against {BASE}</title>" in html
