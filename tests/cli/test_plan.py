@@ -25,6 +25,20 @@ repeat: {budget: 10s, max: 6}
 """
 
 
+QUICK = """\
+study: quick
+question: Do the plan and the run mean the same?
+benchmarks:
+  cpu.peak: {cores: one}
+axes:
+  precision: [fp64, fp32]
+  environment.flags: ["", -fno-unroll-loops]
+  label: [a]
+compare: environment.flags
+repeat: {budget: 10s, max: 6}
+"""
+
+
 def seatrial(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "seatrial", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300
@@ -33,7 +47,7 @@ def seatrial(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.real
 def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text(STUDY)
+    (tmp_path / "s.yaml").write_text(QUICK)
     done = seatrial("plan", "s.yaml", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
@@ -42,9 +56,10 @@ def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path)
     ran = seatrial("run", "s.yaml", "--format", "json", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     results = json.loads(ran.stdout)
-    assert {e["id"]: e["parameters"] for e in results["experiments"]} == {
-        e["id"]: e["parameters"] for e in plan["experiments"]
-    }
+    measured, planned = results["experiments"], plan["experiments"]
+    assert {e["id"]: e["parameters"] for e in measured} == {e["id"]: e["parameters"] for e in planned}
+    assert {e["environment"] for e in measured} == {e["environment"] for e in planned}
+    assert len({e["environment"] for e in planned}) == 2
 
 
 @pytest.mark.real

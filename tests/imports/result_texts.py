@@ -154,6 +154,7 @@ def google_benchmark(**first: Any) -> dict[str, Any]:
     mean = {**repeated[0], "name": "BM_Copy/4096_mean", "run_type": "aggregate", "aggregate_name": "mean"}
     other = {
         "name": "BM_Sort",
+        "run_type": "iteration",
         "iterations": 10,
         "real_time": 2.5,
         "cpu_time": 2.4,

@@ -51,14 +51,14 @@ def values_of(file: ImportedFile, figure: str) -> dict[object, float]:
 
 
 def cuts(data: bytes) -> Iterator[bytes]:
-    """The file cut at each of its bytes, and there with a line break."""
-    step = max(1, len(data) // 1500)
+    """The file cut at each of its bytes (of a long file at 500 places), and there with a line break."""
+    step = max(1, len(data) // 500)
     for end in range(0, len(data), step):
         yield data[:end]
         yield data[:end] + b"\n"
 
 
-def losses(data: bytes, seed: int, tries: int = 600) -> Iterator[bytes]:
+def losses(data: bytes, seed: int, tries: int = 400) -> Iterator[bytes]:
     """The file without a stretch of 1 to 400 bytes that is no whole number of lines of one length."""
     dice = random.Random(seed)
     for _ in range(tries):
@@ -67,7 +67,7 @@ def losses(data: bytes, seed: int, tries: int = 600) -> Iterator[bytes]:
         yield data[:start] + data[start + length :]
 
 
-def changes(data: bytes, seed: int, tries: int = 600) -> Iterator[bytes]:
+def changes(data: bytes, seed: int, tries: int = 400) -> Iterator[bytes]:
     """The file with one byte that is another, one more, or one fewer."""
     dice = random.Random(seed)
     for _ in range(tries):

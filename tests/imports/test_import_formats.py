@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from conftest import SHARED_DATA
 from imports.result_texts import (
     as_bytes,
     babelstream,
@@ -23,6 +24,11 @@ from seatrial.imports.readers import reader_of, readers
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.machine import Machine
 from seatrial.model.reading import readings
+
+OUTPUTS = SHARED_DATA / "outputs"
+needs_samples = pytest.mark.skipif(
+    not OUTPUTS.is_dir(), reason="the third-party samples (shared/data/outputs) are not here"
+)
 
 
 def read(kind: str, text: str | bytes) -> ImportedFile:
@@ -319,3 +325,65 @@ def test_fio_with_one_number_changed_is_refused(key: str) -> None:
 )
 def test_fio_damaged(text: bytes) -> None:
     refused("fio-json", text)
+
+
+def test_google_benchmark_before_1_5_tells_aggregates_by_their_names_only() -> None:
+    document = google_benchmark()
+    for entry in document["benchmarks"]:
+        for key in ("run_type", "aggregate_name", "repetition_index", "repetitions", "run_name"):
+            entry.pop(key, None)
+    copy, sort = read("google-benchmark-json", as_bytes(document)).experiments
+    assert values(copy)["real_time"] == 126e-9 and sort.parameters["name"] == "BM_Sort"
+
+
+@needs_samples
+def test_hpcg_long_enough_for_the_list_short_and_invalid() -> None:
+    text = (OUTPUTS / "hpcg_openmpi_2x64.txt").read_text()
+    short = only(read("hpcg", text))
+    assert short.notes["submission_valid"] is False and values(short)["rating"] == 3.45821e9
+    above, _, _ = text.partition("Final Summary::Results are valid")
+    upload = "Final Summary::Please upload results from the YAML file contents to=http://hpcg-benchmark.org\n"
+    grown = []
+    for line in above.splitlines():  # 1000 times the work in 1000 times the time
+        key, _, value = line.partition("=")
+        if key.startswith(("Benchmark Time Summary::", "Floating Point Operations Summary::")):
+            line = f"{key}={float(value) * 1000:g}"
+        grown.append(line)
+    long = only(read("hpcg", "\n".join(grown) + "\n" + upload))
+    assert long.notes["submission_valid"] is True and values(long)["rating"] == 3.45821e9
+    refused("hpcg", "\n".join(grown) + "\n")
+    rating = "HPCG result is VALID with a GFLOP/s rating of=3.45821"
+    file = read("hpcg", text.replace(rating, "HPCG result is INVALID.="))
+    assert "INVALID" in file.failed and not only(file).samples
+    assert "Symmetry" in read("hpcg", text.replace("epsilon::Result=PASSED", "epsilon::Result=FAILED")).failed
+
+
+@needs_samples
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("StarDGEMM_Gflops=21.1261", "StarDGEMM_Gflops=91.1261"),
+        ("HPL_Tflops=0.0177404", "HPL_Tflops=0.0277404"),
+        ("MPIRandomAccess_GUPs=0.00777534", "MPIRandomAccess_GUPs=0.0777534"),
+        ("StarSTREAM_Triad=56.1791", "StarSTREAM_Triad=56,1791"),
+        ("StarSTREAM_Triad=56.1791", "StarSTREAM_Triad=nan"),
+        ("MinPingPongLatency_usec=0.358861", "MinPingPongLatency_usec=3.58861"),
+        ("MPIFFT_Gflops=1.00802", "MPIFFT_Gflops=-1.00802"),
+        ("SingleSTREAM_Copy=66.3936\n", ""),
+        ("HPL_N=2000", "HPL_N=2000\nHPL_N=2000"),
+    ],
+)
+def test_hpcc_that_contradicts_itself_is_refused(old: str, new: str) -> None:
+    text = (OUTPUTS / "hpcc_n2000.txt").read_text()
+    assert text.count(old) == 1
+    refused("hpcc", text.replace(old, new))
+
+
+@needs_samples
+def test_hpcc_that_fails_or_leaves_a_part_out() -> None:
+    text = (OUTPUTS / "hpcc_n2000.txt").read_text()
+    assert "Success=0" in read("hpcc", text.replace("Success=1", "Success=0")).failed
+    assert "FAILED" in read("hpcc", text.replace("...... PASSED", "...... FAILED")).failed
+    summary = text[text.index("Begin of Summary") :].replace("MPIFFT_Gflops=1.00802", "MPIFFT_Gflops=-1")
+    file = read("hpcc", summary)
+    assert "mpi_fft" not in values(only(file)) and file.host is None and not file.failed

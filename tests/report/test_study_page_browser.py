@@ -16,8 +16,8 @@ pytestmark = pytest.mark.real
 __all__ = ["browser"]
 
 CUT = (
-    "<script>addEventListener('load', () => {const cut = [...document.querySelectorAll('svg[role=img]')].flatMap(svg => "
-    "{const box = svg.getBoundingClientRect(); return [...svg.querySelectorAll('text')].filter(text => "
+    "<script>addEventListener('load', () => {const cut = [...document.querySelectorAll('svg[role=img]')].flatMap("
+    "svg => {const box = svg.getBoundingClientRect(); return [...svg.querySelectorAll('text')].filter(text => "
     "{const at = text.getBoundingClientRect(); return at.width && (at.left < box.left - 1 || at.right > box.right + 1 "
     "|| at.top < box.top - 1 || at.bottom > box.bottom + 1)}).map(text => text.textContent)});"
     "document.title += ` cut=${cut.join('|')}`})</script></body>"

@@ -29,16 +29,22 @@ def test_like_samples_are_judged_much_as_by_mann_whitney() -> None:
 def test_by_hand_where_one_side_decides() -> None:
     """Six wide values each exceed all or none of a hundred equal ones: Student's t with 5 degrees of freedom."""
     tail = two_sample_tail(*_placements([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0], [0.0] * 100))
-    deviation = math.sqrt(6 * 50**2 + 6 * 100 / 4)
+    deviation = math.sqrt(6 * 50**2)
     assert tail(round(300 - 2.5706 * deviation)) == pytest.approx(0.025, rel=0.02)
     assert tail(round(300 - 2.0150 * deviation)) == pytest.approx(0.05, rel=0.02)
+
+
+def test_where_the_many_are_noisy_mann_whitney_is_the_more_careful() -> None:
+    few, many = [0.01 * k for k in range(-3, 4)], [0.2 * k for k in range(-30, 31)]
+    tail = two_sample_tail(*_placements(few, many))
+    assert all(tail(u) == mann_whitney_tail(7, 61, u) for u in range(0, 150, 10))
 
 
 def test_six_values_a_side_always_carry_an_interval_of_95_percent() -> None:
     """That all of one side exceed all of the other is as rare as a coin that falls six times the same way."""
     wide, narrow = [-3.0, -2.0, -1.0, 1.0, 2.0, 3.0], [-0.1, -0.05, -0.01, 0.01, 0.05, 0.1]
     assert two_sample_tail(*_placements(wide, narrow))(0) == 0.5**6
-    assert two_sample_tail([8] * 6, [6] * 8)(0) <= 0.025
+    assert two_sample_tail(*_placements([1.0] * 6, [1.0] * 8))(3) == mann_whitney_tail(6, 8, 3)
 
 
 def test_exchanged_and_mirrored_sides_give_the_very_same() -> None:

@@ -44,6 +44,11 @@ def test_critical_values_of_published_tables_mann_whitney() -> None:
     assert {size: mann_whitney_critical(*size, 0.01) for size in at_1_percent} == at_1_percent
 
 
+def test_an_error_that_is_just_met_counts_as_met() -> None:
+    assert signed_rank_critical(10, 2 * signed_rank_tail(10, 8)) == 8
+    assert signed_rank_critical(6, 2 / 2**6) == 0
+
+
 def test_sides_may_be_exchanged() -> None:
     assert all(mann_whitney_tail(6, 11, u) == mann_whitney_tail(11, 6, u) for u in range(70))
 

@@ -135,11 +135,16 @@ def check(
 
 
 @app.command("list")
-def list_(output_format: FormatOption = Format.TEXT) -> None:
+def list_(
+    references: Annotated[
+        bool, typer.Option("--references", help="published values of other machines, with their sources")
+    ] = False,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
     """What can be measured here, what not, and why."""
     from seatrial.cli.list import list_command
 
-    list_command(as_json=output_format is Format.JSON)
+    list_command(as_json=output_format is Format.JSON, references=references)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from seatrial.model.sample import Sample
 _TOOL = "Google Benchmark"
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _RATES = ("bytes_per_second", "items_per_second")
+_AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
 _MOST_BENCHMARKS = 100_000
 
 
@@ -45,7 +46,10 @@ def read(data: bytes) -> ImportedFile:
             groups.setdefault((name, find_whole(entry, "threads") or 1), []).append(entry)
     if not groups:
         raise ParseError(
-            _TOOL, None, "", "the file holds aggregates only: run without --benchmark_report_aggregates_only"
+            _TOOL,
+            None,
+            "",
+            "the file holds no measurement, at most aggregates: run without --benchmark_report_aggregates_only",
         )
     executable = PurePosixPath(find_text(context, "executable") or "").name
     notes = {
@@ -53,13 +57,20 @@ def read(data: bytes) -> ImportedFile:
         "cpu_scaling_enabled": context.get("cpu_scaling_enabled") is True,
         "left_out": left_out,
     }
-    experiments = tuple(_experiment(key, group, executable, notes) for key, group in groups.items())
+    experiments = tuple(_experiment(key, group, executable, notes, is_old) for key, group in groups.items())
     version = find_text(context, "library_version") or ""
     return ImportedFile(_TOOL, version, experiments, host=find_text(context, "host_name"), date_s=_date(context))
 
 
+def _is_aggregate(entry: Mapping[str, Any], is_old: bool) -> bool:
+    """Whether an entry is no measurement; before 1.5 only the end of its name tells."""
+    if is_old:
+        return (find_text(entry, "name") or "").endswith(_AGGREGATES)
+    return entry.get("run_type") != "iteration" or "aggregate_name" in entry
+
+
 def _experiment(
-    key: tuple[str, int], group: Sequence[Mapping[str, Any]], executable: str, notes: Mapping[str, object]
+    key: tuple[str, int], group: Sequence[Mapping[str, Any]], executable: str, notes: Mapping[str, object], is_old: bool
 ) -> ImportedExperiment:
     name, threads = key
     parameters: dict[str, Value] = {"name": name, "threads": threads}
@@ -70,7 +81,7 @@ def _experiment(
         reason = find_text(wrong, "error_message") or "the benchmark reports an error"
         return ImportedExperiment("imported.google-benchmark-json", (), parameters, notes, failed=f"{name}: {reason}")
     indices = [find_whole(entry, "repetition_index") for entry in group]
-    if len(group) > 1 and (None in indices or len(set(indices)) < len(group)):
+    if len(group) > 1 and not is_old and (None in indices or len(set(indices)) < len(group)):
         raise ParseError(_TOOL, None, "", f"{name} stands twice in the file and is no repetition of one run")
     told = max((find_whole(entry, "repetitions") or 0 for entry in group), default=0)
     if told > len(group):

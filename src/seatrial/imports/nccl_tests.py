@@ -110,7 +110,7 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
         text = body(line).strip()
         if told := _TOLD.match(text):
             named = {told[1]}
-        else:
+        elif "_perf" in text:
             named.update(_PROGRAM.findall(text))
         if _BEGIN.fullmatch(text):
             runs.append(_Run(line))

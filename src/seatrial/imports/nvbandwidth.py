@@ -197,6 +197,8 @@ def _parts(name: str, case: Mapping[str, object]) -> list[_Matrix]:
     if any(len(row) != width for row in rows) or not 0 < width * len(rows) <= _MOST_CELLS:
         raise whole.error(f"{name}: the rows of the matrix are not equally long")
     n_parts = 3 if "bidirectional" in name and len(rows) == 3 * width and "device_to_device" in name else 1
+    if "device_to_device" in name and len(rows) != n_parts * width:
+        raise whole.error(f"{name}: {len(rows)} rows of {width} columns: rows are missing")
     height = len(rows) // n_parts
     way = "read" if "_read_" in name else "write"
     parts: list[_Matrix] = []

@@ -73,6 +73,8 @@ _COLUMNS: tuple[tuple[str, str, int], ...] = (
 )
 """Name of a column -> what it is here, and the power of ten to SI."""
 
+_LONGEST_HEADER = 4096
+
 _MEASURED = ("time", "bandwidth", "overall")
 """One of these is in every table."""
 _TIMES = tuple(name for _, name, exponent in _COLUMNS if exponent == -6)
@@ -161,7 +163,10 @@ def _header(line: Line) -> tuple[_Column, ...]:
     """The columns that a line names; none where it is no header. Raises ParseError at an unknown one."""
     text = body(line)
     at = len(text) - len(text.lstrip("#> \t"))
-    if re.match(r"Size\b|(?:Avg |Overall|Latency|Bandwidth|MB/s)", text[at:]) is None:
+    if (
+        len(text) > _LONGEST_HEADER
+        or re.match(r"Size\b|(?:Avg |Overall|Latency|Bandwidth|MB/s)", text[at : at + 20]) is None
+    ):
         return ()
     columns: list[_Column] = []
     while at < len(text.rstrip()):

@@ -126,11 +126,13 @@ def _failure(lines: Sequence[Line], of_rows: set[int]) -> str:
 def _rows(lines: Sequence[Line]) -> list[_Row]:
     rows: list[_Row] = []
     header: tuple[str, ...] = ()
+    has_last_tab = False
     for line in lines:
         text = _plain(line)
         words = tuple(text.split())
         if words[:2] == _SUMMARY[:2]:
             header = _header(line, words)
+            has_last_tab = line.text.endswith("\t")
         elif driver := _DRIVER.fullmatch(text.strip()):
             if not line.is_ended:
                 raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
@@ -139,6 +141,8 @@ def _rows(lines: Sequence[Line]) -> list[_Row]:
         elif not words or text.startswith("Note:"):
             header = ()
         elif header:
+            if has_last_tab != line.text.endswith("\t"):
+                raise line.error(_TOOL, "the row does not end as the header does: it may have been cut off")
             rows.append(_row(line, text, header))
     return rows
 

@@ -106,6 +106,8 @@ def number(token: str) -> float | None:
 def half_unit(token: str) -> float:
     """Half a unit in the last printed place of a number: how far the true value may be from the printed one."""
     mantissa, _, exponent = token.lower().partition("e")
+    if float(mantissa) == 0:  # "0.0e14" is no less sure than "0.0"
+        exponent = ""
     decimals = len(mantissa.partition(".")[2])
     return float(0.5 * 10.0 ** (int(exponent or 0) - decimals))
 

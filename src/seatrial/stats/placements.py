@@ -3,8 +3,9 @@
 The Mann-Whitney distribution holds for two samples of one shape. Where the smaller is four times as spread as the
 larger (few repeats of a noisy afternoon against many of a calm morning) its 95 % interval misses in 15-20 % of cases
 (bench/compare_simulation.py tells both). So the spread of the count is also estimated from the samples themselves: the
-placement of a value is how many of the other sample it exceeds (Fligner & Policello, JASA 76, 1981), with the degrees
-of freedom of Brunner & Munzel (Biom. J. 42, 2000). The more careful of the two decides.
+placement of a value is how many of the other sample it exceeds, and the variance of the count the sum of the squared
+deviations of all placements, with degrees of freedom as Welch has them (Brunner & Munzel, Biom. J. 42, 2000). The more
+careful of the two decides.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ def two_sample_tail(first: Sequence[int], second: Sequence[int]) -> Callable[[in
     """
     n, m = len(first), len(second)
     of_first, of_second = _spread(first), _spread(second)
-    deviation = math.sqrt(of_first + of_second + n * m / 4.0)
+    deviation = math.sqrt(of_first + of_second)
     shares = of_first**2 / (n - 1) + of_second**2 / (m - 1)
-    degrees = (of_first + of_second) ** 2 / shares if shares > 0.0 else float(n + m - 2)
+    if shares == 0.0:
+        return lambda u: mann_whitney_tail(n, m, u)  # all values are equal: nothing tells of a spread
+    degrees = (of_first + of_second) ** 2 / shares
 
     def tail(u: int) -> float:
         estimated = student_tail(max(n * m / 2.0 - u, 0.0) / deviation, degrees)

@@ -1,14 +1,13 @@
 """Which differences a comparison is about, and which the axis brings along; all others nobody asked for.
 
-What can be worked out is worked out: CPUs follow from the axis only where the benchmark's own placement gives them, a
-parameter only where the benchmark makes it of the others. So a `taskset` beside an axis of threads is still seen.
+What can be worked out is worked out: the benchmark is asked what it makes of the baseline with the axis turned, and
+only the CPUs and parameters of that answer follow from the axis. A `taskset` beside an axis of threads is still seen.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from seatrial.analysis.fairness.environments import BUILD
 from seatrial.analysis.fairness.noticed import Kind, Noticed
@@ -19,7 +18,7 @@ from seatrial.model.benchmark import Benchmark, Native, Skip
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_from_document
-from seatrial.model.parameter import Params
+from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
 
 _COMPILER, _FLAGS = "environment.compiler", "environment.flags"
@@ -113,9 +112,10 @@ def _follows_parameter(item: Noticed, group: Group, axis: str) -> bool:
         return False
     match item.kind:
         case Kind.PARAMETER:
-            return item.name in worked_out(benchmark.name) and _is_worked_out(benchmark, item.name, group)
+            known = item.name in worked_out(benchmark.name)
+            return known and _follows_from_turning(benchmark, item.name, group, axis)
         case Kind.AFFINITY:
-            return _is_placed(benchmark, group)
+            return _follows_from_turning(benchmark, None, group, axis)
         case Kind.PROGRAM | Kind.INPUT | Kind.LIBRARY:
             return _chooses_a_program(benchmark, axis)
         case Kind.NOTE:
@@ -140,37 +140,46 @@ def _note_follows(note: str, axis: str) -> bool:
     return "blas" in note and axis in ("blas", "threads", "cores")
 
 
-def _is_worked_out(benchmark: Benchmark, name: str, group: Group) -> bool:
-    """Whether every experiment has of this parameter what the benchmark makes of its default beside the others."""
-    default = benchmark.parameter(name).default
-
-    def holds(machine: Machine, experiment: Experiment) -> bool:
-        made = benchmark.prepare(machine, {**experiment.parameters, name: default})
-        return made[name] == experiment.parameters[name]
-
-    return all(_hold(side, holds) for side in (group.baseline, group.candidate))
-
-
-def _is_placed(benchmark: Benchmark, group: Group) -> bool:
-    """Whether all repeats that told their CPUs had those that the benchmark's placement gives."""
-
-    def wanted(machine: Machine, params: Params) -> list[list[int]]:
-        return [[cpu] for cpu in benchmark.placement(machine, params)]
-
-    def holds(side: SideFacts, machine: Machine, experiment: Experiment) -> bool:
-        records = side.records.get(experiment.id, ())
-        seen = [record.seen["affinity"] for record in records if "affinity" in record.seen]
-        return all(masks == wanted(machine, experiment.parameters) for masks in seen)
-
-    return all(_hold(side, partial(holds, side)) for side in (group.baseline, group.candidate))
+def _turned(benchmark: Benchmark, machine: Machine, params: Params, axis: str, value: Value) -> Params:
+    """The point that the benchmark makes of another one with only the axis turned: what it had worked out itself it
+    works out anew. Raises Skip where that means nothing on this machine."""
+    free = {
+        name: benchmark.parameter(name).default
+        for name in worked_out(benchmark.name) - {axis}
+        if _makes(benchmark, machine, params, name) == params.get(name)
+    }
+    return benchmark.prepare(machine, {**params, **free, axis: value})
 
 
-def _hold(side: SideFacts, holds: Callable[[Machine, Experiment], bool]) -> bool:
-    """Whether something holds for every experiment of a side on its machine; False where that cannot be asked."""
-    try:
-        return all(
-            holds(machine_from_document(side.machines[experiment.machine]), experiment)
-            for experiment in side.experiments.values()
+def _makes(benchmark: Benchmark, machine: Machine, params: Params, name: str) -> Value:
+    """What the benchmark makes of one parameter's default beside the others."""
+    return benchmark.prepare(machine, {**params, name: benchmark.parameter(name).default})[name]
+
+
+def _follows_from_turning(benchmark: Benchmark, name: str | None, group: Group, axis: str) -> bool:
+    """Whether each experiment of the candidate has the value of a parameter (None: has its threads on the CPUs) that
+    some experiment of the baseline has once the axis is turned, on the baseline's own machine."""
+
+    def explains(first: Experiment, second: Experiment) -> bool:
+        machine = machine_from_document(group.baseline.machines[first.machine])
+        turned = _turned(benchmark, machine, first.parameters, axis, second.parameters[axis])
+        if name is not None:
+            return turned[name] == second.parameters[name]
+        return _all_on(group.baseline, first, benchmark.placement(machine, first.parameters)) and _all_on(
+            group.candidate, second, benchmark.placement(machine, turned)
         )
-    except (SeatrialError, Skip, KeyError, TypeError, ValueError, IndexError):
-        return False
+
+    def may_explain(first: Experiment, second: Experiment) -> bool:
+        try:
+            return explains(first, second)
+        except (SeatrialError, Skip, KeyError, TypeError, ValueError, IndexError):
+            return False  # it cannot be worked out: then nothing says that it follows
+
+    baseline = group.baseline.experiments.values()
+    return all(any(may_explain(first, second) for first in baseline) for second in group.candidate.experiments.values())
+
+
+def _all_on(side: SideFacts, experiment: Experiment, cpus: Sequence[int]) -> bool:
+    """Whether all repeats that told their CPUs had these."""
+    seen = [record.seen["affinity"] for record in side.records.get(experiment.id, ()) if "affinity" in record.seen]
+    return all(masks == [[cpu] for cpu in cpus] for masks in seen)

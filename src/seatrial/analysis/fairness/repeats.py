@@ -188,25 +188,25 @@ def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
 
 def _commands(sides: Sides) -> Iterator[Noticed]:
     """The arguments that only one side has. Where the program lies, its folder and its parent are left out."""
-    told = [
-        Counter(" ".join(words) for record in records if (words := _arguments(record.seen.get("command"))))
-        for records in sides
-    ]
-    if clearly_unlike(*told):
-        yield contrast(Kind.COMMAND, "", *map(counted, told))
+    told = [Counter(parts for record in records if (parts := _parts(record.seen.get("command")))) for records in sides]
+    if not clearly_unlike(*(Counter({" ".join(parts): n for parts, n in side.items()}) for side in told)):
+        return
+    usual = [Counter(side.most_common(1)[0][0]) for side in told]
+    rest = [" ".join((own - other).elements()) for own, other in zip(usual, reversed(usual), strict=True)]
+    yield contrast(Kind.COMMAND, "", *(text or "without these" for text in rest))
 
 
-def _arguments(command: Any) -> list[str]:
+def _parts(command: Any) -> tuple[str, ...]:
+    """The words of a command, each `--name` with what follows it."""
     if not isinstance(command, list) or not command:
-        return []
-    words = [PurePath(str(command[0])).name]
-    rest = iter(_REPEAT_FOLDER.sub("REPEAT", str(word)) for word in command[1:])
-    for word in rest:
-        if word in _NOT_OF_THE_PROGRAM:
-            next(rest, None)
+        return ()
+    parts = [[PurePath(str(command[0])).name]]
+    for word in (_REPEAT_FOLDER.sub("REPEAT", str(word)) for word in command[1:]):
+        if word.startswith("--") or len(parts) == 1:
+            parts.append([word])
         else:
-            words.append(word)
-    return words
+            parts[-1].append(word)
+    return tuple(" ".join(part) for part in parts if part[0] not in _NOT_OF_THE_PROGRAM)
 
 
 def _one_value(sides: Sides, kind: Kind, key: str, show: Callable[[Any], str]) -> Iterator[Noticed]:

@@ -31,10 +31,10 @@ _ROWS_OF_A_CHART = 36
 _MOST_ROWS = 144
 _ROW_HEIGHT = 24
 _WIDTH = 430
-_LABEL_WIDTH = 280
-_LABEL_CHARACTERS = 36
+_LABEL_WIDTH = 320
+_LABEL_CHARACTERS = 46
 _SAID_WIDTH = 190
-_PADDING = {"left": 34, "right": 30, "top": 2, "bottom": 2}
+_PIXELS_OF_A_CHARACTER = 1.4
 """The renderer measures text in its own font; those of some browsers are wider, and would be cut at the edges."""
 _LEAST_SPAN = 1.05
 _ROOM = 1.06
@@ -193,6 +193,7 @@ def _short(text: str) -> str:
 
 def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     values = [_values(position, row) for position, row in enumerate(rows)]
+    room = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "said")]
     ticks = _ticks(domain)
     names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick, domain)}'" for tick in ticks] + ["''"])
     axis = {"values": ticks, "labelExpr": names, "grid": True, "labelOverlap": True}
@@ -231,7 +232,7 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     said = {**text, "align": "left", "color": "var(--ink)", "limit": _SAID_WIDTH}
     return {
         "data": {"values": values},
-        "padding": _PADDING,
+        "padding": {"left": room[0], "right": room[1], "top": 2, "bottom": 2},
         "width": _WIDTH,
         "height": _ROW_HEIGHT * len(rows),
         "layer": [

@@ -13,7 +13,7 @@ WIDTH = 620
 HEIGHT = 250
 _ROOM = 1.12
 _MOST_TICKS = 12
-_REASON_CHARACTERS = 40
+_REASON_CHARACTERS = 28
 
 
 def workers_axis(result: ScalingResult) -> dict[str, Any]:

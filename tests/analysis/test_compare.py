@@ -1,0 +1,224 @@
+"""Comparisons of folders, along axes and of studies: pairing, families, verdicts and what limits them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
+
+from seatrial.analysis.compare_along import compare_along
+from seatrial.analysis.compare_folders import NamedFolder, compare_folders
+from seatrial.analysis.compare_reference import compare_with_reference
+from seatrial.analysis.results import all_results
+from seatrial.analysis.study_results import study_results
+from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.comparison import Stopped, Verdict
+from seatrial.model.outcome import Outcome
+from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
+from seatrial.references.loader import all_references
+from seatrial.stats.sequential import LOOKS
+
+LEVEL = 5e10
+
+
+def folder(path: Path, *factors: float, n: int = 20, **parameters: object) -> NamedFolder:
+    """A folder with one experiment at LEVEL times each factor; the number of cores tells them apart."""
+    made = MadeUpFolder(path)
+    for seed, factor in enumerate(factors):
+        made.add(noisy(LEVEL * factor, n, seed=seed + len(path.name)), label=f"x{seed}", **parameters)
+    return NamedFolder(path.name, made.contents)
+
+
+def test_two_folders_side_by_side_in_name_only_are_compared_by_all_pairs(tmp_path: Path) -> None:
+    found = compare_folders(folder(tmp_path / "a", 1.0), folder(tmp_path / "bb", 0.9))
+    (one,) = found.comparisons
+    assert one.verdict is Verdict.SLOWER and one.ratio == pytest.approx(0.9, rel=0.005)
+    assert not one.design.is_interleaved and "measured apart" in one.note
+    assert one.ci95 is not None and one.ci95_family == one.ci95 and one.family == 1
+    assert one.baseline.name == "a" and one.candidate.name == "bb" and one.n_repeats == 20
+    assert one.baseline.median == pytest.approx(LEVEL, rel=0.005)
+
+
+def test_a_family_of_comparisons_widens_the_interval_that_gives_the_verdict(tmp_path: Path) -> None:
+    factors = (1.0, 1.0, 1.0, 1.0)
+    found = compare_folders(folder(tmp_path / "a", *factors), folder(tmp_path / "bb", *factors))
+    assert [one.family for one in found.comparisons] == [4] * 4
+    for one in found.comparisons:
+        assert one.verdict is Verdict.SAME
+        assert one.ci95 and one.ci95_family
+        assert one.ci95_family[0] <= one.ci95[0] <= one.ratio <= one.ci95[1] <= one.ci95_family[1]
+        assert one.ci95_family[1] - one.ci95_family[0] > one.ci95[1] - one.ci95[0]
+
+
+def test_blocks_see_through_a_drift_that_hides_the_difference_from_all_pairs(tmp_path: Path) -> None:
+    """Both sides drift together by 30 %; the difference is 5 %."""
+    made = MadeUpFolder(tmp_path / "r")
+    drift = [1.0 + 0.03 * n for n in range(10)]
+    first = [LEVEL * d * noise for d, noise in zip(drift, noisy(1.0, 10, seed=3), strict=True)]
+    second = [1.05 * LEVEL * d * noise for d, noise in zip(drift, noisy(1.0, 10, seed=4), strict=True)]
+    for label, rates in (("a", first), ("b", second)):
+        made.add(rates, label=label, blocks=side_by_side(10))
+    (found,) = compare_along(made.contents, "label", 0.02).compared
+    (one,) = found.comparisons
+    assert one.design.blocks == 10 and one.verdict is Verdict.FASTER and one.ratio == pytest.approx(1.05, rel=0.004)
+    apart = MadeUpFolder(tmp_path / "apart")
+    for label, rates in (("a", first), ("b", second)):
+        apart.add(rates, label=label)
+    (found,) = compare_along(apart.contents, "label", 0.02).compared
+    assert found.comparisons[0].verdict is Verdict.AMBIGUOUS
+
+
+def test_below_six_repeats_there_is_no_interval_and_no_verdict(tmp_path: Path) -> None:
+    (one,) = compare_folders(folder(tmp_path / "a", 1.0, n=5), folder(tmp_path / "bb", 2.0, n=9)).comparisons
+    assert one.verdict is Verdict.AMBIGUOUS and one.ci95 is None and one.ci95_family is None
+    assert "5 repeats" in one.note
+
+
+def test_two_machines_are_two_machines(tmp_path: Path) -> None:
+    first, second = MadeUpFolder(tmp_path / "a"), MadeUpFolder(tmp_path / "b")
+    first.add(noisy(LEVEL, 20), host="n1")
+    second.add(noisy(LEVEL * 1.1, 20, seed=2), host="n2")
+    found = compare_folders(NamedFolder("a", first.contents), NamedFolder("b", second.contents))
+    assert "two machines" in found.comparisons[0].note and "Two machines, n1 and n2" in found.scope
+    assert any((d.baseline, d.candidate) == ("n1", "n2") for d in found.unintended)
+
+
+def test_a_parameter_that_parts_the_folders_is_a_difference_and_no_reason_not_to_compare(tmp_path: Path) -> None:
+    found = compare_folders(folder(tmp_path / "a", 1.0), folder(tmp_path / "bb", 1.0, cores="all"))
+    assert len(found.comparisons) == 1
+    assert [d for d in found.unintended if "cores" in d.what]
+
+
+def test_what_only_one_folder_has_is_left_out(tmp_path: Path) -> None:
+    found = compare_folders(folder(tmp_path / "a", 1.0, 1.0), folder(tmp_path / "bb", 1.0))
+    assert len(found.comparisons) == 1
+
+
+def study(**changes: object) -> Study:
+    """A study of the label."""
+    given: dict[str, object] = {
+        "name": "s",
+        "question": "q?",
+        "benchmarks": (StudyBenchmark("cpu.peak", {}),),
+        "axes": (Axis("label", ("a", "b")),),
+        "compare": Compare("label", "a"),
+        "repeat": RepeatPolicy(budget_s=60.0, maximum=100),
+    }
+    return Study(**{**given, **changes})  # type: ignore[arg-type]
+
+
+def kept(path: Path, rates: dict[str, list[float]], of: Study) -> MadeUpFolder:
+    """A folder in which the study was run."""
+    made = MadeUpFolder(path)
+    keys = [
+        (made.add(values, label=label, blocks=side_by_side(len(values)), seen={"study": of.name}), {"label": label})
+        for label, values in rates.items()
+    ]
+    made.keep(of, keys)
+    return made
+
+
+def test_a_study_tells_what_decided_it_and_uses_no_block_beyond_that_look(tmp_path: Path) -> None:
+    n = LOOKS[0] + 2
+    made = kept(tmp_path / "r", {"a": noisy(LEVEL, n, 0.001), "b": noisy(LEVEL, n, 0.001, seed=2)}, study())
+    (result,) = study_results(made.contents)
+    ((one,),) = (compared.comparisons for compared in result.compared)
+    assert one.verdict is Verdict.SAME and one.design.stopped is Stopped.DECIDED
+    assert one.design.blocks == one.n_repeats == LOOKS[0] and one.design.looks == LOOKS
+    assert result.spent_s == pytest.approx(2 * n * 0.3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "stopped"),
+    [
+        (RepeatPolicy(budget_s=60.0, maximum=14), Stopped.MAXIMUM),
+        (RepeatPolicy(budget_s=8.5), Stopped.BUDGET),
+        (RepeatPolicy(budget_s=60.0), Stopped.UNFINISHED),
+    ],
+)
+def test_a_study_that_nothing_decided_says_what_ended_it(
+    tmp_path: Path, policy: RepeatPolicy, stopped: Stopped
+) -> None:
+    wild = {"a": noisy(LEVEL, 14, 0.2), "b": noisy(LEVEL, 14, 0.2, seed=2)}
+    (result,) = study_results(kept(tmp_path / "r", wild, study(repeat=policy)).contents)
+    assert result.compared[0].comparisons[0].design.stopped is stopped
+    assert result.compared[0].comparisons[0].verdict is Verdict.AMBIGUOUS
+
+
+def test_each_value_is_held_against_the_baseline_and_the_family_counts_them_all(tmp_path: Path) -> None:
+    three = study(axes=(Axis("label", ("a", "b", "c")),), compare=Compare("label", "b"))
+    rates = {"a": noisy(LEVEL * 1.1, 20), "b": noisy(LEVEL, 20, seed=2), "c": noisy(LEVEL * 0.9, 20, seed=3)}
+    (result,) = study_results(kept(tmp_path / "r", rates, three).contents)
+    found = {compared.candidate: compared.comparisons[0] for compared in result.compared}
+    assert {name: one.verdict for name, one in found.items()} == {
+        "label a": Verdict.FASTER,
+        "label c": Verdict.SLOWER,
+    }
+    assert all(one.family == 2 and one.baseline.name == "label b" for one in found.values())
+
+
+def test_a_failed_side_gives_no_comparison_and_no_traceback(tmp_path: Path) -> None:
+    made = MadeUpFolder(tmp_path / "r")
+    good = made.add(noisy(LEVEL, 8), label="a", blocks=side_by_side(8))
+    bad = made.add(noisy(LEVEL, 1), label="b", outcome=Outcome.invalid("residual", "too large"))
+    made.keep(study(), [(good, {"label": "a"}), (bad, {"label": "b"})])
+    (result,) = study_results(made.contents)
+    assert not result.compared[0].comparisons
+    assert [r.outcome.is_ok for r in result.results] == [True, False]
+
+
+def test_the_study_that_was_run_last_speaks(tmp_path: Path) -> None:
+    made = kept(tmp_path / "r", {"a": noisy(LEVEL, 8), "b": noisy(LEVEL, 8)}, study())
+    keys = [(r.id, {"label": r.experiment.parameters["label"]}) for r in all_results(made.contents)]
+    made.keep(study(repeat=RepeatPolicy(budget_s=600.0)), keys)
+    (result,) = study_results(made.contents)
+    assert result.study.repeat.budget_s == 600.0
+
+
+def test_scaling_and_best_of_are_made_where_a_study_asks(tmp_path: Path) -> None:
+    both = study(compare=None, best_of=BestOf(("label",), "fma"), scaling=None)
+    rates = {"a": noisy(LEVEL, 12), "b": noisy(LEVEL * 1.2, 12, seed=2)}
+    (result,) = study_results(kept(tmp_path / "r", rates, both).contents)
+    (best,) = result.best_of
+    assert best.contenders[0].parameters["label"] == "b" and best.is_beyond_noise and best.repeats == 24
+    numbers = study(compare=None, axes=(Axis("label", (1, 2)),), scaling=Scaling("strong", "label"))
+    made = MadeUpFolder(tmp_path / "s")
+    keys = [(made.add(noisy(LEVEL * n, 12, seed=n), label=n), {"label": n}) for n in (1, 2)]
+    made.keep(numbers, keys)
+    (result,) = study_results(made.contents)
+    assert [round(point.speedup or 0, 1) for point in result.scaling[0].points] == [1.0, 2.0]
+
+
+def test_an_axis_that_nothing_varies_along_is_refused_with_those_that_do(tmp_path: Path) -> None:
+    made = folder(tmp_path / "a", 1.0, 1.1)
+    with pytest.raises(UnknownNameError, match="axis") as caught:
+        compare_along(made.contents, "lable", 0.02)
+    assert "label" in caught.value.todo
+    with pytest.raises(UnknownNameError):
+        compare_along(made.contents, "precision", 0.02)
+
+
+def test_what_follows_from_the_axis_does_not_part_what_is_compared(tmp_path: Path) -> None:
+    """Arrays that grow with the threads: each value of the axis goes with one of theirs."""
+    made = MadeUpFolder(tmp_path / "r")
+    for threads, array in ((1, 64), (2, 128)):
+        made.add(noisy(LEVEL * threads, 10, seed=threads), threads=threads, array_B=array)
+    (found,) = compare_along(made.contents, "threads", 0.02).compared
+    assert found.comparisons[0].verdict is Verdict.FASTER and found.baseline == "threads 1"
+
+
+def test_a_reference_gives_a_ratio_and_no_verdict(tmp_path: Path) -> None:
+    own = next(r for r in all_references() if r.benchmark == "cpu.peak" and r.figure == "fma")
+    made = MadeUpFolder(tmp_path / "r")
+    made.add(noisy(LEVEL, 20), **own.parameters)
+    name = f"reference:{own.id}"
+    found = compare_with_reference(name, "mine", {"mine": made.contents}, 0.02)
+    (one,) = found.comparisons
+    assert one.baseline.is_reference and one.ci95 is None and one.verdict is Verdict.AMBIGUOUS
+    assert one.ratio == pytest.approx(LEVEL / own.value, rel=0.005)
+    other = next(r for r in all_references() if r.benchmark != "cpu.peak")
+    with pytest.raises(UsageError, match="holds no figure"):
+        compare_with_reference("mine", f"reference:{other.id}", {"mine": made.contents}, 0.02)
+    with pytest.raises(UsageError, match="two published"):
+        compare_with_reference(name, name, {}, 0.02)

@@ -1,0 +1,440 @@
+"""The fairness list: what is planted is listed, what nobody planted is not, and the axis covers only what it brings."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up import facts, made_up_machine
+
+from seatrial.analysis.differences import SideFacts, differences, side_facts
+from seatrial.benchmarks import benchmark_named
+from seatrial.model.difference import Difference
+from seatrial.model.experiment import Experiment
+from seatrial.model.fact import Fact, Facts
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine_document import machine_document
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.parameter import Value
+from seatrial.model.record import RepeatRecord
+from seatrial.plan.points import resolve
+from seatrial.store.contents import Contents, read_contents
+from seatrial.store.folder import ResultsFolder
+
+ENVIRONMENT = {
+    "name": "gcc 12 -O3",
+    "compiler": {"path": "/usr/bin/g++-12", "family": "gcc", "version": "g++ 12.2.0"},
+    "flags": ["-std=c++20", "-O3", "-march=znver3", *(f"-mfeature{n}" for n in range(80))],
+    "target": {"march": "-march=znver3", "isa": ["avx2", "fma"], "resolution": "native", "cpu": ""},
+    "libc": "glibc 2.36",
+}
+SEEN: dict[str, Any] = {
+    "load_1m": 0.3,
+    "steal_share": 0.001,
+    "command": ["/cache/stream", "--record", "/r/artefacts/0123456789abcdef/0", "--cpus", "0,1", "--parent", "7"],
+    "budget_s": 20.0,
+    "variables": {"OMP_NUM_THREADS": "2"},
+    "notes": {"huge_pages": "granted", "huge_page_fraction": 1.0, "seed": 1},
+    "host": "n1",
+    "affinity": [[0], [1]],
+    "libs": {"libm.so.6": "aa" * 20, "libstdc++.so.6": "bb" * 20},
+}
+
+
+def machine(**machine_facts: str | int) -> Machine:
+    base = made_up_machine(cores=2)
+    return replace(base, facts=facts(**{"kernel": "6.1.0", "thp_enabled": "madvise", "load": 1, **machine_facts}))
+
+
+def side(
+    *,
+    parameters: Mapping[str, Value] | None = None,
+    benchmark: str = "memory.stream",
+    on: Machine | None = None,
+    environment: Mapping[str, Any] = ENVIRONMENT,
+    program: str = "build-1",
+    t0: float = 0.0,
+    seen: Sequence[Mapping[str, Any]] | Mapping[str, Any] = SEEN,
+    outcome: Outcome | None = None,
+    repeats: int = 6,
+) -> SideFacts:
+    """One experiment with repeats that are a minute apart; `seen` for all of them, or one each."""
+    on = on or machine()
+    point = resolve(benchmark_named(benchmark), parameters or {}, on, named=True)
+    experiment = Experiment(benchmark, point.parameters, "environment", program, "machine")
+    each = [seen] * repeats if isinstance(seen, Mapping) else seen
+    records = tuple(
+        RepeatRecord(experiment.id, n, n, t0 + 60.0 * n, 1.0, outcome or Outcome.ok(), seen=own)
+        for n, own in enumerate(each)
+    )
+    document = {"identity": "machine", **machine_document(on)}
+    contents = Contents(
+        {experiment.id: experiment},
+        {experiment.id: records},
+        machines={"machine": document},
+        environments={"environment": environment},
+    )
+    return side_facts(contents, [experiment.id, "no such experiment"])
+
+
+def named(found: Sequence[Difference]) -> dict[str, Difference]:
+    names = {difference.what: difference for difference in found}
+    assert len(names) == len(found)
+    return names
+
+
+def notes(**changed: Any) -> dict[str, Any]:
+    return {**SEEN, "notes": {**SEEN["notes"], **changed}}
+
+
+def test_a_side_is_like_itself() -> None:
+    assert differences(side(), side(t0=5.0), None) == ()
+
+
+def test_what_was_not_measured_tells_nothing() -> None:
+    assert differences(side(), side_facts(Contents(), ["none"]), "threads") == ()
+
+
+def test_what_changes_by_itself_is_no_difference() -> None:
+    spread = random.Random(5)
+
+    def noisy(n: int) -> list[dict[str, Any]]:
+        return [
+            {
+                **notes(seed=spread.randrange(1 << 40), clock_Hz=spread.gauss(3e9, 1e7)),
+                "load_1m": spread.uniform(0.2, 2.5),
+                "steal_share": spread.uniform(0.0, 0.1),
+                "command": [*SEEN["command"][:2], f"/r/artefacts/0123456789abcdef/{k}", *SEEN["command"][3:6], str(k)],
+                "variables": {**SEEN["variables"], "SLURM_JOB_ID": str(k)},
+            }
+            for k in range(n)
+        ]
+
+    volatile = Facts({"memory_available": (Fact(1 << 30, "/proc/meminfo", volatile=True),)})
+    later = Facts({"memory_available": (Fact(5 << 30, "/proc/meminfo", volatile=True),)})
+    first = side(on=replace(machine(), facts=volatile), seen=noisy(10))
+    assert differences(first, side(on=replace(machine(), facts=later), seen=noisy(12), t0=7.0), None) == ()
+
+
+@pytest.mark.parametrize("number", [1, 6])
+def test_another_library_is_always_found(number: int) -> None:
+    other = {**SEEN, "libs": {**SEEN["libs"], "libm.so.6": "cc" * 20}}
+    (found,) = differences(side(repeats=number), side(seen=other, repeats=number), None)
+    assert found == Difference("library libm.so.6", "a" * 12, "c" * 12, False)
+
+
+@pytest.mark.parametrize(
+    "axis", ["threads", "huge_pages", "environment.compiler", "environment.OMP_NUM_THREADS", "label"]
+)
+def test_no_axis_covers_a_library_that_it_does_not_bring(axis: str) -> None:
+    other = {**SEEN, "libs": {**SEEN["libs"], "libm.so.6": "cc" * 20}}
+    (found,) = differences(side(), side(seen=other), axis)
+    assert not found.intended
+
+
+@pytest.mark.parametrize(
+    ("axis", "name", "follows"),
+    [
+        ("environment.LD_LIBRARY_PATH", "libm.so.6", True),
+        ("environment.LD_PRELOAD", "libm.so.6", True),
+        ("environment.compiler", "libstdc++.so.6", True),
+        ("environment.OMP_NUM_THREADS", "libstdc++.so.6", False),
+    ],
+)
+def test_libraries_follow_from_what_chooses_them(axis: str, name: str, follows: bool) -> None:
+    other = {**SEEN, "libs": {**SEEN["libs"], name: "cc" * 20}}
+    (found,) = differences(side(), side(seen=other), axis)
+    assert (found.intended, found.follows_from) == (follows, axis if follows else "")
+
+
+def test_an_invalid_repeat_is_evidence() -> None:
+    other = {**SEEN, "libs": {**SEEN["libs"], "libm.so.6": "cc" * 20}}
+    found = named(
+        differences(side(), side(seen=other, outcome=Outcome.invalid("library", "libm.so.6 was loaded")), None)
+    )
+    assert (found["outcome"].baseline, found["outcome"].candidate) == ("ok", "invalid (library)")
+    assert found["library libm.so.6"].candidate == "c" * 12
+
+
+def test_a_repeat_that_died_early_tells_only_that() -> None:
+    died = side(seen={"load_1m": 0.3, "notes": {}}, outcome=Outcome.failed(Stage.RUN, "killed"))
+    assert [difference.what for difference in differences(side(), died, None)] == ["outcome"]
+
+
+def test_an_added_library_is_found_and_a_moment_is_not() -> None:
+    added = {**SEEN, "libs": {**SEEN["libs"], "libhook.so": "dd" * 20}}
+    (found,) = differences(side(), side(seen=added), None)
+    assert (found.what, found.baseline, found.candidate) == ("library libhook.so", None, "d" * 12)
+    assert differences(side(), side(seen=[added, *[SEEN] * 5]), None) == ()
+
+
+def test_files_of_a_program_that_is_not_ours() -> None:
+    def command(path: str, key: str) -> SideFacts:
+        libraries = {"libX.so": {"path": path, "id": key}}
+        return side(benchmark="command", seen=notes(libraries=libraries, libraries_seen=True))
+
+    (found,) = differences(
+        command("/a/libX.so", "aa" * 20), command("/b/libX.so", "bb" * 20), "environment.LD_LIBRARY_PATH"
+    )
+    assert found == Difference(
+        "library libX.so",
+        "/a/libX.so (aaaaaaaaaaaa)",
+        "/b/libX.so (bbbbbbbbbbbb)",
+        True,
+        "environment.LD_LIBRARY_PATH",
+    )
+    assert differences(command("/a/libX.so", "aa" * 20), command("/b/libX.so", "aa" * 20), None) == ()
+    assert differences(command("/a/libX.so", ""), command("/b/libX.so", ""), None)
+
+
+ONE = {**SEEN, "affinity": [[0]], "command": [*SEEN["command"][:4], "0"]}
+
+
+def test_one_thread_fewer_by_parameter() -> None:
+    found = named(differences(side(), side(parameters={"threads": 1}, seen=ONE), "threads"))
+    assert found["parameter threads"] == Difference("parameter threads", "2", "1", True)
+    assert (found["affinity"].baseline, found["affinity"].candidate) == ("2 on CPUs 0-1", "1 on CPUs 0")
+    assert found["affinity"].intended and found["affinity"].follows_from == "threads"
+    assert found["command line"].follows_from == "threads"
+
+
+def test_one_thread_fewer_by_taskset() -> None:
+    small = replace(machine(), allowed_cpus=(0,))
+    for axis in (None, "nontemporal", "huge_pages"):
+        found = named(differences(side(), side(on=small, seen=ONE), axis))
+        assert {"parameter threads", "affinity", "fact allowed CPUs", "command line"} <= found.keys()
+        assert not any(difference.intended for difference in found.values())
+
+
+def test_an_axis_of_threads_does_not_cover_another_place() -> None:
+    elsewhere = {**ONE, "affinity": [[1]]}
+    found = named(differences(side(), side(parameters={"threads": 1}, seen=elsewhere), "threads"))
+    assert not found["affinity"].intended and not found["command line"].intended
+
+
+def test_huge_pages_off_by_parameter() -> None:
+    without = side(parameters={"huge_pages": "false"}, seen=notes(huge_pages="not asked", huge_page_fraction=0.0))
+    assert all(difference.intended for difference in differences(side(), without, "huge_pages"))
+    found = named(differences(side(), without, "nontemporal"))
+    assert not any(difference.intended for difference in found.values())
+    assert found["note huge_pages"].candidate == "not asked"
+
+
+def test_huge_pages_off_in_the_whole_system() -> None:
+    refused = side(on=machine(thp_enabled="never"), seen=notes(huge_pages="refused", huge_page_fraction=0.0))
+    found = named(differences(side(), refused, "threads"))
+    assert found.keys() == {"note huge_pages", "note huge_page_fraction", "fact thp_enabled"}
+    assert not any(difference.intended for difference in found.values())
+
+
+def with_governors(*governors: str) -> Machine:
+    base = made_up_machine(cores=len(governors))
+    given = iter(governors)
+    devices = tuple(
+        replace(device, facts=facts(governor=next(given))) if device.kind is DeviceKind.PU else device
+        for device in base.devices
+    )
+    return replace(base, devices=devices)
+
+
+def test_another_governor() -> None:
+    first, second = with_governors("performance", "performance"), with_governors("performance", "powersave")
+    (found,) = differences(side(on=first), side(on=second), None)
+    assert found == Difference("fact governor (pu)", "performance", "performance: pu-0; powersave: pu-1", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("kernel", "6.1.1"), ("mitigations", "off"), ("bios_version", "2"), ("boost", 0), ("cgroup_cpu_limit", 1)],
+)
+def test_every_fact_of_the_machine_counts(name: str, value: str | int) -> None:
+    first = machine(**({} if name == "kernel" else {name: "before" if isinstance(value, str) else 7}))
+    (found,) = differences(side(on=first), side(on=machine(**{name: value})), "threads")
+    assert found.what == f"fact {name}" and not found.intended
+
+
+def test_what_only_root_can_read_is_not_another_machine() -> None:
+    def seen_by(who: str, **more: Fact) -> Machine:
+        return replace(
+            machine(),
+            facts=Facts({"privileges": (Fact(who, "/proc/self/status"),), **{k: (v,) for k, v in more.items()}}),
+        )
+
+    root = seen_by("root", bios_version=Fact("1", "/sys/firmware/dmi"), modules=Fact("x", "dmidecode 3.4"))
+    assert differences(side(on=root), side(on=seen_by("user")), None) == ()
+    (found,) = differences(
+        side(on=seen_by("root", governor=Fact("x", "/sys/devices/system/cpu"))), side(on=seen_by("root")), None
+    )
+    assert (found.what, found.baseline, found.candidate) == ("fact governor", "x", None)
+
+
+def test_another_machine() -> None:
+    other = replace(made_up_machine(cores=4), name="n2", facts=machine().facts)
+    gpu = Device("gpu-0", DeviceKind.GPU, "H200")
+    found = named(differences(side(), side(on=replace(other, devices=(*other.devices, gpu))), None))
+    assert found["host"].candidate == "n2"
+    assert found["fact devices (core)"].candidate == "4 x core"
+    assert (found["fact devices (gpu)"].baseline, found["fact devices (gpu)"].candidate) == (None, "1 x H200")
+
+
+def test_other_flags_are_shown_by_what_differs() -> None:
+    flags = [*ENVIRONMENT["flags"][:40], "-ffast-math", *ENVIRONMENT["flags"][41:]]
+    found = named(differences(side(), side(environment={**ENVIRONMENT, "flags": flags}, program="build-2"), None))
+    assert found["environment flags"] == Difference("environment flags", "… -mfeature37", "… -ffast-math", False)
+    assert not found["program build"].intended
+
+
+def test_a_compiler_brings_its_flags_and_its_build_but_no_other_libc() -> None:
+    clang = {
+        **ENVIRONMENT,
+        "compiler": {"path": "/usr/bin/clang-14", "family": "clang", "version": "clang 14"},
+        "flags": ["-O3", "-march=native"],
+        "libc": "glibc 2.37",
+    }
+    found = named(differences(side(), side(environment=clang, program="build-2"), "environment.compiler"))
+    assert found.keys() == {
+        *(f"environment {name}" for name in ("compiler path", "compiler family", "compiler version", "flags", "libc")),
+        "program build",
+    }
+    assert {name for name, difference in found.items() if not difference.intended} == {"environment libc"}
+    assert found["environment flags"].follows_from == "environment.compiler"
+    assert found["environment compiler family"].follows_from == ""
+    first, *_ = differences(side(), side(environment=clang, program="build-2"), "environment.compiler")
+    assert first.what == "environment libc"  # what nobody asked for comes first
+
+
+def test_variables() -> None:
+    other = {**SEEN, "variables": {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}}
+    chosen = {**ENVIRONMENT, "variables": {"OMP_NUM_THREADS": "1"}}
+    found = named(differences(side(), side(seen=other, environment=chosen), "environment.OMP_NUM_THREADS"))
+    assert found["variable OMP_NUM_THREADS"] == Difference("variable OMP_NUM_THREADS", "2", "1", True)
+    assert found["variable MALLOC_ARENA_MAX"] == Difference("variable MALLOC_ARENA_MAX", None, "1", False)
+
+
+@pytest.mark.parametrize(
+    ("key", "low", "high", "what"), [("load_1m", 0.3, 4.0, "load"), ("steal_share", 0.0, 0.2, "steal")]
+)
+def test_load_and_steal_count_when_they_lie_apart(key: str, low: float, high: float, what: str) -> None:
+    def at(level: float) -> list[dict[str, Any]]:
+        return [{**SEEN, key: level * (1 + 0.1 * (n % 3))} for n in range(6)]
+
+    (found,) = differences(side(seen=at(low)), side(seen=at(high)), None)
+    assert found.what == what and not found.intended
+    assert differences(side(seen=at(low)[:2]), side(seen=at(high)[:2]), None) == ()  # two cannot tell
+    half = [*at(low)[:3], *at(high)[3:]]
+    assert differences(side(seen=half), side(seen=half[::-1]), None) == ()
+
+
+def test_sides_that_were_measured_one_after_the_other() -> None:
+    (found,) = differences(side(), side(t0=86400.0), "threads")
+    assert found.what == "time of measurement" and not found.intended
+    assert found.baseline == "1970-01-01 00:00:00 to 00:05:00 UTC (6 repeats)"
+    assert differences(side(), side(t0=30.0), None) == ()  # side by side
+    assert differences(side(repeats=1), side(repeats=1, t0=60.0), None) == ()  # one pair, one right after the other
+    assert differences(side(repeats=1), side(repeats=1, t0=86400.0), None)
+
+
+def test_a_parameter_that_the_axis_brings_along() -> None:
+    big = made_up_machine(cores=4)
+
+    def at(threads: int, **more: int) -> SideFacts:
+        seen = {**SEEN, "affinity": [[cpu] for cpu in range(threads)]}
+        return side(benchmark="cpu.linebounce", parameters={"threads": threads, **more}, on=big, seen=seen)
+
+    found = named(differences(at(2), at(4), "threads"))
+    assert (found["parameter pairs"].candidate, found["parameter pairs"].follows_from) == ("6", "threads")
+    found = named(differences(at(2), at(4, pairs=3), "threads"))
+    assert not found["parameter pairs"].intended
+
+
+def test_what_is_intended_at_one_point_covers_nothing_at_another() -> None:
+    def both(second: Mapping[str, Any]) -> SideFacts:
+        parts = [side(parameters={"nontemporal": "false"}), side(parameters={"nontemporal": "true"}, seen=second)]
+        return SideFacts(
+            {key: item for part in parts for key, item in part.experiments.items()},
+            {key: item for part in parts for key, item in part.records.items()},
+            parts[0].environments,
+            parts[0].machines,
+        )
+
+    other = {**SEEN, "libs": {**SEEN["libs"], "libm.so.6": "cc" * 20}}
+    (found,) = differences(both(SEEN), both(other), "threads")
+    assert found.what == "library libm.so.6"
+    swapped = side(parameters={"nontemporal": "true"})
+    assert any(
+        d.what == "experiment memory.stream" or d.what == "parameter nontemporal"
+        for d in differences(both(SEEN), swapped, None)
+    )
+
+
+def test_hostile_and_damaged_records_do_no_harm() -> None:
+    odd: dict[str, Any] = {
+        "notes": {"huge_pages": {"a": [1, {"b": None}]}, "libraries": "no mapping", "programs": {"x": 5}},
+        "affinity": "none",
+        "command": "text",
+        "variables": {"OMP_PLACES": "<script>" * 500},
+        "load_1m": None,
+        "libs": {},
+    }
+    found = differences(side(), side(seen=odd), "threads")
+    assert found and all(len(text) <= 110 for d in found for text in (d.baseline, d.candidate) if text)
+    broken = side()
+    broken = replace(broken, machines={"machine": {"schema": "nonsense"}}, environments={})
+    differences(side(), broken, "threads")
+
+
+# --- real runs -----------------------------------------------------------------------------------------------------
+
+
+def run(folder: Path, *arguments: str, before: Sequence[str] = (), **variables: str) -> SideFacts:
+    """What `seatrial run` leaves in a folder, as a side."""
+    command = [*before, sys.executable, "-m", "seatrial", "run", *arguments, "--results", str(folder)]
+    subprocess.run(command, check=False, capture_output=True, timeout=300, env={**os.environ, **variables})
+    contents = read_contents(ResultsFolder.existing(folder))
+    assert contents.experiments
+    return side_facts(contents, contents.experiments)
+
+
+@pytest.mark.real
+def test_real_runs_differ_in_time_alone_or_not_at_all(tmp_path: Path) -> None:
+    first, second = (run(tmp_path / name, "command", "--budget", "2s") for name in "ab")
+    changing = {"time of measurement", "load", "steal"}
+    assert {difference.what for difference in differences(first, second, None)} <= changing
+
+
+@pytest.mark.real
+def test_a_real_library_by_its_path(tmp_path: Path, live_machine: Machine) -> None:
+    library = next(
+        Path(line.split()[2])
+        for line in subprocess.run(["ldd", sys.executable], capture_output=True, text=True).stdout.splitlines()
+        if "libm.so" in line
+    )
+    (tmp_path / "other").mkdir()
+    planted = tmp_path / "other" / library.name
+    shutil.copy(library, planted)
+    subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", str(planted)], check=True)
+    first = run(tmp_path / "a", "memory.stream", "--budget", "1s")
+    second = run(tmp_path / "b", "memory.stream", "--budget", "1s", LD_LIBRARY_PATH=str(planted.parent))
+    found = named(differences(first, second, None))
+    assert not found["library libm.so.6"].intended
+    assert found["outcome"].candidate == "invalid (library)"
+    assert found["variable LD_LIBRARY_PATH"].candidate is not None
+
+
+@pytest.mark.real
+def test_a_real_taskset(tmp_path: Path, live_machine: Machine, need: Any) -> None:
+    if len(live_machine.allowed_cpus) < 2:
+        pytest.skip("needs two CPUs")
+    taskset = need("taskset", "apt install util-linux")
+    first = run(tmp_path / "a", "command", "--budget", "1s")
+    second = run(tmp_path / "b", "command", "--budget", "1s", before=(taskset, "-c", str(live_machine.allowed_cpus[0])))
+    found = named(differences(first, second, "argv"))
+    assert not any(found[what].intended for what in ("affinity", "parameter cpus", "fact allowed CPUs"))

@@ -1,0 +1,102 @@
+"""When a group has enough: one by itself, many of a study out of one budget, comparisons at planned looks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from made_up import made_up_machine
+
+from seatrial.engine.group import Group, Member, OkRepeat, paired
+from seatrial.engine.policy import Alone, Compared, Pool, Pooled
+from seatrial.engine.prepare import Ready
+from seatrial.environments.build import Built
+from seatrial.model.experiment import Experiment
+from seatrial.model.outcome import Outcome
+from seatrial.model.protocol import Hello
+from seatrial.model.record import RepeatRecord
+from seatrial.plan.points import plan_points
+from seatrial.stats.sequential import LOOKS
+from seatrial.stats.stopping import StoppingRule
+
+MACHINE = made_up_machine()
+FMA = ("fma", ())
+
+
+def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -> Member:
+    """An experiment with one ok repeat for each value, one in a block."""
+    point = plan_points(["cpu.peak"], {}, MACHINE)[0]
+    ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), Built(None, "", (), Hello("peak", "", ""), 0.0, True))  # type: ignore[arg-type]
+    made = Member(ready, MACHINE)
+    made.ok_repeats = [
+        OkRepeat(float(n), wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)
+    ]
+    made.latest = RepeatRecord("x", 0, 0, 0.0, wall_s, Outcome.ok(), seen={"budget_s": 60.0})
+    return made
+
+
+def noisy(n: int, level: float = 1.0, noise: float = 0.001, seed: int = 1) -> list[float]:
+    source = random.Random(seed)
+    return [level * source.gauss(1.0, noise) for _ in range(n)]
+
+
+def test_pairs_are_of_one_block() -> None:
+    first, second = member([1.0, 2.0, 3.0]), member([20.0, 30.0], first_block=1)
+    assert paired(first, second, FMA) == [(2.0, 20.0), (3.0, 30.0)]
+    assert paired(first, member([1.0], first_block=9), FMA) == []
+
+
+@pytest.mark.parametrize("n", [LOOKS[0] - 1, LOOKS[0], LOOKS[0] + 1])
+def test_a_clear_comparison_stops_at_a_planned_look_and_nowhere_else(n: int) -> None:
+    policy = Compared(Pool(1e9), 0.01, 100)
+    group = Group([member(noisy(n)), member(noisy(n, 1.2, seed=2))])
+    assert policy.has_enough(group) is (n == LOOKS[0])
+
+
+def test_every_candidate_must_be_decided() -> None:
+    n = LOOKS[0]
+    clear, open_ = member(noisy(n, 1.2, seed=2)), member(noisy(n, 1.02, 0.05, seed=3))
+    policy = Compared(Pool(1e9), 0.01, 100, family=2)
+    assert not policy.has_enough(Group([member(noisy(n)), clear, open_]))
+    open_.has_failed = True
+    assert policy.has_enough(Group([member(noisy(n)), clear, open_]))
+
+
+def test_without_a_baseline_what_is_left_is_measured_until_it_is_precise() -> None:
+    baseline = member([])
+    baseline.has_failed = True
+    policy = Compared(Pool(1e9), 0.01, 100)
+    assert not policy.has_enough(Group([baseline, member(noisy(6))]))
+    assert policy.has_enough(Group([baseline, member(noisy(12))]))
+
+
+def test_no_more_than_the_largest_number_of_repeats_is_made() -> None:
+    wild = Group([member(noisy(14, noise=0.3)), member(noisy(14, noise=0.3, seed=2))])
+    assert not Compared(Pool(1e9), 0.01, 15).has_enough(wild)
+    assert Compared(Pool(1e9), 0.01, 14).has_enough(wild)
+
+
+def test_a_block_that_does_not_fit_the_budget_is_not_begun() -> None:
+    pool = Pool(10.0)
+    policy = Pooled(pool, 0.01, 100)
+    group = Group([member([1.0], 3.0), member([1.0], 3.0)])
+    assert policy.affords(group)
+    policy.made(group.members[0], 4.5)
+    assert not policy.affords(group)
+    assert policy.remaining_s([group]) == 5.5 and policy.remaining_s([]) == 0.0
+
+
+def test_policies_of_one_study_share_its_purse_and_others_do_not() -> None:
+    pool = Pool(10.0)
+    assert Pooled(pool, 0.01, 10).purse is Compared(pool, 0.01, 10).purse
+    assert Alone(StoppingRule()).purse is not Alone(StoppingRule()).purse
+
+
+def test_alone_a_finished_experiment_is_judged_by_the_budget_that_it_was_made_under() -> None:
+    """Its repeats took 60 s, which was the budget: more time that is offered now does not open it again."""
+    done = member(noisy(7, noise=0.5), wall_s=60.0 / 7)
+    policy = Alone(StoppingRule(budget_s=600.0))
+    assert policy.has_enough(Group([done]))
+    done.made = 1
+    assert not policy.has_enough(Group([done]))
