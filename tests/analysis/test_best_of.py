@@ -11,6 +11,7 @@ from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.outcome import Outcome
+from seatrial.stats.ratio import independent_ratio
 
 
 def reads(rates, n: int = 12, noise: float = 0.005, seed: int = 1, **more):
@@ -30,6 +31,8 @@ def test_a_clear_winner() -> None:
     assert found.gap.ratio == pytest.approx(2.8 / 3, rel=0.01) and found.gap.verdict is Verdict.SLOWER
     low, high = found.gap.ci95_family
     assert low <= found.gap.ci95[0] <= found.gap.ratio <= found.gap.ci95[1] <= high < 1
+    sides = [[repeat.value for repeat in runs[k].figures[0].repeats] for k in (1, 2)]
+    assert (low, high) == (lambda r: (r.low, r.high))(independent_ratio(*sides, 0.05 / 2))
     assert found.gap.family == 2 and found.gap.design.stopped is Stopped.NOT_PLANNED
     assert (found.gap.baseline.name, found.gap.candidate.name) == (
         "record 64\N{NO-BREAK SPACE}KiB",

@@ -131,6 +131,12 @@ def test_another_library_is_always_found(number: int) -> None:
     assert found == Difference("library libm.so.6", "a" * 12, "c" * 12, False)
 
 
+def test_a_library_without_a_build_id_is_another_one() -> None:
+    other = {**SEEN, "libs": {**SEEN["libs"], "libm.so.6": ""}}
+    (found,) = differences(side(), side(seen=other), None)
+    assert (found.what, found.candidate) == ("library libm.so.6", "no id")
+
+
 @pytest.mark.parametrize(
     "axis", ["threads", "huge_pages", "environment.compiler", "environment.OMP_NUM_THREADS", "label"]
 )
@@ -193,6 +199,7 @@ def test_files_of_a_program_that_is_not_ours() -> None:
     )
     assert differences(command("/a/libX.so", "aa" * 20), command("/b/libX.so", "aa" * 20), None) == ()
     assert differences(command("/a/libX.so", ""), command("/b/libX.so", ""), None)
+    assert differences(command("/a/libX.so", ""), command("/a/libX.so", "aa" * 20), None) == ()  # once unreadable
 
 
 ONE = {**SEEN, "affinity": [[0]], "command": [*SEEN["command"][:4], "0"]}

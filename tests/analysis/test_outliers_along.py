@@ -49,6 +49,16 @@ def test_the_rate_holds_over_all_figures_together() -> None:
     assert alarms <= 15  # 5 % are 7.5; three standard errors above
 
 
+def test_what_is_sure_enough_alone_may_not_be_among_many() -> None:
+    values = (*((1.0, 1.001, 0.999, 1.002, 0.998, 1.0),) * 4, (2.0, 2.001, 1.999, 2.002, 1.998, 2.0))
+    alone = Screened(tuple("abcde"), "b", "f", {}, values)
+    like = [replace(alone, figure=f"f{k}", values=(values[0],) * 5) for k in range(400)]
+    (odd,) = outliers([alone])
+    (of_ten,) = outliers([alone, *like[:9]])
+    assert 1 - of_ten.sureness == pytest.approx(10 * (1 - odd.sureness))
+    assert outliers([alone, *like]) == ()
+
+
 def test_within_the_margin_nothing_is_reported() -> None:
     one = screened(40, 30, {3: 1.015}, random.Random(3))
     assert outliers([one]) == () and [odd.what for odd in outliers([one], margin=0.005)] == ["n3"]
@@ -138,6 +148,9 @@ def test_ranks_speak_with_the_median_of_their_samples_in_each_repeat() -> None:
     (row,) = by_rank(timed, experiment, records)
     assert row.what == tuple(f"rank {k}" for k in range(12)) and {len(own) for own in row.values} == {8}
     assert row.values[3][2] == sorted(s.elapsed_s for s in records[2].samples if s.rank == 3)[2]
+    short = replace(records[4], samples=tuple(s for s in records[4].samples if s.rank != 11))
+    (fewer,) = by_rank(timed, experiment, [*records[:4], short, *records[5:]])
+    assert fewer.what == row.what[:11]
     (odd,) = outliers([row])
     assert odd.what == "rank 5" and odd.ratio == pytest.approx(1.08, abs=0.01) and odd.parameters["size_B"] == 8
 

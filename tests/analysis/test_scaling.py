@@ -8,6 +8,7 @@ import random
 import pytest
 from analysis.made_up_sweeps import figure, noisy, result
 
+from seatrial.analysis.repeat_pairs import MeasuredPoint, pairs_of
 from seatrial.analysis.scaling import headline, scaling
 from seatrial.model.benchmark import Better
 from seatrial.model.outcome import Outcome, Stage
@@ -170,6 +171,13 @@ def test_blocks_pair_the_repeats() -> None:
     assert paired.points[1].speedup_ci95 == pytest.approx((1.9, 1.9))
     low, high = apart.points[1].speedup_ci95
     assert low < 1.7 and high > 2.1
+
+
+def test_several_repeats_in_one_block_are_paired_in_order() -> None:
+    one, two = MeasuredPoint("a", figure([1.0, 2.0, 3.0])), MeasuredPoint("b", figure([10.0, 20.0, 30.0, 40.0]))
+    blocks = {("a", 0): "x", ("a", 1): "x", ("a", 2): "y", ("b", 0): "x", ("b", 1): "y", ("b", 2): "x", ("b", 3): "x"}
+    assert pairs_of(one, two, blocks) == ((1.0, 10.0), (3.0, 20.0), (2.0, 30.0))
+    assert pairs_of(one, two, {}) == ()
 
 
 def test_intervals_cover_the_true_speedup() -> None:

@@ -9,7 +9,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
-from seatrial.model.benchmark import Benchmark, External, Native
+from seatrial.model.benchmark import Benchmark, Elsewhere, External, Native
 from seatrial.model.units import UNITS
 from seatrial.plan.points import plan_points
 
@@ -23,12 +23,14 @@ def benchmark(request: pytest.FixtureRequest) -> Benchmark:
 
 def test_its_name_is_its_place(benchmark: Benchmark) -> None:
     area, _, stem = benchmark.name.partition(".")
-    module = importlib.import_module(f"seatrial.benchmarks.{area}.{stem}")
+    module = importlib.import_module(f"seatrial.benchmarks.{area}.{(stem or area).replace('-', '_')}")
     assert module.BENCHMARK is benchmark
     if isinstance(benchmark.program, Native):
-        assert benchmark.program.source.parts[-2:] == (area, f"{stem}.cpp") and benchmark.program.source.is_file()
-    else:
+        assert benchmark.program.source.parts[-2:] == (area, f"{stem or area}.cpp") and benchmark.program.source.is_file()
+    elif isinstance(benchmark.program, External):
         assert benchmark.program.install
+    else:
+        assert benchmark.program.why
 
 
 def test_its_question_is_one(benchmark: Benchmark) -> None:
@@ -49,7 +51,12 @@ def test_its_defaults_are_values_that_it_takes(benchmark: Benchmark) -> None:
 
 
 def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
-    assert benchmark.checks and benchmark.trial
+    if isinstance(benchmark.program, Elsewhere):
+        assert not benchmark.trial
+    elif isinstance(benchmark.program, Native) and benchmark.program.commands is not None:
+        assert not benchmark.trial, "it measures what somebody names"
+    else:
+        assert benchmark.checks and benchmark.trial
 
 
 @pytest.mark.parametrize(
@@ -64,6 +71,9 @@ def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
 )
 def test_it_plans_on_any_machine(benchmark: Benchmark, machine) -> None:
     for point in plan_points([benchmark.name], {}, machine):
+        if isinstance(benchmark.program, Elsewhere):
+            assert point.cpus == ()
+            continue
         if point.refusal is None:
             assert set(point.cpus) <= set(machine.allowed_cpus)
             assert point.cpus or isinstance(benchmark.program, External)

@@ -117,6 +117,7 @@ def test_pingpong_of_a_real_file() -> None:
     file = read_imb(sample_file("imb_pingpong_openmpi_run1.txt"))
     assert (file.tool, file.version) == ("Intel MPI Benchmarks", "2021.11")
     assert [e.benchmark for e in file.experiments] == ["mpi.latency", "imported.imb"]
+    assert file.experiments[0].parameters == {"datatype": "MPI_BYTE"}
     one_way, bandwidth = values_of(file, "one_way"), values_of(file, "bandwidth")
     assert one_way[0] == 0.12e-6 and one_way[8] == 0.13e-6 and one_way[4194304] == 372.41e-6
     assert bandwidth[4194304] == 11262.65e6 and bandwidth[1] == 7.59e6

@@ -80,7 +80,7 @@ def test_latency_of_a_real_file() -> None:
     file = read_osu(sample_file("osu_latency_openmpi_run1.txt"))
     assert (file.tool, file.version, file.failed) == ("OSU micro-benchmarks", "7.4", "")
     (experiment,) = file.experiments
-    assert (experiment.benchmark, experiment.parameters) == ("mpi.latency", {"datatype": "MPI_CHAR"})
+    assert (experiment.benchmark, experiment.parameters) == ("mpi.latency", {"buffers": "host", "datatype": "MPI_CHAR"})
     one_way = values_of(file, "one_way")
     assert one_way[1] == 0.39e-6 and one_way[8192] == 11.21e-6 and one_way[1048576] == 260.35e-6
     assert len(one_way) == 21
@@ -106,12 +106,16 @@ def test_allreduce_of_a_real_file_goes_on_behind_the_lines_of_its_buffers() -> N
 def test_barrier_of_a_real_file_is_no_benchmark_of_ours() -> None:
     file = read_osu(sample_file("osu_barrier_openmpi_run1.txt"))
     (experiment,) = file.experiments
-    assert (experiment.benchmark, experiment.parameters) == ("imported.osu", {"program": "MPI Barrier Latency"})
+    assert experiment.benchmark == "imported.osu"
+    assert experiment.parameters == {"program": "MPI Barrier Latency", "buffers": "host"}
     assert values_of(file, "time") == {None: 0.18e-6}
 
 
 def test_older_releases() -> None:
     assert values_of(_read(LATENCY_5), "one_way")[0] == 1.62e-6
+    assert _read(LATENCY_5).experiments[0].parameters == {"buffers": "host", "datatype": "MPI_CHAR"}
+    untold = _read(LATENCY_5.replace("v5.6.2", "v7.0")).experiments[0]
+    assert untold.parameters["datatype"] == "unknown"
     file = _read(ALLREDUCE_6)
     assert values_of(file, "time_mean") == {4: 3.11e-6, 8: 3.25e-6, 16: 3.40e-6}
     assert values_of(file, "time_max") == {}  # not printed: absent, not zero

@@ -74,6 +74,14 @@ def test_like_groups_are_called_odd_in_at_most_5_percent(noise: str, n: int, m: 
     assert alarms <= bound(tries)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_so_are_groups_of_few_repeats_on_two_levels(share: float) -> None:
+    """Of few repeats there is no interval: the ranks alone tell."""
+    r = random.Random(17)
+    alarms = sum(bool(screen_groups([repeats(two_levels(share), r, 3) for _ in range(24)])) for _ in range(300))
+    assert alarms <= bound(300)
+
+
 @pytest.mark.parametrize(("n", "tries"), [(10, 800), (13, 600), (24, 400), (40, 300), (150, 80)])
 @pytest.mark.parametrize("noise", [normal, t3, two_levels(0.5)], ids=["normal", "t3", "two levels"])
 def test_like_single_values_are_called_odd_in_at_most_5_percent(noise: Noise, n: int, tries: int) -> None:
@@ -150,6 +158,22 @@ def test_one_repeat_that_is_off_makes_no_odd_node() -> None:
     groups = nodes(r, 16, 9, {})
     groups[3] = [*groups[3][:7], 4.0, 5.0]
     assert screen_groups(groups) == []
+
+
+def test_a_node_whose_own_interval_holds_the_centre_is_not_odd() -> None:
+    groups = nodes(random.Random(3), 16, 7, {})
+    groups[3] = [1.2, 1.21, 1.19, 1.2, 1.22, 1.18, 1.2]
+    assert [odd.index for odd in screen_groups(groups)] == [3]
+    groups[3][5] = 0.9
+    assert screen_groups(groups) == []
+
+
+@pytest.mark.parametrize("m", [3, 6, 20, 21, 60])
+def test_no_p_value_is_below_what_the_ranks_allow(m: int) -> None:
+    """All repeats of one of five above all others: that happens by chance in one of C(5 m, m) orders on either side."""
+    groups = [[1.0 + 1e-4 * ((7 * k + n) % 11) for k in range(m)] for n in range(4)]
+    (odd,) = screen_groups([*groups, [1000.0 + k for k in range(m)]])
+    assert odd.index == 4 and 2 * 5 / math.comb(5 * m, m) <= odd.p_adjusted <= 0.05
 
 
 def test_two_kinds_are_not_outliers() -> None:

@@ -18,11 +18,12 @@ def planned_experiments(
 ) -> tuple[tuple[Point, Experiment, Outcome | None], ...]:
     """(point, experiment, why it cannot run) for each point, in their order.
 
-    Programs are built where the cache has none: which libraries a program loads is part of what identifies its
-    experiments, and it is the program that tells.
+    A program is built only where it loads a library (cpu.gemm) and the cache has none: which one it gets is part of
+    what identifies its experiments, and it is the program that tells.
     """
     key = machine_identity(machine)[:16]
+    prepared = prepared_points(points, Environments(machine), key, Silent(), builds=False)
     return tuple(
         (point, item.experiment, item.outcome if isinstance(item, Refused) else None)
-        for point, item in zip(points, prepared_points(points, Environments(machine), key, Silent()), strict=True)
+        for point, item in zip(points, prepared, strict=True)
     )

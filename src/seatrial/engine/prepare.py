@@ -31,7 +31,8 @@ from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.parameter import Params
+from seatrial.model.parameter import Params, Value
+from seatrial.model.protocol import Hello
 from seatrial.plan.points import Point
 
 
@@ -134,10 +135,13 @@ def prepare(
 
 
 def prepared_points(
-    points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener
+    points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener, *, builds: bool = True
 ) -> list[Ready | Refused]:
-    """The same, one for each point: two points may come out as one experiment (`auto` and what it stands for)."""
-    session = _Session(environments, machine_key, listener)
+    """The same, one for each point: two points may come out as one experiment (`auto` and what it stands for).
+
+    Without `builds` only those programs are built that tell what identifies their experiments: none can be run.
+    """
+    session = _Session(environments, machine_key, listener, builds)
     return [session.prepare(point) for point in points]
 
 
@@ -163,9 +167,12 @@ class _Session:
     environments: Environments
     machine_key: str
     listener: Listener
+    builds: bool = True
+    """Whether programs are built that need not be to know their experiments."""
     built: dict[tuple[str, Path], Built | BuildError] = field(default_factory=dict)
     documents: dict[EnvironmentChoice, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     installed: dict[str, Installed | BuildError] = field(default_factory=dict)
+    loaded: dict[tuple[str, EnvironmentChoice, Value], _Loaded | BuildError] = field(default_factory=dict)
 
     def prepare(self, point: Point) -> Ready | Refused:
         """The experiment of a point, with its program built."""
@@ -186,8 +193,11 @@ class _Session:
                 return Refused(
                     point, _experiment(point, described[0], key, self.machine_key), *(point.refusal, described[1])
                 )
-            built = self._build(environment, program.source, key, point)
-            point, built, key = _identified(point, program, built, variables_of(point.environment))
+            if not self.builds and program.library is None:
+                built = Built(Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
+            else:
+                built = self._build(environment, program.source, key, point)
+            point, built, key = self._identified(point, program, built)
         except BuildError as problem:
             return _refused(point, described, key, self.machine_key, problem)
         return Ready(point, _experiment(point, described[0], key, self.machine_key), built, described[1])
@@ -204,6 +214,39 @@ class _Session:
             except BuildError as problem:
                 self.built[key, source] = problem
         found = self.built[key, source]
+        if isinstance(found, BuildError):
+            raise found
+        return found
+
+    def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, Built, str]:
+        """The point, its build, and the key of all that decides what runs: the build, the programs that it starts, the
+        library that it loads, and the variables that bend these."""
+        variables = variables_of(point.environment)
+        identity: dict[str, Any] = {"build": built.key}
+        if program.library is not None:
+            loaded = self._library(point, program, built, variables)
+            loading = replace(program, arguments=partial(_arguments_with, program, loaded.arguments))
+            point = replace(
+                point,
+                benchmark=replace(point.benchmark, program=loading),
+                parameters={**point.parameters, "blas": loaded.name},
+            )
+            built, identity["libraries"] = replace(built, hello=loaded.hello), loaded.identity
+        if program.commands is not None:
+            identity["programs"] = {name: _file_of(name, variables) for name in program.commands(point.parameters)}
+        if len(identity) == 1:
+            return point, built, built.key
+        identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
+        return point, built, content_key(identity)
+
+    def _library(self, point: Point, program: Native, built: Built, variables: Mapping[str, str]) -> _Loaded:
+        key = (built.key, point.environment, point.parameters["blas"])
+        if key not in self.loaded:
+            try:
+                self.loaded[key] = _with_library(str(point.parameters["blas"]), built, variables)
+            except BuildError as problem:
+                self.loaded[key] = problem
+        found = self.loaded[key]
         if isinstance(found, BuildError):
             raise found
         return found
@@ -226,20 +269,6 @@ class _Session:
         return Ready(point, experiment, found, document)
 
 
-def _identified(point: Point, program: Native, built: Built, variables: Mapping[str, str]) -> tuple[Point, Built, str]:
-    """The point, its build, and the key of all that decides what runs: the build, the programs that it starts, the
-    library that it loads, and the variables that bend these."""
-    identity: dict[str, Any] = {"build": built.key}
-    if program.library is not None:
-        point, built, identity["libraries"] = _with_library(point, program, built, variables)
-    if program.commands is not None:
-        identity["programs"] = {name: _file_of(name, variables) for name in program.commands(point.parameters)}
-    if len(identity) == 1:
-        return point, built, built.key
-    identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
-    return point, built, content_key(identity)
-
-
 def _file_of(command: str, variables: Mapping[str, str]) -> str:
     """The hash of the file behind a command. Raises NotInstalledError where there is none that can be run."""
     found = shutil.which(command, path=variables.get("PATH"))
@@ -250,29 +279,29 @@ def _file_of(command: str, variables: Mapping[str, str]) -> str:
     return _digest(found)
 
 
-def _with_library(
-    point: Point, program: Native, built: Built, variables: Mapping[str, str]
-) -> tuple[Point, Built, dict[str, str]]:
-    """The point with the library that its program will load, that build with all that it then has loaded, and the
-    identities of both: another version of the library, or another kernel forced on it, is another experiment.
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A library that a program will load: its name as a parameter has it, the program's arguments for it, what the
+    program then says of itself, and what tells all that is loaded from other versions."""
 
-    Raises NoBlasError where no library that may be taken can be loaded.
-    """
+    name: str
+    arguments: tuple[str, ...]
+    hello: Hello
+    identity: Mapping[str, str]
+
+
+def _with_library(wanted: str, built: Built, variables: Mapping[str, str]) -> _Loaded:
+    """The library that the program will load: another version of it, or another kernel forced on it, is another
+    experiment. Raises NoBlasError where no library that may be taken can be loaded."""
     refused: list[str] = []
-    for blas in choose_blas(str(point.parameters["blas"])):
+    for blas in choose_blas(wanted):
         try:
             hello = introduce_with(built.path, blas.path, variables)
         except BuildError as problem:
             refused.append(f"{blas.path}: {problem.message}")
             continue
-        loading = replace(program, arguments=partial(_arguments_with, program, blas.arguments()))
-        chosen = replace(
-            point,
-            benchmark=replace(point.benchmark, program=loading),
-            parameters={**point.parameters, "blas": blas.name},
-        )
         libraries = {name: build_id or _digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()}
-        return chosen, replace(built, hello=hello), libraries
+        return _Loaded(blas.name, tuple(blas.arguments()), hello, libraries)
     raise NoBlasError(f"no BLAS can be loaded ({'; '.join(refused)})", HOW_TO_GET_ONE)
 
 

@@ -22,11 +22,12 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
         alone = _once(prepared)
         policy = Pooled(pool, study.repeat.precision, study.repeat.maximum)
         return [Work(tuple((ready,) for ready in alone), policy, study.name)]
+    moving = study.moves_with(study.compare.along)
     by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
     for item in prepared:
         groups = by_benchmark.setdefault(item.point.benchmark.name, {})
         if isinstance(item, Ready):
-            groups.setdefault(_place(item.point.given, study.compare.along), []).append(item)
+            groups.setdefault(_place(item.point.given, moving), []).append(item)
     work = []
     for groups in by_benchmark.values():
         compared = [_baseline_first(_once(group), study.compare) for group in groups.values()]
@@ -52,9 +53,9 @@ def _once(items: Iterable[Ready | Refused]) -> tuple[Ready, ...]:
     return tuple(found.values())
 
 
-def _place(given: Mapping[str, Value | None], along: str) -> tuple[object, ...]:
-    """What a group shares: all axes but the one that is compared."""
-    return tuple(sorted((name, repr(value)) for name, value in given.items() if name != along))
+def _place(given: Mapping[str, Value | None], moving: frozenset[str]) -> tuple[object, ...]:
+    """What a group shares: all axes but the one that is compared, and those that advance with it."""
+    return tuple(sorted((name, repr(value)) for name, value in given.items() if name not in moving))
 
 
 def _baseline_first(group: tuple[Ready, ...], compare: Compare) -> tuple[Ready, ...]:

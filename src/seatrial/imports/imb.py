@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from seatrial.benchmarks.mpi.ranks import UNKNOWN
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample, time_sample
@@ -44,7 +45,7 @@ _GROUPS = re.compile(
     r"#\s*\(\s*([0-9]{1,9}) groups? of [0-9]{1,9} process(?:es)? each running simultaneous(?:ly)?\s*\)"
 )
 _MODE = re.compile(r"#\s*MODE:\s*([A-Z][A-Z -]{0,40})")
-_DATATYPE = re.compile(r"#\s*MPI_Datatype for reductions\s*:\s*(MPI_\w{1,40})")
+_DATATYPE = re.compile(r"#\s*MPI_Datatype( for reductions)?\s*:\s*(MPI_\w{1,40})")
 
 _COLUMNS: Mapping[str, tuple[str, int]] = {
     "#bytes": ("size", 0),
@@ -91,14 +92,14 @@ def read_imb(data: bytes) -> ImportedFile:
     lines = read_lines(data, _TOOL)
     version = _version(lines)
     found: list[tuple[ImportedExperiment, Line]] = []
-    reduced = next((match[1] for line in lines if (match := _DATATYPE.fullmatch(body(line).strip()))), None)
+    datatypes = {bool(m[1]): m[2] for line in lines if (m := _DATATYPE.fullmatch(body(line).strip()))}
     for table in _tables(lines):
         if not table.rows:
             raise table.line.error(_TOOL, "there is no row below this title: the file was cut off")
         if "ranks" not in table.settings:
             raise table.line.error(_TOOL, "there is no `# #processes = ...` below this title: lines are missing")
         check_aligned(table.columns, table.rows, _TOOL)
-        found += [(experiment, table.line) for experiment in _experiments(table, reduced)]
+        found += [(experiment, table.line) for experiment in _experiments(table, datatypes)]
     if not found:
         raise ParseError(_TOOL, None, "", "there is no table below a line such as `# Benchmarking PingPong` in it")
     check_distinct(
@@ -195,8 +196,11 @@ _Values = Mapping[str, str]
 """What a column is here -> its cell, as printed."""
 
 
-def _experiments(table: _Table, reduced: str | None) -> Iterator[ImportedExperiment]:
-    """Ours where the measure is the same, with the rest as `imported.imb`."""
+def _experiments(table: _Table, datatypes: Mapping[bool, str]) -> Iterator[ImportedExperiment]:
+    """Ours where the measure is the same, with the rest as `imported.imb`.
+
+    `datatypes` are those that the head of the file tells, by whether they are those of reductions.
+    """
     names = [_COLUMNS[column.text] for column in table.columns]
     rows = [(line, {name: c.text for (name, _), c in zip(names, cells, strict=True)}) for line, cells in table.rows]
     sizes = [(values.get("size", ""), line) for line, values in rows]
@@ -213,16 +217,18 @@ def _experiments(table: _Table, reduced: str | None) -> Iterator[ImportedExperim
     alone = "groups" not in settings
     if table.name == "PingPong" and settings["ranks"] == 2 and alone and "time" in left:
         series = {"time": "one_way"}
-        yield ImportedExperiment("mpi.latency", tuple(_samples(rows, series, unit, table)), {}, notes, failed=failed)
+        own = tuple(_samples(rows, series, unit))
+        told: dict[str, Value] = {"datatype": datatypes.get(False, UNKNOWN)}
+        yield ImportedExperiment("mpi.latency", own, told, notes, failed=failed)
         del left["time"]
     if table.name == "Allreduce" and alone and "time_mean" in left:
-        parameters: dict[str, Value] = {"ranks": settings["ranks"], "datatype": reduced or "unknown"}
+        parameters: dict[str, Value] = {"ranks": settings["ranks"], "datatype": datatypes.get(True, UNKNOWN)}
         series = {name: name for name in ("time_mean", "time_max") if name in left}
-        own = tuple(_samples(rows, series, unit, table))
+        own = tuple(_samples(rows, series, unit))
         yield ImportedExperiment("mpi.allreduce", own, parameters, notes, failed=failed)
         return
     series = {name: name for name in left if name not in ("size", "repetitions", "defects")}
-    if others := tuple(_samples(rows, series, unit, table)):
+    if others := tuple(_samples(rows, series, unit)):
         yield ImportedExperiment("imported.imb", others, settings, notes, failed=failed)
 
 
@@ -230,9 +236,7 @@ def _is_defect(values: _Values) -> bool:
     return float(values.get("defects", "0")) > 0
 
 
-def _samples(
-    rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], unit: int | None, table: _Table
-) -> Iterator[Sample]:
+def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], unit: int | None) -> Iterator[Sample]:
     """The samples of these columns, row by row."""
     exponents = dict(_COLUMNS.values())
     for line, values in rows:

@@ -236,17 +236,16 @@ def _experiment(table: _Table) -> ImportedExperiment:
     family = _FAMILY.fullmatch(table.title)
     program = family[2].lower() if family else table.title
     settings = dict(table.settings)
-    if "buffers" not in settings and family is not None and family[1]:
-        settings["buffers"] = "managed" if "MANAGED" in family[1] else "device"
+    if "buffers" not in settings and family is not None:
+        settings["buffers"] = "host" if not family[1] else "managed" if "MANAGED" in family[1] else "device"
     notes: dict[str, object] = {"title": table.title}
     benchmark, renamed, takes = _OURS.get(program, ("imported.osu", {}, _TAKEN))
     if family is None:
         benchmark, renamed, takes = "imported.osu", {}, _TAKEN
     if benchmark == "imported.osu":
         settings["program"] = table.title
-    elif "datatype" not in settings and benchmark == "mpi.allreduce":
-        # Before 7.0 osu_allreduce always reduced MPI_FLOAT, and all point-to-point programs always sent MPI_CHAR.
-        settings["datatype"] = "MPI_FLOAT" if int(re.split(r"\D", table.version)[0]) < 7 else UNKNOWN
+    elif "datatype" not in settings:
+        settings["datatype"] = _datatype_of_old(benchmark) if _is_before_7(table.version) else UNKNOWN
     notes.update({name: value for name, value in settings.items() if name not in takes})
     samples = tuple(sample for row in table.rows for sample in _samples(table, row, renamed))
     if not samples:
@@ -256,6 +255,15 @@ def _experiment(table: _Table) -> ImportedExperiment:
         raise table.rows[1][0].error(_TOOL, "a second row where there is one without sizes: two runs in one file")
     parameters = {name: value for name, value in settings.items() if name in takes}
     return ImportedExperiment(benchmark, samples, parameters, notes, failed=_failure(table))
+
+
+def _is_before_7(version: str) -> bool:
+    return int(re.split(r"\D", version)[0]) < 7
+
+
+def _datatype_of_old(benchmark: str) -> str:
+    """Releases before 7.0 had no choice: osu_allreduce reduced MPI_FLOAT, point-to-point programs sent MPI_CHAR."""
+    return "MPI_FLOAT" if benchmark == "mpi.allreduce" else "MPI_CHAR"
 
 
 _TAKEN = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")

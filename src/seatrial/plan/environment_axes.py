@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.parameter import Value
+from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.study import ENVIRONMENT_PREFIX
 from seatrial.plan.study_yaml import Node
 
@@ -19,8 +20,6 @@ OF_BUILDS = (COMPILER, FLAGS)
 _MPI = ENVIRONMENT_PREFIX + "mpi"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 _LONGEST_VALUE = 4096
-_SECRET = ("TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "JWT", "AUTH")
-"""Parts of names whose values must not enter a file that is passed on."""
 
 _COMMAND = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/.+-]{0,254}")
 
@@ -71,7 +70,7 @@ def check_environment_axis(name: str) -> None:
         raise UsageError(known.message, f"{known.todo} Variables are upper case: {ENVIRONMENT_PREFIX}OMP_WAIT_POLICY")
     if variable == "CXX":
         raise UsageError("it would change nothing: programs are built before they run", f"vary {COMPILER} instead")
-    if any(word in variable for word in _SECRET):
+    if sounds_like_a_secret(variable):
         raise UsageError(
             "the name sounds like a secret, and the values of axes stand in records and pages",
             "set it outside of the study",

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from seatrial.model.secrets import sounds_like_a_secret
+
 _NAMES = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES", "CXX", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"})
 _PREFIXES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_", "MALLOC_ARENA", "NUMA_")
 
 
-_SECRET = ("TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "JWT", "AUTH")
-
-
 def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that are kept in records, by name."""
-    return {name: value for name, value in sorted(environment.items()) if name in _NAMES or name.startswith(_PREFIXES)}
+    return {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
+
+
+def _is_kept(name: str) -> bool:
+    return name in _NAMES or (name.startswith(_PREFIXES) and not sounds_like_a_secret(name))

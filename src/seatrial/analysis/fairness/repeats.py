@@ -106,22 +106,31 @@ def _as_files(entries: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def _by_file(kind: Kind, told: Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]) -> Iterator[Noticed]:
     """Files by name: another identity in any repeat, or one that half the repeats of a side have and none of the other.
 
-    What is mapped for a moment is not seen in every repeat. A file of which nothing is known but its place is held
-    against the place.
+    What is mapped for a moment is not seen in every repeat. A file that was seen at a place and could not be read is
+    held against the place; where the loader told of a library without an id, it has none.
     """
     if not all(told):
         return
     for name in dict.fromkeys(name for side in told for files in side for name in files):
         found = [[files[name] for files in side if name in files] for side in told]
         if all(found):
-            by = "id" if all(entry.get("id") for entries in found for entry in entries) else "path"
-            ids = [{str(entry.get(by)) for entry in entries} for entries in found]
-            if ids[0] != ids[1] and "None" not in ids[0] | ids[1]:
+            ids = _identities(found)
+            if ids[0] != ids[1]:
                 yield contrast(kind, name, *(counted(Counter(map(_file, entries))) for entries in found))
         elif any(2 * len(entries) >= len(side) for entries, side in zip(found, told, strict=True)):
             yield contrast(
                 kind, name, *(counted(Counter(map(_file, entries))) if entries else None for entries in found)
             )
+
+
+def _identities(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[set[str]]:
+    """What tells the files of each side apart: the ids that are known, else their places, else that there is no id."""
+    known = [{str(entry["id"]) for entry in entries if entry.get("id")} for entries in found]
+    has_places = any("path" in entry for entries in found for entry in entries)
+    if all(known) and has_places:
+        return known
+    key = "path" if has_places else "id"
+    return [{str(entry.get(key)) for entry in entries} for entries in found]
 
 
 def _file(entry: Mapping[str, Any]) -> str:
