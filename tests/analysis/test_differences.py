@@ -242,6 +242,13 @@ def test_huge_pages_off_in_the_whole_system() -> None:
     assert not any(difference.intended for difference in found.values())
 
 
+def test_a_note_counts_when_most_repeats_say_so() -> None:
+    granted, refused = notes(), notes(huge_pages="refused")
+    assert differences(side(seen=[granted] * 6), side(seen=[refused, *[granted] * 5]), None) == ()
+    (found,) = differences(side(seen=[granted] * 6), side(seen=[granted] * 2 + [refused] * 4), None)
+    assert found.candidate == "refused in 4 of 6, granted in 2 of 6"
+
+
 def with_governors(*governors: str) -> Machine:
     base = made_up_machine(cores=len(governors))
     given = iter(governors)

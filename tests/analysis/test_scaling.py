@@ -71,8 +71,8 @@ def test_the_crossing_lies_between_on_a_logarithmic_axis() -> None:
 
 def test_an_efficiency_just_below_is_not_shown_as_80_percent() -> None:
     runs = [result(figure([t] * 6), threads=p) for p, t in ((1, 1.0), (2, 0.5 / 0.7996))]
-    assert (
-        headline(*scaling(runs, "strong", "threads", {})) == "At least 80 % efficient to 1 thread; at 2 it is 79.96 %"
+    assert headline(*scaling(runs, "strong", "threads", {})) == (
+        "Below 80 % efficient from the first step on: 79.96 % at 2 threads"
     )
 
 

@@ -26,7 +26,9 @@ def test_its_name_is_its_place(benchmark: Benchmark) -> None:
     module = importlib.import_module(f"seatrial.benchmarks.{area}.{(stem or area).replace('-', '_')}")
     assert module.BENCHMARK is benchmark
     if isinstance(benchmark.program, Native):
-        assert benchmark.program.source.parts[-2:] == (area, f"{stem or area}.cpp") and benchmark.program.source.is_file()
+        assert (
+            benchmark.program.source.parts[-2:] == (area, f"{stem or area}.cpp") and benchmark.program.source.is_file()
+        )
     elif isinstance(benchmark.program, External):
         assert benchmark.program.install
     else:

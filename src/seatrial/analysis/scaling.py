@@ -49,8 +49,12 @@ def headline(result: ScalingResult) -> str:
         text += f"came out: {_below_or_not(last.efficiency)} there"
     else:
         after = measured[at + 1]
-        text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, result.efficient_to)}; at "
-        text += f"{setting_number(result.along, after.workers)} it is {_below_or_not(after.efficiency)}"
+        if at == 0:
+            text = f"Below {show_percent(EFFICIENT)} efficient from the first step on: "
+            text += f"{_below_or_not(after.efficiency)} at {_workers(result.along, after.workers)}"
+        else:
+            text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, result.efficient_to)}; at "
+            text += f"{setting_number(result.along, after.workers)} it is {_below_or_not(after.efficiency)}"
         if after is not last:
             text += f", at {setting_number(result.along, last.workers)} {_below_or_not(last.efficiency)}"
     lost = [setting_number(result.along, p.workers) for p in result.points if p.value is None]

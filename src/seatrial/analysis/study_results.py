@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seatrial.analysis.best_of import best_of
+from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.compare import Sequential, compared
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.figures import in_time
@@ -42,12 +42,15 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
         for key in ids
         if key in contents.records
     }
+    given = {point.experiment: point.given for point in kept.points}
+    best = best_of(results, study.best_of.over, study.best_of.figure, blocks, costs, given) if study.best_of else ()
+    scaled = winners_of(results, best) if best else results  # the best settings at each point
     return StudyResult(
         study=study,
         results=results,
         compared=_compared(kept, contents, known) if study.compare else (),
-        scaling=scaling(results, study.scaling.kind, study.scaling.along, blocks) if study.scaling else (),
-        best_of=best_of(results, study.best_of.over, study.best_of.figure, blocks, costs) if study.best_of else (),
+        scaling=scaling(scaled, study.scaling.kind, study.scaling.along, blocks, given) if study.scaling else (),
+        best_of=best,
         spent_s=spent_s(study, contents, ids),
     )
 

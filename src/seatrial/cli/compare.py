@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ def compare_command(request: CompareRequest, *, as_json: bool) -> int:
     if as_json:
         print_json(compare_document(found, outliers))
     else:
-        print(compare_text(found, outliers))
+        print(compare_text(found, outliers, colour=sys.stdout.isatty()))
     return _status(found, request.fail_on)
 
 

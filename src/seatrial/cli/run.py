@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,7 +109,7 @@ def _answer(request: RunRequest, trial: TrialRun, *, as_json: bool) -> int:
         document = results_document(results, trial.environments)
         print_json(document if answer is None else {**document, "study": study_document(answer)})
     else:
-        print(results_text(results) if answer is None else study_text(answer))
+        print(results_text(results) if answer is None else study_text(answer, colour=sys.stdout.isatty()))
         message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
     return exit_status(results, named=bool(request.targets))
 

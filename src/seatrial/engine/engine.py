@@ -1,6 +1,6 @@
 """The engine: blocks of repeats in random order until every experiment has enough, with everything kept as it comes.
 
-A round makes one block of each open group in random order, and a block one repeat of each member in random order (a
+A round takes the open groups in random order and makes one repeat of each member of a group, in random order (a
 randomised complete block design): a drift of the machine falls on all alike, and what is compared is measured side by
 side. A member leaves when a repeat of it does not come out ok, a group when its policy says so.
 """
@@ -95,7 +95,8 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Run:
-    """What one run of the engine shares. `order` counts its repeats, `blocks` the blocks it has begun."""
+    """What one run of the engine shares. `order` counts its repeats, `rounds` the rounds it has begun; what is made in
+    one round carries one name, so that any two experiments of it can be paired."""
 
     machine: Machine
     folder: ResultsFolder
@@ -104,7 +105,7 @@ class _Run:
     writer: RecordWriter
     keep: bool
     order: int = 0
-    blocks: int = 0
+    rounds: int = 0
 
     def run(self, work: Sequence[Work], *, again: bool) -> frozenset[str]:
         known = read_contents(self.folder).records
@@ -112,6 +113,7 @@ class _Run:
             self._resume(group, item, known, again=again) for item in work for group in item.groups if len(group)
         ]
         while waiting := [entry for entry in entries if not entry.group.is_finished]:
+            self.rounds += 1
             for entry in random.sample(waiting, len(waiting)):
                 if entry.policy.affords(entry.group):
                     self._block(entry, entries)
@@ -159,8 +161,7 @@ class _Run:
 
     def _block(self, entry: _Entry, entries: Sequence[_Entry]) -> None:
         """One repeat of each member, in random order."""
-        self.blocks += 1
-        block = f"{self.writer.path.stem}:{self.blocks}"
+        block = f"{self.writer.path.stem}:{self.rounds}"
         alive = entry.group.alive
         for member in random.sample(alive, len(alive)):
             self._repeat(member, entry, block, entries)

@@ -17,8 +17,9 @@ Interval = tuple[float, float]
 class ScalingPoint:
     """One number of workers. `value` and `ci95` are of the raw figure; `reason` says why a point has none.
 
-    `speedup` is over the baseline, by the figure's direction; `efficiency` is what of an ideal machine that is (strong:
-    speedup over the growth of workers; weak: time of the baseline over time, or rate for each worker).
+    `speedup` is over the baseline, by the figure's direction; of weak scaling it is that of the work, which grows with
+    the workers. `efficiency` is what of an ideal machine that is: speedup over the growth of workers (weak: time of the
+    baseline over time, or rate for each worker).
     """
 
     workers: float

@@ -4,8 +4,8 @@ The program is started without a shell, its standard input is empty, and its out
 may use all CPUs of the point and binds its threads itself: `hello.cpus`, and so `affinity` in records, has one entry
 for each CPU that it may use. One repeat is one start.
 
-What is measured includes what Linux takes to start a program: 0.6 to 0.7 ms for an empty static one on a virtual
-machine of two Zen 5 cores, of which 0.1 ms is ours (docs/results/command_overhead.json).
+What is measured includes what Linux takes to start a program: at best 0.56 ms for an empty static one on a shared
+virtual machine of two Zen 5 cores, where a plain loop in C takes 0.55 ms (docs/results/command_overhead.json).
 
 Notes tell what was run: `programs` and `libraries` ({name: {path, id}}; `id` is the build id, or size and hash), as the
 loader lists them for the program (`libraries_listed`) and as they were seen mapped while it ran, children included

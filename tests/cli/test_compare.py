@@ -1,0 +1,209 @@
+"""`seatrial compare`, and `seatrial run STUDY`, as scripts see them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
+
+from seatrial.cli.compare import CompareRequest, compare_command
+from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.comparison import Verdict
+from seatrial.report.schemas import schema
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LEVEL = 5e10
+
+
+def made(path: Path, factor: float = 1.0, seed: int = 1, **more: Any) -> str:
+    folder = MadeUpFolder(path)
+    folder.add(noisy(LEVEL * factor, 20, seed=seed), **more)
+    return str(path)
+
+
+def compare(*sides: str, **options: Any) -> tuple[int, CompareRequest]:
+    given = {"along": None, "margin": None, "fail_on": None, "output": None, **options}
+    request = CompareRequest(sides, **given)
+    return compare_command(request, as_json=True), request
+
+
+def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    document = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    jsonschema.validate(document, schema("compare-1"), cls=jsonschema.Draft202012Validator)
+    return dict(document)
+
+
+def test_the_answer_has_what_the_contract_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _ = compare(
+        made(tmp_path / "a", seen={"variables": {}}),
+        made(tmp_path / "b", 0.9, seed=2, seen={"variables": {"OMP_X": "1"}}),
+    )
+    document = answer(capsys)
+    assert status == 0 and document["schema"] == "seatrial.compare/1" and "outliers" not in document
+    (one,) = document["comparisons"]
+    assert one["figure"] == "fma" and one["parameters"]["precision"] == "fp64" and one["unit"] == "flop/s"
+    assert one["candidate"] / one["baseline"] == pytest.approx(one["ratio"], rel=0.01)
+    assert one["ci95_family"][0] <= one["ci95"][0] <= one["ratio"] <= one["ci95"][1] <= one["ci95_family"][1]
+    assert one["verdict"] == "slower" and one["margin"] == 0.02 and one["n_repeats"] == 20
+    (variable,) = [entry for entry in document["differences"] if "OMP_X" in entry["what"]]
+    assert variable["intended"] is False and variable["candidate"] == "1" and variable["baseline"] is None
+
+
+@pytest.mark.parametrize(
+    ("factor", "noise", "fail_on", "status"),
+    [
+        (1.0, 0.003, None, 0),
+        (0.9, 0.003, None, 0),
+        (0.9, 0.003, Verdict.SLOWER, 1),
+        (0.9, 0.003, Verdict.AMBIGUOUS, 1),
+        (1.1, 0.003, Verdict.SLOWER, 0),
+        (1.0, 0.3, Verdict.SLOWER, 0),
+        (1.0, 0.3, Verdict.AMBIGUOUS, 1),
+    ],
+)
+def test_fail_on(tmp_path: Path, factor: float, noise: float, fail_on: Verdict | None, status: int) -> None:
+    for name, level in (("a", LEVEL), ("b", LEVEL * factor)):
+        MadeUpFolder(tmp_path / name).add(noisy(level, 20, noise, seed=len(name) + int(level)))
+    assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)[0] == status
+
+
+def test_a_wider_margin_makes_more_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = made(tmp_path / "a"), made(tmp_path / "b", 1.05, seed=2)
+    compare(*sides)
+    assert answer(capsys)["comparisons"][0]["verdict"] == "faster"
+    compare(*sides, margin="10%")
+    assert answer(capsys)["comparisons"][0]["verdict"] == "same"
+
+
+@pytest.mark.parametrize(
+    ("sides", "options", "words"),
+    [
+        ((), {}, "two sides"),
+        (("a",), {}, "two sides"),
+        (("a", "b", "a"), {}, "two sides"),
+        (("a", "b"), {"along": "label"}, "one results folder"),
+        (("a", "b"), {"margin": "0"}, "no share"),
+        (("a", "b"), {"margin": "150%"}, "no share"),
+        (("a", "b"), {"margin": "2GB"}, "no share"),
+        (("a", "b"), {"margin": "two"}, "quantity"),
+        (("a", "none"), {}, "no results folder"),
+        (("a", "reference:s0.none"), {}, "reference"),
+        (("reference:s0.none", "reference:s0.none"), {}, "two published"),
+        (("a",), {"along": "threads"}, "axis"),
+        (("a", "empty"), {}, "no finished repeat"),
+    ],
+)
+def test_bad_input_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: tuple[str, ...], options: dict[str, Any], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "a")
+    made(tmp_path / "b", seed=2)
+    MadeUpFolder(tmp_path / "empty")
+    with pytest.raises(UsageError, match=words) as caught:
+        compare(*sides, **options)
+    assert caught.value.exit_code == 2 and caught.value.todo
+
+
+def test_nodes_are_screened_and_the_slow_one_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = MadeUpFolder(tmp_path / "fleet")
+    for n in range(16):
+        folder.add(noisy(LEVEL * (0.9 if n == 11 else 1.0), 8, 0.004, seed=n), host=f"n{n:02}")
+    compare(str(tmp_path / "fleet"), along="node")
+    (one,) = answer(capsys)["outliers"]
+    assert one["what"] == "n11" and one["ratio"] == pytest.approx(0.9, rel=0.01)
+    assert one["sureness"] > 0.95 and one["false_alarm_rate"] == 0.05
+
+
+def test_a_page_is_written_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(made(tmp_path / "a"), made(tmp_path / "b", 1.1, seed=2), output=tmp_path / "ab.html")
+    page = (tmp_path / "ab.html").read_text()
+    assert page.startswith("<!doctype html>") and "faster" in page and "<script" not in page
+    assert answer(capsys)["comparisons"]
+
+
+def test_comparing_only_reads(tmp_path: Path) -> None:
+    sides = made(tmp_path / "a"), made(tmp_path / "b", 1.1, seed=2)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    compare(*sides)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_what_is_wrong_with_a_study_in_the_folder_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
+    made(tmp_path / "a", blocks=side_by_side(20))
+    (tmp_path / "a" / "studies").mkdir(exist_ok=True)
+    (tmp_path / "a" / "studies" / "0000.json").write_text('{"study": 7}')
+    assert compare(str(tmp_path / "a"), made(tmp_path / "b", seed=2))[0] == 0
+
+
+def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "seatrial", *arguments], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path) -> None:
+    """Each within a few seconds: the budget is shortened, so verdicts may be open."""
+    if "io.file" in example.read_text() and shutil.which("fio") is None:
+        pytest.skip("needs fio")
+    done = seatrial("run", str(example), "--results", str(tmp_path / "r"), "--budget", "8s", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema("results-1"), cls=jsonschema.Draft202012Validator)
+    study = document["study"]
+    asked = example.read_text()
+    assert bool(study["comparisons"]) is ("\ncompare:" in asked)
+    assert bool(study["scaling"]) is ("\nscaling:" in asked)
+    assert bool(study["best_of"]) is ("\nbest_of:" in asked)
+    assert not [difference for difference in study["differences"] if not difference["intended"]]
+    page = seatrial("report", str(tmp_path / "r"), "-o", str(tmp_path / "p.html"))
+    assert page.returncode == 0 and study["question"] in (tmp_path / "p.html").read_text()
+
+
+@pytest.mark.real
+def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "seatrial", "run", str(EXAMPLES / "itself.yaml"), "--results", str(tmp_path / "r")]
+    process = subprocess.Popen([*command, "--budget", "60s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    records = tmp_path / "r" / "records"
+    while time.monotonic() < deadline and sum(p.read_bytes().count(b"\n") for p in records.glob("*.jsonl")) < 4:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    kept = sum(p.read_bytes().count(b"\n") for p in records.glob("*.jsonl"))
+    assert kept >= 4
+    done = subprocess.run([*command, "--budget", "6s", "--format", "json"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(done.stdout)["study"]["comparisons"]
+    assert one["n_repeats"] >= kept // 2 - 1
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("no-such.yaml",), "cannot be read"),
+        ((str(EXAMPLES / "itself.yaml"), "cpu.peak"), "run by itself"),
+        ((str(EXAMPLES / "itself.yaml"), "--set", "cores=all"), "does not change a study"),
+        (("/",), "cannot be read"),
+    ],
+)
+def test_a_study_is_run_by_itself(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = seatrial("run", *arguments, "--results", str(tmp_path / "r"))
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_unknown_reference_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError):
+        compare(made(tmp_path / "a"), "reference:levels.triad-streem")
