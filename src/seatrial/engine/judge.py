@@ -9,6 +9,7 @@ from seatrial.environments.build import Built
 from seatrial.environments.installed import Installed
 from seatrial.environments.target import DECISIVE_FEATURES
 from seatrial.launch.local import Completed
+from seatrial.model.benchmark import Native
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import UNREADABLE, Exit, ProgramRecord
@@ -71,7 +72,9 @@ def _identity(point: Point, machine: Machine, built: Built, record: ProgramRecor
             return Outcome.invalid(
                 "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
             )
-    for name, build_id in built.hello.libs.items():
+    # What a command runs is the program that it starts, which loads its own libraries: they are noted.
+    starts_others = isinstance(point.benchmark.program, Native) and point.benchmark.program.commands is not None
+    for name, build_id in () if starts_others else built.hello.libs.items():
         if name not in hello.libs:
             return Outcome.invalid("library", f"{name}, which the program was built with, was not loaded")
         if hello.libs[name] != build_id:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from seatrial.engine.events import Listener
@@ -234,6 +235,8 @@ class _Session:
             built, identity["libraries"] = replace(built, hello=loaded.hello), loaded.identity
         if program.commands is not None:
             identity["programs"] = {name: _file_of(name, variables) for name in program.commands(point.parameters)}
+        if program.inputs is not None and (files := _files_among(program.inputs(point.parameters))):
+            identity["files"] = files
         if len(identity) == 1:
             return point, built, built.key
         identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
@@ -277,6 +280,24 @@ def _file_of(command: str, variables: Mapping[str, str]) -> str:
             f"{command} cannot be run: there is no such program", "give its path, or put it on PATH"
         )
     return _digest(found)
+
+
+_LARGEST_HASHED_B = 64 << 20
+
+
+def _files_among(words: Sequence[str]) -> dict[str, str]:
+    """Word -> what tells the content of the file that it names, of those that name one: a hash, or for large files,
+    which would take long to read for each plan, size and time of the last change."""
+    found: dict[str, str] = {}
+    for word in words:
+        try:
+            stat = Path(word).stat()
+        except (OSError, ValueError):
+            continue
+        if S_ISREG(stat.st_mode):
+            is_large = stat.st_size > _LARGEST_HASHED_B
+            found[word] = f"{stat.st_size} B of {stat.st_mtime_ns}" if is_large else _digest(word)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,8 @@ class Native:
 
     `arguments` turns resolved parameters into the command line after `--record`, `--cpus` and `--parent`.
 
-    `commands` are programs on PATH that it starts, as the parameters name them: another file is another experiment.
+    `commands` are programs on PATH that it starts, as the parameters name them, and `inputs` words that may be files
+    which these read: another file is another experiment.
 
     `library` names what it loads when it runs, as a parameter of that name chooses: the lab finds it, and adds to the
     arguments where it lies. What decides about such a library from outside stands in `variables`, the environment
@@ -122,6 +123,7 @@ class Native:
     library: Literal["blas"] | None = None
     variables: tuple[str, ...] = ()
     commands: Callable[[Params], Sequence[str]] | None = None
+    inputs: Callable[[Params], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,16 @@ def _use_of_cpus(machine: Machine, params: Params, samples: Sequence[Sample]) ->
     return max(map(of, samples))
 
 
+def _inputs(params: Params) -> tuple[str, ...]:
+    """The words after the program, of which some may name files."""
+    argv = params["argv"]
+    return argv[1:] if isinstance(argv, tuple) else ()
+
+
 BENCHMARK = Benchmark(
     name="command",
     question="How long does a program run?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, commands=_program),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, commands=_program, inputs=_inputs),
     parameters=(
         Parameter("argv", ParameterKind.WORDS, ("true",), "the program and its arguments"),
         Parameter(
