@@ -150,7 +150,8 @@ def _possible(point: Point, machine: Machine, record: ProgramRecord) -> Outcome 
         found = readings(point.benchmark, machine, point.parameters, record.samples)
     except UNREADABLE as error:
         return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
-    missing = {figure.name for figure in point.benchmark.figures} - {reading.figure.name for reading in found}
+    wanted = {figure.name for figure in point.benchmark.figures if figure.is_there(point.parameters)}
+    missing = wanted - {reading.figure.name for reading in found}
     if missing:
         return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
     for reading in found:

@@ -61,6 +61,10 @@ def _all_of_it(params: Params) -> Attainable:
     return ALL_OF_IT
 
 
+def _always(params: Params) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A figure of merit. `series` names the samples that it is read from; `value` reads one of them, in `unit`.
@@ -71,7 +75,7 @@ class Figure:
     `attainable` is the share of that limit that a sound machine can come near; a value above the whole limit is
     impossible all the same. `one_limit_over` names the parameters, and the coordinates of points inside the program,
     over which the limit is one and the same (threads that share one memory): the best of those points is held against
-    it, since the others show what a setting costs.
+    it, since the others show what a setting costs. `is_there` says whether these parameters ask for the figure at all.
     """
 
     name: str
@@ -84,6 +88,7 @@ class Figure:
     ceiling: Callable[[Params], Ceiling | None] | None = None
     attainable: Callable[[Params], Attainable] = _all_of_it
     one_limit_over: tuple[str, ...] = ()
+    is_there: Callable[[Params], bool] = _always
 
 
 Bound = Callable[[Machine, Params], tuple[float, float]]

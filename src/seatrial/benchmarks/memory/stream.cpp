@@ -34,8 +34,17 @@ struct Settings {
   std::size_t array_bytes;
   bool nontemporal;
   bool huge_pages;
-  std::optional<int> node; // of the memory; none: where the pages are touched
+  std::optional<int> node;         // of the memory; none: where the pages are touched
+  std::optional<std::size_t> only; // the one kernel that is measured, by its place in `kernels`
 };
+
+// The place of a kernel by its name; none for all of them.
+std::optional<std::size_t> kernel_named(std::string_view name) {
+  constexpr std::array<std::string_view, 4> names = {"copy", "scale", "add", "triad"};
+  const auto at = std::ranges::find(names, name);
+  return at == names.end() ? std::nullopt
+                           : std::optional(static_cast<std::size_t>(at - names.begin()));
+}
 
 Settings prepare(Arguments& arguments) {
   const int node = arguments.number("--memory-node", -1, -1, 1023);
@@ -45,6 +54,8 @@ Settings prepare(Arguments& arguments) {
       .nontemporal = arguments.flag("--nontemporal", false),
       .huge_pages = arguments.flag("--huge-pages", true),
       .node = node < 0 ? std::nullopt : std::optional(node),
+      .only = kernel_named(
+          arguments.choice("--kernel", "all", {"all", "copy", "scale", "add", "triad"})),
   };
 }
 
@@ -192,9 +203,10 @@ public:
   }
 
   // Rounds of all kernels, so that a disturbance of the machine hits all alike: one to warm up,
-  // then until the slice is over. Every round makes samples; what the last but one left behind is
-  // compared, and each output of the last. Nothing has to be poisoned for it: each kernel finds the
-  // output of another in `c`, which differs from its own in every element (see `round`).
+  // then until the slice is over, of one kernel only where that is asked for. Every round makes
+  // samples; what the last but one left behind is compared, and each output of the last. Nothing
+  // has to be poisoned for it: each kernel finds the output of another in `c`, which differs from
+  // its own in every element (see `round`).
   void measure(double slice_s) {
     team_.run([&](std::size_t member) {
       round(member, Purpose::warm_up);
@@ -207,7 +219,8 @@ public:
           break;
         round(member, Purpose::measure);
       }
-      wrong_[member].back() += kernels.back().wrong_elements(part(member), scalar_);
+      const auto k = settings_.only.value_or(kernels.size() - 1); // what the last round left behind
+      wrong_[member][k] += kernels[k].wrong_elements(part(member), scalar_);
       round(member, Purpose::measure_and_compare);
     });
   }
@@ -222,12 +235,14 @@ public:
     program.note("page_nodes", placed.error == 0 ? std::string("told")
                                                  : std::string("not told: move_pages: ") +
                                                        std::strerror(placed.error));
-    for (std::size_t i = 0; i < elapsed_s_[0].size(); ++i)
+    const auto rounds = elapsed_s_[settings_.only.value_or(0)].size();
+    for (std::size_t i = 0; i < rounds; ++i)
       for (std::size_t k = 0; k < kernels.size(); ++k)
-        program.add(Program::sample(kernels[k].name, i, elapsed_s_[k][i])
-                        .add("work", work(kernels[k]))
-                        .add("pages_looked_at", placed.looked_at)
-                        .add("pages_astray", placed.astray));
+        if (is_measured(k))
+          program.add(Program::sample(kernels[k].name, i, elapsed_s_[k][i])
+                          .add("work", work(kernels[k]))
+                          .add("pages_looked_at", placed.looked_at)
+                          .add("pages_astray", placed.astray));
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       std::size_t wrong = 0;
       for (const auto& member : wrong_)
@@ -309,6 +324,10 @@ private:
     });
   }
 
+  [[nodiscard]] bool is_measured(std::size_t kernel) const {
+    return settings_.only.value_or(kernel) == kernel;
+  }
+
   // A page lies on the NUMA node of the thread that touches it first. Inside a part that is its
   // owner anyway; a page with a boundary in it must go to the owner of the greater piece, not to
   // whoever comes first, or the same run gives another figure each time. Which pages the kernel
@@ -345,14 +364,18 @@ private:
 
   void round(std::size_t member, Purpose purpose) noexcept {
     const auto own = part(member);
+    // Each kernel must find the output of another, so that one that writes nothing is seen: warming
+    // up backwards leaves another one behind than a round does, except for the first kernel alone.
+    const bool forwards = (purpose == Purpose::warm_up) == (settings_.only == std::size_t{0});
     for (std::size_t turn = 0; turn < kernels.size(); ++turn) {
-      // Warming up backwards leaves the output of another kernel behind than a round does.
-      const auto k = purpose == Purpose::warm_up ? kernels.size() - 1 - turn : turn;
+      const auto k = forwards ? turn : kernels.size() - 1 - turn;
+      if (purpose == Purpose::measure && !is_measured(k))
+        continue;
       const auto sweep = settings_.nontemporal ? kernels[k].nontemporal : kernels[k].plain;
       team_.barrier().wait();
       stamps_[member] = timed([&] { sweep(own, scalar_); });
       team_.barrier().wait();
-      if (member == 0 && purpose != Purpose::warm_up)
+      if (member == 0 && purpose != Purpose::warm_up && is_measured(k))
         elapsed_s_[k].push_back(elapsed_s(stamps_));
       if (purpose == Purpose::measure_and_compare)
         wrong_[member][k] += kernels[k].wrong_elements(own, scalar_);

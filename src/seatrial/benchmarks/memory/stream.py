@@ -72,6 +72,7 @@ def _arguments(params: Params) -> list[str]:
         *("--array-bytes", str(params["array_B"])),
         *("--nontemporal", str(whole(params["nontemporal"]))),
         *("--huge-pages", str(whole(params["huge_pages"]))),
+        *("--kernel", str(params["kernel"])),
         *("--slice", str(_SLICE_S)),
         *memory_arguments(params),
     ]
@@ -164,7 +165,8 @@ def _figure(name: str) -> Figure:
         limit=_dram,
         ceiling=lambda params: _ceiling(name, params),
         attainable=lambda params: _attainable(name, params),
-        one_limit_over=("threads", "nontemporal", "huge_pages", "array_B"),
+        one_limit_over=("threads", "nontemporal", "huge_pages", "array_B", "kernel"),
+        is_there=lambda params: params["kernel"] in ("all", name),
     )
 
 
@@ -186,6 +188,13 @@ BENCHMARK = Benchmark(
         MEMORY,
         Parameter("nontemporal", ParameterKind.FLAG, False, "write past the caches, without reading lines first"),
         Parameter("huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages"),
+        Parameter(
+            "kernel",
+            ParameterKind.CHOICE,
+            "all",
+            "the one that is measured, all the time; all: in turns",
+            words=("all", *_BYTES_PER_ELEMENT),
+        ),
         Parameter(
             "array_B",
             ParameterKind.BYTES,
