@@ -153,11 +153,14 @@ class Compared(Pooled):
         benchmark = baseline.ready.point.benchmark
         points = {name: sum(key[0] == name for key in keys) for name, _ in keys}
         return bool(keys) and all(
-            is_decided_now(
-                paired(baseline, candidate, key),
-                self.margin,
-                higher_is_better=benchmark.figure(key[0]).better is Better.HIGHER,
-                family=self.family * points[key[0]],
+            self._has_told(
+                paired(baseline, candidate, key), benchmark.figure(key[0]).better, self.family * points[key[0]]
             )
             for key in keys
         )
+
+    def _has_told(self, pairs: list[tuple[float, float]], better: Better, family: int) -> bool:
+        """Whether a planned look decides; a value that is not above zero has no ratio, so nothing ever will."""
+        if not all(value > 0 for pair in pairs for value in pair):
+            return False
+        return is_decided_now(pairs, self.margin, higher_is_better=better is Better.HIGHER, family=family)

@@ -24,7 +24,10 @@ def outlier_lines(outliers: Sequence[Outlier]) -> list[str]:
     if not outliers:
         return []
     rate = max(one.false_alarm_rate for one in outliers)
-    return [f"A screen like this names something in {rate * 100:.3g} % of cases where all are alike."]
+    return [
+        f"A screen like this names something in {rate * 100:.3g} % of cases where all are alike. Noise of which a "
+        "rare second level is part looks like an outlier, and is named as one."
+    ]
 
 
 def outlier_row(one: Outlier) -> list[str]:

@@ -54,15 +54,31 @@ def _efficient_to(result: ScalingResult, beyond: Sequence[ScalingPoint]) -> str:
     last = beyond[-1]
     if result.efficient_to is None or result.efficient_to <= result.baseline_workers:
         first = beyond[0]
-        text = f"Below {threshold} efficient from the first step on: {show_percent(first.efficiency)} at "
+        text = f"Below {threshold} efficient from the first step on: {efficiency_words(first.efficiency)} at "
         text += workers(result, first.workers)
-        return text if last is first else f"{text}, {show_percent(last.efficiency)} at {workers(result, last.workers)}"
+        return (
+            text if last is first else f"{text}, {efficiency_words(last.efficiency)} at {workers(result, last.workers)}"
+        )
     reached = f"At least {threshold} efficient to {workers(result, result.efficient_to)}"
     after = next((point for point in beyond if point.workers > result.efficient_to), None)
     if after is None:
-        return f"{reached}, the most that was measured: {show_percent(last.efficiency)} there"
-    text = f"{reached}; at {workers(result, after.workers)} it is {show_percent(after.efficiency)}"
-    return text if after is last else f"{text}, at {workers(result, last.workers)} {show_percent(last.efficiency)}"
+        return f"{reached}, the most that was measured: {efficiency_words(last.efficiency)} there"
+    text = f"{reached}; at {workers(result, after.workers)} it is {efficiency_words(after.efficiency)}"
+    return text if after is last else f"{text}, at {workers(result, last.workers)} {efficiency_words(last.efficiency)}"
+
+
+def efficiency_words(efficiency: float | None) -> str:
+    """An efficiency in percent, with as many digits as tell it from the threshold."""
+    text = show_percent(efficiency)
+    if efficiency is None or efficiency == EFFICIENT or text != show_percent(EFFICIENT):
+        return text
+    return (
+        next(
+            (finer for digits in (1, 2, 3) if float(finer := f"{efficiency * 100:.{digits}f}") != EFFICIENT * 100),
+            f"{efficiency * 100:.6f}",
+        )
+        + " %"
+    )
 
 
 def scaling_design(result: ScalingResult) -> str:
@@ -136,10 +152,8 @@ def worst_residual(result: ScalingResult, fit: Fit) -> float | None:
 
 
 def no_fit_words(result: ScalingResult) -> str:
-    """Why there is no fit; "" where there is one. The model's own note goes first."""
-    if result.fits:
-        return ""
-    if result.note:
+    """Why there is no fit, and what else must be known to read the efficiencies; "" where there is neither."""
+    if result.note or result.fits:
         return result.note
     number = len(measured(result))
     return f"No law is fitted: that needs at least {FEWEST_FOR_A_FIT} points, and {number} came out."
