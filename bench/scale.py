@@ -3,7 +3,7 @@
 The records are made up (their noise is drawn from a seeded generator); what is timed are the commands as a user calls
 them, start-up included.
 
-python bench/scale.py [--rounds 3] [-o docs/results/scale.json]
+python bench/scale.py [--rounds 3] [--share 0.1] [-o docs/results/scale.json]
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ from seatrial.store.writer import RecordWriter
 
 POINTS, SAMPLES, NODES = 2_000, 1_000_000, 10_000
 REPEATS = 50
-SLOW_NODE = 4_321
 
 
 def main() -> None:
     """Make up, time, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--share", type=float, default=1.0, help="of the points, samples and nodes, for a quick look")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
 
     machine = live_machine()
     rng = random.Random(4)
+    nodes = int(NODES * options.share)
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
         study = folder / "study.yaml"
-        study.write_text(json.dumps(large_study()), encoding="utf-8")
+        study.write_text(json.dumps(large_study(int(POINTS * options.share))), encoding="utf-8")
         for side, factor in (("a", 1.0), ("b", 1.03)):
-            many_samples(folder / side, machine, factor, rng)
-        many_nodes(folder / "nodes", machine, rng)
+            many_samples(folder / side, machine, factor, rng, int(SAMPLES * options.share))
+        many_nodes(folder / "nodes", machine, rng, nodes)
         commands = {
             "plan": ["plan", str(study), "--format", "json"],
             "compare": ["compare", str(folder / "a"), str(folder / "b"), "--format", "json"],
@@ -75,11 +76,11 @@ def main() -> None:
             {
                 "provenance": provenance(machine, ready(machine, "cpu.peak", cores="one")),
                 "points": json.loads(answers["plan"])["count"],
-                "samples": SAMPLES,
+                "samples": int(SAMPLES * options.share),
                 "verdicts": sorted({c["verdict"] for c in json.loads(answers["compare"])["comparisons"]}),
-                "nodes": NODES,
+                "nodes": nodes,
                 "named": sorted({entry["what"] for entry in outliers}),
-                "planted": node_name(SLOW_NODE),
+                "planted": node_name(nodes // 2),
                 "best_s": {name: round(min(found), 2) for name, found in times.items()},
                 "all_s": {name: [round(value, 2) for value in found] for name, found in times.items()},
             },
@@ -87,8 +88,8 @@ def main() -> None:
         )
 
 
-def large_study() -> dict[str, object]:
-    """A study of `POINTS` points."""
+def large_study(points: int) -> dict[str, object]:
+    """A study of so many points."""
     return {
         "study": "large",
         "question": "How long does a plan of many points take?",
@@ -97,36 +98,36 @@ def large_study() -> dict[str, object]:
             "nontemporal": [False, True],
             "huge_pages": [False, True],
             "threads": [1, 2],
-            "label": [f"run-{n}" for n in range(POINTS // 8)],
+            "label": [f"run-{n}" for n in range(points // 8)],
         },
         "repeat": {"budget": "1h"},
     }
 
 
-def many_samples(path: Path, machine: Machine, factor: float, rng: random.Random) -> None:
+def many_samples(path: Path, machine: Machine, factor: float, rng: random.Random, samples: int) -> None:
     """Half of all samples, in `REPEATS` repeats of one experiment."""
     folder = ResultsFolder.create(path)
     experiment = kept(folder, machine, "one")
     writer = RecordWriter(folder, machine.name)
-    each = SAMPLES // 2 // REPEATS
+    each = samples // 2 // REPEATS
     for repeat in range(REPEATS):
         run = rng.gauss(1.0, 0.01)
-        samples = tuple(
+        made = tuple(
             Sample("fma", n, 1e-3 * factor * run * rng.gauss(1.0, 0.01), {"flops": 5e7}, extra=CHAINS)
             for n in range(each)
         )
-        writer.append(record(experiment, repeat, samples, machine.name))
+        writer.append(record(experiment, repeat, made, machine.name))
     writer.close()
 
 
-def many_nodes(path: Path, machine: Machine, rng: random.Random) -> None:
+def many_nodes(path: Path, machine: Machine, rng: random.Random, nodes: int) -> None:
     """Six repeats on each node; one node is 5 % slow."""
     folder = ResultsFolder.create(path)
-    for n in range(NODES):
+    for n in range(nodes):
         name = node_name(n)
         experiment = kept(folder, replace(machine, name=name), "one", key=f"node{n:012d}")
         writer = RecordWriter(folder, name)
-        level = rng.gauss(1.0, 0.01) * (1.05 if n == SLOW_NODE else 1.0)
+        level = rng.gauss(1.0, 0.01) * (1.05 if n == nodes // 2 else 1.0)
         for repeat in range(6):
             samples = tuple(
                 Sample("fma", k, 1e-3 * level * rng.gauss(1.0, 0.003), {"flops": 5e7}, extra=CHAINS) for k in range(10)

@@ -60,6 +60,8 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
                 points, machine, open_folder, progress, budget_s=budget_s, again=request.again, keep=request.keep
             )
         else:
+            for probe in study.probes:
+                message(f"probe {probe}: this version has none; the study is measured without it")
             if budget_s is not None:
                 study = replace(study, repeat=replace(study.repeat, budget_s=budget_s))
             points = study_points(study, machine)

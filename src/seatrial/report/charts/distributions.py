@@ -75,7 +75,7 @@ def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
         {"side": word, "x": side.median / one.scale, "low": _height(word, -0.5), "high": _height(word, _TALLEST)}
         for word, side in one.sides
     ]
-    axis = {"tickCount": 5, "format": "~g", "grid": False}
+    axis = {"tickCount": 5, "format": "~f", "grid": False}
     x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": one.axis_title, "axis": axis}
     x["scale"] = {"domain": domain, "nice": False, "zero": False}
     y = {"type": "quantitative", "axis": None, "scale": {"domain": [-_TALLEST - 0.5, _TALLEST + 0.5], "nice": False}}

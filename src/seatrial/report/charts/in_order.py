@@ -114,7 +114,7 @@ def _panel(one: Drawn) -> dict[str, Any]:
         joined.append({"x": at[0], "x2": at[1], "y": a.value / one.scale, "y2": b.value / one.scale})
     values = [value / one.scale for value in one.values()]
     across = {"tickMinStep": 1, "tickCount": 6, "grid": False}
-    upwards = {"tickCount": 4, "format": "~g", "minExtent": 40}
+    upwards = {"tickCount": 4, "format": "~f", "minExtent": 40}
     x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": None, "axis": across}
     x["scale"] = {"domain": [0, len(places) + 1], "nice": False}
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": one.axis_title, "axis": upwards}
