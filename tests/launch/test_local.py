@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.launch.local import adopt_orphans, run
+from seatrial.launch.local import Completed, Program, adopt_orphans, run, run_together
 from seatrial.launch.process_tree import children, is_alive
 
 pytestmark = pytest.mark.real
@@ -107,3 +107,52 @@ def assert_all_end(pids: list[int]) -> None:
     while any(is_alive(pid) for pid in pids):
         assert time.monotonic() < deadline, f"still alive: {[pid for pid in pids if is_alive(pid)]}"
         time.sleep(0.02)
+
+
+_SHOWS_ITS_PIPES = """
+import os, sys
+pipes = {}
+for name in os.listdir("/proc/self/fd"):
+    try:
+        pipes[name] = os.readlink("/proc/self/fd/" + name)
+    except OSError:
+        pass
+print(" ".join(sys.argv[1:]), *sorted(kind + "@" + name for name, kind in pipes.items() if kind.startswith("pipe:")))
+"""
+
+
+def together(folder: Path, *commands: list[str], limit_s: float = 60.0) -> list[Completed]:
+    folders = [folder / str(number) for number in range(len(commands))]
+    for own in folders:
+        own.mkdir()
+    return run_together([Program(c, os.environ, own) for c, own in zip(commands, folders, strict=True)], limit_s)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_programs_stand_in_a_ring_and_have_no_ends_but_their_own(count: int, tmp_path: Path) -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    done = together(tmp_path, *[python(_SHOWS_ITS_PIPES)] * count)
+    assert set(Path("/proc/self/fd").iterdir()) == before, "an end was left open here"
+    rings: list[tuple[str, str]] = []
+    for number, one in enumerate(done):
+        _, turns, _, leads, *pipes = one.evidence.split()
+        assert leads == str(int(number == 0)) and len(pipes) == 2
+        of = {name: kind for kind, name in (pipe.split("@") for pipe in pipes)}
+        source, target = turns.split("-")
+        rings.append((of[source], of[target]))
+    for number, (_, target) in enumerate(rings):
+        assert target == rings[(number + 1) % count][0], "what it writes to is what the next one reads"
+    assert len({source for source, _ in rings}) == count
+
+
+def test_one_that_cannot_be_started_ends_those_that_were(tmp_path: Path) -> None:
+    before = children(os.getpid())
+    with pytest.raises(OSError):
+        together(tmp_path, python("import time; time.sleep(600)"), [str(tmp_path / "nothing")])
+    assert children(os.getpid()) == before
+
+
+def test_a_limit_is_that_of_all_and_ends_all(tmp_path: Path) -> None:
+    done = together(tmp_path, python("print('well')"), python("import time; time.sleep(600)"), limit_s=1.5)
+    assert done[0].returncode == 0 and done[0].evidence == "well"
+    assert done[1].timed_out and done[1].returncode < 0

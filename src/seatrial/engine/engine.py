@@ -2,7 +2,8 @@
 
 A round takes the open groups in random order and makes one repeat of each member of a group, in random order (a
 randomised complete block design): a drift of the machine falls on all alike, and what is compared is measured side by
-side. A member leaves when a repeat of it does not come out ok, a group when its policy says so.
+side, in turns of some milliseconds where its programs can. A member leaves when a repeat of it does not come out ok, a
+group when its policy says so.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from seatrial.engine.events import Listener, Progress
-from seatrial.engine.group import Group, Member
+from seatrial.engine.group import Group, Member, can_take_turns
 from seatrial.engine.host_lock import only_lab_on_this_host
-from seatrial.engine.policy import Alone, Policy
+from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.prepare import Ready
-from seatrial.engine.repeat import make_repeat, recover_repeat
+from seatrial.engine.repeat import make_repeat, make_together, recover_repeat
 from seatrial.environments.variables import variables_of
 from seatrial.launch.local import adopt_orphans
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.variables import performance_variables
 from seatrial.stats.stopping import StoppingRule
-from seatrial.store.claim import abandoned, claim, settle
+from seatrial.store.claim import Claim, abandoned, claim, settle
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
@@ -160,17 +161,54 @@ class _Run:
         return member
 
     def _block(self, entry: _Entry, entries: Sequence[_Entry]) -> None:
-        """One repeat of each member, in random order."""
+        """One repeat of each member, in random order; of members that are compared at the same time, where they can."""
         block = f"{self.writer.path.stem}:{self.rounds}"
         alive = entry.group.alive
-        for member in random.sample(alive, len(alive)):
-            self._repeat(member, entry, block, entries)
+        drawn = random.sample(alive, len(alive))
+        if isinstance(entry.policy, Compared) and not entry.group.goes_apart and can_take_turns(drawn):
+            if self._repeats(drawn, entry, block, entries):
+                return
+            entry.group.goes_apart = True
+        for member in drawn:
+            self._repeats([member], entry, block, entries)
 
-    def _repeat(self, member: Member, entry: _Entry, block: str, entries: Sequence[_Entry]) -> None:
+    def _repeats(self, members: Sequence[Member], entry: _Entry, block: str, entries: Sequence[_Entry]) -> bool:
+        """One repeat of each of these members, made at the same time; False where they had better be made apart."""
+        claims: list[Claim] = []
+        try:
+            for member in members:
+                claims.append(self._claim(member, entry, block, self.order + len(claims), len(members)))
+                self.listener.repeat_starts(member.ready.point, claims[-1].repeat, _progress(entries))
+            records = self._make([member.ready for member in members], claims)
+        except (KeyboardInterrupt, SystemExit):
+            for claimed in claims:
+                claimed.release()
+            raise
+        if not records:
+            for claimed in claims:
+                claimed.release()
+            return False
+        self.order += len(records)
+        for member, record in zip(members, records, strict=True):
+            member.add(record)
+            member.made += 1
+            member.has_failed = not record.outcome.is_ok
+            entry.policy.made(member, record.wall_s)
+            self.listener.repeat_done(member.ready.point, record.outcome)
+        return True
+
+    def _make(self, experiments: Sequence[Ready], claims: Sequence[Claim]) -> list[RepeatRecord]:
+        if len(claims) == 1:
+            return [make_repeat(experiments[0], self.machine, claims[0], self.writer, keep=self.keep)]
+        pairs = list(zip(experiments, claims, strict=True))
+        return make_together(pairs, self.machine, self.writer, keep=self.keep)
+
+    def _claim(self, member: Member, entry: _Entry, block: str, order: int, together: int) -> Claim:
+        """Claim the member's next repeat that nobody has."""
         ready = member.ready
         number = max(member.taken, default=-1) + 1
         noted: dict[str, Any] = {
-            "order": self.order,
+            "order": order,
             "block": block,
             "t0": time.time(),
             "budget_s": entry.policy.budget_s,
@@ -178,20 +216,11 @@ class _Run:
         }
         if entry.study:
             noted["study"] = entry.study
+        if together > 1:
+            noted["together"] = together
         while (claimed := claim(self.folder, self.host, ready.experiment.id, number, noted)) is None:
             number += 1
-        try:
-            self.listener.repeat_starts(ready.point, number, _progress(entries))
-            record = make_repeat(ready, self.machine, claimed, self.writer, keep=self.keep)
-        except (KeyboardInterrupt, SystemExit):
-            claimed.release()
-            raise
-        self.order += 1
-        member.add(record)
-        member.made += 1
-        member.has_failed = not record.outcome.is_ok
-        entry.policy.made(member, record.wall_s)
-        self.listener.repeat_done(ready.point, record.outcome)
+        return claimed
 
 
 def _progress(entries: Sequence[_Entry]) -> Progress:

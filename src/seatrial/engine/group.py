@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.engine.prepare import Ready
+from seatrial.model.benchmark import Native
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
 from seatrial.model.reading import readings
@@ -14,6 +15,8 @@ from seatrial.model.sample import point_key
 
 FigureKey = tuple[str, tuple[tuple[str, Value], ...]]
 """A figure's name and its point inside the program."""
+
+_MOST_TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class Group:
 
     members: list[Member]
     is_finished: bool = False
+    goes_apart: bool = False
+    """Its programs do not run at the same time, whether they could or not: they did not all end well that way."""
 
     @property
     def alive(self) -> list[Member]:
@@ -96,6 +101,17 @@ class Group:
     def repeats(self) -> int:
         """The least number of counted repeats among the members that are alive."""
         return min((len(member.counted) for member in self.alive), default=0)
+
+
+def can_take_turns(members: Sequence[Member]) -> bool:
+    """Whether the programs of a block can live at the same time and sample in turns: on the same CPUs, and few, since
+    all hold their memory at once."""
+    programs = [member.ready.point.benchmark.program for member in members]
+    return (
+        1 < len(members) <= _MOST_TOGETHER
+        and all(isinstance(program, Native) and program.takes_turns for program in programs)
+        and len({member.ready.point.cpus for member in members}) == 1
+    )
 
 
 def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[float, float]]:

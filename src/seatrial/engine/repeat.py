@@ -1,12 +1,13 @@
-"""One repeat: run the program of a claim, judge what came back, record it; a kill at any point loses nothing."""
+"""One repeat, or several that take turns: run the program of a claim, judge what came back, record it; a kill at any
+point loses nothing."""
 
 from __future__ import annotations
 
 import os
 import platform
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from seatrial.engine.prepare import Ready
 from seatrial.environments.build import Built
 from seatrial.environments.variables import variables_of
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.launch.local import Completed, run
+from seatrial.launch.local import Completed, Program, run_together
 from seatrial.model.benchmark import Elsewhere, External
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
@@ -26,7 +27,7 @@ from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
 RECORD_FILE = "rank-000000.jsonl"
-_NOTED = ("budget_s", "variables", "block", "study")
+_NOTED = ("budget_s", "variables", "block", "study", "together")
 """What the claim noted before the start and the record keeps."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
@@ -58,25 +59,68 @@ def time_limit_s(ready: Ready) -> float:
 
 def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     """Run and record one claimed repeat. Raises StoreError where the record cannot be written."""
-    cpus = ready.point.cpus
-    environment = variables_of(ready.point.environment)
-    command = command_of(ready, claim.path)
+    made = _run([(ready, claim)], machine)
+    return _record(made[0], writer, keep=keep)
+
+
+def make_together(
+    claimed: Sequence[tuple[Ready, Claim]], machine: Machine, writer: RecordWriter, *, keep: bool
+) -> list[RepeatRecord]:
+    """Run repeats of several experiments that take turns on the same CPUs, the first leading, and record them.
+
+    Each is charged an equal share of the time. Where one does not come out ok, none is recorded: what happened to it
+    may have disturbed the others, or may be the doing of one of them. Raises StoreError where a record cannot be
+    written.
+    """
+    made = _run(claimed, machine)
+    if not all(one.outcome.is_ok for one in made):
+        return []
+    return [_record(one, writer, keep=keep) for one in made]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A repeat that was run and judged, before it is recorded."""
+
+    ready: Ready
+    claim: Claim
+    wall_s: float
+    outcome: Outcome
+    program: ProgramRecord
+    seen: Mapping[str, Any]
+
+
+def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
+    """Run programs of the same CPUs, several in turns, and judge each."""
+    cpus = claimed[0][0].point.cpus
+    commands = [command_of(ready, claim.path) for ready, claim in claimed]
+    programs = [
+        Program(command, variables_of(ready.point.environment), claim.path)
+        for command, (ready, claim) in zip(commands, claimed, strict=True)
+    ]
     before = look(cpus)
     start = time.perf_counter()
+    launched: Sequence[Completed | OSError]
     try:
-        completed = run(command, environment, claim.path, time_limit_s(ready))
+        launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
     except OSError as error:
-        if not claim.path.is_dir():
-            raise StoreError(f"{claim.path} vanished during the run") from error
-        completed = None
-        outcome = Outcome.failed(Stage.LAUNCH, f"{command[0]} cannot be started: {error.strerror or error}")
-        program = ProgramRecord()
-    wall_s = time.perf_counter() - start
-    seen: dict[str, Any] = {**seen_between(before, look(cpus), cpus), "command": command}
-    if completed is not None:
-        seen["program_s"] = completed.wall_s
-        outcome, program = _verdict(ready, machine, completed, claim.path)
-    return _record(ready, claim, wall_s, outcome, program, seen, writer, keep=keep)
+        for _, claim in claimed:
+            if not claim.path.is_dir():
+                raise StoreError(f"{claim.path} vanished during the run") from error
+        launched = [error] * len(claimed)
+    wall_s = (time.perf_counter() - start) / len(claimed)
+    around = seen_between(before, look(cpus), cpus)
+    made: list[_Made] = []
+    for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
+        seen: dict[str, Any] = {**around, "command": command}
+        if isinstance(completed, OSError):
+            why = f"{command[0]} cannot be started: {completed.strerror or completed}"
+            outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
+        else:
+            seen["program_s"] = completed.wall_s
+            outcome, program = _verdict(ready, machine, completed, claim.path)
+        made.append(_Made(ready, claim, wall_s, outcome, program, seen))
+    return made
 
 
 def recover_repeat(
@@ -87,7 +131,7 @@ def recover_repeat(
     source = _record_file(ready, claim.path)
     try:
         program = _program_record(ready, claim.path)
-        wall_s = max(0.0, source.stat().st_mtime - float(claim.noted["t0"]))
+        wall_s = max(0.0, source.stat().st_mtime - float(claim.noted["t0"])) / int(claim.noted.get("together", 1))
     except (OSError, ProtocolError, KeyError, TypeError, ValueError):
         return None
     if not program.ended:
@@ -95,7 +139,7 @@ def recover_repeat(
     completed = Completed(0, wall_s, time_limit_s(ready), timed_out=False, evidence="")
     outcome = judge(ready.point, machine, ready.built, completed, program)
     seen: dict[str, Any] = {"recovered": True}
-    return _record(ready, claim, wall_s, outcome, program, seen, writer, keep=keep)
+    return _record(_Made(ready, claim, wall_s, outcome, program, seen), writer, keep=keep)
 
 
 def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Path) -> tuple[Outcome, ProgramRecord]:
@@ -131,18 +175,9 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _record(
-    ready: Ready,
-    claim: Claim,
-    wall_s: float,
-    outcome: Outcome,
-    program: ProgramRecord,
-    seen: Mapping[str, Any],
-    writer: RecordWriter,
-    *,
-    keep: bool,
-) -> RepeatRecord:
+def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     """Write the line, then let the claim go: a kill between the two leaves a claim on a recorded repeat."""
+    ready, claim, program = made.ready, made.claim, made.program
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
     noted["notes"] = dict(program.notes)
     if program.hello is not None:
@@ -157,14 +192,14 @@ def _record(
         repeat=claim.repeat,
         order=int(claim.noted["order"]),
         t0=float(claim.noted["t0"]),
-        wall_s=wall_s,
-        outcome=outcome,
+        wall_s=made.wall_s,
+        outcome=made.outcome,
         samples=program.samples,
         checks=program.checks,
-        seen={**seen, **noted},
+        seen={**made.seen, **noted},
     )
     writer.append(record)
-    if keep or not outcome.is_ok:
+    if keep or not made.outcome.is_ok:
         settle(claim)
     else:
         claim.release()

@@ -1,4 +1,4 @@
-"""Run one program on this machine, with a time limit, and leave nothing of it running."""
+"""Run programs on this machine, with a time limit, and leave nothing of them running."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,45 +49,98 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start: a command, its environment, and the folder that its stdout and stderr go to."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path
+
+
 def run(command: Sequence[str], environment: Mapping[str, str], directory: Path, limit_s: float) -> Completed:
     """Run a command to its end and wait for it; stdout and stderr go to files in `directory`.
 
     After `limit_s` seconds, and when this process is interrupted, the program is ended with all its descendants.
     Raises OSError where it cannot be started.
     """
-    with (directory / "stdout").open("wb") as stdout, (directory / "stderr").open("wb") as stderr:
-        children_before = children(os.getpid())
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
-        expired = threading.Event()
+    (completed,) = run_together([Program(command, environment, directory)], limit_s)
+    return completed
 
-        def expire() -> None:
-            expired.set()
-            end([process.pid, *descendants(process.pid)])
 
-        # A timer and a plain wait: Popen.wait(timeout=) polls with sleeps of up to 50 ms, which would be our cost.
-        timer = threading.Timer(limit_s, expire)
-        timer.daemon = True
+def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]:
+    """Run programs at the same time, and wait for the end of all; one alone runs as it is.
+
+    Several stand in a ring of pipes, the first leading, and take turns (native/turns.hpp); they must be such as can.
+    A `wall_s` lasts until an end was seen, looked for in the order given. Ended and raised as by `run`: all together.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    expired = threading.Event()
+
+    def end_all() -> None:
+        running = [process.pid for process in started if process.returncode is None]
+        end([member for pid in running for member in (pid, *descendants(pid))])
+
+    def expire() -> None:
+        expired.set()
+        end_all()
+
+    children_before = children(os.getpid())
+    start = time.perf_counter()
+    # A timer and a plain wait: Popen.wait(timeout=) polls with sleeps of up to 50 ms, which would be our cost.
+    timer = threading.Timer(limit_s, expire)
+    timer.daemon = True
+    wall_s: list[float] = []
+    try:
+        _start(programs, started)
         timer.start()
-        try:
+        for process in started:
             process.wait()
-            wall_s = time.perf_counter() - start
-        except BaseException:
-            expire()
+            wall_s.append(time.perf_counter() - start)
+    except BaseException:
+        end_all()
+        for process in started:
             process.wait()
-            raise
-        finally:
-            timer.cancel()
+        raise
+    finally:
+        timer.cancel()
+        if timer.ident is not None:
             timer.join()  # an expiry under way must not reach into the next repeat
-            _end_orphans(children_before | {process.pid})
-    return Completed(process.returncode, wall_s, limit_s, expired.is_set(), _evidence(directory))
+        _end_orphans(children_before | {process.pid for process in started})
+    return [
+        Completed(process.returncode, wall, limit_s, expired.is_set(), _evidence(program.directory))
+        for process, wall, program in zip(started, wall_s, programs, strict=True)
+    ]
+
+
+def _start(programs: Sequence[Program], started: list[subprocess.Popen[bytes]]) -> None:
+    """Start all; each inherits two ends of the ring and no others, so that its own end is seen by the next one."""
+    with ExitStack() as ours:
+        ring = [_pipe(ours) for _ in programs] if len(programs) > 1 else []
+        for k, program in enumerate(programs):
+            stdout = ours.enter_context((program.directory / "stdout").open("wb"))
+            stderr = ours.enter_context((program.directory / "stderr").open("wb"))
+            ends = (ring[k - 1][0], ring[k][1]) if ring else ()
+            turns = ["--turns", f"{ends[0]}-{ends[1]}", "--leads", str(int(k == 0))] if ends else []
+            started.append(
+                subprocess.Popen(
+                    [*program.command, *turns],
+                    env=dict(program.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    pass_fds=ends,
+                )
+            )
+
+
+def _pipe(owner: ExitStack) -> tuple[int, int]:
+    """A pipe (read end, write end) that is closed here with its owner."""
+    ends = os.pipe()
+    for end_of_it in ends:
+        owner.callback(os.close, end_of_it)
+    return ends
 
 
 def _end_orphans(known: set[int]) -> None:

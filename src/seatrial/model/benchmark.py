@@ -118,6 +118,9 @@ class Native:
     `commands` are programs on PATH that it starts, as the parameters name them, and `inputs` words that may be files
     which these read: another file is another experiment.
 
+    `takes_turns`: it samples in rounds and can let others work between them (native/turns.hpp), so that what is
+    compared with it can live at the same time. What such a round finds in the caches must not matter.
+
     `library` names what it loads when it runs, as a parameter of that name chooses: the lab finds it, and adds to the
     arguments where it lies. What decides about such a library from outside stands in `variables`, the environment
     variables whose values make another experiment of the same point.
@@ -129,6 +132,7 @@ class Native:
     variables: tuple[str, ...] = ()
     commands: Callable[[Params], Sequence[str]] | None = None
     inputs: Callable[[Params], Sequence[str]] | None = None
+    takes_turns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@
 #include "isa.hpp"
 #include "record.hpp"
 #include "team.hpp"
+#include "turns.hpp"
 
 namespace seatrial {
 
@@ -40,18 +41,20 @@ struct CommonArguments {
   explicit CommonArguments(Arguments& arguments)
       : record(arguments.required("--record")), cpus(arguments.cpus("--cpus")),
         slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)),
-        parent(arguments.number("--parent", 0L, 0L, 1L << 31)) {}
+        parent(arguments.number("--parent", 0L, 0L, 1L << 31)), turns(arguments, cpus.size()) {}
 
   std::string record;    // the folder to write into
   std::vector<int> cpus; // one thread on each
   double slice_s;        // how long to take samples
   long parent;           // the process whose end is ours too; 0: none
+  Turns turns;           // with programs that this one is compared with
 };
 
 class Program {
 public:
-  Program(std::string_view name, const CommonArguments& arguments)
-      : cpus(arguments.cpus), slice_s(arguments.slice_s), name_(name), record_(arguments.record) {}
+  Program(std::string_view name, CommonArguments& arguments)
+      : cpus(arguments.cpus), slice_s(arguments.slice_s), turns(arguments.turns), name_(name),
+        record_(arguments.record) {}
 
   // After the threads bound themselves and before anything is measured, and written at once: a run
   // that dies later is still known, and a record that cannot be written costs no measurement.
@@ -88,12 +91,15 @@ public:
   }
 
   void end() {
+    if (const auto taken = turns.taken())
+      note("turns", *taken);
     record_.add(json::Object().add("ev", "end"));
     record_.close();
   }
 
   const std::vector<int> cpus;
   const double slice_s;
+  Turns& turns;
 
 private:
   std::string name_;
@@ -121,10 +127,11 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     }
     Arguments arguments(argc, argv);
     const auto settings = prepare(arguments);
-    const CommonArguments common(arguments);
+    CommonArguments common(arguments);
     arguments.finish();
     detail::die_with(common.parent);
     Program program(name, common);
+    common.turns.await_first();
     try {
       measure(program, settings);
       program.end();

@@ -161,11 +161,14 @@ void measure(Program& program, const Settings& settings) {
     pair.round_trips = static_cast<std::uint64_t>(trial_trips * sample_s / trial_s) + 1;
   }
 
+  program.turns.pass();
   const auto begin = Clock::now();
   for (std::size_t round = 0;
        round < least_rounds || seconds(Clock::now() - begin) < program.slice_s; ++round)
-    for (auto& pair : pairs)
+    for (auto& pair : pairs) {
       pair.elapsed_s.push_back(pair.run(team, program.cpus, pair.round_trips));
+      program.turns.pass();
+    }
 
   std::uint64_t lost = 0;
   std::uint64_t moved = 0;

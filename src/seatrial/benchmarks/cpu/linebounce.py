@@ -172,7 +172,7 @@ def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample])
 BENCHMARK = Benchmark(
     name="cpu.linebounce",
     question="How long does a cache line take from one core to another?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         THREADS,
         Parameter(

@@ -227,12 +227,13 @@ public:
         expected_chain_(replay(inputs_, amounts_.chain_fmas()).x[0]), observed_(team.size()),
         final_(team.size()), mismatches_(team.size()) {}
 
-  void measure(double slice_s) {
+  void measure(double slice_s, Turns& turns) {
     for (auto& samples : observed_)
       samples.reserve(most_samples(team_.size()));
     team_.run([&](std::size_t member) {
       sample(member); // warms up, and brings the clock to what it will be
       observed_[member].clear();
+      turns.pass(team_, member);
       const auto deadline = Clock::now() + std::chrono::duration<double>(slice_s);
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
@@ -242,6 +243,7 @@ public:
         if (last_)
           break;
         sample(member);
+        turns.pass(team_, member);
       }
     });
   }
@@ -326,7 +328,7 @@ void measure_precision(Program& program) {
   Team team(program.cpus);
   program.hello(team);
   Peak<Real> peak(team);
-  peak.measure(program.slice_s);
+  peak.measure(program.slice_s, program.turns);
   peak.report(program);
 }
 

@@ -143,7 +143,7 @@ def _latency_bound(machine: Machine, params: Params) -> tuple[float, float]:
 BENCHMARK = Benchmark(
     name="cpu.peak",
     question="Do the cores reach the arithmetic rate that their clock and their FMA units allow?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
         Parameter("cores", ParameterKind.CHOICE, "all", "one core, or all of them at once", words=("one", "all")),

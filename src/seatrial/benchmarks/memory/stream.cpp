@@ -207,17 +207,24 @@ public:
   // samples; what the last but one left behind is compared, and each output of the last. Nothing
   // has to be poisoned for it: each kernel finds the output of another in `c`, which differs from
   // its own in every element (see `round`).
-  void measure(double slice_s) {
+  void measure(double slice_s, Turns& turns) {
     team_.run([&](std::size_t member) {
       round(member, Purpose::warm_up);
-      const auto deadline = Clock::now() + std::chrono::duration<double>(slice_s);
+      turns.pass(team_, member);
+      // Setting up takes longer than a slice, so two that take turns do not share one but have one
+      // each: what is lost in blocks is gained in samples.
+      const auto slices = turns.are_given() ? 2 : 1;
+      const auto deadline = Clock::now() + std::chrono::duration<double>(slices * slice_s);
       for (std::size_t done = 1;; ++done) {
         if (member == 0)
           last_ = done >= least_rounds && Clock::now() >= deadline;
         team_.barrier().wait();
         if (last_)
           break;
+        if (turns.are_given())
+          restore_caches(member, done == 1);
         round(member, Purpose::measure);
+        turns.pass(team_, member);
       }
       const auto k = settings_.only.value_or(kernels.size() - 1); // what the last round left behind
       wrong_[member][k] += kernels[k].wrong_elements(part(member), scalar_);
@@ -362,6 +369,19 @@ private:
     return json::Object().add("bytes", bytes).add("traffic_bytes", bytes + allocated);
   }
 
+  // The caches hold lines of a partner now, which would be written back at our cost. A quarter of
+  // what ran last, which is a cache's worth or more of each array, leaves there what a sweep finds
+  // that follows another without a break; it writes what stands there already.
+  void restore_caches(std::size_t member, bool has_warmed_up_only) noexcept {
+    const auto after_warm_up = settings_.only == std::size_t{0} ? kernels.size() - 1 : 0;
+    const auto after_round = settings_.only.value_or(kernels.size() - 1);
+    const auto& kernel = kernels[has_warmed_up_only ? after_warm_up : after_round];
+    const auto own = part(member);
+    const auto count = own.c.size();
+    const auto tail = own.part(count - count / 4 / line_doubles * line_doubles, count);
+    (settings_.nontemporal ? kernel.nontemporal : kernel.plain)(tail, scalar_);
+  }
+
   void round(std::size_t member, Purpose purpose) noexcept {
     const auto own = part(member);
     // Each kernel must find the output of another, so that one that writes nothing is seen: warming
@@ -401,7 +421,7 @@ void measure(Program& program, const Settings& settings) {
   if (settings.nontemporal && !has_nontemporal_store)
     throw Skip("needs non-temporal stores, which this target does not offer");
   Stream stream(team, settings, from_outside(3.0));
-  stream.measure(program.slice_s);
+  stream.measure(program.slice_s, program.turns);
   stream.report(program);
 }
 

@@ -181,7 +181,7 @@ def _mismatches(name: str) -> Check:
 BENCHMARK = Benchmark(
     name="memory.stream",
     question="How fast do threads stream through memory that no cache holds?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         THREADS,
         NODE,
