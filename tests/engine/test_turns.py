@@ -85,11 +85,12 @@ def test_a_study_of_a_program_against_itself_takes_turns(
     assert len(blocks) >= 3
     for block in blocks.values():
         assert len({record.experiment for record in block}) == 2 == len(block)
-        assert len({record.wall_s for record in block}) == 1, "each is charged its share of the block"
+        (share_s,) = {record.wall_s for record in block}
+        whole_s = max(record.seen["program_s"] for record in block)
+        assert whole_s / 2 <= share_s < whole_s, "each is charged its share of the block"
         for record in block:
             assert record.outcome.is_ok and record.seen["together"] == 2
             assert int(record.seen["notes"]["turns"]) > 3 and "--turns" not in record.seen["command"]
-            assert record.seen["program_s"] <= 2 * record.wall_s
     orders = sorted(record.order for block in blocks.values() for record in block)
     assert orders == list(range(len(orders)))
     ((comparison,),) = (compared.comparisons for compared in study_results(contents)[0].compared)

@@ -41,6 +41,7 @@ def test_defaults_are_written_as_on_the_command_line():
         "nontemporal": "false",
         "huge_pages": "true",
         "array_B": "auto",
+        "kernel": "all",
         "node": "auto",
         "memory": "local",
     }
