@@ -222,3 +222,28 @@ def test_a_reference_gives_a_ratio_and_no_verdict(tmp_path: Path) -> None:
         compare_with_reference("mine", f"reference:{other.id}", {"mine": made.contents}, 0.02)
     with pytest.raises(UsageError, match="two published"):
         compare_with_reference(name, name, {}, 0.02)
+
+
+def test_a_copy_is_no_second_measurement(tmp_path: Path) -> None:
+    first = folder(tmp_path / "a", 1.0)
+    with pytest.raises(UsageError, match="20 of the same repeats"):
+        compare_folders(first, NamedFolder("copy", first.contents))
+
+
+def test_what_came_out_on_one_side_only_is_named(tmp_path: Path) -> None:
+    good, bad = MadeUpFolder(tmp_path / "a"), MadeUpFolder(tmp_path / "b")
+    good.add(noisy(LEVEL, 8))
+    bad.add(noisy(LEVEL, 1), outcome=Outcome.invalid("residual", "too large"))
+    found = compare_folders(NamedFolder("a", good.contents), NamedFolder("b", bad.contents))
+    assert not found.comparisons and found.lost == ("cpu.peak of b: invalid: residual: too large",)
+
+
+def test_studies_of_one_name_that_ask_for_something_else_are_both_told(tmp_path: Path) -> None:
+    made = kept(tmp_path / "r", {"a": noisy(LEVEL, 8), "b": noisy(LEVEL, 8, seed=2)}, study())
+    other = study(axes=(Axis("label", ("b", "c")),), compare=Compare("label", "b"))
+    third = made.add(noisy(LEVEL, 8, seed=3), label="c", blocks=side_by_side(8), seen={"study": "s"})
+    second = next(r.id for r in all_results(made.contents) if r.experiment.parameters["label"] == "b")
+    made.keep(other, [(second, {"label": "b"}), (third, {"label": "c"})])
+    assert len(study_results(made.contents)) == 2
+    along = compare_along(made.contents, "label", 0.02).compared
+    assert {(one.baseline, one.candidate) for one in along} == {("label a", "label b"), ("label b", "label c")}

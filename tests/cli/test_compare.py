@@ -18,6 +18,7 @@ from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 from seatrial.cli.compare import CompareRequest, compare_command
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.comparison import Verdict
+from seatrial.model.outcome import Outcome, Stage
 from seatrial.report.schemas import schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -207,3 +208,11 @@ def test_a_study_is_run_by_itself(arguments: tuple[str, ...], words: str, tmp_pa
 def test_an_unknown_reference_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError):
         compare(made(tmp_path / "a"), "reference:levels.triad-streem")
+
+
+@pytest.mark.parametrize("fail_on", [None, Verdict.SLOWER, Verdict.AMBIGUOUS])
+def test_a_gate_does_not_open_for_a_side_that_died(tmp_path: Path, fail_on: Verdict | None) -> None:
+    dead = MadeUpFolder(tmp_path / "b")
+    dead.add(noisy(LEVEL, 1), outcome=Outcome.failed(Stage.RUN, "was killed by SIGSEGV"))
+    status, _ = compare(made(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)
+    assert status == (0 if fail_on is None else 1)

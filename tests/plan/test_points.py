@@ -16,6 +16,7 @@ def test_defaults_are_complete_and_resolved() -> None:
         "nontemporal": False,
         "huge_pages": True,
         "array_B": 128 << 20,
+        "kernel": "all",
         "node": "auto",
         "memory": "local",
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from seatrial.analysis.outliers import SCREENS, outliers_along
 from seatrial.analysis.results import all_results
-from seatrial.analysis.study_results import along_axis
+from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
 from seatrial.model.experiment import Experiment
 from seatrial.model.outlier import Outlier
@@ -37,17 +37,19 @@ def compare_along(contents: Contents, along: str, margin: float) -> Along:
         return Along(outliers=outliers_along(contents, along, margin))
     results = all_results(contents)
     known = {result.id: result for result in results}
-    planned = [kept for kept in contents.studies if kept.study.axis(along) is not None]
+    planned = [kept for kept in latest_studies(contents) if kept.study.axis(along) is not None]
     if not planned:
         planned = _as_studies(contents, along)
     if not planned:
         raise UnknownNameError("axis along which anything varies in this folder", along, _axes(contents))
-    compare = next((kept.study.compare for kept in planned if kept.study.compare is not None
-                    and kept.study.compare.along == along), None)  # fmt: skip
-    axis = planned[0].study.axis(along)
-    baseline = compare.baseline if compare is not None else axis.values[0] if axis is not None else None
-    figures = frozenset(compare.figures) if compare is not None else frozenset[str]()
-    return Along(along_axis(planned, along, contents, known, baseline=baseline, margin=margin, figures=figures))
+    found: list[Compared] = []
+    for kept in planned:
+        axis, asked = kept.study.axis(along), kept.study.compare
+        compare = asked if asked is not None and asked.along == along else None
+        baseline = compare.baseline if compare is not None else axis.values[0] if axis is not None else None
+        figures = frozenset(compare.figures) if compare is not None else frozenset[str]()
+        found += along_axis([kept], along, contents, known, baseline=baseline, margin=margin, figures=figures)
+    return Along(tuple(found))
 
 
 def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:

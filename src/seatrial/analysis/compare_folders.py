@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from seatrial.analysis.compare import compared
 from seatrial.analysis.differences import differences, side_facts
-from seatrial.analysis.measured import SideExperiment, matches
+from seatrial.analysis.measured import SideExperiment, hosts_of, matches
 from seatrial.analysis.results import all_results
-from seatrial.analysis.study_results import scope
+from seatrial.analysis.study_results import lost, scope
+from seatrial.errors import UsageError
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.parameter import Value
 from seatrial.model.study import DEFAULT_MARGIN
@@ -40,12 +41,46 @@ def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float
             SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents)
         )
     ]
+    _refuse_copies(baseline, candidate, pairs)
     comparisons = compared(found, margin)
     facts = (
         side_facts(baseline.contents, [a.id for a, _ in pairs] or [result.id for result in first]),
         side_facts(candidate.contents, [b.id for _, b in pairs] or [result.id for result in second]),
     )
-    return Compared(baseline.name, candidate.name, comparisons, differences(*facts, None), scope(comparisons))
+    hosts = [any(hosts_of(side.contents, key) for key in side.contents.experiments) for side in (baseline, candidate)]
+    return Compared(
+        baseline.name,
+        candidate.name,
+        comparisons,
+        differences(*facts, None),
+        scope(comparisons),
+        tuple(
+            text
+            for a, b in pairs
+            if (
+                text := lost(
+                    SideExperiment(baseline.name, a, baseline.contents),
+                    SideExperiment(candidate.name, b, candidate.contents),
+                )
+            )
+        ),
+        is_told=all(hosts),
+    )
+
+
+def _refuse_copies(
+    baseline: NamedFolder, candidate: NamedFolder, pairs: Sequence[tuple[ExperimentResult, ExperimentResult]]
+) -> None:
+    """Raise UsageError where both folders hold the same repeats: a copy is no second measurement."""
+    for a, b in pairs:
+        made = {record.t0: record for record in baseline.contents.records.get(a.id, ())}
+        others = candidate.contents.records.get(b.id, ())
+        common = sum(record.t0 in made and record.samples == made[record.t0].samples for record in others)
+        if common:
+            raise UsageError(
+                f"{baseline.name} and {candidate.name} hold {common} of the same repeats of {a.experiment.benchmark}",
+                "one is a copy of the other: measure again into a folder of its own, or name another",
+            )
 
 
 Key = tuple[tuple[str, Value | None], ...]

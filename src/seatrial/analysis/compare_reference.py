@@ -43,7 +43,7 @@ def compare_with_reference(baseline: str, candidate: str, folders: Mapping[str, 
             "seatrial list --references shows what each is about",
         )
     comparisons = compared(matches, margin)
-    return Compared(baseline, candidate, comparisons, (), scope(comparisons))
+    return Compared(baseline, candidate, comparisons, (), scope(comparisons), is_told=False)
 
 
 def _match(reference: Reference, side: SideExperiment, figure: FigureResult, *, reference_first: bool) -> Match:

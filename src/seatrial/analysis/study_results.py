@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.compare import Sequential, compared
@@ -16,7 +16,7 @@ from seatrial.model.comparison import Comparison
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import label
-from seatrial.model.study import DEFAULT_MARGIN, Study
+from seatrial.model.study import DEFAULT_MARGIN, RepeatPolicy, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.store.contents import Contents
@@ -25,10 +25,17 @@ from seatrial.store.contents import Contents
 def study_results(contents: Contents, results: Sequence[ExperimentResult] | None = None) -> tuple[StudyResult, ...]:
     """Every study of the folder in the order of their names, each as it was run last."""
     known = {result.id: result for result in (all_results(contents) if results is None else results)}
-    latest: dict[tuple[str, str], KeptStudy] = {}
+    return tuple(study_result(kept, contents, known) for kept in latest_studies(contents))
+
+
+def latest_studies(contents: Contents) -> tuple[KeptStudy, ...]:
+    """Each study of the folder by name, as it was run last: with more time it is still the same study, with other axes
+    it is another, whatever its name."""
+    latest: dict[tuple[str, str, str], KeptStudy] = {}
     for kept in sorted(contents.studies, key=lambda kept: _age(kept, contents)):
-        latest[kept.study.name, kept.machine] = kept
-    return tuple(study_result(latest[key], contents, known) for key in sorted(latest))
+        asked = replace(kept.study, question="", repeat=RepeatPolicy())
+        latest[kept.study.name, kept.machine, repr(asked)] = kept
+    return tuple(latest[key] for key in sorted(latest))
 
 
 def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> StudyResult:
@@ -44,7 +51,8 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
     }
     given = {point.experiment: point.given for point in kept.points}
     best = best_of(results, study.best_of.over, study.best_of.figure, blocks, costs, given) if study.best_of else ()
-    scaled = winners_of(results, best) if best else results  # the best settings at each point
+    swept = study.best_of is not None and study.scaling is not None and study.scaling.along in study.best_of.over
+    scaled = winners_of(results, best) if best and not swept else results  # the best settings at each point
     return StudyResult(
         study=study,
         results=results,
@@ -154,7 +162,17 @@ def _one(
         tuple(comparisons),
         differences(first, second, along),
         scope(comparisons),
+        tuple(text for pair in pairs if (text := lost(pair.baseline, pair.candidate))),
     )
+
+
+def lost(baseline: SideExperiment, candidate: SideExperiment) -> str:
+    """Which side of a pair did not come out, and why; "" where both did, or neither."""
+    ok = [side.result.outcome.is_ok for side in (baseline, candidate)]
+    if ok[0] == ok[1]:
+        return ""
+    bad = candidate if ok[0] else baseline
+    return f"{bad.result.experiment.benchmark} of {bad.name}: {bad.result.outcome.state}: {bad.result.outcome.reason}"
 
 
 def scope(comparisons: Sequence[Comparison]) -> str:
@@ -168,7 +186,7 @@ def scope(comparisons: Sequence[Comparison]) -> str:
         {host for c in comparisons for host in c.candidate.hosts},
     ]
     if not hosts[0] or not hosts[1]:
-        return "Which machines were measured is not told: at most two, and the verdicts hold for these."
+        return "Which machines were measured is not told on a side: the verdicts hold for those, whichever they are."
     if hosts[0] != hosts[1]:
         return (
             f"Two machines, {', '.join(sorted(hosts[0]))} and {', '.join(sorted(hosts[1]))}: the verdicts hold for "
@@ -197,7 +215,9 @@ def _rule(kept: KeptStudy, contents: Contents) -> Sequential:
     records = [
         record for key in ids for record in contents.records.get(key, ()) if record.seen.get("study") == study.name
     ]
-    budgets = {record.seen.get("budget_s") for record in records} or {study.repeat.budget_s}
+    budgets = {(record.seen.get("budget_s"), record.seen.get("again")) for record in records} or {
+        (study.repeat.budget_s, None)
+    }
     mean_s = sum(record.wall_s for record in records) / len(records) if records else 0.0
     spent = sum(record.wall_s for record in records) + 2 * mean_s
     return Sequential(study.repeat.maximum, len(budgets), spent > study.repeat.budget_s)

@@ -11,7 +11,7 @@ from seatrial.analysis.compare_along import compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
 from seatrial.cli.folder import contents_in
-from seatrial.cli.output import print_json, write_file
+from seatrial.cli.output import message, print_json, write_file
 from seatrial.errors import UsageError
 from seatrial.model.comparison import Verdict
 from seatrial.model.outlier import Outlier
@@ -57,6 +57,8 @@ def compare_command(request: CompareRequest, *, as_json: bool) -> int:
         print_json(compare_document(found, outliers))
     else:
         print(compare_text(found, outliers, colour=sys.stdout.isatty()))
+    for text in (text for compared in found for text in compared.lost):
+        message(f"not compared: {text}")
     return _status(found, request.fail_on)
 
 
@@ -77,7 +79,12 @@ def _margin(text: str) -> float:
 
 
 def _status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
-    """`--fail-on ambiguous` fails on slower, too: what may be slower is no better than what is."""
+    """`--fail-on ambiguous` fails on slower, too: what may be slower is no better than what is. Where a side did not
+    come out, or nothing could be compared, no question was answered: a gate must not open for a program that died."""
+    if fail_on is None:
+        return 0
+    if any(compared.lost or not compared.comparisons for compared in found):
+        return 1
     wrong = {Verdict.SLOWER: {Verdict.SLOWER}, Verdict.AMBIGUOUS: {Verdict.SLOWER, Verdict.AMBIGUOUS}}
     verdicts = {comparison.verdict for compared in found for comparison in compared.comparisons}
-    return 1 if fail_on is not None and verdicts & wrong[fail_on] else 0
+    return 1 if verdicts & wrong[fail_on] else 0

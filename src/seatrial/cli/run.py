@@ -21,7 +21,7 @@ from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.study import Study
 from seatrial.model.units import parse_seconds
 from seatrial.plan.points import parse_settings, plan_points
-from seatrial.plan.study_points import study_points
+from seatrial.plan.study_points import refuse_nothing_to_compare, study_points
 from seatrial.report.compare_document import study_document
 from seatrial.report.compare_text import study_text
 from seatrial.report.results_document import results_document
@@ -65,6 +65,7 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
             if budget_s is not None:
                 study = replace(study, repeat=replace(study.repeat, budget_s=budget_s))
             points = study_points(study, machine)
+            refuse_nothing_to_compare(study, points)
             trial = run_study(study, points, machine, open_folder, progress, again=request.again, keep=request.keep)
     finally:
         progress.close()

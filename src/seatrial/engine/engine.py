@@ -88,6 +88,7 @@ class _Entry:
     group: Group
     policy: Policy
     study: str
+    again: bool
 
     def look(self) -> None:
         """See whether it is finished: it has enough, or no member is left."""
@@ -130,8 +131,8 @@ class _Run:
     ) -> _Entry:
         """What the records hold of a group, and whether they alone show it to be finished. A member whose latest repeat
         is not ok gets a new try."""
-        members = [self._recall(ready, known.get(ready.experiment.id, ()), work) for ready in group]
-        entry = _Entry(Group(members), work.policy, work.study)
+        members = [self._recall(ready, known.get(ready.experiment.id, ()), work, again) for ready in group]
+        entry = _Entry(Group(members), work.policy, work.study, again)
         if again:
             for member in members:
                 member.left_out = len(member.ok_repeats)
@@ -139,12 +140,12 @@ class _Run:
             entry.look()
         return entry
 
-    def _recall(self, ready: Ready, records: Sequence[RepeatRecord], work: Work) -> Member:
+    def _recall(self, ready: Ready, records: Sequence[RepeatRecord], work: Work, again: bool) -> Member:
         """What the records hold of an experiment, and what a killed run finished without recording it."""
         member = Member(ready, self.machine)
         for record in records:
             member.add(record)
-            if work.study and record.seen.get("study") == work.study:
+            if work.study and not again and record.seen.get("study") == work.study:
                 work.policy.made(member, record.wall_s)
         for left in abandoned(self.folder, self.host, ready.experiment.id):
             recorded = next((record for record in records if record.repeat == left.repeat), None)
@@ -216,6 +217,8 @@ class _Run:
         }
         if entry.study:
             noted["study"] = entry.study
+        if entry.again:
+            noted["again"] = self.writer.path.stem  # more time after an end: the next end has less error to spend
         if together > 1:
             noted["together"] = together
         while (claimed := claim(self.folder, self.host, ready.experiment.id, number, noted)) is None:

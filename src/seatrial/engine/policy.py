@@ -111,7 +111,10 @@ class Pooled:
         return all(rule.decide(list(member.figures().values()), 0.0, 0.0) is not None for member in group.alive)
 
     def affords(self, group: Group) -> bool:
-        """Whether the study has time for another block."""
+        """Whether the study has time for another block; the first is made as long as any time is left, since what it
+        takes is only guessed before."""
+        if not any(member.made or member.counted for member in group.members):
+            return self.pool.spent_s < self.pool.total_s
         return self.pool.spent_s + group.next_s <= self.pool.total_s
 
     def made(self, member: Member, wall_s: float) -> None:

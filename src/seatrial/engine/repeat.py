@@ -27,7 +27,7 @@ from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
 RECORD_FILE = "rank-000000.jsonl"
-_NOTED = ("budget_s", "variables", "block", "study", "together")
+_NOTED = ("budget_s", "variables", "block", "study", "together", "again")
 """What the claim noted before the start and the record keeps."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0

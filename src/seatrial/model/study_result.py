@@ -14,13 +14,19 @@ from seatrial.model.study import Study
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All comparisons of two sides with the fairness list. `scope` says in one sentence what the verdicts hold for."""
+    """All comparisons of two sides with the fairness list. `scope` says in one sentence what the verdicts hold for.
+
+    `lost` names what came out on one side only, with the reason; `is_told` is False where a side says nothing of its
+    machine, so that nothing could be seen to differ.
+    """
 
     baseline: str
     candidate: str
     comparisons: tuple[Comparison, ...]
     differences: tuple[Difference, ...]
     scope: str = ""
+    lost: tuple[str, ...] = ()
+    is_told: bool = True
 
     @property
     def unintended(self) -> tuple[Difference, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from seatrial.benchmarks import benchmark_named
+from seatrial.errors import UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, Study
@@ -44,6 +45,15 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
         point = _labelled(resolved[key], given)
         points.setdefault(_identity(point), point)
     return StudyPoints(tuple(points.values()), number - len(points))
+
+
+def refuse_nothing_to_compare(study: Study, points: Sequence[Point]) -> None:
+    """Raise UsageError where a study wants a comparison for which it has no two points."""
+    if study.compare is not None and not compared_points(study, points):
+        raise UsageError(
+            f"study {study.name}: no two points differ along {study.compare.along} only, so nothing can be compared",
+            "look at exclude, at include, and at values that mean the same on this machine: seatrial plan shows them",
+        )
 
 
 def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point, ...], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult
 from seatrial.model.comparison import Verdict
 from seatrial.model.difference import Difference
@@ -134,7 +135,10 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
     blocks = ["\n".join(_statement(statement, style)) for statement in made]
     rows = [["figure", "baseline", "candidate", "ratio", "95 % alone", "95 % of the family", "verdict", "repeats"]]
     rows += [_row(statement) for statement in made]
-    return "\n".join([*blocks, "", columns(rows)])
+    foot = []
+    if any(statement.comparison.better is Better.LOWER for statement in made):
+        foot = ["  a time counts as speed, baseline over candidate: 50 % slower takes twice as long"]
+    return "\n".join([*blocks, "", columns(rows), *foot])
 
 
 def _statement(one: Statement, style: Style) -> list[str]:

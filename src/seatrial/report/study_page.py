@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from seatrial.model.parameter import Value
 from seatrial.model.study_result import StudyResult
 from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.studies.article import Article, Head, alarm, article, no_record
@@ -77,15 +78,8 @@ def _about(result: StudyResult) -> str:
     return f"{varied}{measured}{count(repeats, 'repeat')}{took}." if repeats else f"{varied}{measured}".strip()
 
 
-def _values(name: str, values: Sequence[object]) -> str:
-    spelled = [
-        "unset"
-        if value is None
-        else written(name, value)
-        if isinstance(value, bool | int | float | str)
-        else str(value)
-        for value in values
-    ]
+def _values(name: str, values: Sequence[Value | None]) -> str:
+    spelled = [written(name, value) for value in values]
     more = f" and {len(spelled) - _MOST_VALUES} more" if len(spelled) > _MOST_VALUES else ""
     return ", ".join(spelled[:_MOST_VALUES]) + more
 

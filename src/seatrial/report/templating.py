@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_KEPT = (
+    "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{SOFT HYPHEN}\N{ZERO WIDTH SPACE}\N{WORD JOINER}"
+)
+"""What is not printable and yet wanted in running text."""
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -25,12 +29,20 @@ def templates() -> Environment:
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["code"] = _with_code
     environment.filters["percent"] = show_percent
     return environment
+
+
+def _printable(value: object) -> object:
+    """Text from outside without what is not printable: a name must not turn the direction of a page's text."""
+    if type(value) is not str or value.isprintable():
+        return value
+    return "".join(letter if letter.isprintable() or letter in _KEPT else "?" for letter in value)
 
 
 def style_sheet() -> Verbatim:

@@ -37,6 +37,10 @@ def machine_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[N
         yield contrast(Kind.HOST, "", *names)
     if first == second:
         return
+    mute = [not any(machine.devices or machine.facts for machine in machines) for machines in (first, second)]
+    if mute[0] != mute[1]:
+        yield contrast(Kind.FACT, "of the machine", *(None if nothing else "told" for nothing in mute))
+        return
     told = (_told(first), _told(second))
     for name in dict.fromkeys((*told[0], *told[1])):
         values = [side[name][0] if name in side else None for side in told]

@@ -59,6 +59,10 @@ def fairness_headline(compared: Sequence[Compared]) -> str:
     unintended = sum(len(one.unintended) for one in compared)
     if unintended:
         return f"{count(unintended, 'unintended difference')} between the sides"
+    if not any(one.comparisons for one in compared):
+        return "Nothing was compared, so nothing is known of its fairness"
+    if not all(one.is_told for one in compared):
+        return "What else differs is not known: a side says nothing of its machine"
     return "Nothing but what was asked for was seen to differ"
 
 
