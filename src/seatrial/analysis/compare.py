@@ -22,6 +22,7 @@ from seatrial.stats.holm import holm
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval, independent_p_outside, independent_ratio, paired_p_outside, paired_ratio
 from seatrial.stats.sequential import ALPHA, LOOKS, replay
+from seatrial.stats.turns import pair_of_block
 from seatrial.stats.verdict import verdict
 
 
@@ -91,7 +92,7 @@ def _side_by_side(
     margin: float,
     family: int,
 ) -> Comparison:
-    values = [(first.value, second.value) for first, second in blocks]
+    values = [pair_of_block(first.value, second.value, first.turns, second.turns) for first, second in blocks]
     higher = match.better is Better.HIGHER
     rule = match.rule
     if rule is None:

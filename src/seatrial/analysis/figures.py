@@ -93,7 +93,8 @@ class _Gathered:
 
     def add(self, record: RepeatRecord, reading: Reading) -> None:
         self.readings.append(reading)
-        self.repeats.append(RepeatValue(record.repeat, record.order, record.t0, reading.value))
+        turns = reading.values if record.seen.get("together") else ()
+        self.repeats.append(RepeatValue(record.repeat, record.order, record.t0, reading.value, turns))
 
     def result(self, params: Params) -> FigureResult:
         figure = self.readings[0].figure

@@ -12,6 +12,7 @@ from seatrial.model.parameter import Value
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
+from seatrial.stats.turns import pair_of_block
 
 FigureKey = tuple[str, tuple[tuple[str, Value], ...]]
 """A figure's name and its point inside the program."""
@@ -27,6 +28,7 @@ class OkRepeat:
     wall_s: float
     block: str | None
     values: Mapping[FigureKey, float]
+    turns: Mapping[FigureKey, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -51,7 +53,9 @@ class Member:
             point = self.ready.point
             found = readings(point.benchmark, self.machine, point.parameters, record.samples)
             values = {(r.figure.name, point_key(r.point)): r.value for r in found}
-            self.ok_repeats.append(OkRepeat(record.t0, record.wall_s, record.seen.get("block"), values))
+            together = record.seen.get("together")
+            turns = {(r.figure.name, point_key(r.point)): r.values for r in found} if together else {}
+            self.ok_repeats.append(OkRepeat(record.t0, record.wall_s, record.seen.get("block"), values, turns))
             self.ok_repeats.sort(key=lambda repeat: repeat.t0)
 
     @property
@@ -116,11 +120,11 @@ def can_take_turns(members: Sequence[Member]) -> bool:
 
 def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[float, float]]:
     """(baseline, candidate) of one figure in each block that holds both, in order of time."""
-    of_baseline = {
-        repeat.block: repeat.values[key] for repeat in baseline.counted if repeat.block and key in repeat.values
-    }
-    return [
-        (of_baseline[repeat.block], repeat.values[key])
-        for repeat in candidate.counted
-        if repeat.block in of_baseline and key in repeat.values
-    ]
+    of_baseline = {repeat.block: repeat for repeat in baseline.counted if repeat.block and key in repeat.values}
+    pairs = []
+    for repeat in candidate.counted:
+        other = of_baseline.get(repeat.block) if repeat.block else None
+        if other is not None and key in repeat.values:
+            turns = other.turns.get(key, ()), repeat.turns.get(key, ())
+            pairs.append(pair_of_block(other.values[key], repeat.values[key], *turns))
+    return pairs

@@ -24,6 +24,7 @@ from seatrial.environments.build import (
 )
 from seatrial.environments.compiler import compiler_named, first_compiler
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
+from seatrial.environments.loader import libraries_of
 from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
 from seatrial.environments.variables import variables_of
 from seatrial.errors import BuildError, NoCompilerError
@@ -174,6 +175,7 @@ class _Session:
     documents: dict[EnvironmentChoice, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     installed: dict[str, Installed | BuildError] = field(default_factory=dict)
     loaded: dict[tuple[str, EnvironmentChoice, Value], _Loaded | BuildError] = field(default_factory=dict)
+    started: dict[tuple[str, EnvironmentChoice], Mapping[str, str]] = field(default_factory=dict)
 
     def prepare(self, point: Point) -> Ready | Refused:
         """The experiment of a point, with its program built."""
@@ -234,7 +236,11 @@ class _Session:
             )
             built, identity["libraries"] = replace(built, hello=loaded.hello), loaded.identity
         if program.commands is not None:
-            identity["programs"] = {name: _file_of(name, variables) for name in program.commands(point.parameters)}
+            for name in program.commands(point.parameters):
+                key = (name, point.environment)
+                if key not in self.started:
+                    self.started[key] = _started(name, variables)
+                identity.setdefault("programs", {})[name] = self.started[key]
         if program.inputs is not None and (files := _files_among(program.inputs(point.parameters))):
             identity["files"] = files
         if len(identity) == 1:
@@ -272,14 +278,16 @@ class _Session:
         return Ready(point, experiment, found, document)
 
 
-def _file_of(command: str, variables: Mapping[str, str]) -> str:
-    """The hash of the file behind a command. Raises NotInstalledError where there is none that can be run."""
+def _started(command: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Name -> hash of the file behind a command ("") and of each library that the loader finds for it: the same program
+    with another library is another experiment. Raises NotInstalledError where there is none that can be run."""
     found = shutil.which(command, path=variables.get("PATH"))
     if found is None:
         raise NotInstalledError(
             f"{command} cannot be run: there is no such program", "give its path, or put it on PATH"
         )
-    return _digest(found)
+    libraries = libraries_of(Path(found), variables)
+    return {"": _digest(found), **{name: _digest(path) for name, path in libraries.items()}}
 
 
 _LARGEST_HASHED_B = 64 << 20

@@ -15,12 +15,17 @@ from seatrial.model.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class RepeatValue:
-    """The value of one repeat, with what is needed to find its record and to see drift."""
+    """The value of one repeat, with what is needed to find its record and to see drift.
+
+    `turns` are the values of its samples where it took turns with others: the n-th was made right beside the n-th of
+    each of them.
+    """
 
     repeat: int
     order: int
     t0: float
     value: float
+    turns: tuple[float, ...] = ()
 
 
 def share_of(value: float, limit: Limit | None, better: Better) -> float | None:

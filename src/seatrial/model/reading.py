@@ -19,7 +19,8 @@ from seatrial.model.sample import Sample, point_key
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One figure at one point in one repeat. `value` is the median over samples; min and max are over samples."""
+    """One figure at one point in one repeat. `value` is the median over samples; min and max are over samples, which
+    `values` has one by one, in order of time."""
 
     figure: Figure
     point: Mapping[str, Value]
@@ -28,6 +29,7 @@ class Reading:
     maximum: float
     n_samples: int
     limit: Limit | None
+    values: tuple[float, ...] = ()
 
 
 def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample]) -> list[Reading]:
@@ -53,6 +55,7 @@ def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Se
                     max(values),
                     len(values),
                     None if figure.limit is None else figure.limit(machine, params, group),
+                    tuple(values),
                 )
             )
     return found

@@ -69,7 +69,8 @@ def blocks(comparison: Comparison) -> list[tuple[RepeatValue, RepeatValue]]:
     if not comparison.design.is_interleaved or not len(comparison.pairs) == len(base) == len(candidate):
         return []
     made = list(zip(base, candidate, strict=True))
-    same = all((a.value, b.value) == pair for (a, b), pair in zip(made, comparison.pairs, strict=True))
+    in_turns = any(repeat.turns for pair in made for repeat in pair)  # their ratio is taken turn by turn
+    same = in_turns or all((a.value, b.value) == pair for (a, b), pair in zip(made, comparison.pairs, strict=True))
     return made if same else []
 
 
