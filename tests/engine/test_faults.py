@@ -24,6 +24,13 @@ from seatrial.store.folder import ResultsFolder
 
 pytestmark = pytest.mark.real
 
+HALF_IN_PASSING = (
+    "    const auto own = part(member);\n    // Each kernel",
+    "    auto own = part(member);\n    if (purpose == Purpose::measure)\n"
+    "      own = own.part(0, own.a.size() / 128 * 64);\n    // Each kernel",
+)
+"""Half the work in the rounds whose output is compared only where the last of them left it."""
+
 FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
     "constant data": (
         STREAM,
@@ -47,9 +54,8 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
         STREAM,
         {
             "stream.cpp": (
-                "    const auto own = part(member);\n    for (std::size_t turn = 0;",
-                "    auto own = part(member);\n    if (purpose == Purpose::measure)\n"
-                "      own = own.part(0, own.a.size() / 128 * 64);\n    for (std::size_t turn = 0;",
+                HALF_IN_PASSING[0],
+                HALF_IN_PASSING[1],
             )
         },
         State.INVALID,
@@ -158,6 +164,21 @@ def test_a_planted_fault_is_named_and_not_published(
     assert outcome_of(records)[0].state is state
     assert len(records) == 1  # the first that is wrong ends the experiment
     assert not figures_of(benchmark, live_machine, ready.point.parameters, records)
+
+
+@pytest.mark.parametrize("kernel", ["copy", "scale", "add", "triad"])
+def test_half_the_work_is_seen_whichever_kernel_is_measured_alone(
+    kernel: str, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ResultsFolder.create(tmp_path / "results")
+    sound = make_ready(STREAM, live_machine, folder, **settings_of(STREAM), kernel=kernel)
+    record = run_once(sound, live_machine, folder)
+    assert record.outcome.is_ok and {sample.series for sample in record.samples} == {kernel}
+    broken = tampered(STREAM, tmp_path, {"stream.cpp": HALF_IN_PASSING}, monkeypatch)
+    folder = ResultsFolder.create(tmp_path / "broken")
+    ready = make_ready(broken, live_machine, folder, **settings_of(STREAM), kernel=kernel)
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.reason.startswith(f"{kernel}_mismatches: "), record.outcome
 
 
 def test_untampered_programs_pass(live_machine: Machine, tmp_path: Path) -> None:
