@@ -1,8 +1,8 @@
 """A against A: how often is a program called different from itself, and how often the same?
 
 Each trial is a study with the axis `label`, which changes nothing, of at most 10 s: half of them `cpu.peak` (one core,
-FP64), half the triad of `memory.stream` (all threads, non-temporal stores, which are the steadier). The script resumes: it adds to its record until the count is
-reached.
+FP64), half the triad of `memory.stream` (all threads, non-temporal stores, which are the steadier). The script resumes:
+it adds to its record until the count is reached.
 
 python bench/compare_itself.py [--trials 200] [-o docs/results/compare_itself.json]
 """
