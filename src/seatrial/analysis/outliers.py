@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from seatrial.analysis.figures import in_time
-from seatrial.analysis.results import all_results
+from seatrial.analysis.results import all_results, results_without_limits
 from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
@@ -90,7 +90,7 @@ def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGI
     if along == "rank":
         screened = _of_all_ranks(contents)
     else:
-        results = all_results(contents)
+        results = results_without_limits(contents)
         by = by_node if along == "node" else by_repeat
         screened = by(results, hosts_of_repeats(contents))
     if not any(one.is_enough and one.is_positive for one in screened):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.figures import figures, impossible, outcome_of, read
@@ -48,6 +48,25 @@ def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     keys = sorted(contents.experiments, key=lambda key: _rank(contents.experiments[key]))
     stored = [_stored(key, contents, machines) for key in keys if not _is_overtaken(key, contents)]
     return _all_with_ceilings(stored, stored)
+
+
+def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
+    """The experiments that came out, with their figures held against nothing: what a screen of very many nodes needs,
+    without working out the limits of each of their machines."""
+    benchmarks = {
+        name: replace(benchmark, figures=tuple(replace(f, limit=None, ceiling=None) for f in benchmark.figures))
+        for name, benchmark in registry().items()
+    }
+    nowhere = Machine("")
+    found: list[ExperimentResult] = []
+    for key, experiment in contents.experiments.items():
+        records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
+        outcome, notes = outcome_of(records)
+        if benchmark is not None and outcome.is_ok:
+            repeats = read(benchmark, nowhere, experiment.parameters, records)
+            own = figures(benchmark, experiment.parameters, repeats)
+            found.append(ExperimentResult(key, experiment, benchmark.question, outcome, own, reused=True, notes=notes))
+    return tuple(found)
 
 
 def machines_of(contents: Contents) -> dict[str, Machine]:
