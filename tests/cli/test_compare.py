@@ -23,6 +23,8 @@ from seatrial.report.schemas import schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = 5e10
+CHANGING = {"load", "steal"}
+"""What may differ on any shared machine, whoever compares."""
 
 
 def made(path: Path, factor: float = 1.0, seed: int = 1, **more: Any) -> str:
@@ -165,7 +167,7 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path) -> N
     assert bool(study["comparisons"]) is ("\ncompare:" in asked)
     assert bool(study["scaling"]) is ("\nscaling:" in asked)
     assert bool(study["best_of"]) is ("\nbest_of:" in asked)
-    assert not [difference for difference in study["differences"] if not difference["intended"]]
+    assert {difference["what"] for difference in study["differences"] if not difference["intended"]} <= CHANGING
     page = seatrial("report", str(tmp_path / "r"), "-o", str(tmp_path / "p.html"))
     assert page.returncode == 0 and study["question"] in (tmp_path / "p.html").read_text()
 

@@ -22,7 +22,7 @@ _APART = 0.95
 def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
     """Hosts as the programs told them, load before the repeats, CPU time that the hypervisor took, and the time of day.
 
-    Load and steal are never twice the same: they count as a difference from 3 repeats on each side, where the medians
+    Load and steal are never twice the same: they count as a difference from 6 repeats on each side, where the medians
     are half a process, or one per cent of CPU time, apart and 95 % of all pairs of repeats differ the same way.
     """
     hosts = [

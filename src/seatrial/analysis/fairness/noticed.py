@@ -117,13 +117,14 @@ def clearly_unlike(first: Counter[str], second: Counter[str]) -> bool:
     )
 
 
-_LEAST_REPEATS = 3
+_LEAST_REPEATS = 6
 _APART = 0.95
 
 
 def clearly_apart(first: Sequence[float], second: Sequence[float], least: float) -> bool:
     """Whether the numbers of one side lie above those of the other: their medians by `least` or more, and of all pairs
-    (one of each side) at least 95 % the same way. From 3 repeats on: fewer cannot tell a drift from a difference."""
+    (one of each side) at least 95 % the same way. From 6 repeats on: of 3 on each side all pairs go
+    the same way by chance in one case of ten."""
     if min(len(first), len(second)) < _LEAST_REPEATS or abs(median(first) - median(second)) < least:
         return False
     return not 1 - _APART < share_below(first, second) < _APART
