@@ -21,11 +21,8 @@ pytestmark = pytest.mark.real
 
 # Prints when it worked (set-up, rounds, a verification), and what its last member had of CPU time while it waited.
 SOURCE = r"""
-<<<<<<< HEAD
-=======
 #include <algorithm>
 #include <array>
->>>>>>> 496ab28b08de4f2c0fb91261af17574aa9553b36
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -43,12 +40,6 @@ std::vector<std::array<long long, 2>> worked;
 
 long long now() { return Clock::now().time_since_epoch().count(); }
 
-<<<<<<< HEAD
-void work() {
-  const auto begin = now();
-  timespec pause{0, 3'000'000};
-  nanosleep(&pause, nullptr);
-=======
 void rest(long ns) {
   timespec pause{0, ns};
   nanosleep(&pause, nullptr);
@@ -57,7 +48,6 @@ void rest(long ns) {
 void work() {
   const auto begin = now();
   rest(3'000'000);
->>>>>>> 496ab28b08de4f2c0fb91261af17574aa9553b36
   worked.push_back({begin, now()});
 }
 
@@ -83,10 +73,7 @@ int main(int argc, char** argv) try {
   Team team(cpus);
   double waiting_cpu_s = 0;
   long long waiting_ns = 0;
-<<<<<<< HEAD
-=======
   std::vector<long long> later(static_cast<std::size_t>(rounds)); // the last member's work lasts longer
->>>>>>> 496ab28b08de4f2c0fb91261af17574aa9553b36
   team.run([&](std::size_t member) {
     for (int done = 0; done <= rounds; ++done) {
       const auto cpu = cpu_s();
@@ -98,13 +85,6 @@ int main(int argc, char** argv) try {
       }
       if (member == 0 && done < rounds)
         work();
-<<<<<<< HEAD
-      if (member == 0 && done == dies_after)
-        std::abort();
-      team.barrier().wait();
-    }
-  });
-=======
       else if (member != 0 && done < rounds) {
         rest(5'000'000);
         later[static_cast<std::size_t>(done)] = now();
@@ -115,7 +95,6 @@ int main(int argc, char** argv) try {
   });
   for (std::size_t round = 0; round < later.size(); ++round)
     worked[round + 1][1] = std::max(worked[round + 1][1], later[round]);
->>>>>>> 496ab28b08de4f2c0fb91261af17574aa9553b36
   work();
   for (const auto& [begin, end] : worked)
     std::printf("%lld %lld\n", begin, end);

@@ -175,7 +175,12 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path) -> N
 @pytest.mark.real
 def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "run", str(EXAMPLES / "itself.yaml"), "--results", str(tmp_path / "r")]
-    process = subprocess.Popen([*command, "--budget", "60s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*command, "--budget", "60s"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # background jobs ignore it
+    )
     deadline = time.monotonic() + 120
     records = tmp_path / "r" / "records"
     while time.monotonic() < deadline and sum(p.read_bytes().count(b"\n") for p in records.glob("*.jsonl")) < 4:

@@ -126,10 +126,14 @@ def test_an_interrupt_ends_both_and_leaves_no_claim(
     with monkeypatch.context() as patch:
         patch.setattr(repeat, "command_of", command_with("--slice", "600"))
         waiting = threading.Thread(target=interrupt)
-        waiting.start()
-        with pytest.raises(KeyboardInterrupt):
-            run_work(compared(sides, 2), live_machine, folder, Silent())
-        waiting.join()
+        before_it = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+        try:
+            waiting.start()
+            with pytest.raises(KeyboardInterrupt):
+                run_work(compared(sides, 2), live_machine, folder, Silent())
+            waiting.join()
+        finally:
+            signal.signal(signal.SIGINT, before_it)
     assert children(os.getpid()) == before
     assert not list(folder.path.glob("artefacts/*/*")) and not read_contents(folder).records
     run_work(compared(sides, 2), live_machine, folder, Silent())
