@@ -105,7 +105,7 @@ def study(**changes: object) -> Study:
         "compare": Compare("label", "a"),
         "repeat": RepeatPolicy(budget_s=60.0, maximum=100),
     }
-    return Study(**{**given, **changes})  # type: ignore[arg-type]
+    return Study(**{**given, **changes})
 
 
 def kept(path: Path, rates: dict[str, list[float]], of: Study) -> MadeUpFolder:

@@ -27,7 +27,7 @@ FMA = ("fma", ())
 def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -> Member:
     """An experiment with one ok repeat for each value, one in a block."""
     point = plan_points(["cpu.peak"], {}, MACHINE)[0]
-    ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), Built(None, "", (), Hello("peak", "", ""), 0.0, True))  # type: ignore[arg-type]
+    ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), Built(None, "", (), Hello("peak", "", ""), 0.0, True))
     made = Member(ready, MACHINE)
     made.ok_repeats = [
         OkRepeat(float(n), wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)

@@ -92,7 +92,7 @@ def test_the_engine_and_the_reader_count_the_same_family() -> None:
             ],
             0.02,
         )
-        assert all(one.family == work.policy.family for one in found)  # type: ignore[attr-defined]
+        assert all(one.family == work.policy.family for one in found)
         decided = [
             replay(list(zip(values["b"], values[k], strict=True)), 0.02, True, found[0].family).stopped_at_look
             for k in ("a", "c")

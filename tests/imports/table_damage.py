@@ -43,11 +43,7 @@ def figures_in(file: ImportedFile) -> Found:
 
 def values_of(file: ImportedFile, figure: str) -> dict[object, float]:
     """Value of a figure by `size_B`, of a file with one experiment that has it."""
-    return {
-        dict(key[3]).get("size_B"): values[0]  # type: ignore[call-overload]
-        for key, values in figures_in(file).items()
-        if key[2] == figure
-    }
+    return {dict(key[3]).get("size_B"): values[0] for key, values in figures_in(file).items() if key[2] == figure}
 
 
 def cuts(data: bytes) -> Iterator[bytes]:

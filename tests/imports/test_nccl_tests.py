@@ -68,7 +68,7 @@ def _read(text: str) -> ImportedFile:
 
 
 def _values(file: ImportedFile, figure: str, *, in_place: bool) -> dict[object, tuple[float, ...]]:
-    points = {key: dict(key[3]) for key in figures_in(file)}  # type: ignore[call-overload]
+    points = {key: dict(key[3]) for key in figures_in(file)}
     return {
         points[key]["size_B"]: values
         for key, values in figures_in(file).items()

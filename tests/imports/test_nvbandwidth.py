@@ -117,8 +117,8 @@ def _values(file: ImportedFile) -> dict[tuple[object, ...], float]:
     """(test, figure, row, column) -> value."""
     found = {}
     for (_, parameters, figure, point), (value,) in figures_in(file).items():
-        at = dict(point)  # type: ignore[call-overload]
-        found[dict(parameters)["test"], figure, at["row"], at["column"]] = value  # type: ignore[call-overload]
+        at = dict(point)
+        found[dict(parameters)["test"], figure, at["row"], at["column"]] = value
     return found
 
 

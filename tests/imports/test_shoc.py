@@ -38,7 +38,7 @@ def _read(text: str) -> ImportedFile:
 
 def _values(file: ImportedFile) -> dict[tuple[object, object], tuple[float, ...]]:
     """(test, figure) -> samples."""
-    return {(dict(key[3])["test"], key[2]): values for key, values in figures_in(file).items()}  # type: ignore[call-overload]
+    return {(dict(key[3])["test"], key[2]): values for key, values in figures_in(file).items()}
 
 
 def test_it_is_found_by_its_kind() -> None:

@@ -200,11 +200,9 @@ def scope(comparisons: Sequence[Comparison]) -> str:
 
 def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
     """The points that differ along the axis only, and along those that advance with it."""
-    moving = kept.study.moves_with(along)
     groups: dict[tuple[object, ...], list[StudyPoint]] = {}
     for point in kept.points:
-        place = tuple(sorted((name, repr(value)) for name, value in point.given.items() if name not in moving))
-        groups.setdefault((point.benchmark, *place), []).append(point)
+        groups.setdefault((point.benchmark, *kept.study.place(point.given, along)), []).append(point)
     return list(groups.values())
 
 

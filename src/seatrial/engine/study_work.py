@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from seatrial.engine.engine import Work
 from seatrial.engine.policy import Compared, Pool, Pooled
 from seatrial.engine.prepare import Ready, Refused
-from seatrial.model.parameter import Value
 from seatrial.model.study import Compare, Study
 
 
@@ -22,12 +21,11 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
         alone = _once(prepared)
         policy = Pooled(pool, study.repeat.precision, study.repeat.maximum)
         return [Work(tuple((ready,) for ready in alone), policy, study.name)]
-    moving = study.moves_with(study.compare.along)
     by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
     for item in prepared:
         groups = by_benchmark.setdefault(item.point.benchmark.name, {})
         if isinstance(item, Ready):
-            groups.setdefault(_place(item.point.given, moving), []).append(item)
+            groups.setdefault(study.place(item.point.given, study.compare.along), []).append(item)
     work = []
     for groups in by_benchmark.values():
         compared = [_baseline_first(_once(group), study.compare) for group in groups.values()]
@@ -51,11 +49,6 @@ def _once(items: Iterable[Ready | Refused]) -> tuple[Ready, ...]:
         if isinstance(item, Ready):
             found.setdefault(item.experiment.id, item)
     return tuple(found.values())
-
-
-def _place(given: Mapping[str, Value | None], moving: frozenset[str]) -> tuple[object, ...]:
-    """What a group shares: all axes but the one that is compared, and those that advance with it."""
-    return tuple(sorted((name, repr(value)) for name, value in given.items() if name not in moving))
 
 
 def _baseline_first(group: tuple[Ready, ...], compare: Compare) -> tuple[Ready, ...]:

@@ -98,3 +98,9 @@ class Study:
     def moves_with(self, name: str) -> frozenset[str]:
         """The axes that advance together with one, itself among them."""
         return next((frozenset(names) for names in self.zips if name in names), frozenset({name}))
+
+    def place(self, given: Mapping[str, Value | None], along: str) -> tuple[tuple[str, str], ...]:
+        """What points share that differ along one axis only: their values of all others, but for those that advance
+        with it."""
+        moving = self.moves_with(along)
+        return tuple(sorted((name, repr(value)) for name, value in given.items() if name not in moving))

@@ -62,12 +62,11 @@ def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point,
     compare = study.compare
     if compare is None:
         return ()
-    moving = study.moves_with(compare.along)
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         if compare.along in point.given:
-            rest = sorted((name, repr(value)) for name, value in point.given.items() if name not in moving)
-            groups.setdefault((point.benchmark.name, *rest), []).append(point)
+            place = study.place(point.given, compare.along)
+            groups.setdefault((point.benchmark.name, *place), []).append(point)
     sorted_groups = (
         sorted(group, key=lambda point: not alike(point.given[compare.along], compare.baseline))
         for group in groups.values()

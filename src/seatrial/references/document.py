@@ -30,7 +30,7 @@ _ENTRY_KEYS = frozenset(
 )
 _ENDS = (("low", Qualifier.LOWEST), ("high", Qualifier.HIGHEST))
 _Word = TypeVar("_Word", Qualifier, Better)
-_TODO = "docs/references.md shows the form"
+_SEE = "docs/references.md shows the form"
 
 
 def read_file(path: Path) -> tuple[Reference, ...]:
@@ -57,7 +57,7 @@ def read(content: bytes, name: str) -> tuple[Reference, ...]:
         if not isinstance(entries, list):
             raise UsageError("`reference` is not a list of tables", "write [[reference]] before each entry")
     except SeatrialError as error:
-        raise UsageError(f"{name}: {error.message}", error.todo or _TODO) from error
+        raise UsageError(f"{name}: {error.message}", error.todo or _SEE) from error
     found: list[Reference] = []
     for number, entry in enumerate(entries, start=1):
         label = entry.get("id", f"number {number}") if isinstance(entry, dict) else f"number {number}"
@@ -66,7 +66,7 @@ def read(content: bytes, name: str) -> tuple[Reference, ...]:
                 raise UsageError("it is not a table", "write [[reference]] before each entry")
             found += _entry(entry, document, study)
         except SeatrialError as error:
-            raise UsageError(f"{name}: reference {label!r}: {error.message}", error.todo or _TODO) from error
+            raise UsageError(f"{name}: reference {label!r}: {error.message}", error.todo or _SEE) from error
     return _with_whole_ranges(found, study, entries)
 
 
@@ -102,7 +102,7 @@ def _entry(entry: Mapping[str, Any], document: Mapping[str, Any], study: str) ->
             raise UsageError("a range has two values and no qualifier", 'write range = ["231GB/s", "355GB/s"]')
         read_ends = [_quantity(end) for end in ends]
         if read_ends[0].unit != read_ends[1].unit or read_ends[0].value >= read_ends[1].value:
-            raise UsageError("the range does not go from a lower to a higher value of one unit", _TODO)
+            raise UsageError("the range does not go from a lower to a higher value of one unit", _SEE)
         values = [(f"{own}-{end}", quantity, word) for quantity, (end, word) in zip(read_ends, _ENDS, strict=True)]
     configuration = {**_texts(document, "configuration"), **_texts(entry, "configuration")}
     return [
@@ -146,7 +146,7 @@ def _quantity(given: object) -> Quantity:
     else:
         raise UsageError(f"{str(given)[:40]!r} is not a value", 'write value = "47.9GB/s", or value = 1.3 for a ratio')
     if not (math.isfinite(quantity.value) and quantity.value > 0):
-        raise UsageError(f"{str(given)[:40]!r} is not a finite value above 0", _TODO)
+        raise UsageError(f"{str(given)[:40]!r} is not a finite value above 0", _SEE)
     return quantity
 
 
@@ -156,11 +156,11 @@ def _parameters(entry: Mapping[str, Any]) -> dict[str, Value]:
         raise UsageError("`parameters` is not a table", "write parameters = { threads = 2 }")
     for name, value in given.items():
         if not isinstance(value, bool | int | float | str):
-            raise UsageError(f"the parameter {name!r} is not a number, a word, true or false", _TODO)
+            raise UsageError(f"the parameter {name!r} is not a number, a word, true or false", _SEE)
         if isinstance(value, str):
             _checked(value, f"the parameter {name!r}")
         elif not math.isfinite(value) or abs(value) > LARGEST_COUNT:
-            raise UsageError(f"the parameter {name!r} is not a number up to 2^53", _TODO)
+            raise UsageError(f"the parameter {name!r} is not a number up to 2^53", _SEE)
         _checked(name, "the name of a parameter")
     return dict(given)
 
@@ -188,7 +188,7 @@ def _text(table: Mapping[str, Any], key: str) -> str:
 
 def _checked(text: str, what: str) -> str:
     if len(text) > _LONGEST_TEXT or not text.isprintable():
-        raise UsageError(f"{what} is longer than {_LONGEST_TEXT} characters, or has some that cannot be printed", _TODO)
+        raise UsageError(f"{what} is longer than {_LONGEST_TEXT} characters, or has some that cannot be printed", _SEE)
     return text
 
 
