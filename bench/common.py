@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from seatrial import __version__
+from seatrial.engine.environments import Environments, native_environment
 from seatrial.engine.events import Silent
 from seatrial.engine.judge import judge
-from seatrial.engine.prepare import Environments, Ready, native_environment, prepare
+from seatrial.engine.prepare import Ready, prepare
 from seatrial.engine.repeat import RECORD_FILE, command_of
 from seatrial.launch.local import run
 from seatrial.machine.live import discover_live

@@ -15,8 +15,9 @@ from engine.harness import run_once, tampered
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine import prepare as preparing
+from seatrial.engine.environments import Environments, native_environment
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Environments, Ready, Refused, lacking, native_environment, prepare
+from seatrial.engine.prepare import Ready, Refused, lacking, prepare
 from seatrial.environments import blas as finder
 from seatrial.environments.blas import Blas
 from seatrial.environments.build import NATIVE_HEADERS
@@ -293,7 +294,7 @@ def test_no_blas_is_unsupported_and_says_how_to_get_one(
     assert isinstance(item, Refused)
     assert item.outcome.state is State.UNSUPPORTED and item.outcome.reason.startswith("blas: there is no BLAS")
     assert "scipy-openblas64" in item.outcome.reason
-    need = lacking(BENCHMARK.program, native_environment(live_machine))
+    need = lacking(BENCHMARK, native_environment(live_machine))
     assert need is not None and need.startswith("a BLAS: ") and "scipy-openblas64" in need
 
 

@@ -14,8 +14,9 @@ from made_up import made_up_machine
 from seatrial.benchmarks.io.file import BENCHMARK as IO_FILE
 from seatrial.benchmarks.io.file import read_fio, surface
 from seatrial.engine.engine import run_experiments
+from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Environments, Ready, Refused, lacking, prepare
+from seatrial.engine.prepare import Ready, Refused, lacking, prepare
 from seatrial.errors import NoCompilerError, ProtocolError, UsageError
 from seatrial.model.benchmark import External
 from seatrial.model.machine_document import machine_document
@@ -86,7 +87,7 @@ def test_a_folder_that_is_none_is_bad_usage() -> None:
 
 def test_without_fio_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "fio is not on PATH" in (lacking(IO_FILE.program, NO_COMPILER) or "")
+    assert "fio is not on PATH" in (lacking(IO_FILE, NO_COMPILER) or "")
     (item,) = prepare(plan_points(["io.file"], {}, MACHINE), Environments.always(NO_COMPILER), "machine", Silent())
     assert isinstance(item, Refused)
     assert item.outcome.state is State.UNSUPPORTED and "install fio" in item.outcome.reason

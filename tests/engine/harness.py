@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine.engine import run_experiments
+from seatrial.engine.environments import native_environment
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, native_environment
+from seatrial.engine.prepare import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build
 from seatrial.model.benchmark import Benchmark

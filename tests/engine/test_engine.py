@@ -200,7 +200,8 @@ def test_a_program_does_not_outlive_a_lab_that_is_killed(ready: Ready, tmp_path:
 
 
 def test_the_point_of_a_refused_experiment_is_not_run(live_machine: Machine) -> None:
-    from seatrial.engine.prepare import Environments, Refused, native_environment, prepare
+    from seatrial.engine.environments import Environments, native_environment
+    from seatrial.engine.prepare import Refused, prepare
     from seatrial.plan.points import plan_points
 
     (point,) = plan_points(["memory.stream"], {"threads": ["100000"]}, live_machine)

@@ -14,7 +14,7 @@ from engine.harness import make_ready, run_once, tampered
 from seatrial.analysis.figures import figures_of, outcome_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
-from seatrial.engine.prepare import native_environment
+from seatrial.engine.environments import native_environment
 from seatrial.environments.target import Target
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine

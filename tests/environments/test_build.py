@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.prepare import native_environment
+from seatrial.engine.environments import native_environment
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build, cache_folder, program_key
 from seatrial.errors import BuildError
@@ -79,7 +79,7 @@ def test_a_binary_that_was_damaged_is_built_again(environment: Environment, own_
 _BUILDS = """
 import sys
 from pathlib import Path
-from seatrial.engine.prepare import native_environment
+from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
 from seatrial.machine.live import discover_live
 print(build(native_environment(discover_live()), Path(sys.argv[1])).path)

@@ -1,4 +1,5 @@
-"""The benchmarks: every module below this package that has a `BENCHMARK` is one. Nothing else lists them."""
+"""The benchmarks: every module below this package that has a `BENCHMARK`, or a family of them in `BENCHMARKS`. Nothing
+else lists them."""
 
 from __future__ import annotations
 
@@ -17,9 +18,10 @@ def registry() -> dict[str, Benchmark]:
     for module_info in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
         if module_info.ispkg:
             continue
-        benchmark = getattr(importlib.import_module(module_info.name), "BENCHMARK", None)
-        if isinstance(benchmark, Benchmark):
-            found[benchmark.name] = benchmark
+        module = importlib.import_module(module_info.name)
+        for benchmark in (getattr(module, "BENCHMARK", None), *getattr(module, "BENCHMARKS", ())):
+            if isinstance(benchmark, Benchmark):
+                found[benchmark.name] = benchmark
     return dict(sorted(found.items()))
 
 

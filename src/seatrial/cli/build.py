@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks import benchmark_named, registry
-from seatrial.engine.prepare import native_environment
+from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
 from seatrial.machine.live import discover_live
 from seatrial.model.benchmark import Native

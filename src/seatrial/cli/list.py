@@ -5,7 +5,8 @@ from __future__ import annotations
 from seatrial.benchmarks import registry
 from seatrial.cli.output import print_json
 from seatrial.cli.references import print_references, with_references
-from seatrial.engine.prepare import lacking, native_environment
+from seatrial.engine.environments import native_environment
+from seatrial.engine.prepare import lacking
 from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.errors import BuildError
@@ -25,7 +26,7 @@ def list_command(*, as_json: bool, references: bool = False) -> None:
         environment: Environment | BuildError = native_environment(machine)
     except BuildError as error:
         environment = error
-    missing = {name: need for name, b in registry().items() if (need := lacking(b.program, environment)) is not None}
+    missing = {name: need for name, b in registry().items() if (need := lacking(b, environment)) is not None}
     compilers = [f"{compiler.name} ({' '.join(compiler.command)})" for compiler in find_compilers()]
     listed = [b for b in registry().values() if not isinstance(b.program, Elsewhere) or b.program.is_to_come]
     document = list_document(listed, machine, compilers, missing)

@@ -21,7 +21,7 @@ from seatrial.engine.host_lock import only_lab_on_this_host
 from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.prepare import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat
-from seatrial.environments.variables import variables_of
+from seatrial.environments.variables import variables_with
 from seatrial.launch.local import adopt_orphans
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
@@ -213,7 +213,7 @@ class _Run:
             "block": block,
             "t0": time.time(),
             "budget_s": entry.policy.budget_s,
-            "variables": performance_variables(variables_of(ready.point.environment)),
+            "variables": performance_variables(variables_with(ready.variables)),
         }
         if entry.study:
             noted["study"] = entry.study

@@ -314,8 +314,9 @@ def _parameters(
                 "leave the setting out, or import that file by itself",
             )
         chosen[name] = value
+    untold = {p.name: p.untold for p in benchmark.parameters if p.untold is not None}
     try:
-        point = benchmark.point(chosen)
+        point = benchmark.point({**untold, **chosen})
     except UsageError as error:
         raise UsageError(f"{file}: {error.message}", error.todo) from error
     return point, tuple(name for name in point if name not in chosen)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from seatrial.environments.build import Built
 from seatrial.environments.installed import Installed
 from seatrial.environments.target import DECISIVE_FEATURES
 from seatrial.launch.local import Completed
 from seatrial.model.benchmark import Native
+from seatrial.model.layout import layout_of
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import UNREADABLE, Exit, ProgramRecord
+from seatrial.model.protocol import UNREADABLE, Exit, Hello, ProgramRecord
 from seatrial.model.reading import impossible_reason, readings
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point
@@ -49,6 +50,8 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
         return Outcome.failed(Stage.RECORD, evidence, evidence)
     if completed.returncode == Exit.PARENT_GONE:
         return Outcome.failed(Stage.LAUNCH, "the program found its parent gone", evidence)
+    if completed.returncode == Exit.LAUNCHER:
+        return Outcome.failed(Stage.LAUNCH, evidence, evidence)
     if completed.returncode != 0:
         return Outcome.failed(Stage.RUN, f"the program {completed.died_of}", evidence)
     if record.skip is not None:
@@ -81,13 +84,26 @@ def _identity(point: Point, machine: Machine, built: Built, record: ProgramRecor
             where = hello.lib_paths.get(name, "an unknown place")
             expected = built.hello.lib_paths.get(name, "another place")
             return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
-    wanted = tuple((cpu,) for cpu in point.cpus)
-    if hello.cpus != wanted:
-        masks = "; ".join(",".join(map(str, mask)) for mask in hello.cpus)
+    return _binding(point, hello)
+
+
+def _binding(point: Point, hello: Hello) -> Outcome | None:
+    """Whether each thread, or each rank, was where it was to be. Ranks that are to share CPUs are bound to none."""
+    if point.benchmark.ranks == "mpi":
+        who, wanted = "ranks", layout_of(point.parameters, point.cpus).cpus
+        if not wanted:
+            return None
+    else:
+        who, wanted = "threads", tuple((cpu,) for cpu in point.cpus)
+    if tuple(map(frozenset, hello.cpus)) != tuple(map(frozenset, wanted)):
         return Outcome.invalid(
-            "affinity", f"threads were bound to CPUs {masks or 'none'} instead of {'; '.join(map(str, point.cpus))}"
+            "affinity", f"{who} were bound to CPUs {_masks(hello.cpus) or 'none'} instead of {_masks(wanted)}"
         )
     return None
+
+
+def _masks(cpus: Sequence[Sequence[int]]) -> str:
+    return "; ".join(",".join(map(str, mask)) for mask in cpus)
 
 
 def _isa(machine: Machine) -> frozenset[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Environments, Refused, prepared_points
+from seatrial.engine.prepare import Refused, prepared_points
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_identity

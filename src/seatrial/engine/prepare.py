@@ -11,41 +11,40 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, find_blas
-from seatrial.environments.build import (
-    Built,
-    Environment,
-    build,
-    introduce_with,
-    kept_environments,
-    libc_version,
-    program_key,
-)
-from seatrial.environments.compiler import compiler_named, first_compiler
+from seatrial.environments.build import Built, Environment, build, introduce_with, program_key
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.loader import libraries_of
-from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
-from seatrial.environments.variables import variables_of
+from seatrial.environments.mpi import HOW_TO_GET_ONE as HOW_TO_GET_AN_MPI
+from seatrial.environments.mpi import NoMpiError, find_mpis, mpi_of
+from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, NoCompilerError
-from seatrial.model.benchmark import Elsewhere, External, Native
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.benchmark import Benchmark, Elsewhere, External, Native
+from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment, content_key
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.layout import RANKS
+from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.parameter import Params, Value
+from seatrial.model.parameter import Params, Value, whole
 from seatrial.model.protocol import Hello
 from seatrial.plan.points import Point
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A point as an experiment that can run. `environment` describes what its environment key stands for."""
+    """A point as an experiment that can run. `environment` describes what its environment key stands for.
+
+    `mpi` starts its ranks; None where it is one process. `variables` are set (None: unset) where it runs.
+    """
 
     point: Point
     experiment: Experiment
     built: Built | Installed
     environment: Mapping[str, Any] = field(default_factory=dict)
+    mpi: Mpi | None = None
+    variables: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,75 +55,6 @@ class Refused:
     experiment: Experiment
     outcome: Outcome
     environment: Mapping[str, Any] | None = None
-
-
-def native_environment(machine: Machine) -> Environment:
-    """The environment that is used when nobody chooses: the first compiler, building for this machine's CPU.
-
-    Without a compiler it is that of the programs that were built ahead. Raises NoCompilerError, BuildError where the
-    compiler cannot build for this CPU, UsageError for a wrong $CXX.
-    """
-    isa = _isa(machine)
-    try:
-        compiler = first_compiler()
-    except NoCompilerError:
-        kept = _built_ahead(frozenset(isa))
-        if kept is None:
-            raise
-        return kept
-    return Environment(compiler, resolve_target(compiler, isa), libc_version())
-
-
-def _isa(machine: Machine) -> list[str]:
-    """The features of this machine's CPUs, as its first package tells them."""
-    packages = machine.of_kind(DeviceKind.PACKAGE)
-    return (packages[0].facts.text("isa") or "").split() if packages else []
-
-
-def _built_ahead(isa: frozenset[str]) -> Environment | None:
-    """The environment of programs that `seatrial build` made for such a CPU and C library, or None."""
-    return next(
-        (
-            environment
-            for environment in kept_environments()
-            if environment.target.isa == isa & DECISIVE_FEATURES and environment.libc == libc_version()
-        ),
-        None,
-    )
-
-
-class Environments:
-    """The environments that points choose, each found once; a choice that cannot be met is the error that says why."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._found: dict[EnvironmentChoice, Environment | BuildError] = {}
-
-    @classmethod
-    def always(cls, environment: Environment | BuildError) -> Environments:
-        """Those of somebody who has one already: it is the answer to the choice of nothing."""
-        environments = cls(Machine(""))
-        environments._found[AS_IT_IS] = environment
-        return environments
-
-    def of(self, choice: EnvironmentChoice) -> Environment | BuildError:
-        """The environment of a choice. Raises UsageError for a wrong $CXX."""
-        if choice not in self._found:
-            try:
-                self._found[choice] = chosen_environment(choice, self._machine)
-            except BuildError as problem:
-                self._found[choice] = problem
-        return self._found[choice]
-
-
-def chosen_environment(choice: EnvironmentChoice, machine: Machine) -> Environment:
-    """The environment with what a study chose of it. Raises as `native_environment` does."""
-    if choice.compiler is None:
-        environment = native_environment(machine)
-    else:
-        compiler = compiler_named(choice.compiler)
-        environment = Environment(compiler, resolve_target(compiler, _isa(machine)), libc_version())
-    return replace(environment, added_flags=choice.flags, variables=choice.variables)
 
 
 def prepare(
@@ -147,19 +77,35 @@ def prepared_points(
     return [session.prepare(point) for point in points]
 
 
-def lacking(program: Native | External | Elsewhere, environment: Environment | BuildError) -> str | None:
-    """What this machine lacks to have the program at all, for people; None where it has it or can build it."""
+def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
+    """What this machine lacks to have a benchmark's program, for people; None where it has it or can build it."""
+    program = benchmark.program
     if isinstance(program, Elsewhere):
         return program.why
     if isinstance(program, Native):
         if isinstance(environment, BuildError):
             return f"a C++20 compiler: {environment.message}; {environment.todo}"
+        if benchmark.ranks == "mpi" and not find_mpis():
+            return f"an MPI: {HOW_TO_GET_AN_MPI}"
         return f"a BLAS: {HOW_TO_GET_ONE}" if program.library == "blas" and not find_blas() else None
     try:
-        find_installed(program)
+        found_program(program)
     except BuildError as problem:
         return f"{program.name}: {problem.message}; {problem.todo}"
     return None
+
+
+def found_program(program: External) -> tuple[External, Installed]:
+    """The first of a program and its alternatives that is installed. Raises NotInstalledError for the first one where
+    none is, BuildError where one cannot be used."""
+    missing: NotInstalledError | None = None
+    for candidate in (program, *program.alternatives):
+        try:
+            return candidate, find_installed(candidate)
+        except NotInstalledError as problem:
+            missing = missing or problem
+    assert missing is not None  # noqa: S101 - there is at least one candidate
+    raise missing
 
 
 @dataclass(slots=True)
@@ -172,8 +118,8 @@ class _Session:
     builds: bool = True
     """Whether programs are built that need not be to know their experiments."""
     built: dict[tuple[str, Path], Built | BuildError] = field(default_factory=dict)
-    documents: dict[EnvironmentChoice, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    installed: dict[str, Installed | BuildError] = field(default_factory=dict)
+    documents: dict[Environment, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    installed: dict[str, tuple[External, Installed] | BuildError] = field(default_factory=dict)
     loaded: dict[tuple[str, EnvironmentChoice, Value], _Loaded | BuildError] = field(default_factory=dict)
     started: dict[tuple[str, EnvironmentChoice], Mapping[str, str]] = field(default_factory=dict)
 
@@ -185,10 +131,10 @@ class _Session:
             return Refused(point, _experiment(point, "", "", self.machine_key), refusal)
         if isinstance(program, External):
             return self._installed(point, program)
-        environment = self.environments.of(point.environment)
+        environment = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
         if isinstance(environment, BuildError):
             return _refused(point, ("", None), "", self.machine_key, environment)
-        described = self._described(point.environment, environment)
+        described = self._described(environment)
         key = ""
         try:
             key = program_key(environment, program.source)
@@ -203,12 +149,13 @@ class _Session:
             point, built, key = self._identified(point, program, built)
         except BuildError as problem:
             return _refused(point, described, key, self.machine_key, problem)
-        return Ready(point, _experiment(point, described[0], key, self.machine_key), built, described[1])
+        experiment = _experiment(point, described[0], key, self.machine_key)
+        return Ready(point, experiment, built, described[1], environment.mpi, _changes(environment))
 
-    def _described(self, choice: EnvironmentChoice, environment: Environment) -> tuple[str, Mapping[str, Any]]:
-        if choice not in self.documents:
-            self.documents[choice] = (environment.key, environment.document())
-        return self.documents[choice]
+    def _described(self, environment: Environment) -> tuple[str, Mapping[str, Any]]:
+        if environment not in self.documents:
+            self.documents[environment] = (environment.key, environment.document())
+        return self.documents[environment]
 
     def _build(self, environment: Environment, source: Path, key: str, point: Point) -> Built:
         if (key, source) not in self.built:
@@ -224,7 +171,7 @@ class _Session:
     def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, Built, str]:
         """The point, its build, and the key of all that decides what runs: the build, the programs that it starts, the
         library that it loads, and the variables that bend these."""
-        variables = variables_of(point.environment)
+        variables = variables_with(point.environment.variables)
         identity: dict[str, Any] = {"build": built.key}
         if program.library is not None:
             loaded = self._library(point, program, built, variables)
@@ -263,19 +210,49 @@ class _Session:
     def _installed(self, point: Point, program: External) -> Ready | Refused:
         if program.name not in self.installed:
             try:
-                self.installed[program.name] = find_installed(program)
+                self.installed[program.name] = found_program(program)
             except BuildError as problem:
                 self.installed[program.name] = problem
-        found = self.installed[program.name]
-        if isinstance(found, BuildError):
-            return _refused(point, ("", None), "", self.machine_key, found)
-        chosen = dict(point.environment.variables)
-        document = {**found.document(), **({"variables": chosen} if chosen else {})}
-        key = content_key({"program": found.key, "variables": chosen}) if chosen else found.key
+        answer = self.installed[program.name]
+        if isinstance(answer, BuildError):
+            return _refused(point, ("", None), "", self.machine_key, answer)
+        chosen, found = answer
+        variables = variables_with(point.environment.variables)
+        mpi = mpi_of(found.path, variables) if point.benchmark.ranks == "mpi" else None
+        document: dict[str, Any] = dict(found.document())
+        identity: dict[str, Any] = {"program": found.key}
+        if point.environment.variables:
+            document["variables"] = identity["variables"] = dict(point.environment.variables)
+        if mpi is not None:
+            document["mpi"] = identity["mpi"] = mpi.document()
+        key = content_key(identity) if len(identity) > 1 else found.key
         experiment = _experiment(point, key, found.key, self.machine_key)
         if point.refusal is not None:
             return Refused(point, experiment, point.refusal, document)
-        return Ready(point, experiment, found, document)
+        if point.benchmark.ranks == "mpi" and (refusal := _not_of_this_mpi(point, found, mpi)) is not None:
+            return Refused(point, experiment, refusal, document)
+        point = replace(point, benchmark=replace(point.benchmark, program=chosen))
+        changes = (
+            *(mpi.variables if mpi is not None else ()),
+            *chosen.variables(point.parameters).items(),
+            *point.environment.variables,
+        )
+        return Ready(point, experiment, found, document, mpi, changes)
+
+
+def _changes(environment: Environment) -> tuple[tuple[str, str | None], ...]:
+    """The variables that are set where programs of an environment run: a study's own have the last word."""
+    return (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
+
+
+def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None) -> Outcome | None:
+    """Why an installed program cannot be started with these ranks, by the library that was chosen; None: it can."""
+    wanted = point.environment.mpi
+    if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
+        return Outcome.unsupported("mpi", f"{found.path} is not linked with an MPI library that is known here")
+    if mpi is not None and wanted not in (None, mpi.name):
+        return Outcome.unsupported("mpi", f"{found.path} is linked with {mpi.name}, not with {wanted}")
+    return None
 
 
 def _started(command: str, variables: Mapping[str, str]) -> dict[str, str]:
@@ -359,6 +336,8 @@ def _refused(
     """A point whose own refusal comes first: what this machine can never run needs no compiler."""
     if isinstance(problem, NoCompilerError):
         outcome = Outcome.unsupported("compiler", str(problem))
+    elif isinstance(problem, NoMpiError):
+        outcome = Outcome.unsupported("mpi", str(problem))
     elif isinstance(problem, NoBlasError):
         outcome = Outcome.unsupported("blas", str(problem))
     elif isinstance(problem, NotInstalledError):

@@ -14,12 +14,15 @@ from typing import Any
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready
 from seatrial.environments.build import Built
-from seatrial.environments.variables import variables_of
+from seatrial.environments.variables import variables_with
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
+from seatrial.launch.mpi import RankCommand, rank_command
 from seatrial.model.benchmark import Elsewhere, External
+from seatrial.model.layout import RANKS, layout_of
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.parameter import whole
 from seatrial.model.protocol import Hello, ProgramRecord, parse_record
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.system import look, seen_between
@@ -36,20 +39,44 @@ _MOST_LIMIT_S = 86400.0
 
 
 def command_of(ready: Ready, directory: Path) -> list[str]:
-    """The argument list of a repeat's program."""
+    """The argument list of a repeat's program, behind that of what starts its ranks."""
     point = ready.point
     program = point.benchmark.program
     if isinstance(program, Elsewhere):
         raise ValueError(f"{point.benchmark.name} has no program")  # `prepare` refuses such a point
+    starter = _starter(ready, directory)
+    command = [*(() if starter is None else starter.argv), str(ready.built.path)]
     if isinstance(program, External):
-        return [str(ready.built.path), *program.arguments(point.parameters, directory)]
-    return [
-        str(ready.built.path),
-        *("--record", str(directory)),
-        *("--cpus", ",".join(map(str, point.cpus))),
-        *("--parent", str(os.getpid())),
-        *program.arguments(point.parameters),
-    ]
+        return [*command, *program.arguments(point.parameters, directory)]
+    if starter is None:
+        where = ["--cpus", ",".join(map(str, point.cpus)), "--parent", str(os.getpid())]
+    else:
+        where = ["--ranks", str(whole(point.parameters[RANKS]))]
+    return [*command, "--record", str(directory), *where, *program.arguments(point.parameters)]
+
+
+def _starter(ready: Ready, directory: Path) -> RankCommand | None:
+    """What starts the ranks; None for a program that is one process."""
+    if ready.mpi is None:
+        return None
+    return rank_command(ready.mpi, layout_of(ready.point.parameters, ready.point.cpus), directory)
+
+
+def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
+    """The environment variables that a repeat's program runs with."""
+    starter = _starter(ready, directory)
+    return variables_with((*(() if starter is None else starter.variables.items()), *ready.variables))
+
+
+def _program(ready: Ready, directory: Path) -> Program:
+    """What a repeat starts, with the files that it reads written down. Raises OSError where they cannot be."""
+    program = ready.point.benchmark.program
+    is_external = isinstance(program, External)
+    if isinstance(program, External):
+        for name, content in program.inputs(ready.point.parameters).items():
+            (directory / name).write_bytes(content)
+    runs_in = directory if is_external else None
+    return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in)
 
 
 def time_limit_s(ready: Ready) -> float:
@@ -94,14 +121,11 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
     """Run programs of the same CPUs, several in turns, and judge each."""
     cpus = claimed[0][0].point.cpus
     commands = [command_of(ready, claim.path) for ready, claim in claimed]
-    programs = [
-        Program(command, variables_of(ready.point.environment), claim.path)
-        for command, (ready, claim) in zip(commands, claimed, strict=True)
-    ]
     before = look(cpus)
     start = time.perf_counter()
     launched: Sequence[Completed | OSError]
     try:
+        programs = [_program(ready, claim.path) for ready, claim in claimed]
         launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
     except OSError as error:
         for _, claim in claimed:

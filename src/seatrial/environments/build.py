@@ -22,6 +22,7 @@ from seatrial.environments.compiler import Compiler, ask
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.experiment import content_key
+from seatrial.model.mpi import Mpi
 from seatrial.model.protocol import Hello, parse_record
 
 NATIVE_HEADERS = Path(__file__).parent.parent / "native"
@@ -34,7 +35,8 @@ _FLAGS = ("-std=c++20", "-O3", "-pthread")
 class Environment:
     """What programs are built in: compiler, flags and C library. `key` names it in records.
 
-    `added_flags` follow ours; `variables` are set (None: unset) where programs run, and change no build.
+    `added_flags` follow ours; `variables` are set (None: unset) where programs run, and change no build. `mpi` is set
+    for programs of many ranks only.
     """
 
     compiler: Compiler
@@ -42,14 +44,17 @@ class Environment:
     libc: str
     added_flags: tuple[str, ...] = ()
     variables: tuple[tuple[str, str | None], ...] = ()
+    mpi: Mpi | None = None
 
     def document(self) -> dict[str, Any]:
         """As stored in `environments/<key>.json` and shown in results."""
         optimise = [flag for flag in _FLAGS if flag.startswith("-O")]
         settings = [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
         added = {"added_flags": list(self.added_flags)} if self.added_flags else {}
+        mpi = [] if self.mpi is None else [self.mpi.title]
         return {
-            "name": " ".join([self.compiler.name, *optimise, self.target.flags[0], *self.added_flags, *settings]),
+            "name": " ".join([*mpi, self.compiler.name, *optimise, self.target.flags[0], *self.added_flags, *settings]),
+            **({} if self.mpi is None else {"mpi": self.mpi.document()}),
             "compiler": {
                 "path": self.compiler.identity,
                 "family": self.compiler.family,
@@ -82,6 +87,7 @@ class Environment:
             document["libc"],
             tuple(document.get("added_flags", ())),
             tuple(document.get("variables", {}).items()),
+            Mpi.from_document(document["mpi"]) if "mpi" in document else None,
         )
 
     @property
@@ -142,7 +148,9 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
         f'-DSEATRIAL_BUILD="{key}"',
         "-I",
         str(NATIVE_HEADERS),
+        *(() if environment.mpi is None else environment.mpi.compile_flags),
         str(source),
+        *(() if environment.mpi is None else environment.mpi.link_flags),
     )
     seconds = _recorded_seconds(home, program)
     from_cache = seconds is not None

@@ -45,8 +45,10 @@ def find_installed(program: External) -> Installed:
     if found is None:
         raise NotInstalledError(f"{program.name} is not on PATH", program.install)
     path = Path(found)
-    answer = ask([found, "--version"])
-    version = (answer.stdout.strip() or answer.stderr.strip()).partition("\n")[0][:200]
+    version = ""
+    if program.version:
+        answer = ask([found, *program.version])
+        version = (answer.stdout.strip() or answer.stderr.strip()).partition("\n")[0][:200]
     try:
         digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
     except OSError as error:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
-from seatrial.model.environment_choice import EnvironmentChoice
 
-
-def variables_of(choice: EnvironmentChoice) -> dict[str, str]:
-    """Those of this process, with what a study sets or unsets."""
+def variables_with(changes: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """Those of this process, with these set or (None) unset; of two for one name the last counts."""
     variables = dict(os.environ)
-    for name, value in choice.variables:
+    for name, value in changes:
         if value is None:
             variables.pop(name, None)
         else:

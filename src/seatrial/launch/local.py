@@ -51,11 +51,13 @@ def adopt_orphans() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start: a command, its environment, and the folder that its stdout and stderr go to."""
+    """What to start: a command, its environment, the folder that its stdout and stderr go to, and the folder that it
+    runs in (None: the current one)."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
+    runs_in: Path | None = None
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], directory: Path, limit_s: float) -> Completed:
@@ -130,6 +132,7 @@ def _start(programs: Sequence[Program], started: list[subprocess.Popen[bytes]]) 
                     stdout=stdout,
                     stderr=stderr,
                     start_new_session=True,
+                    cwd=program.runs_in,
                     pass_fds=ends,
                 )
             )

@@ -135,13 +135,33 @@ class Native:
     takes_turns: bool = False
 
 
+def _no_inputs(params: Params) -> Mapping[str, bytes]:
+    return {}
+
+
+def _no_commands(params: Params) -> Sequence[Sequence[str]]:
+    return ()
+
+
+def _no_variables(params: Params) -> Mapping[str, str | None]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class External:
     """A real application or tool that this machine has or has not, run as it is; a pure function reads its output.
 
-    `name` is what is looked for on PATH, `install` says how to get it. `arguments` takes the resolved parameters and
-    the folder of the repeat, where the program writes `output`. `parse` gives samples, checks and notes; its record has
-    no `hello`, and `ended` says whether the output is whole. Raises ProtocolError where it is not understood.
+    `name` is what is looked for on PATH, `install` says how to get it; `alternatives` are other programs that measure
+    the same, taken in their order where it is not there. `arguments` takes the resolved parameters and the folder of
+    the repeat, in which the program runs and leaves `output` ("stdout": what it prints). `parse` gives samples, checks
+    and notes; its record has no `hello`, and `ended` says whether the output is whole. Raises ProtocolError where it is
+    not understood.
+
+    `version` are the arguments that make it tell its version; none where it has no such option.
+
+    `inputs` are files (name -> content) that are written into the folder before it starts. `preparation` are further
+    argument lists of the same program, run one after another by a single process before the one that is measured.
+    `variables` are set (None: unset) where it runs.
     """
 
     name: str
@@ -149,6 +169,11 @@ class External:
     output: str
     arguments: Callable[[Params, Path], Sequence[str]]
     parse: Callable[[bytes], ProgramRecord]
+    alternatives: tuple[External, ...] = ()
+    version: tuple[str, ...] = ("--version",)
+    inputs: Callable[[Params], Mapping[str, bytes]] = _no_inputs
+    preparation: Callable[[Params], Sequence[Sequence[str]]] = _no_commands
+    variables: Callable[[Params], Mapping[str, str | None]] = _no_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +199,10 @@ def _nothing_missing(machine: Machine) -> str | None:
 class Benchmark:
     """One measurable program with everything that the rest of seatrial needs to know about it.
 
-    `placement` gives the CPU of each thread; `prepare` resolves words such as "all" into numbers (raising Skip where
-    the point means nothing on this machine); `needs` says what this machine lacks for it, or None; `trial` lists the
-    points of the standard trial of a machine; `estimate_s` is the time of one repeat, for plans and time limits.
+    `placement` gives the CPU of each thread, rank by rank where `ranks` is "mpi" (model/layout.py); `prepare` resolves
+    words such as "all" into numbers (raising Skip where the point means nothing on this machine); `needs` says what
+    this machine lacks for it, or None; `trial` lists the points of the standard trial of a machine; `estimate_s` is the
+    time of one repeat, for plans and time limits.
     """
 
     name: str

@@ -32,6 +32,7 @@ class Exit(IntEnum):
     SYSTEM = 71
     RECORD = 74
     PARENT_GONE = 75
+    LAUNCHER = 76
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,12 @@ class Hello:
     rank: int = 0
     ranks: int = 1
     cpus: tuple[tuple[int, ...], ...] = ()
-    """Each thread's affinity mask as that thread read it back after it started."""
+    """Each thread's affinity mask as that thread read it back after it started; of an MPI program, each rank's."""
     libs: Mapping[str, str] = field(default_factory=dict)
     """SONAME -> build id of every shared library really loaded."""
     lib_paths: Mapping[str, str] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    """The host of each rank of an MPI program."""
     isa: tuple[str, ...] = ()
     """Instruction-set features that the compiler was allowed to use."""
 
@@ -116,6 +119,7 @@ def _hello(event: Mapping[str, Any]) -> Hello:
         cpus=tuple(tuple(int(cpu) for cpu in mask) for mask in event["cpus"]),
         libs={str(name): str(build_id) for name, build_id in event.get("libs", {}).items()},
         lib_paths={str(name): str(path) for name, path in event.get("lib_paths", {}).items()},
+        hosts=tuple(str(host) for host in event.get("hosts", ())),
         isa=tuple(str(feature) for feature in event.get("isa", ())),
     )
 

@@ -15,6 +15,7 @@ enum class Exit : int {
   system = 71,      // EX_OSERR: a thread or a system call could not be had
   record = 74,      // EX_IOERR: the record could not be written
   parent_gone = 75, // EX_TEMPFAIL: the process that asked for the measurement is no more
+  launcher = 76,    // EX_PROTOCOL: MPI knows of another number of ranks than were started
 };
 
 class Failure : public std::runtime_error {

@@ -27,9 +27,10 @@ namespace detail {
 
 } // namespace detail
 
-// `cpus` holds the mask of each thread.
+// `cpus` holds the mask of each thread; of an MPI program, that of each rank.
 [[nodiscard]] inline json::Object hello_event(std::string_view name,
-                                              const std::vector<std::vector<int>>& cpus) {
+                                              const std::vector<std::vector<int>>& cpus,
+                                              int rank = 0, int ranks = 1) {
   json::Object build_ids;
   json::Object paths;
   for (const auto& library : loaded_libraries()) {
@@ -41,8 +42,8 @@ namespace detail {
       .add("v", 1)
       .add("program", name)
       .add("build", SEATRIAL_BUILD)
-      .add("rank", 0)
-      .add("ranks", 1)
+      .add("rank", rank)
+      .add("ranks", ranks)
       .add("host", detail::host_name())
       .add("pid", getpid())
       .add("cpus", cpus)

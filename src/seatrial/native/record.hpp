@@ -17,7 +17,7 @@ namespace seatrial {
 
 class Record {
 public:
-  explicit Record(std::string_view folder) : path_(std::string(folder) + "/rank-000000.jsonl") {
+  explicit Record(std::string_view folder, int rank = 0) : path_(path(folder, rank)) {
     file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file_ < 0)
       fail("open");
@@ -51,7 +51,22 @@ public:
       fail("close");
   }
 
+  // What was written is known elsewhere.
+  void remove() {
+    ::close(std::exchange(file_, -1));
+    ::unlink(path_.c_str());
+  }
+
+  // For a signal handler, which must not touch anything else.
+  [[nodiscard]] int descriptor() const noexcept { return file_; }
+
 private:
+  [[nodiscard]] static std::string path(std::string_view folder, int rank) {
+    const auto digits = std::to_string(rank);
+    const std::string zeros(digits.size() < 6 ? 6 - digits.size() : 0, '0');
+    return std::string(folder) + "/rank-" + zeros + digits + ".jsonl";
+  }
+
   [[noreturn]] void fail(const char* what) const {
     const int error = errno;
     throw Failure(Exit::record, std::string("cannot ") + what + " the record " + path_ + ": " +

@@ -22,6 +22,7 @@
 
 #include "affinity.hpp"
 #include "barrier.hpp"
+#include "bounce.hpp"
 #include "clock.hpp"
 #include "failure.hpp"
 #include "pages.hpp"
@@ -44,32 +45,6 @@ Settings prepare(Arguments& arguments) {
   return {.pairs = arguments.pairs("--pairs")};
 }
 
-using Word = std::uint64_t;
-
-// Alone in its line, and in the pair of lines that an adjacent-line prefetcher fetches.
-struct alignas(128) Line {
-  std::atomic<Word> word{0};
-};
-
-constexpr std::size_t lines_per_page = 32; // of the smallest page there is
-using Lines = std::array<Line, lines_per_page>;
-
-// Waits for each value that is the other's to write and answers with the next one, from `mine`
-// until `last`. The word itself numbers the trips, so none can be lost or come out of order unseen:
-// returns how many values were not the ones that had to come.
-std::uint64_t bounce(std::atomic<Word>& word, Word mine, Word last) noexcept {
-  std::uint64_t wrong = 0;
-  // No pause instruction: on some cores it takes longer than the trip.
-  for (; mine <= last; mine += 2) {
-    Word seen = word.load(std::memory_order_acquire);
-    while (seen < mine - 1)
-      seen = word.load(std::memory_order_acquire);
-    wrong += seen != mine - 1;
-    word.store(mine, std::memory_order_release);
-  }
-  return wrong;
-}
-
 class Pair {
 public:
   Pair(Members members, std::byte* page) : members_(members), page_(page) {}
@@ -80,16 +55,16 @@ public:
   // How long so many trips there and back take on each line: one sample. Timed by the first thread
   // alone, since the last trip ends with it.
   double run(Team& team, const std::vector<int>& cpus, std::uint64_t trips) {
-    Lines* lines = nullptr;
+    BounceLines* lines = nullptr;
     SpinBarrier start(2);
-    const Word last = 2 * trips;
+    const BounceWord last = 2 * trips;
     Interval timed;
     std::array<std::uint64_t, 2> wrong{};
     std::array<bool, 2> moved{};
     team.run_on(members_, [&](std::size_t member) {
       if (member == a()) {
         moved[0] = !is_bound_to(cpus[member]);
-        lines = new (page_) Lines; // written here first: the page is at home on this node
+        lines = new (page_) BounceLines; // written here first: the page is at home on this node
         start.wait();
         timed.start = Clock::now();
         for (auto& [word] : *lines) {
@@ -105,9 +80,9 @@ public:
           wrong[1] += bounce(word, 2, last);
       }
     });
-    const Word claimed = 2 * trips; // what each line is counted with in the sample
+    const BounceWord claimed = 2 * trips; // what each line is counted with in the sample
     for (const auto& [word] : *lines) {
-      const Word made = word.load();
+      const BounceWord made = word.load();
       lost_ += made < claimed ? claimed - made : made - claimed;
     }
     lost_ += wrong[0] + wrong[1];
@@ -174,12 +149,11 @@ void measure(Program& program, const Settings& settings) {
   std::uint64_t moved = 0;
   for (const auto& pair : pairs) {
     for (std::size_t i = 0; i < pair.elapsed_s.size(); ++i)
-      program.add(
-          Program::sample("one_way", i, pair.elapsed_s[i])
-              .add("point", json::Object()
-                                .add("cpu_a", program.cpus[pair.a()])
-                                .add("cpu_b", program.cpus[pair.b()]))
-              .add("work", json::Object().add("ops", 2 * pair.round_trips * lines_per_page)));
+      program.add(Program::sample("one_way", i, pair.elapsed_s[i])
+                      .add("point", json::Object()
+                                        .add("cpu_a", program.cpus[pair.a()])
+                                        .add("cpu_b", program.cpus[pair.b()]))
+                      .add("work", json::Object().add("ops", 2 * pair.round_trips * bounce_lines)));
     lost += pair.lost();
     moved += pair.moved();
   }

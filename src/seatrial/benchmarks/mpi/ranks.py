@@ -1,26 +1,40 @@
 """What the benchmarks of message passing share: how many ranks, where they are, what memory they send from.
 
-Their figures come from the result files of other tools. Such a file does not tell everything, and what it does not
-tell is `unknown`: nobody may take two results for one experiment because both were silent.
+The result files of other tools (`seatrial import`) do not tell everything, and what they do not tell is `unknown`:
+nobody may take two results for one experiment because both were silent.
 """
 
 from __future__ import annotations
 
 from itertools import permutations
 
-from seatrial.model.benchmark import Elsewhere
+from seatrial.benchmarks.placement import spread, thread_count
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Elsewhere, Skip
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 UNKNOWN = "unknown"
 """The value of a parameter that an imported file does not tell."""
 
-NOT_TOLD = f"{UNKNOWN}: an imported file does not tell"
+RANKS = Parameter(
+    "ranks",
+    ParameterKind.INTEGER,
+    "all",
+    "ranks, each bound to a CPU of its own; all: one per core",
+    words=("all",),
+    minimum=1,
+    untold=UNKNOWN,
+)
 
-RANKS = Parameter("ranks", ParameterKind.INTEGER, UNKNOWN, f"ranks; {NOT_TOLD}", words=(UNKNOWN,), minimum=1)
+NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks are on", minimum=1, untold=UNKNOWN)
 
-NODES = Parameter(
-    "nodes", ParameterKind.INTEGER, UNKNOWN, f"nodes that the ranks are on; {NOT_TOLD}", words=(UNKNOWN,), minimum=1
+OVERSUBSCRIBE = Parameter(
+    "oversubscribe",
+    ParameterKind.FLAG,
+    False,
+    "more ranks than CPUs: none is bound, and they share what there is",
+    untold=UNKNOWN,
 )
 
 _MIXED = tuple(f"{a}-{b}" for a, b in permutations(("host", "device", "managed"), 2))
@@ -33,11 +47,47 @@ BUFFERS = Parameter(
     words=("host", "device", "managed", *_MIXED),
 )
 
+NOT_TOLD = f"{UNKNOWN}: an imported file does not tell"
+FROM_OTHER_TOOLS = Elsewhere(why="import a result", is_to_come=True)
+
 DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype of the elements")
 
-FROM_OTHER_TOOLS = Elsewhere(
-    why="seatrial has no MPI program yet: import a result (seatrial import osu=FILE or imb=FILE)", is_to_come=True
-)
+SIZES_KIND = "a list of sizes"
+
+
+def resolved_ranks(machine: Machine, params: Params) -> Params:
+    """The parameters with the number that `ranks` stands for on this machine.
+
+    Raises Skip where there are not that many CPUs and ranks may not share them, UsageError for what only an imported
+    file has.
+    """
+    refuse_untold(params)
+    if whole(params["nodes"]) != 1:
+        raise Skip("ranks on several nodes need a batch system's allocation; this is one node")
+    ranks = params["ranks"]
+    if ranks != "all" and params["oversubscribe"]:
+        return params
+    if ranks != "all" and whole(ranks) > len(machine.allowed_cpus):
+        raise Skip(
+            f"{ranks} ranks want as many CPUs; this process may use {len(machine.allowed_cpus)} "
+            "(oversubscribe=true lets ranks share them)"
+        )
+    return {**params, "ranks": thread_count(machine, ranks)}
+
+
+def refuse_untold(params: Params) -> None:
+    """Raise UsageError where a value is one that only imported results have."""
+    for name, value in params.items():
+        if value == UNKNOWN:
+            raise UsageError(f"{name}={UNKNOWN} stands for what an imported file does not tell", "give a value")
+
+
+def rank_cpus(machine: Machine, params: Params) -> tuple[int, ...]:
+    """The CPU of each rank; none where ranks share what there is."""
+    ranks = whole(params["ranks"])
+    if params["oversubscribe"] and ranks > len(machine.allowed_cpus):
+        return ()
+    return spread(machine, ranks)
 
 
 def no_placement(machine: Machine, params: Params) -> tuple[int, ...]:

@@ -1,0 +1,97 @@
+// MPI's C interface, and the little that all programs ask of it. Errors end the program with MPI's
+// own words (MPI_ERRORS_ARE_FATAL, the default).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The C++ interface left the standard in 2012; its headers do not compile as C++20 everywhere.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <unistd.h>
+
+namespace seatrial::mpi {
+
+[[nodiscard]] inline int world_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+[[nodiscard]] inline int world_size() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+// The first line of what the library says of itself.
+[[nodiscard]] inline std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string version(text, static_cast<std::size_t>(length));
+  return version.substr(0, version.find_first_of(std::string_view("\n\r\0", 3)));
+}
+
+// On rank 0 the list of every rank, in their order; nothing on the others.
+[[nodiscard]] inline std::vector<std::vector<int>> gather_lists(const std::vector<int>& mine) {
+  const int ranks = world_size();
+  const int count = static_cast<int>(mine.size());
+  std::vector<int> counts(static_cast<std::size_t>(ranks));
+  MPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  std::vector<int> starts;
+  int total = 0;
+  for (const int each : counts) {
+    starts.push_back(total);
+    total += each;
+  }
+  std::vector<int> all(static_cast<std::size_t>(total));
+  MPI_Gatherv(mine.data(), count, MPI_INT, all.data(), counts.data(), starts.data(), MPI_INT, 0,
+              MPI_COMM_WORLD);
+  std::vector<std::vector<int>> lists;
+  if (world_rank() == 0)
+    for (std::size_t r = 0; r < counts.size(); ++r)
+      lists.emplace_back(all.begin() + starts[r], all.begin() + starts[r] + counts[r]);
+  return lists;
+}
+
+// On rank 0 the numbers of every rank one after another, equally many of each; nothing elsewhere.
+[[nodiscard]] inline std::vector<double> gather(const std::vector<double>& mine) {
+  const int count = static_cast<int>(mine.size());
+  std::vector<double> all(world_rank() == 0 ? mine.size() * static_cast<std::size_t>(world_size())
+                                            : 0);
+  MPI_Gather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  return all;
+}
+
+// On rank 0 the host of every rank; nothing on the others.
+[[nodiscard]] inline std::vector<std::string> gather_hosts() {
+  constexpr int length = 256;
+  char mine[length] = {};
+  gethostname(mine, length - 1);
+  const bool is_first = world_rank() == 0;
+  std::vector<char> all(is_first ? static_cast<std::size_t>(world_size()) * length : 0);
+  MPI_Gather(mine, length, MPI_CHAR, all.data(), length, MPI_CHAR, 0, MPI_COMM_WORLD);
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at < all.size(); at += length)
+    hosts.emplace_back(&all[at]);
+  return hosts;
+}
+
+// The sum over ranks, on all of them.
+[[nodiscard]] inline double sum(double mine) {
+  double total = 0;
+  MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return total;
+}
+
+// Rank 0's value, on all ranks.
+[[nodiscard]] inline double of_first(double value) {
+  MPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  return value;
+}
+
+} // namespace seatrial::mpi

@@ -1,0 +1,51 @@
+// What messages are filled with, and whether it arrived.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace seatrial::mpi {
+
+// A word for each place, different for each seed (splitmix64's mixer: D. Lea, G. Steele, S. Vigna,
+// OOPSLA 2014): data that was left over from before, or that lies one place off, does not pass.
+[[nodiscard]] constexpr std::uint64_t pattern_word(std::uint64_t seed, std::size_t place) noexcept {
+  std::uint64_t z = seed * 0xd1342543de82ef95u + place * 0x9e3779b97f4a7c15u + 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+inline void fill(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
+  const std::size_t words = buffer.size() / sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < words; ++i) {
+    const auto word = pattern_word(seed, i);
+    std::memcpy(buffer.data() + i * sizeof word, &word, sizeof word);
+  }
+  const auto last = pattern_word(seed, words);
+  std::memcpy(buffer.data() + words * sizeof last, &last, buffer.size() % sizeof last);
+}
+
+// How many bytes are not what `fill` with this seed writes.
+[[nodiscard]] inline std::size_t wrong_bytes(std::span<const std::byte> buffer,
+                                             std::uint64_t seed) noexcept {
+  std::size_t wrong = 0;
+  const auto compare = [&](std::size_t place, std::size_t bytes) {
+    const auto word = pattern_word(seed, place);
+    const auto* found = buffer.data() + place * sizeof word;
+    if (std::memcmp(found, &word, bytes) == 0)
+      return;
+    std::byte wanted[sizeof word];
+    std::memcpy(wanted, &word, sizeof word);
+    for (std::size_t i = 0; i < bytes; ++i)
+      wrong += found[i] != wanted[i];
+  };
+  const std::size_t words = buffer.size() / sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < words; ++i)
+    compare(i, sizeof(std::uint64_t));
+  compare(words, buffer.size() % sizeof(std::uint64_t));
+  return wrong;
+}
+
+} // namespace seatrial::mpi
