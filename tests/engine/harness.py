@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine.engine import run_experiments
-from seatrial.engine.environments import native_environment
+from seatrial.engine.environments import chosen_environment, native_environment
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
@@ -50,18 +51,23 @@ def make_ready(
     machine: Machine,
     folder: ResultsFolder,
     environment: Environment | None = None,
+    mpi: str | None = None,
     **settings: str,
 ) -> Ready:
-    """One point of a benchmark, built and known to the folder."""
+    """One point of a benchmark, built and known to the folder; of many ranks with that MPI (None: the first)."""
+    if benchmark.ranks == "mpi":
+        environment = environment or chosen_environment(EnvironmentChoice(mpi=mpi), machine, with_mpi=True)
     environment = environment or native_environment(machine)
     (point,) = plan_points([benchmark.name], {name: [value] for name, value in settings.items()}, machine)
     point = replace(point, benchmark=benchmark)
+    assert point.refusal is None, point.refusal
     built = build(environment, benchmark.program.source)
     experiment = Experiment(benchmark.name, point.parameters, environment.key, built.key, "machine")
     folder.put("machines", "known", {"identity": "machine", **machine_document(machine)})
     folder.put("environments", environment.key, environment.document())
     folder.put("experiments", experiment.id, experiment.document())
-    return Ready(point, experiment, built)
+    variables = environment.variables if environment.mpi is None else environment.mpi.variables
+    return Ready(point, experiment, built, mpi=environment.mpi, variables=variables)
 
 
 def run_once(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:

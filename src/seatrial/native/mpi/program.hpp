@@ -202,7 +202,8 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     const auto settings = prepare(arguments);
     const CommonArguments common(arguments);
     arguments.finish();
-    MPI_Init(nullptr, nullptr);
+    if (int is_up = 0; MPI_Initialized(&is_up), is_up == 0) // mpi.init has timed it already
+      MPI_Init(nullptr, nullptr);
     rank = world_rank();
     const int found = world_size();
     if (found != common.ranks)

@@ -1,0 +1,54 @@
+"""mpi.init: how long MPI takes to begin, and the memory that it takes in each rank.
+
+The time is that of MPI_Init alone; what the launcher needs before it stands in each record (`program_s`, the whole of
+the process). Memory is counted twice: after MPI_Init, and after every rank has exchanged a byte with every other, since
+libraries connect when they are asked to. On a machine of many nodes the second grows with the ranks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.sample import Sample
+from seatrial.model.units import Unit
+
+
+def _figure(name: str, series: str, unit: Unit, amount: str, work: str) -> Figure:
+    def value(sample: Sample) -> float:
+        return sample.work[amount]
+
+    return Figure(name=name, series=series, unit=unit, better=Better.LOWER, value=value, work=work)
+
+
+BENCHMARK = Benchmark(
+    name="mpi.init",
+    question="How long does MPI take to begin, and how much memory does it take?",
+    program=Native(Path(__file__).with_suffix(".cpp"), lambda params: []),
+    parameters=(RANKS, NODES, OVERSUBSCRIBE),
+    figures=(
+        _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank"),
+        _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks"),
+        _figure("memory_max", "memory", "B", "bytes", "memory that MPI_Init takes, in the largest rank"),
+        _figure("memory_mean", "memory", "B", "mean", "memory that MPI_Init takes, mean over ranks"),
+        _figure(
+            "memory_connected_max", "memory_connected", "B", "bytes", "the same when all ranks have exchanged messages"
+        ),
+        _figure(
+            "memory_connected_mean",
+            "memory_connected",
+            "B",
+            "mean",
+            "the same when all ranks have exchanged messages, mean over ranks",
+        ),
+    ),
+    checks=(
+        Check("wrong_bytes", "messages that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),
+    ),
+    placement=rank_cpus,
+    prepare=resolved_ranks,
+    ranks="mpi",
+    trial=({},),
+    estimate_s=lambda params: 1.0,
+)

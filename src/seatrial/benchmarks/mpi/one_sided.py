@@ -1,0 +1,103 @@
+"""mpi.put, mpi.get, mpi.accumulate: how long one rank takes to reach into another's memory, and at what rate.
+
+`time` is that of one operation which is complete, at the target too, before the next begins; `bandwidth` that of a
+window of operations which are completed together. What completes them is `synchronization`: MPI_Win_flush inside one
+long epoch (the common way, and passive: the target does nothing), a lock around each epoch, a fence, or the general
+active target (post, start, complete, wait).
+
+The OSU micro-benchmarks (osu_put_latency and its like) define the same epochs; they report for the fence and the
+general active target half of an exchange in which both ranks are origins, and here one rank is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.sizes import SIZE, sizes_of
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+_SLICE_S = 0.3
+
+_PARAMETERS = (
+    Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the origin and the target", minimum=2),
+    NODES,
+    OVERSUBSCRIBE,
+    SIZE,
+    Parameter(
+        "synchronization",
+        ParameterKind.CHOICE,
+        "flush",
+        "what completes operations: flush (inside one lock_all), lock, fence, pscw (post, start, complete, wait)",
+        words=("flush", "lock", "fence", "pscw"),
+    ),
+    Parameter(
+        "memory",
+        ParameterKind.CHOICE,
+        "allocate",
+        "whose memory is reached into: allocate: MPI's (MPI_Win_allocate); create: the program's (MPI_Win_create)",
+        words=("allocate", "create"),
+    ),
+    Parameter("window", ParameterKind.INTEGER, 64, "operations that are completed together, for the rate", minimum=1),
+)
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    if whole(params["ranks"]) != 2:
+        raise Skip(f"one rank reaches into the memory of one other: two ranks, not {params['ranks']}")
+    return resolved_ranks(machine, params)
+
+
+def _benchmark(operation: str, question: str, work: str) -> Benchmark:
+    def arguments(params: Params) -> list[str]:
+        return [
+            *("--operation", operation),
+            *("--slice", str(_SLICE_S)),
+            *("--sizes", ",".join(str(size) for size in sizes_of(params) if size)),
+            *("--synchronization", str(params["synchronization"])),
+            *("--memory", str(params["memory"])),
+            *("--window", str(params["window"])),
+        ]
+
+    return Benchmark(
+        name=f"mpi.{operation}",
+        question=question,
+        program=Native(Path(__file__).with_suffix(".cpp"), arguments),
+        parameters=_PARAMETERS,
+        figures=(
+            Figure(
+                name="time",
+                series="time",
+                unit="s",
+                better=Better.LOWER,
+                value=lambda sample: sample.elapsed_s / sample.work["ops"],
+                work=f"one {work} of size_B, complete before the next",
+            ),
+            Figure(
+                name="bandwidth",
+                series="bandwidth",
+                unit="B/s",
+                better=Better.HIGHER,
+                value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
+                work=f"bytes of a window of {work}s of size_B, completed together",
+            ),
+        ),
+        checks=(Check("wrong_bytes", "bytes that are not what was to arrive", bound=lambda machine, params: (0, 0)),),
+        placement=rank_cpus,
+        prepare=_prepare,
+        ranks="mpi",
+        estimate_s=lambda params: 1.5,
+    )
+
+
+BENCHMARKS = (
+    _benchmark("put", "How long does a rank take to write into another's memory?", "MPI_Put"),
+    _benchmark("get", "How long does a rank take to read another's memory?", "MPI_Get"),
+    _benchmark(
+        "accumulate",
+        "How long does a rank take to add to another's memory?",
+        "MPI_Accumulate (MPI_SUM of 64-bit words, of bytes where size_B is no multiple of 8)",
+    ),
+)
