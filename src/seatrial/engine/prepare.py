@@ -225,6 +225,9 @@ class _Session:
             document["variables"] = identity["variables"] = dict(point.environment.variables)
         if mpi is not None:
             document["mpi"] = identity["mpi"] = mpi.document()
+        changed = chosen.variables(point.parameters)
+        if bent := {name: variables[name] for name in chosen.bent_by if name in variables and name not in changed}:
+            identity["bent_by"] = bent
         key = content_key(identity) if len(identity) > 1 else found.key
         experiment = _experiment(point, key, found.key, self.machine_key)
         if point.refusal is not None:
@@ -234,7 +237,7 @@ class _Session:
         point = replace(point, benchmark=replace(point.benchmark, program=chosen))
         changes = (
             *(mpi.variables if mpi is not None else ()),
-            *chosen.variables(point.parameters).items(),
+            *changed.items(),
             *point.environment.variables,
         )
         return Ready(point, experiment, found, document, mpi, changes)

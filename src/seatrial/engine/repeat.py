@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from seatrial.engine.application import NotPreparedError, input_exchanged, output_file, run_preparation, write_inputs
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready
 from seatrial.environments.build import Built
@@ -69,14 +71,29 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
 
 
 def _program(ready: Ready, directory: Path) -> Program:
-    """What a repeat starts, with the files that it reads written down. Raises OSError where they cannot be."""
-    program = ready.point.benchmark.program
-    is_external = isinstance(program, External)
-    if isinstance(program, External):
-        for name, content in program.inputs(ready.point.parameters).items():
-            (directory / name).write_bytes(content)
-    runs_in = directory if is_external else None
+    """What a repeat starts."""
+    runs_in = directory if isinstance(ready.point.benchmark.program, External) else None
     return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in)
+
+
+def _prepare(ready: Ready, directory: Path) -> None:
+    """Make the input of an application. Raises NotPreparedError, OSError."""
+    program, params = ready.point.benchmark.program, ready.point.parameters
+    if isinstance(program, External):
+        write_inputs(program, params, directory)
+        variables = variables_with(ready.variables)
+        run_preparation(program, ready.built.path, params, variables, directory, time_limit_s(ready))
+
+
+@contextmanager
+def _served(claimed: Sequence[tuple[Ready, Claim]]) -> Iterator[None]:
+    """While programs run: what they want exchanged meanwhile."""
+    with ExitStack() as services:
+        for ready, claim in claimed:
+            program = ready.point.benchmark.program
+            if isinstance(program, External):
+                services.enter_context(input_exchanged(program, ready.point.parameters, claim.path))
+        yield
 
 
 def time_limit_s(ready: Ready) -> float:
@@ -121,12 +138,18 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
     """Run programs of the same CPUs, several in turns, and judge each."""
     cpus = claimed[0][0].point.cpus
     commands = [command_of(ready, claim.path) for ready, claim in claimed]
-    before = look(cpus)
     start = time.perf_counter()
-    launched: Sequence[Completed | OSError]
+    before = look(cpus)
+    launched: Sequence[Completed | OSError | NotPreparedError]
     try:
-        programs = [_program(ready, claim.path) for ready, claim in claimed]
-        launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
+        for ready, claim in claimed:
+            _prepare(ready, claim.path)
+        before = look(cpus)
+        with _served(claimed):
+            programs = [_program(ready, claim.path) for ready, claim in claimed]
+            launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
+    except NotPreparedError as error:
+        launched = [error] * len(claimed)
     except OSError as error:
         for _, claim in claimed:
             if not claim.path.is_dir():
@@ -140,6 +163,8 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         if isinstance(completed, OSError):
             why = f"{command[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
+        elif isinstance(completed, NotPreparedError):
+            outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()
         else:
             seen["program_s"] = completed.wall_s
             outcome, program = _verdict(ready, machine, completed, claim.path)
@@ -178,7 +203,7 @@ def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Pa
 
 def _record_file(ready: Ready, directory: Path) -> Path:
     program = ready.point.benchmark.program
-    return directory / (program.output if isinstance(program, External) else RECORD_FILE)
+    return output_file(program, directory) if isinstance(program, External) else directory / RECORD_FILE
 
 
 def _program_record(ready: Ready, directory: Path) -> ProgramRecord:

@@ -60,13 +60,19 @@ class Program:
     runs_in: Path | None = None
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], directory: Path, limit_s: float) -> Completed:
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    directory: Path,
+    limit_s: float,
+    runs_in: Path | None = None,
+) -> Completed:
     """Run a command to its end and wait for it; stdout and stderr go to files in `directory`.
 
     After `limit_s` seconds, and when this process is interrupted, the program is ended with all its descendants.
     Raises OSError where it cannot be started.
     """
-    (completed,) = run_together([Program(command, environment, directory)], limit_s)
+    (completed,) = run_together([Program(command, environment, directory, runs_in)], limit_s)
     return completed
 
 

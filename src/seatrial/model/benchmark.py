@@ -33,7 +33,7 @@ class Ceiling:
     """A measured ceiling: the best rate that other experiments of the same machine reached, times `factor`.
 
     It stands in where the physical limit is unknown. `benchmark` and `parameters` select those experiments (parameters
-    not named must equal those of the figure that asks); `rate` gives the comparable rate of one of their samples.
+    not named must equal those of the figure that asks, but for `whatever`, which may have any value).
     """
 
     benchmark: str
@@ -41,6 +41,7 @@ class Ceiling:
     figures: tuple[str, ...]
     factor: float
     derivation: str
+    whatever: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Figure:
     impossible all the same. `one_limit_over` names the parameters, and the coordinates of points inside the program,
     over which the limit is one and the same (threads that share one memory): the best of those points is held against
     it, since the others show what a setting costs. `is_there` says whether these parameters ask for the figure at all.
+    `spoken` says a value as the users of an application say it ("20.1 ns/day"), beside the SI unit.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Figure:
     attainable: Callable[[Params], Attainable] = _all_of_it
     one_limit_over: tuple[str, ...] = ()
     is_there: Callable[[Params], bool] = _always
+    spoken: Callable[[Params, float], str] | None = None
 
 
 Bound = Callable[[Machine, Params], tuple[float, float]]
@@ -148,12 +151,23 @@ def _no_variables(params: Params) -> Mapping[str, str | None]:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """Files (name -> content) that replace those of a running program once its file `file` holds `after`: for one that
+    reads the same file twice and is to find something else the second time."""
+
+    file: str
+    after: bytes
+    inputs: Callable[[Params], Mapping[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
 class External:
     """A real application or tool that this machine has or has not, run as it is; a pure function reads its output.
 
     `name` is what is looked for on PATH, `install` says how to get it; `alternatives` are other programs that measure
     the same, taken in their order where it is not there. `arguments` takes the resolved parameters and the folder of
-    the repeat, in which the program runs and leaves `output` ("stdout": what it prints). `parse` gives samples, checks
+    the repeat, in which the program runs and leaves `output` ("stdout": what it prints; with a "*": the one file whose
+    name matches). `parse` gives samples, checks
     and notes; its record has no `hello`, and `ended` says whether the output is whole. Raises ProtocolError where it is
     not understood.
 
@@ -161,7 +175,8 @@ class External:
 
     `inputs` are files (name -> content) that are written into the folder before it starts. `preparation` are further
     argument lists of the same program, run one after another by a single process before the one that is measured.
-    `variables` are set (None: unset) where it runs.
+    `variables` are set (None: unset) where it runs; the values of `bent_by`, where the user has set such variables and
+    they are not unset, make another experiment of the same point.
     """
 
     name: str
@@ -174,6 +189,8 @@ class External:
     inputs: Callable[[Params], Mapping[str, bytes]] = _no_inputs
     preparation: Callable[[Params], Sequence[Sequence[str]]] = _no_commands
     variables: Callable[[Params], Mapping[str, str | None]] = _no_variables
+    bent_by: tuple[str, ...] = ()
+    later: Later | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +233,9 @@ class Benchmark:
     needs: Callable[[Machine], str | None] = _nothing_missing
     ranks: Literal["one", "mpi", "gang"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)
+    sweep: tuple[Params, ...] = ()
+    """What `run NAME` measures where no parameter of it is set, one point each; the best of them is the answer. Where it
+    is empty, the point of all defaults."""
     estimate_s: Callable[[Params], float] = lambda params: 1.0
     verified: bool = True
     """False while nobody has seen it run on the hardware that it is for; `list` then says `unverified`."""

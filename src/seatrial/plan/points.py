@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.benchmarks import benchmark_named, registry
@@ -48,11 +48,17 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], m
     _refuse_unknown(settings, benchmarks)
     points: dict[tuple[object, ...], Point] = {}
     for benchmark in benchmarks:
-        bases: Iterable[Params] = ({},) if targets else benchmark.trial
+        bases = _bases(benchmark, settings) if targets else benchmark.trial
         for base, chosen in itertools.product(bases, _product(benchmark, settings)):
             point = resolve(benchmark, {**base, **chosen}, machine, named=bool(targets))
             points.setdefault((benchmark.name, tuple(sorted(point.parameters.items()))), point)
     return tuple(points.values())
+
+
+def _bases(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> tuple[Params, ...]:
+    """What is measured of a benchmark that was named: its sweep, unless a parameter of it is set."""
+    swept = {name for point in benchmark.sweep for name in point}
+    return benchmark.sweep if benchmark.sweep and swept.isdisjoint(settings) else ({},)
 
 
 def parse_settings(options: Sequence[str]) -> dict[str, list[str]]:
