@@ -90,10 +90,17 @@ def _is_overtaken(key: str, contents: Contents) -> bool:
 
 
 def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
-    """Libraries that somebody had loaded beside those of the build (a profiler, an allocator), and the BLAS."""
+    """Libraries that somebody had loaded beside those of the build (a profiler, an allocator), the MPI, and the BLAS.
+
+    An MPI loads dozens of its own when it begins: they are counted.
+    """
     added = sorted({name for record in records for name in record.seen.get("added_libs", ())})
-    beside = (f"loaded beside the libraries of the build: {', '.join(added)}",) if added else ()
     told = [record.seen.get("notes", {}) for record in records]
+    versions = sorted({notes["mpi_version"] for notes in told if "mpi_version" in notes})
+    if versions:
+        beside = tuple(f"MPI: {version}; it loaded {len(added)} more libraries" for version in versions)
+    else:
+        beside = (f"loaded beside the libraries of the build: {', '.join(added)}",) if added else ()
     used = {
         f"{notes['blas_version']}, kernels of {notes.get('blas_core', 'unknown')}"
         for notes in told

@@ -45,7 +45,8 @@ class FigureResult:
     `fraction_of_limit` is the median of the repeats' shares, and `limit` that of the repeat whose share lies nearest to
     it: so `fraction_of_limit` need not be `median` over `limit` to the last digit.
 
-    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`.
+    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `spoken` is the median as the
+    users of an application say it, "" where that is no different.
     """
 
     name: str
@@ -63,6 +64,7 @@ class FigureResult:
     fraction_of_limit: float | None = None
     attainable: Attainable = ALL_OF_IT
     one_limit_over: tuple[str, ...] = ()
+    spoken: str = ""
 
     @property
     def n_repeats(self) -> int:
