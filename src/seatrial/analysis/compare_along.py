@@ -28,7 +28,7 @@ class Along:
 
 
 def compare_along(contents: Contents, along: str, margin: float) -> Along:
-    """The comparisons along the axis and, for `node`, `repeat` and `rank`, what is odd among many that are alike.
+    """The comparisons along the axis and, for `node`, `repeat`, `rank` and `pair`, what is odd among many alike.
 
     A study in the folder that has the axis says which value is the baseline; else it is the smallest, the first in the
     alphabet, or false. Raises UnknownNameError where nothing varies along the axis.

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from statistics import median
 
 from seatrial.analysis.figures import in_time
-from seatrial.analysis.results import all_results, results_without_limits
+from seatrial.analysis.pairs import LEAST_SLOWNESS, screened_pairs
+from seatrial.analysis.results import all_results, machines_of, results_without_limits
 from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.outlier import Outlier
+from seatrial.model.outlier import Outlier, Screening
 from seatrial.model.parameter import Params, Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
@@ -21,7 +22,7 @@ from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, screen_groups
 from seatrial.store.contents import Contents
 
-SCREENS = ("node", "repeat", "rank")
+SCREENS = ("node", "repeat", "rank", "pair")
 """What `compare --along` screens for outliers."""
 
 
@@ -83,10 +84,12 @@ def outliers(
 
 
 def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGIN) -> tuple[Outlier, ...]:
-    """The outliers of a results folder among its nodes, repeats or ranks (`along` in `SCREENS`).
+    """The outliers of a results folder among its nodes, repeats, ranks or pairs of ranks (`along` in `SCREENS`).
 
     Raises UsageError where there are too few of them for any figure: that is no clean bill of health.
     """
+    if along == "pair":
+        return _slow_pairs(contents, margin)
     if along == "rank":
         screened = _of_all_ranks(contents)
     else:
@@ -101,6 +104,30 @@ def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGI
             f"of fewer nobody can tell which is the odd one: measure more {along}s, or compare two results folders",
         )
     return outliers(screened, margin)
+
+
+def _slow_pairs(contents: Contents, margin: float) -> tuple[Outlier, ...]:
+    """The slow pairs of ranks of every experiment that measured pairs; see `seatrial.analysis.pairs`."""
+    benchmarks, machines = registry(), machines_of(contents)
+    found: list[Screening] = []
+    for result in results_without_limits(contents):
+        experiment = result.experiment
+        screening = screened_pairs(
+            benchmarks[experiment.benchmark],
+            experiment,
+            machines[experiment.machine],
+            contents.records[result.id],
+            max(margin, LEAST_SLOWNESS),
+        )
+        if screening is not None:
+            found.append(screening)
+    if not any(one.n >= FEWEST for one in found):
+        most = max((one.n for one in found), default=0)
+        raise UsageError(
+            f"slow pairs of ranks are looked for among at least {FEWEST}; the most here are {most}",
+            "measure pairs of more ranks: seatrial run mpi.pairs",
+        )
+    return tuple(outlier for one in found for outlier in one.outliers)
 
 
 def hosts_of_repeats(contents: Contents) -> dict[tuple[str, int], str]:

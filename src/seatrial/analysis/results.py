@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.figures import figures, impossible, outcome_of, read
+from seatrial.analysis.pairs import screened_pairs
 from seatrial.benchmarks import registry
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_from_document
 from seatrial.model.outcome import Outcome
+from seatrial.model.outlier import Screening
 from seatrial.model.record import RepeatRecord
 from seatrial.store.contents import Contents
 
@@ -36,7 +38,7 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
         if item.refusal is not None:
             published.append(ExperimentResult(key, item.experiment, _question(item.experiment), item.refusal))
         elif key in stored:
-            published.append(_replace_reused(stored[key], reused=not item.measured_now))
+            published.append(replace(stored[key], reused=not item.measured_now))
         else:
             published.append(ExperimentResult(key, item.experiment, _question(item.experiment), outcome_of(())[0]))
     return _all_with_ceilings(published, list(stored.values()))
@@ -117,11 +119,16 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     if benchmark is None:
         notes = (*notes, f"this seatrial has no benchmark {experiment.benchmark}: its figures cannot be read")
     found: tuple[FigureResult, ...] = ()
+    screening: Screening | None = None
     if benchmark is not None and outcome.is_ok:
         repeats = read(benchmark, machines[experiment.machine], experiment.parameters, records)
         outcome = impossible(repeats) or outcome
-        found = figures(benchmark, experiment.parameters, repeats) if outcome.is_ok else ()
-    return ExperimentResult(key, experiment, _question(experiment), outcome, found, reused=True, notes=notes)
+        if outcome.is_ok:
+            found = figures(benchmark, experiment.parameters, repeats)
+            screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
+    return ExperimentResult(
+        key, experiment, _question(experiment), outcome, found, reused=True, notes=notes, screening=screening
+    )
 
 
 def _rank(experiment: Experiment) -> tuple[object, ...]:
@@ -133,12 +140,6 @@ def _rank(experiment: Experiment) -> tuple[object, ...]:
 def _question(experiment: Experiment) -> str:
     benchmark = registry().get(experiment.benchmark)
     return benchmark.question if benchmark else ""
-
-
-def _replace_reused(result: ExperimentResult, *, reused: bool) -> ExperimentResult:
-    return ExperimentResult(
-        result.id, result.experiment, result.question, result.outcome, result.figures, reused, result.notes
-    )
 
 
 def _all_with_ceilings(

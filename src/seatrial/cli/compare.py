@@ -49,7 +49,7 @@ def compare_command(request: CompareRequest, *, as_json: bool) -> int:
     else:
         raise UsageError(
             f"compare takes two sides, or one results folder with --along, not {len(request.sides)}",
-            "seatrial compare A B, or seatrial compare DIR --along AXIS (node, repeat, rank, or a parameter)",
+            "seatrial compare A B, or seatrial compare DIR --along AXIS (node, repeat, rank, pair, or a parameter)",
         )
     if request.output is not None:
         write_file(request.output, compare_page(found, outliers))

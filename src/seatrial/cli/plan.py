@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from seatrial.cli.output import print_json
+from seatrial.cli.site import use_site_options
 from seatrial.cli.study_file import read_study_file
 from seatrial.engine.planned import planned_experiments
 from seatrial.machine.live import discover_live
@@ -17,8 +18,9 @@ from seatrial.report.plan_document import plan_document
 from seatrial.report.plan_text import plan_text
 
 
-def plan_command(study: Path, *, as_json: bool) -> None:
+def plan_command(study: Path, *, as_json: bool, site: Path | None = None, system: str | None = None) -> None:
     """Print what the study would run on this machine. Raises UsageError for a study that cannot be understood."""
+    use_site_options(site, system)
     plan = planned_study(read_study_file(study), discover_live())
     if as_json:
         print_json(plan_document(plan))

@@ -11,14 +11,14 @@ from seatrial.analysis.results import Asked, results_of
 from seatrial.analysis.study_results import study_result
 from seatrial.cli.output import message, print_json
 from seatrial.cli.progress import TerminalProgress
-from seatrial.cli.study_file import is_study_file, read_study_file
+from seatrial.cli.site import use_site_options
+from seatrial.cli.study_file import only_study_file, read_study_file
 from seatrial.engine.prepare import Refused
 from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import Outcome, Stage, State
-from seatrial.model.study import Study
 from seatrial.model.units import parse_seconds
 from seatrial.plan.points import parse_settings, plan_points
 from seatrial.plan.study_points import refuse_nothing_to_compare, study_points
@@ -40,11 +40,15 @@ class RunRequest:
     again: bool
     keep: bool
     results: Path
+    site: Path | None = None
+    system: str | None = None
 
 
 def run_command(request: RunRequest, *, as_json: bool) -> int:
     """Measure and print; the exit status of CONTRACT."""
-    study = _study(request)
+    use_site_options(request.site, request.system)
+    study_file = only_study_file(request.targets, request.settings)
+    study = None if study_file is None else read_study_file(study_file)
     settings = parse_settings(request.settings)
     budget_s = None if request.budget is None else parse_seconds(request.budget)
     machine = discover_live()
@@ -70,23 +74,6 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
     finally:
         progress.close()
     return _answer(request, trial, as_json=as_json)
-
-
-def _study(request: RunRequest) -> Study | None:
-    """The study that the targets name: one file, and nothing else. None where they name benchmarks."""
-    files = [target for target in request.targets if is_study_file(target)]
-    if not files:
-        return None
-    if len(request.targets) > 1:
-        raise UsageError(
-            f"{files[0]} is a study, which is run by itself, not together with {len(request.targets) - 1} more",
-            "run one study at a time",
-        )
-    if request.settings:
-        raise UsageError(
-            f"--set does not change a study ({files[0]})", "change the file: it is the record of what was asked"
-        )
-    return read_study_file(Path(files[0]))
 
 
 def _answer(request: RunRequest, trial: TrialRun, *, as_json: bool) -> int:

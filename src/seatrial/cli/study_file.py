@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import UsageError
@@ -13,6 +14,26 @@ _ENDINGS = (".yaml", ".yml")
 def is_study_file(target: str) -> bool:
     """Whether a target of `run` is a file and no benchmark's name: by its ending, or because it lies there."""
     return target.endswith(_ENDINGS) or "/" in target or Path(target).is_file()
+
+
+def only_study_file(targets: Sequence[str], settings: Sequence[str]) -> Path | None:
+    """The study that the targets name: one file, and nothing else. None where they name benchmarks.
+
+    Raises UsageError where more stands beside it, and where `--set` would change it.
+    """
+    files = [target for target in targets if is_study_file(target)]
+    if not files:
+        return None
+    if len(targets) > 1:
+        raise UsageError(
+            f"{files[0]} is a study, which stands by itself, not together with {len(targets) - 1} more",
+            "name one study at a time",
+        )
+    if settings:
+        raise UsageError(
+            f"--set does not change a study ({files[0]})", "change the file: it is the record of what was asked"
+        )
+    return Path(files[0])
 
 
 def read_study_file(path: Path) -> Study:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from seatrial.environments.build import Environment, kept_environments, libc_version
 from seatrial.environments.compiler import compiler_named, first_compiler
-from seatrial.environments.mpi import choose_mpi
+from seatrial.environments.mpi import NoMpiError, choose_mpi, find_mpis, find_runtimes, library_for
+from seatrial.environments.mpi_settings import setting_variables
+from seatrial.environments.site import first_site_environment, site_environment
 from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
-from seatrial.errors import BuildError, NoCompilerError
+from seatrial.errors import BuildError, NoCompilerError, UnknownNameError
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.mpi import Mpi
+from seatrial.model.site import SiteEnvironment
 
 
 def native_environment(machine: Machine) -> Environment:
@@ -19,33 +25,7 @@ def native_environment(machine: Machine) -> Environment:
     Without a compiler it is that of the programs that were built ahead. Raises NoCompilerError, BuildError where the
     compiler cannot build for this CPU, UsageError for a wrong $CXX.
     """
-    isa = _isa(machine)
-    try:
-        compiler = first_compiler()
-    except NoCompilerError:
-        kept = _built_ahead(frozenset(isa))
-        if kept is None:
-            raise
-        return kept
-    return Environment(compiler, resolve_target(compiler, isa), libc_version())
-
-
-def _isa(machine: Machine) -> list[str]:
-    """The features of this machine's CPUs, as its first package tells them."""
-    packages = machine.of_kind(DeviceKind.PACKAGE)
-    return (packages[0].facts.text("isa") or "").split() if packages else []
-
-
-def _built_ahead(isa: frozenset[str]) -> Environment | None:
-    """The environment of programs that `seatrial build` made for such a CPU and C library, or None."""
-    return next(
-        (
-            environment
-            for environment in kept_environments()
-            if environment.target.isa == isa & DECISIVE_FEATURES and environment.libc == libc_version()
-        ),
-        None,
-    )
+    return chosen_environment(AS_IT_IS, machine)
 
 
 class Environments:
@@ -79,11 +59,77 @@ class Environments:
 
 
 def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi: bool = False) -> Environment:
-    """The environment with what a study chose of it. Raises as `native_environment` does, and NoMpiError."""
-    if choice.compiler is None:
-        environment = native_environment(machine)
-    else:
-        compiler = compiler_named(choice.compiler)
-        environment = Environment(compiler, resolve_target(compiler, _isa(machine)), libc_version())
-    mpi = choose_mpi(choice.mpi) if with_mpi else None
-    return replace(environment, added_flags=choice.flags, variables=choice.variables, mpi=mpi)
+    """The environment with what a study chose of it. Raises as `native_environment` does, NoMpiError, and
+    NoSettingError for a setting that the library lacks."""
+    isa = _isa(machine)
+    try:
+        mpi = mpi_named(choice.mpi) if with_mpi else None
+        site = site_environment(mpi.name) if mpi is not None else first_site_environment()
+        environment = _with_compiler(choice, site, isa)
+    except (NoCompilerError, NoMpiError):
+        kept = _built_ahead(choice, frozenset(isa), with_mpi=with_mpi)
+        if kept is None:
+            raise
+        environment, mpi = kept, kept.mpi
+        site = None if mpi is None else site_environment(mpi.name)
+    settings = choice.mpi_settings if mpi is not None else ()
+    by_settings = setting_variables(mpi, settings) if mpi is not None else ()
+    of_site = site.variables if site is not None and mpi is None else ()  # with MPI they are the library's
+    return replace(
+        environment,
+        added_flags=(*(site.flags if site is not None else ()), *choice.flags),
+        variables=tuple(sorted({**dict(of_site), **dict(by_settings), **dict(choice.variables)}.items())),
+        mpi=mpi,
+        settings=settings,
+        by_settings=tuple(name for name, _ in by_settings),
+    )
+
+
+def mpi_named(name: str | None) -> Mpi:
+    """The library of that name, the first for None. Raises NoMpiError, also where there are others: a point that names
+    one cannot be measured here, and no reason to measure none of the others."""
+    try:
+        return choose_mpi(name)
+    except UnknownNameError as problem:
+        raise NoMpiError(problem.message, problem.todo) from problem
+
+
+def _with_compiler(choice: EnvironmentChoice, site: SiteEnvironment | None, isa: list[str]) -> Environment:
+    """The compiler that is chosen, that of the site's environment, or the first; building for this CPU."""
+    name = choice.compiler or (site.compiler if site is not None else None)
+    compiler = first_compiler() if name is None else compiler_named(name)
+    return Environment(compiler, resolve_target(compiler, isa), libc_version())
+
+
+def _isa(machine: Machine) -> list[str]:
+    """The features of this machine's CPUs, as its first package tells them."""
+    packages = machine.of_kind(DeviceKind.PACKAGE)
+    return (packages[0].facts.text("isa") or "").split() if packages else []
+
+
+def _built_ahead(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> Environment | None:
+    """The environment of programs that `seatrial build` made for such a CPU and C library, by the compiler that is
+    chosen, with the MPI library that is chosen; nobody chose one: the first of those on this machine. Of several the
+    latest build's."""
+    found = list(_kept(choice, isa, with_mpi=with_mpi))
+    libraries = [mpi.library for mpi in (*find_mpis(), *find_runtimes())] if with_mpi else []
+    return min(found, key=lambda kept: libraries.index(kept.mpi.library) if kept.mpi else 0, default=None)
+
+
+def _kept(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> Iterator[Environment]:
+    for environment in kept_environments():
+        if environment.target.isa != isa & DECISIVE_FEATURES or environment.libc != libc_version():
+            continue
+        if choice.compiler is not None and not _is_called(environment, choice.compiler):
+            continue
+        if not with_mpi and environment.mpi is None:
+            yield environment
+        elif with_mpi and environment.mpi is not None:
+            found = library_for(environment.mpi)
+            if found is not None and choice.mpi in (None, found.name, *found.aliases):
+                yield replace(environment, mpi=found)
+
+
+def _is_called(environment: Environment, compiler: str) -> bool:
+    command = environment.compiler.command[-1]
+    return compiler in (command, Path(command).name)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import platform
+from collections.abc import Iterator
 
+from seatrial.engine.ranks import masks, misplaced, rank_layout
 from seatrial.environments.build import Built
 from seatrial.environments.installed import Installed
 from seatrial.environments.target import DECISIVE_FEATURES
 from seatrial.launch.local import Completed
 from seatrial.model.benchmark import Native
-from seatrial.model.layout import layout_of
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import UNREADABLE, Exit, Hello, ProgramRecord
+from seatrial.model.protocol import UNREADABLE, Exit, ProgramRecord
 from seatrial.model.reading import impossible_reason, readings
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point
@@ -27,6 +28,7 @@ def judge(
         (_declined(record) if isinstance(built, Installed) else None)
         or _ending(completed, record)
         or (None if isinstance(built, Installed) else _identity(point, machine, built, record))
+        or _places(point, machine, built, record)
         or _samples(record)
         or _checks(point, machine, record)
         or _possible(point, machine, record)
@@ -84,26 +86,21 @@ def _identity(point: Point, machine: Machine, built: Built, record: ProgramRecor
             where = hello.lib_paths.get(name, "an unknown place")
             expected = built.hello.lib_paths.get(name, "another place")
             return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
-    return _binding(point, hello)
-
-
-def _binding(point: Point, hello: Hello) -> Outcome | None:
-    """Whether each thread, or each rank, was where it was to be. Ranks that are to share CPUs are bound to none."""
-    if point.benchmark.ranks == "mpi":
-        who, wanted = "ranks", layout_of(point.parameters, point.cpus).cpus
-        if not wanted:
-            return None
-    else:
-        who, wanted = "threads", tuple((cpu,) for cpu in point.cpus)
-    if tuple(map(frozenset, hello.cpus)) != tuple(map(frozenset, wanted)):
-        return Outcome.invalid(
-            "affinity", f"{who} were bound to CPUs {_masks(hello.cpus) or 'none'} instead of {_masks(wanted)}"
-        )
     return None
 
 
-def _masks(cpus: Sequence[Sequence[int]]) -> str:
-    return "; ".join(",".join(map(str, mask)) for mask in cpus)
+def _places(point: Point, machine: Machine, built: Built | Installed, record: ProgramRecord) -> Outcome | None:
+    """Whether each thread, or each rank, was where it was to be. An application of one process does not tell."""
+    hello = record.hello
+    if hello is None:
+        return None
+    if point.benchmark.ranks == "mpi":
+        return misplaced(rank_layout(point), hello, machine.allowed_cpus, platform.node())
+    if isinstance(built, Installed) or tuple(map(frozenset, hello.cpus)) == tuple(frozenset((c,)) for c in point.cpus):
+        return None
+    seen = masks(hello.cpus)
+    wanted = masks([(cpu,) for cpu in point.cpus])
+    return Outcome.invalid("affinity", f"threads were bound to CPUs {seen} instead of {wanted}")
 
 
 def _isa(machine: Machine) -> frozenset[str]:

@@ -15,13 +15,16 @@ from typing import Any
 from seatrial.engine.application import NotPreparedError, input_exchanged, output_file, run_preparation, write_inputs
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready
+from seatrial.engine.ranks import ending_of_ranks, placed, rank_layout
+from seatrial.engine.starting import Start, start_of
 from seatrial.environments.build import Built
 from seatrial.environments.variables import variables_with
-from seatrial.errors import ProtocolError, StoreError
+from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
-from seatrial.launch.mpi import RankCommand, rank_command
+from seatrial.launch.mpi import NoLauncherError
+from seatrial.launch.place import GRACE_S
 from seatrial.model.benchmark import Elsewhere, External
-from seatrial.model.layout import RANKS, layout_of
+from seatrial.model.layout import RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.parameter import whole
@@ -42,38 +45,34 @@ _MOST_LIMIT_S = 86400.0
 
 def command_of(ready: Ready, directory: Path) -> list[str]:
     """The argument list of a repeat's program, behind that of what starts its ranks."""
+    return _command(ready, directory, start_of(ready, directory))
+
+
+def _command(ready: Ready, directory: Path, start: Start) -> list[str]:
     point = ready.point
     program = point.benchmark.program
     if isinstance(program, Elsewhere):
         raise ValueError(f"{point.benchmark.name} has no program")  # `prepare` refuses such a point
-    starter = _starter(ready, directory)
-    command = [*(() if starter is None else starter.argv), str(ready.built.path)]
+    command = [*start.before, str(ready.built.path)]
     if isinstance(program, External):
         return [*command, *program.arguments(point.parameters, directory)]
-    if starter is None:
+    if ready.mpi is None:
         where = ["--cpus", ",".join(map(str, point.cpus)), "--parent", str(os.getpid())]
     else:
         where = ["--ranks", str(whole(point.parameters[RANKS]))]
     return [*command, "--record", str(directory), *where, *program.arguments(point.parameters)]
 
 
-def _starter(ready: Ready, directory: Path) -> RankCommand | None:
-    """What starts the ranks; None for a program that is one process."""
-    if ready.mpi is None:
-        return None
-    return rank_command(ready.mpi, layout_of(ready.point.parameters, ready.point.cpus), directory)
-
-
 def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
     """The environment variables that a repeat's program runs with."""
-    starter = _starter(ready, directory)
-    return variables_with((*(() if starter is None else starter.variables.items()), *ready.variables))
+    return dict(start_of(ready, directory).variables)
 
 
 def _program(ready: Ready, directory: Path) -> Program:
     """What a repeat starts."""
     runs_in = directory if isinstance(ready.point.benchmark.program, External) else None
-    return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in)
+    grace_s = 0.0 if ready.mpi is None else GRACE_S
+    return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in, grace_s)
 
 
 def _prepare(ready: Ready, directory: Path) -> None:
@@ -137,8 +136,12 @@ class _Made:
 def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
     """Run programs of the same CPUs, several in turns, and judge each."""
     cpus = claimed[0][0].point.cpus
-    commands = [command_of(ready, claim.path) for ready, claim in claimed]
     start = time.perf_counter()
+    try:
+        commands = [command_of(ready, claim.path) for ready, claim in claimed]
+    except (BuildError, NoLauncherError) as error:
+        return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
+    began_s = time.time()
     before = look(cpus)
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
@@ -147,6 +150,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         before = look(cpus)
         with _served(claimed):
             programs = [_program(ready, claim.path) for ready, claim in claimed]
+            began_s = time.time()
             launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
     except NotPreparedError as error:
         launched = [error] * len(claimed)
@@ -168,8 +172,23 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         else:
             seen["program_s"] = completed.wall_s
             outcome, program = _verdict(ready, machine, completed, claim.path)
+            seen |= _launch_time(program, began_s, completed.wall_s)
         made.append(_Made(ready, claim, wall_s, outcome, program, seen))
     return made
+
+
+def _not_startable(error: BuildError | NoLauncherError) -> Outcome:
+    if isinstance(error, NoLauncherError):
+        return Outcome.unsupported("launcher", str(error))
+    return Outcome.failed(Stage.BUILD, f"what stands around ranks: {error.message}; {error.todo}")
+
+
+def _launch_time(program: ProgramRecord, began_s: float, wall_s: float) -> dict[str, float]:
+    """How long it took until rank 0's program ran, where its clock is ours."""
+    started_s = program.notes.get("started_at_s")
+    if not isinstance(started_s, int | float) or not 0.0 <= started_s - began_s <= wall_s:
+        return {}
+    return {"launch_s": started_s - began_s}
 
 
 def recover_repeat(
@@ -197,8 +216,14 @@ def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Pa
     except FileNotFoundError:
         program = ProgramRecord()
     except (OSError, ProtocolError) as error:
-        return Outcome.failed(Stage.RECORD, str(error), completed.evidence), ProgramRecord()
-    return judge(ready.point, machine, ready.built, completed, program), program
+        if ready.mpi is None or (completed.returncode == 0 and not completed.timed_out):
+            return Outcome.failed(Stage.RECORD, str(error), completed.evidence), ProgramRecord()
+        program = ProgramRecord()  # ranks that died left no whole output: how they died counts
+    ending = None
+    if ready.mpi is not None and program.skip is None:
+        launcher = start_of(ready, directory).launcher
+        ending = ending_of_ranks(completed, rank_layout(ready.point), launcher, directory)
+    return ending or judge(ready.point, machine, ready.built, completed, program), program
 
 
 def _record_file(ready: Ready, directory: Path) -> Path:
@@ -212,8 +237,12 @@ def _program_record(ready: Ready, directory: Path) -> ProgramRecord:
     program = ready.point.benchmark.program
     if not isinstance(program, External):
         return parse_record(data)
-    hello = Hello(program.name, ready.built.key, platform.node(), cpus=tuple((cpu,) for cpu in ready.point.cpus))
-    return replace(program.parse(data), hello=hello)
+    record = program.parse(data)
+    if ready.mpi is None:
+        hello = Hello(program.name, ready.built.key, platform.node(), cpus=tuple((cpu,) for cpu in ready.point.cpus))
+        return replace(record, hello=hello)
+    hello, started = placed(directory, program.name, ready.built.key, platform.node())
+    return replace(record, hello=hello, notes={**record.notes, **started})
 
 
 def _read(path: Path) -> bytes:

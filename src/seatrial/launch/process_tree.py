@@ -48,6 +48,14 @@ def end(members: Sequence[int]) -> None:
     _signal([*members, *late], signal.SIGKILL)
 
 
+def ask_to_end(pid: int, limit_s: float) -> None:
+    """SIGTERM to one process, and wait until it has ended, at most so long."""
+    _signal([pid], signal.SIGTERM)
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline and is_alive(pid):
+        time.sleep(0.02)
+
+
 def is_alive(pid: int) -> bool:
     """Whether a process runs or could run; a zombie does not."""
     fields = _stat(pid)

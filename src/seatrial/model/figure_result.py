@@ -9,6 +9,7 @@ from seatrial.model.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.experiment import Experiment
 from seatrial.model.limit import Limit
 from seatrial.model.outcome import Outcome
+from seatrial.model.outlier import Screening
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
@@ -79,7 +80,8 @@ class FigureResult:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """One experiment as shown: outcome first, figures only where it is ok. `reused`: nothing had to be run for it."""
+    """One experiment as shown: outcome first, figures only where it is ok. `reused`: nothing had to be run for it.
+    `screening` is there where its figures are of pairs of ranks, which should be alike."""
 
     id: str
     experiment: Experiment
@@ -88,3 +90,4 @@ class ExperimentResult:
     figures: tuple[FigureResult, ...] = ()
     reused: bool = False
     notes: tuple[str, ...] = ()
+    screening: Screening | None = None

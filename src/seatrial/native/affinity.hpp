@@ -63,12 +63,18 @@ private:
   return bound_cpus() == std::vector{cpu};
 }
 
-inline void bind_to(int cpu) {
-  detail::CpuSet set(cpu + 1);
-  set.add(cpu);
+// To any of several, in ascending order.
+inline void bind_to_any(const std::vector<int>& cpus) {
+  detail::CpuSet set(cpus.back() + 1);
+  for (const int cpu : cpus)
+    set.add(cpu);
   if (sched_setaffinity(0, set.bytes(), set.get()) != 0)
-    throw Failure(Exit::usage, "cannot bind a thread to CPU " + std::to_string(cpu) + ": " +
-                                   std::strerror(errno));
+    throw Failure(Exit::usage, "cannot bind a thread to CPU " + std::to_string(cpus.front()) +
+                                   ": " + std::strerror(errno));
+}
+
+inline void bind_to(int cpu) {
+  bind_to_any({cpu});
 }
 
 } // namespace seatrial

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.benchmark import Benchmark, Elsewhere, Native
+from seatrial.model.benchmark import Benchmark, Elsewhere
 from seatrial.model.parameter import Parameter, ParameterKind, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
-from seatrial.plan.environment_axes import OF_BUILDS, check_environment_axis, environment_value
+from seatrial.plan.environment_axes import (
+    COLLECTIVE_ALGORITHM,
+    NAMED,
+    OF_BUILDS,
+    check_environment_axis,
+    concerns_environment,
+    environment_value,
+    refuse_for,
+)
 from seatrial.plan.study_yaml import Document, Node, Path
 
 _LONGEST_LABEL = 200
@@ -25,12 +33,11 @@ def parameters_named(name: str, benchmarks: Iterable[Benchmark]) -> list[tuple[B
 
 
 def concerns(name: str, benchmark: Benchmark) -> bool:
-    """Whether an axis changes anything about a benchmark, or is its label. A compiler and its flags concern only what
-    is compiled here."""
+    """Whether an axis changes anything about a benchmark, or is its label."""
     if name == LABEL:
         return True
     if name.startswith(ENVIRONMENT_PREFIX):
-        return name not in OF_BUILDS or isinstance(benchmark.program, Native)
+        return concerns_environment(name, benchmark)
     return any(parameter.name == name for parameter in benchmark.parameters)
 
 
@@ -43,11 +50,20 @@ def check_axis_name(document: Document, path: Path, name: str, benchmarks: Seque
         except UsageError as error:
             raise document.refuse(path, error.message, error.todo, line) from None
     if not any(concerns(name, benchmark) for benchmark in benchmarks):
-        if name in OF_BUILDS:
-            raise document.refuse(path, "none of these benchmarks is compiled here", "leave the axis out", line)
-        names = {p.name for benchmark in benchmarks for p in benchmark.parameters} | {LABEL, *OF_BUILDS}
+        if name in NAMED:
+            raise document.refuse(path, none_concerned(name), "leave the axis out", line)
+        names = {p.name for benchmark in benchmarks for p in benchmark.parameters} | {LABEL, *NAMED}
         what = f"parameter of {benchmarks[0].name}" if len(benchmarks) == 1 else "parameter of these benchmarks"
         raise unknown_name(document, path, what, name, names)
+
+
+def none_concerned(name: str) -> str:
+    """Why an axis of the environment changes nothing, for people."""
+    if name in OF_BUILDS:
+        return "none of these benchmarks is compiled here"
+    if name == COLLECTIVE_ALGORITHM:
+        return "none of these benchmarks is a collective of MPI, or an application that may call one"
+    return "none of these benchmarks has ranks"
 
 
 def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Value | None:
@@ -56,7 +72,11 @@ def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks
         if name == LABEL:
             return _label(node)
         if name.startswith(ENVIRONMENT_PREFIX):
-            return environment_value(name, node)
+            value = environment_value(name, node)
+            for benchmark in benchmarks:
+                if concerns(name, benchmark):
+                    refuse_for(name, value, benchmark)
+            return value
     except UsageError as error:
         raise document.refuse(path, error.message, error.todo, node.line) from None
     values: list[Value] = []

@@ -6,8 +6,19 @@ import re
 from collections.abc import Mapping
 
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model import mpi_settings
+from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
-from seatrial.model.parameter import Value
+from seatrial.model.mpi_settings import (
+    BINDINGS,
+    DEFAULTS,
+    OPERATIONS,
+    TRANSPORTS,
+    chosen_algorithms,
+    is_collective,
+    operation_of,
+)
+from seatrial.model.parameter import Params, Value
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.study import ENVIRONMENT_PREFIX
 from seatrial.plan.study_yaml import Node
@@ -17,10 +28,22 @@ FLAGS = ENVIRONMENT_PREFIX + "flags"
 OF_BUILDS = (COMPILER, FLAGS)
 """Those that change only what is compiled."""
 
-_MPI = ENVIRONMENT_PREFIX + "mpi"
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+MPI = ENVIRONMENT_PREFIX + "mpi"
+COLLECTIVE_ALGORITHM = ENVIRONMENT_PREFIX + mpi_settings.COLLECTIVE_ALGORITHM
+TRANSPORT = ENVIRONMENT_PREFIX + mpi_settings.TRANSPORT
+BINDING = ENVIRONMENT_PREFIX + mpi_settings.BINDING
+SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING)
+OF_RANKS = (MPI, *SETTINGS)
+"""Those that change only programs of many ranks."""
+NAMED = (*OF_BUILDS, *OF_RANKS)
+"""All but variables, which have the names that they have."""
+
+VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
+"""Upper case, or behind an upper-case word as in OMPI_MCA_btl: so a misspelt axis is not taken for a variable."""
 _LONGEST_VALUE = 4096
 
+_MPI_NAME = re.compile(r"[A-Za-z0-9_/.~][A-Za-z0-9_/.+@~-]{0,254}")
+_ALGORITHM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _COMMAND = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/.+-]{0,254}")
 
 _FLAG = re.compile(
@@ -53,20 +76,31 @@ ACCEPTED_FLAGS = (
 )
 ACCEPTED_COMPILER = "the command of a compiler, such as g++ or clang++-16"
 ACCEPTED_VARIABLE = "text, a number, or null to unset it"
+ACCEPTED_MPI = "an MPI library as `seatrial list` names it, such as openmpi, mpich or openmpi-5.0.11"
+ACCEPTED_ALGORITHM = (
+    "auto, or an algorithm such as recursive-doubling, ring or rabenseifner; with its operation where a benchmark is "
+    "no collective itself: allreduce:ring, or allreduce:ring+bcast:binomial"
+)
+ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
+ACCEPTED_BINDING = (
+    f"{BINDINGS[0]} (each rank on CPUs of its own, as always) or {BINDINGS[1]} (where the kernel puts it)"
+)
+ACCEPTED = {
+    MPI: ACCEPTED_MPI,
+    COLLECTIVE_ALGORITHM: ACCEPTED_ALGORITHM,
+    TRANSPORT: ACCEPTED_TRANSPORT,
+    BINDING: ACCEPTED_BINDING,
+}
+"""What the axes of programs with many ranks take, in words."""
 
 
 def check_environment_axis(name: str) -> None:
     """Raises UsageError where `name`, which begins with "environment.", is none that a study can vary."""
-    if name in OF_BUILDS:
+    if name in NAMED:
         return
-    if name == _MPI:
-        raise UsageError(
-            "this version of seatrial runs no MPI programs, so there is nothing to vary",
-            f"the environment has {COMPILER}, {FLAGS} and variables such as {ENVIRONMENT_PREFIX}OMP_WAIT_POLICY",
-        )
     variable = name.removeprefix(ENVIRONMENT_PREFIX)
-    if not _VARIABLE.fullmatch(variable):
-        known = UnknownNameError("axis", name, (COMPILER, FLAGS))
+    if not re.fullmatch(VARIABLE, variable):
+        known = UnknownNameError("axis", name, NAMED)
         raise UsageError(known.message, f"{known.todo} Variables are upper case: {ENVIRONMENT_PREFIX}OMP_WAIT_POLICY")
     if variable == "CXX":
         raise UsageError("it would change nothing: programs are built before they run", f"vary {COMPILER} instead")
@@ -83,6 +117,8 @@ def environment_value(name: str, node: Node) -> Value | None:
         return _compiler(node)
     if name == FLAGS:
         return _flags(node)
+    if name in OF_RANKS:
+        return _of_ranks(name, node)
     if node.value is None:
         return None
     if not node.is_scalar or not node.written.isprintable() or len(node.written) > _LONGEST_VALUE:
@@ -90,12 +126,42 @@ def environment_value(name: str, node: Node) -> Value | None:
     return node.written
 
 
-def choice_of(given: Mapping[str, Value | None]) -> EnvironmentChoice:
-    """What the values of a point's axes choose of the environment."""
+def concerns_environment(name: str, benchmark: Benchmark) -> bool:
+    """Whether an axis of the environment changes anything about a benchmark: a compiler and its flags what is compiled
+    here, an MPI library and its settings what has ranks, the algorithm of a collective what may do one. Of our own
+    programs these are the collectives; an application may do any."""
+    is_native = isinstance(benchmark.program, Native)
+    if name in OF_BUILDS:
+        return is_native
+    if name == COLLECTIVE_ALGORITHM and is_native:
+        return is_collective(benchmark.name)
+    return name not in OF_RANKS or benchmark.ranks == "mpi"
+
+
+def refuse_for(name: str, value: Value | None, benchmark: Benchmark) -> None:
+    """Raise UsageError for a value that is right by itself and says too little for this benchmark."""
+    if name != COLLECTIVE_ALGORITHM or value == mpi_settings.AUTO or is_collective(benchmark.name):
+        return
+    for operation, algorithm in chosen_algorithms(str(value)):
+        if not operation:
+            raise UsageError(
+                f"{benchmark.name} is no collective itself, so {algorithm!r} does not tell of which one it is",
+                f"write OPERATION:ALGORITHM, such as allreduce:{algorithm}",
+            )
+
+
+def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameters: Params) -> EnvironmentChoice:
+    """What the values of a point's axes choose of the environment of a benchmark at these parameters. A setting at the
+    value that sets nothing is none: its points are those without it."""
     chosen = {name: value for name, value in given.items() if name.startswith(ENVIRONMENT_PREFIX)}
     if not chosen:
         return AS_IT_IS
-    compiler, flags = chosen.pop(COMPILER, None), chosen.pop(FLAGS, None)
+    compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
+    settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
+    if mpi_settings.COLLECTIVE_ALGORITHM in settings:
+        settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
+            settings[mpi_settings.COLLECTIVE_ALGORITHM], operation_of(benchmark.name, parameters)
+        )
     variables = {
         name.removeprefix(ENVIRONMENT_PREFIX): None if value is None else str(value) for name, value in chosen.items()
     }
@@ -103,7 +169,16 @@ def choice_of(given: Mapping[str, Value | None]) -> EnvironmentChoice:
         None if compiler is None else str(compiler),
         () if flags is None else tuple(str(flags).split()),
         tuple(sorted(variables.items())),
+        None if mpi is None else str(mpi),
+        tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS[name])),
     )
+
+
+def _with_operations(value: str, operation: str | None) -> str:
+    """The algorithms, each with its operation: that of the benchmark where none is named."""
+    if value == mpi_settings.AUTO:
+        return value
+    return "+".join(sorted(f"{named or operation}:{one}" for named, one in chosen_algorithms(value)))
 
 
 def _compiler(node: Node) -> str:
@@ -124,3 +199,34 @@ def _flags(node: Node) -> str:
         if not _FLAG.fullmatch(flag):
             raise UsageError(f"the flag {flag!r} is not accepted", f"it takes {ACCEPTED_FLAGS}")
     return " ".join(flags)
+
+
+def _of_ranks(name: str, node: Node) -> str:
+    """The value of an axis of programs with many ranks."""
+    text = node.written if node.is_scalar and node.value is not None else ""
+    if name == COLLECTIVE_ALGORITHM:
+        return _algorithms(text, node)
+    words = {TRANSPORT: TRANSPORTS, BINDING: BINDINGS}.get(name)
+    if words is not None and text not in words:
+        known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
+        raise UsageError(f"{node.shown()} is none", f"{known.todo} It takes {ACCEPTED[name]}")
+    if words is None and not _MPI_NAME.fullmatch(text):
+        raise UsageError(f"{node.shown()} is no name of a library", f"it takes {ACCEPTED[name]}")
+    return text
+
+
+def _algorithms(text: str, node: Node) -> str:
+    """One algorithm, or several with their operations; which of them a library has is known only where it is."""
+    parts = chosen_algorithms(text)
+    named = [operation for operation, _ in parts]
+    for operation, algorithm in parts:
+        if not _ALGORITHM.fullmatch(algorithm) or (
+            mpi_settings.AUTO in (algorithm, text) and text != mpi_settings.AUTO
+        ):
+            raise UsageError(f"{node.shown()} is no algorithm", f"it takes {ACCEPTED_ALGORITHM}")
+        if operation and operation not in OPERATIONS:
+            known = UnknownNameError("collective", operation, OPERATIONS)
+            raise UsageError(known.message, known.todo)
+    if len(set(named)) < len(named):
+        raise UsageError(f"{node.shown()} chooses twice for the same operation", "leave one of them")
+    return text

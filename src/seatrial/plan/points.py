@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.errors import UnknownNameError, UsageError
@@ -13,6 +13,10 @@ from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, Value
+from seatrial.model.study import ENVIRONMENT_PREFIX
+from seatrial.plan.axis_values import concerns, none_concerned
+from seatrial.plan.environment_axes import NAMED, check_environment_axis, choice_of, environment_value, refuse_for
+from seatrial.plan.study_yaml import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +44,22 @@ class Point:
 def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], machine: Machine) -> tuple[Point, ...]:
     """The points of these benchmarks, each once; without targets, the standard trial of the machine.
 
-    `settings` maps a parameter to the values it takes, as text; several make the product. A setting applies to every
-    target that has such a parameter. Raises UnknownNameError for a target or setting that nothing has, UsageError for
-    a value that the parameter does not take.
+    `settings` maps a parameter, or an axis of the environment, to the values it takes, as text; several make the
+    product. A setting applies to every target that it concerns. Raises UnknownNameError for a target or setting that
+    nothing has, UsageError for a value that the parameter does not take.
     """
     benchmarks = [benchmark_named(name) for name in dict.fromkeys(targets)] or list(registry().values())
     _refuse_unknown(settings, benchmarks)
     points: dict[tuple[object, ...], Point] = {}
     for benchmark in benchmarks:
         bases = _bases(benchmark, settings) if targets else benchmark.trial
+        environments = _environments(benchmark, settings)
         for base, chosen in itertools.product(bases, _product(benchmark, settings)):
             point = resolve(benchmark, {**base, **chosen}, machine, named=bool(targets))
-            points.setdefault((benchmark.name, tuple(sorted(point.parameters.items()))), point)
+            for given in environments:
+                choice = choice_of(given, benchmark, point.parameters)
+                key = (benchmark.name, choice, tuple(sorted(point.parameters.items())))
+                points.setdefault(key, replace(point, environment=choice))
     return tuple(points.values())
 
 
@@ -78,9 +86,33 @@ def parse_settings(options: Sequence[str]) -> dict[str, list[str]]:
 def _refuse_unknown(settings: Mapping[str, Sequence[str]], benchmarks: Sequence[Benchmark]) -> None:
     known = {parameter.name for benchmark in benchmarks for parameter in benchmark.parameters}
     for name in settings:
-        if name not in known:
+        if name.startswith(ENVIRONMENT_PREFIX):
+            try:
+                check_environment_axis(name)
+            except UsageError as error:
+                raise UsageError(f"--set {name}: {error.message}", error.todo) from None
+            if not any(concerns(name, benchmark) for benchmark in benchmarks):
+                raise UsageError(f"--set {name}: {none_concerned(name)}", "leave it out")
+        elif name not in known:
             what = f"parameter of {benchmarks[0].name}" if len(benchmarks) == 1 else "parameter of these benchmarks"
-            raise UnknownNameError(what, name, known)
+            raise UnknownNameError(what, name, {*known, *NAMED} if "." in name else known)
+
+
+def _environments(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> list[dict[str, Value | None]]:
+    """All combinations of the settings of the environment that concern this benchmark."""
+    own = [name for name in settings if name.startswith(ENVIRONMENT_PREFIX) and concerns(name, benchmark)]
+    axes = [[(name, _environment_value(name, text, benchmark)) for text in settings[name]] for name in own]
+    return [dict(combination) for combination in itertools.product(*axes)]
+
+
+def _environment_value(name: str, text: str, benchmark: Benchmark) -> Value | None:
+    """What a study file would have read there: `null` unsets a variable, all else is text."""
+    try:
+        value = environment_value(name, Node(None if text == "null" else text, 1, text))
+        refuse_for(name, value, benchmark)
+    except UsageError as error:
+        raise UsageError(f"--set {name}: {error.message}", error.todo) from None
+    return value
 
 
 def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> list[dict[str, Value]]:

@@ -84,7 +84,9 @@ def _labelled(point: Point, given: Given) -> Point:
     parameters = point.parameters
     if (label := given.get(LABEL)) is not None:
         parameters = {**parameters, LABEL: label}
-    return replace(point, parameters=parameters, environment=choice_of(given), given=given)
+    return replace(
+        point, parameters=parameters, environment=choice_of(given, point.benchmark, point.parameters), given=given
+    )
 
 
 def _identity(point: Point) -> tuple[object, ...]:

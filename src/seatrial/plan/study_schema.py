@@ -14,15 +14,21 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
 from seatrial.plan.axis_values import can_be_studied
+from seatrial.plan.environment_axes import ACCEPTED as ACCEPTED_OF_RANKS
 from seatrial.plan.environment_axes import (
     ACCEPTED_COMPILER,
     ACCEPTED_FLAGS,
     ACCEPTED_VARIABLE,
+    BINDING,
     COMPILER,
     FLAGS,
+    OF_RANKS,
+    TRANSPORT,
+    VARIABLE,
 )
 from seatrial.stats.interval import MINIMUM_REPEATS
 
@@ -215,6 +221,9 @@ def _value(parameter: Parameter) -> dict[str, Any]:
     return {"anyOf": words + kinds} if len(words + kinds) > 1 else (words + kinds)[0]
 
 
+_OF_RANKS: dict[str, dict[str, Any]] = {TRANSPORT: {"enum": list(TRANSPORTS)}, BINDING: {"enum": list(BINDINGS)}}
+
+
 def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
     """The axes that there are: parameters, the label, what the environment has."""
     parameters: dict[str, list[Parameter]] = {}
@@ -228,13 +237,14 @@ def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
             LABEL: _axis("changes nothing: the same program under several names", scalar),
             COMPILER: _axis(ACCEPTED_COMPILER, text),
             FLAGS: _axis(ACCEPTED_FLAGS, text),
+            **{name: _axis(ACCEPTED_OF_RANKS[name], _OF_RANKS.get(name, text)) for name in OF_RANKS},
             **{
                 name: _axis("; or ".join(dict.fromkeys(p.help for p in alike)), *map(_value, alike))
                 for name, alike in sorted(parameters.items())
             },
         },
         "patternProperties": {
-            f"^{ENVIRONMENT_PREFIX.replace('.', '[.]')}[A-Z_][A-Z0-9_]*$": _axis(
+            f"^{ENVIRONMENT_PREFIX.replace('.', '[.]')}({VARIABLE})$": _axis(
                 f"an environment variable: {ACCEPTED_VARIABLE}", {"type": ["string", "number", "boolean", "null"]}
             )
         },

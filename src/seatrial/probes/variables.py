@@ -9,8 +9,42 @@ from collections.abc import Mapping
 
 from seatrial.model.secrets import sounds_like_a_secret
 
-_NAMES = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES", "CXX", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"})
-_PREFIXES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_", "MALLOC_ARENA", "NUMA_")
+_NAMES = frozenset(
+    {
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "GLIBC_TUNABLES",
+        "CXX",
+        "OPAL_PREFIX",
+        "SLURM_JOB_ID",
+        "SLURM_JOB_PARTITION",
+        "SLURM_MPI_TYPE",
+        "SLURM_CPU_BIND",
+    }
+)
+_OF_LIBRARIES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_", "MALLOC_ARENA", "NUMA_")
+_OF_MPI = (
+    "OMPI_",
+    "PMIX_MCA_",
+    "PRTE_MCA_",
+    "MPIR_",
+    "MPICH_",
+    "HYDRA_",
+    "I_MPI_",
+    "MV2_",
+    "MVP_",
+    "PSM2_",
+    "PSM3_",
+    "FI_",
+    "UCX_",
+    "UCC_",
+    "HCOLL_",
+    "SHARP_",
+)
+"""Open MPI with its run-time systems, MPICH and its launcher, Intel, MVAPICH, and what carries their messages."""
+_PREFIXES = (*_OF_LIBRARIES, *_OF_MPI)
+_PER_RUN = ("OMPI_COMM_", "OMPI_UNIVERSE", "OMPI_FILE_LOCATION", "OMPI_ARGV", "OMPI_COMMAND", "OMPI_APP_CTX")
+"""What a launcher tells its ranks: where a lab runs below another one it says nothing about settings."""
 
 
 def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -19,4 +53,6 @@ def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_kept(name: str) -> bool:
-    return name in _NAMES or (name.startswith(_PREFIXES) and not sounds_like_a_secret(name))
+    return name in _NAMES or (
+        name.startswith(_PREFIXES) and not name.startswith(_PER_RUN) and not sounds_like_a_secret(name)
+    )

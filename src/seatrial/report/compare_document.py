@@ -31,7 +31,7 @@ def compare_document(
     """
     document = {"schema": "seatrial.compare/1", **_answers(compared, scaling, best_of)}
     if outliers is not None:
-        document["outliers"] = [_outlier(one) for one in outliers]
+        document["outliers"] = [outlier_document(one) for one in outliers]
     return document
 
 
@@ -175,7 +175,8 @@ def _fit(one: Fit) -> dict[str, Any]:
     }
 
 
-def _outlier(one: Outlier) -> dict[str, Any]:
+def outlier_document(one: Outlier) -> dict[str, Any]:
+    """One outlier, as it stands in the answers of `compare` and of `run`."""
     return {
         "what": one.what,
         "benchmark": one.benchmark,

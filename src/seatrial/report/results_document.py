@@ -8,17 +8,28 @@ from typing import Any
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import Basis
 from seatrial.model.parameter import Params
+from seatrial.report.compare_document import outlier_document
 
 
 def results_document(
     results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The object that CONTRACT names; every number is finite, what is unknown is null."""
-    return {
+    """The object that CONTRACT names; every number is finite, what is unknown is null.
+
+    Beyond the contract: `outliers`, of the form that `compare` gives them, with the id of their experiment. It is there
+    where pairs of ranks were screened for slow ones; an empty list says that none was found.
+    """
+    document = {
         "schema": "seatrial.results/1",
         "environments": {key: dict(document) for key, document in environments.items()},
         "experiments": [_experiment(result) for result in results],
     }
+    screened = [(result.id, result.screening) for result in results if result.screening is not None]
+    if screened:
+        document["outliers"] = [
+            {**outlier_document(one), "experiment": key} for key, screening in screened for one in screening.outliers
+        ]
+    return document
 
 
 def _experiment(result: ExperimentResult) -> dict[str, Any]:

@@ -1,15 +1,20 @@
-"""Results and lists as text for a terminal: what an expert reads first, in aligned columns."""
+"""Results as text for a terminal: what an expert reads first, in aligned columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from statistics import median
 
+from seatrial.analysis.pairs import pair_of
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import Basis
 from seatrial.model.parameter import Value
 from seatrial.report.derivation import derivation
+from seatrial.report.studies.outlier_words import screening_lines
 from seatrial.report.units import arrow, settings, show, show_percent, show_range
+
+_MOST_PAIRS = 10
+"""Pairs of ranks that stand one by one."""
 
 
 def results_text(results: Sequence[ExperimentResult]) -> str:
@@ -30,21 +35,6 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def list_text(benchmarks: Sequence[Mapping[str, Any]], compilers: Sequence[str]) -> str:
-    """`seatrial list` for people: name, state and question, then parameters; the compilers last, the one used first."""
-    lines: list[str] = []
-    for benchmark in benchmarks:
-        lines.append(f"{benchmark['name']}  [{benchmark['state']}]")
-        lines.append(f"  {benchmark['question']}")
-        if benchmark["need"]:
-            lines.append(f"  needs {benchmark['need']}")
-        rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
-        if rows:
-            lines.append(columns(rows, indent="    "))
-    lines.append(f"compilers: {', '.join(compilers) or 'none'}")
-    return "\n".join(lines)
-
-
 def _experiment(result: ExperimentResult) -> str:
     title = f"{result.experiment.benchmark} {parameters_text(result.experiment.parameters)}".rstrip()
     lines = [title + ("  (stored)" if result.reused else "")]
@@ -52,10 +42,34 @@ def _experiment(result: ExperimentResult) -> str:
         lines.append(f"  {result.outcome.state}: {result.outcome.reason}")
         lines += [f"    | {line}" for line in result.outcome.evidence.splitlines()[-5:]]
     elif result.figures:
-        lines.append(columns(_row(figure) for figure in result.figures))
+        lines.append(columns(row for rows in _rows(result) for row in rows))
+        lines += [f"  {line}" for line in screening_lines(result.screening)]
         lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.figures).items()]
     lines += [f"  note: {note}" for note in result.notes]
     return "\n".join(lines)
+
+
+def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
+    """A line for each figure; of many pairs of ranks one for all of them, and one for each that is slow."""
+    by_name: dict[str, list[FigureResult]] = {}
+    for figure in result.figures:
+        by_name.setdefault(figure.name, []).append(figure)
+    for name, figures in by_name.items():
+        if len(figures) <= _MOST_PAIRS or not all(pair_of(figure.point) for figure in figures):
+            yield [_row(figure) for figure in figures]
+            continue
+        medians = [figure.median for figure in figures]
+        first = figures[0]
+        slow = {pair_of(one.parameters) for one in (result.screening.outliers if result.screening else ())}
+        yield [
+            (
+                f"{name} of {len(figures)} pairs",
+                f"{show(median(medians), first.unit)} {arrow(first.better)}",
+                f"the pairs from {show_range(min(medians), max(medians), first.unit)}",
+                f"n={first.n_repeats}",
+            ),
+            *(_row(figure) for figure in figures if pair_of(figure.point) in slow),
+        ]
 
 
 def _row(figure: FigureResult) -> tuple[str, ...]:

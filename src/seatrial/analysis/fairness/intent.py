@@ -18,10 +18,11 @@ from seatrial.model.benchmark import Benchmark, Native, Skip
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_from_document
+from seatrial.model.mpi_settings import BINDING, SETTINGS
 from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
 
-_COMPILER, _FLAGS = "environment.compiler", "environment.flags"
+_COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""
 _LOADER = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD"})
@@ -30,6 +31,11 @@ _NOTES_OF_FLAGS = frozenset({"vector_bits", "fma"})
 _THREAD_VARIABLES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_")
 _PAGE_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_")
 _LIBRARIES = (Kind.LIBRARY, Kind.OWN_LIBRARY)
+_OF_THE_SYSTEM = re.compile(
+    r"(ld-|lib(c|m|dl|rt|pthread|util|resolv|blas|cblas|lapack|openblas[0-9a-z_-]*|mkl_\w+)\.so)"
+)
+"""Libraries that no MPI brings along: another one of these is a difference of its own."""
+_NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", "transport")
 
 
 def intent(noticed: Sequence[Noticed], group: Group, axis: str | None) -> list[tuple[Noticed, bool, str]]:
@@ -61,7 +67,7 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     if bare == axis:
         return False
     if item.kind is Kind.ENVIRONMENT:
-        wanted = "added flags" if axis == _FLAGS else bare
+        wanted = "added flags" if axis == _FLAGS else f"settings {bare}" if bare in SETTINGS else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
     return item.kind is Kind.VARIABLE and item.name == bare
 
@@ -70,6 +76,10 @@ def _follows(item: Noticed, group: Group, axis: str) -> bool:
     if axis.startswith(ENVIRONMENT_PREFIX):
         if axis in (_COMPILER, _FLAGS):
             return _follows_building(item, axis)
+        if axis == _MPI:
+            return _follows_mpi(item, group)
+        if axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
+            return _follows_setting(item, group, axis)
         return _follows_variable(item, axis.removeprefix(ENVIRONMENT_PREFIX), group)
     return _follows_parameter(item, group, axis)
 
@@ -86,6 +96,48 @@ def _follows_building(item: Noticed, axis: str) -> bool:
             return item.name in _NOTES_OF_FLAGS
         case _:
             return False
+
+
+def _follows_mpi(item: Noticed, group: Group) -> bool:
+    """What another MPI library brings along: its build, its own libraries, and the variables that are its words for the
+    same settings."""
+    match item.kind:
+        case Kind.PROGRAM:
+            return item.name == BUILD
+        case Kind.LIBRARY | Kind.OWN_LIBRARY:
+            return _comes_with_mpi(item.name)
+        case Kind.NOTE:
+            return item.name.startswith(_NOTES_OF_MPI)
+        case Kind.VARIABLE:
+            return _is_set_by_the_lab(item.name, group)
+        case _:
+            return False
+
+
+def _follows_setting(item: Noticed, group: Group, axis: str) -> bool:
+    """What a setting of MPI brings along: the library's variables for it. How ranks were bound shows in their masks."""
+    if item.kind is Kind.NOTE:
+        return item.name.startswith(_NOTES_OF_MPI)
+    if item.kind is Kind.AFFINITY:
+        return axis == ENVIRONMENT_PREFIX + BINDING
+    if item.kind in _LIBRARIES:
+        return _comes_with_mpi(item.name)
+    return item.kind is Kind.VARIABLE and _is_set_by_the_lab(item.name, group)
+
+
+def _comes_with_mpi(library: str) -> bool:
+    return not (_OF_THE_SYSTEM.match(library) or _OF_A_COMPILER.match(library))
+
+
+def _is_set_by_the_lab(name: str, group: Group) -> bool:
+    """Whether the environments of both sides account for a variable: each sets it, or leaves it as it was found, and it
+    is told by one of them."""
+    documents = [*group.baseline.environments.values(), *group.candidate.environments.values()]
+    told = (
+        {**(document.get("variables") or {}), **((document.get("mpi") or {}).get("variables") or {})}
+        for document in documents
+    )
+    return any(name in variables for variables in told)
 
 
 def _follows_variable(item: Noticed, name: str, group: Group) -> bool:

@@ -1,43 +1,101 @@
 """mpi.bandwidth: how fast messages stream from one rank to another.
 
-A window of non-blocking sends is under way at once and the receiver answers once a window, as osu_bw does. The size of
-a ping-pong over its time is another measure (one message at a time), and does not belong here.
+A window of non-blocking sends is under way at once and the receiver answers once a window, as osu_bw of the OSU
+micro-benchmarks does; like there, all messages go from one buffer into another, which caches may hold. The size of a
+ping-pong over its time is another measure (one message at a time), and does not belong here.
+
+The program also measures mpi.bidirectional and mpi.multi-pair, whose declarations use what stands here.
 """
 
 from __future__ import annotations
 
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, FROM_OTHER_TOOLS, NODES, NOT_TOLD, UNKNOWN, no_placement
-from seatrial.model.benchmark import Benchmark, Better, Figure
-from seatrial.model.parameter import Parameter, ParameterKind
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, UNKNOWN, resolved_ranks
+from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+PROGRAM = Path(__file__).with_suffix(".cpp")
+
+_SLICE_S = 0.25
+_LEAST_WINDOWS = 9
+"""Of one size: one to try, a warm-up and three samples with one each, and one to spare."""
+_SLOW_BPS = 4e9
+"""What a stream of great messages is sure to reach, for the estimate."""
+
+WINDOW = Parameter(
+    "window", ParameterKind.INTEGER, 64, "messages that are under way at once", minimum=1, untold=UNKNOWN
+)
+TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the pair", minimum=2)
+STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, DATATYPE)
+"""The parameters of all that streams, after those of the ranks."""
+
+WRONG_BYTES = Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0))
+
+
+def bytes_per_second(sample: Sample) -> float:
+    """The rate of a sample of ours, or of one that another tool told (`elapsed_s` is then one second)."""
+    return sample.work["bytes"] / sample.elapsed_s
+
+
+def prepared(machine: Machine, params: Params) -> Params:
+    """The parameters of a point whose number of ranks is known."""
+    resolved = resolved_ranks(machine, params)
+    return resolved_placement(machine, resolved_sizes(machine, resolved, 2 * whole(resolved["ranks"])))
+
+
+def prepared_pair(machine: Machine, params: Params) -> Params:
+    """The parameters of a point of two ranks."""
+    if params["ranks"] != 2:
+        raise UsageError(f"ranks={params['ranks']}: one pair has two", "mpi.multi-pair takes more pairs")
+    return prepared(machine, params)
+
+
+def arguments(params: Params, *, pairs: int = 1, both: bool = False) -> Sequence[str]:
+    """The command line of the program."""
+    return [
+        *("--slice", str(_SLICE_S)),
+        *("--sizes", ",".join(map(str, sizes_of(params)))),
+        *("--datatype", str(params["datatype"])),
+        *("--window", str(params["window"])),
+        *("--pairs", str(pairs)),
+        *("--both", str(int(both))),
+    ]
+
+
+def estimate_s(params: Params) -> float:
+    """The time of one repeat."""
+    pairs = whole(params["ranks"]) // 2
+    streamed_B = _LEAST_WINDOWS * whole(params["window"]) * sum(sizes_of(params))
+    return 1.0 + pairs * streamed_B / _SLOW_BPS
+
 
 BENCHMARK = Benchmark(
     name="mpi.bandwidth",
     question="How fast do messages stream from one rank to another?",
-    program=FROM_OTHER_TOOLS,
-    parameters=(
-        NODES,
-        Parameter(
-            "window",
-            ParameterKind.INTEGER,
-            UNKNOWN,
-            f"messages that are under way at once; {NOT_TOLD}",
-            words=(UNKNOWN,),
-            minimum=1,
-        ),
-        BUFFERS,
-        DATATYPE,
-    ),
+    program=Native(PROGRAM, arguments),
+    parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
     figures=(
         Figure(
             name="bandwidth",
             series="bandwidth",
             unit="B/s",
             better=Better.HIGHER,
-            value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
+            value=bytes_per_second,
             work="bytes of messages of size_B, one direction",
         ),
     ),
-    checks=(),
-    placement=no_placement,
+    checks=(WRONG_BYTES,),
+    placement=pair_cpus,
+    prepare=prepared_pair,
     ranks="mpi",
+    trial=({},),
+    estimate_s=estimate_s,
 )

@@ -4,17 +4,20 @@
 // field defines it. A sample is a series of trips that lasts about a millisecond, so that reading
 // the clock is lost in it; all sizes take their samples in turn, and between them a cache line
 // bounces between the same two ranks, so that a disturbance of the machine falls on all alike.
-// Before each sample both send buffers get a pattern that nobody sent before, and after it both
-// look whether the other's arrived.
+// Before each sample both send buffers get a pattern that nobody sent before, and no byte of the
+// receive buffers is what has to come; after it both look whether the other's arrived.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "clock.hpp"
+#include "failure.hpp"
+#include "mpi/memory.hpp"
+#include "mpi/message.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
@@ -27,18 +30,21 @@ using namespace seatrial;
 
 constexpr double sample_s = 1e-3;
 constexpr std::size_t least_rounds = 3;
-constexpr std::uint64_t trial_trips = 8;
-constexpr std::uint64_t bounce_trips = 100; // there and back on each line
+constexpr double late_times = 8; // so much beyond the slice one round is enough
+constexpr std::size_t large_message = std::size_t{16} << 20; // one trip tells how long it takes
+constexpr std::uint64_t bounce_trips = 50;                   // there and back on each line
 constexpr int tag = 1;
 
 struct Settings {
   std::vector<std::size_t> sizes;
-  bool bounces; // both ranks are on one host
+  std::string datatype;
+  bool bounces; // both ranks are on one host, on CPUs of their own
 };
 
 Settings prepare(Arguments& arguments) {
-  constexpr std::size_t largest = std::size_t{1} << 30;
+  constexpr std::size_t largest = std::size_t{1} << 40;
   return {.sizes = arguments.numbers<std::size_t>("--sizes", 0, largest),
+          .datatype = std::string(arguments.find("--datatype").value_or("MPI_CHAR")),
           .bounces = arguments.flag("--bounce", true)};
 }
 
@@ -47,60 +53,83 @@ struct Buffers {
   std::byte* received;
 };
 
-double ping_pong(int rank, const Buffers& buffers, int bytes, std::uint64_t trips) {
+// Rank 0 serves, rank 1 answers: the time of so many trips there and back.
+double rally(int rank, const Buffers& buffers, const mpi::Message& message, std::uint64_t trips) {
+  const MPI_Datatype type = message.type;
+  const int count = message.count;
   const auto start = Clock::now();
   if (rank == 0)
     for (std::uint64_t i = 0; i < trips; ++i) {
-      MPI_Send(buffers.sent, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
-      MPI_Recv(buffers.received, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(buffers.sent, count, type, 1, tag, MPI_COMM_WORLD);
+      MPI_Recv(buffers.received, count, type, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   else
     for (std::uint64_t i = 0; i < trips; ++i) {
-      MPI_Recv(buffers.received, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      MPI_Send(buffers.sent, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
+      MPI_Recv(buffers.received, count, type, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(buffers.sent, count, type, 0, tag, MPI_COMM_WORLD);
     }
   return seconds(Clock::now() - start);
 }
 
-struct Size {
-  std::size_t bytes;
-  std::uint64_t trips = 0; // there and back, in one sample
-  std::vector<double> elapsed_s;
-  std::vector<double> bounce_s;
-};
-
 class PingPong {
 public:
-  PingPong(mpi::Program& program, Buffers buffers) : program_(program), buffers_(buffers) {}
+  PingPong(int rank, Buffers buffers) : rank_(rank), buffers_(buffers) {}
 
   // One sample, verified; the time of all trips on rank 0.
-  double run(std::size_t bytes, std::uint64_t trips) {
+  double run(const mpi::Message& message, std::uint64_t trips) {
     ++seed_;
-    const auto mine = 2 * seed_ + static_cast<std::uint64_t>(program_.rank);
-    mpi::fill({buffers_.sent, bytes}, mine);
-    mpi::fill({buffers_.received, bytes}, ~mine);
-    const int count = static_cast<int>(bytes);
+    const auto mine = 2 * seed_ + static_cast<std::uint64_t>(rank_);
+    const auto others = mine ^ 1;
+    mpi::fill({buffers_.sent, message.bytes}, mine);
+    mpi::spoil({buffers_.received, message.bytes}, others);
     MPI_Barrier(MPI_COMM_WORLD);
-    ping_pong(program_.rank, buffers_, count, 1); // past the barrier's skew
-    const double elapsed_s = ping_pong(program_.rank, buffers_, count, trips);
-    wrong_ += mpi::wrong_bytes({buffers_.received, bytes}, mine ^ 1);
+    rally(rank_, buffers_, message, 1); // past the barrier's skew
+    const double elapsed_s = rally(rank_, buffers_, message, trips);
+    wrong_ += mpi::wrong_bytes({buffers_.received, message.bytes}, others);
     return elapsed_s;
   }
 
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
 
 private:
-  mpi::Program& program_;
+  int rank_;
   Buffers buffers_;
   std::uint64_t seed_ = 0;
   std::size_t wrong_ = 0;
 };
 
+struct Size {
+  std::unique_ptr<mpi::Message> message;
+  std::uint64_t trips = 0; // there and back, in one sample
+  std::vector<double> elapsed_s;
+  std::vector<double> bounce_s;
+};
+
+void add_samples(mpi::Program& program, const std::vector<Size>& sizes, bool with_bounces) {
+  for (const auto& size : sizes)
+    for (std::size_t i = 0; i < size.elapsed_s.size(); ++i) {
+      const auto add = [&](const char* series) {
+        auto sample = mpi::Program::sample(series, i, size.elapsed_s[i])
+                          .add("point", json::Object().add("size_B", size.message->bytes))
+                          .add("work", json::Object().add("ops", 2 * size.trips));
+        if (with_bounces)
+          sample.add("bounce_s", size.bounce_s[i]);
+        program.add(sample);
+      };
+      add("one_way");
+      if (with_bounces)
+        add("bounces");
+    }
+}
+
 void measure(mpi::Program& program, const Settings& settings) {
+  if (program.ranks != 2)
+    throw Failure(Exit::usage, "a ping-pong has 2 ranks, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
+  mpi::require_memory(2 * largest);
   const Pages sent(largest + 1, true);
   const Pages received(largest + 1, true);
-  PingPong ping_pong(program, {sent.data(), received.data()});
+  PingPong ping_pong(program.rank, {sent.data(), received.data()});
   std::optional<mpi::SharedLine> line;
   if (settings.bounces)
     line.emplace(MPI_COMM_WORLD);
@@ -108,36 +137,31 @@ void measure(mpi::Program& program, const Settings& settings) {
   std::vector<Size> sizes;
   for (const auto bytes : settings.sizes) {
     program.at("warm-up, " + std::to_string(bytes) + " B");
-    ping_pong.run(bytes, trial_trips);
-    const double trial_s = mpi::of_first(ping_pong.run(bytes, trial_trips));
-    sizes.push_back({.bytes = bytes,
-                     .trips = static_cast<std::uint64_t>(trial_trips * sample_s / trial_s) + 1,
-                     .elapsed_s = {},
-                     .bounce_s = {}});
+    auto& size = sizes.emplace_back();
+    size.message = std::make_unique<mpi::Message>(mpi::element_type(settings.datatype), bytes);
+    const std::uint64_t trips = bytes < large_message ? 8 : 1;
+    if (bytes < large_message)
+      ping_pong.run(*size.message, trips);
+    const double trial_s = mpi::of_first(ping_pong.run(*size.message, trips));
+    size.trips = static_cast<std::uint64_t>(static_cast<double>(trips) * sample_s / trial_s) + 1;
   }
 
   const auto begin = Clock::now();
   for (std::size_t round = 0;; ++round) {
-    const bool goes_on = round < least_rounds || seconds(Clock::now() - begin) < program.slice_s;
+    const double spent_s = seconds(Clock::now() - begin);
+    const bool goes_on = round == 0 || spent_s < program.slice_s ||
+                         (round < least_rounds && spent_s < late_times * program.slice_s);
     if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
       break;
     for (auto& size : sizes) {
-      program.at(std::to_string(size.bytes) + " B, round " + std::to_string(round));
-      size.elapsed_s.push_back(ping_pong.run(size.bytes, size.trips));
+      program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));
+      size.elapsed_s.push_back(ping_pong.run(*size.message, size.trips));
       if (line)
         size.bounce_s.push_back(line->measure(bounce_trips));
     }
   }
 
-  for (const auto& size : sizes)
-    for (std::size_t i = 0; i < size.elapsed_s.size(); ++i) {
-      auto sample = mpi::Program::sample("one_way", i, size.elapsed_s[i])
-                        .add("point", json::Object().add("size_B", size.bytes))
-                        .add("work", json::Object().add("ops", 2 * size.trips));
-      if (line)
-        sample.add("bounce_s", size.bounce_s[i]);
-      program.add(sample);
-    }
+  add_samples(program, sizes, line.has_value());
   program.check("wrong_bytes", mpi::sum(static_cast<double>(ping_pong.wrong())));
   program.check("lost_bounces", mpi::sum(line ? static_cast<double>(line->lost()) : 0.0));
 }

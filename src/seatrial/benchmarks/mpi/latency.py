@@ -1,28 +1,73 @@
 """mpi.latency: how long a message takes from one rank to another.
 
 Half the round trip of a ping-pong, as the OSU micro-benchmarks (osu_latency) and Intel MPI Benchmarks (PingPong) both
-define it.
+define it. Where both ranks are on one host a cache line bounces between the same two CPUs in the same run: no message
+between them can be faster, and since the time of a bounce hangs on which two cores a virtual machine or a batch system
+gives, the multiple of it compares where the time itself does not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, rank_cpus, resolved_ranks
-from seatrial.benchmarks.mpi.sizes import SIZE, sizes_of
+from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
 
 _SLICE_S = 0.25
+_LINE_B = 64
+"""A message up to so many bytes fits into a line of every current processor of servers (some have 128)."""
+_BUFFERS = 4
+"""Two ranks, each with one to send from and one to receive in."""
+_LEAST_MESSAGES = 16
+"""Of one size: a trial and three samples, each with a trip before it, there and back."""
+_SLOW_BPS = 2e9
+"""What copies and comparisons of great messages are sure to reach, for the estimate."""
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    return resolved_ranks(machine, params)
+    if params["ranks"] != 2:
+        raise UsageError(f"ranks={params['ranks']}: a ping-pong has two", "mpi.multi-pair and mpi.pairs take more")
+    params = resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
+    return resolved_placement(machine, params)
+
+
+def _has_bounces(params: Params) -> bool:
+    """Whether both ranks are on one host, each with a CPU of its own: two that share a CPU cannot take turns."""
+    return params["nodes"] == 1 and params["oversubscribe"] is False
 
 
 def _arguments(params: Params) -> list[str]:
-    return ["--slice", str(_SLICE_S), "--sizes", ",".join(map(str, sizes_of(params)))]
+    return [
+        *("--slice", str(_SLICE_S)),
+        *("--sizes", ",".join(map(str, sizes_of(params)))),
+        *("--datatype", str(params["datatype"])),
+        *("--bounce", str(int(_has_bounces(params)))),
+    ]
+
+
+def _estimate_s(params: Params) -> float:
+    return 1.0 + _LEAST_MESSAGES * sum(sizes_of(params)) / _SLOW_BPS
+
+
+def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The least that a message within a line can take: the line has to go from one core to the other once."""
+    size = samples[0].point.get("size_B")
+    bounces = [float(sample.extra["bounce_s"]) for sample in samples if "bounce_s" in sample.extra]
+    if not bounces:
+        return Limit.unknown("s", "no line bounced between the two ranks in this run")
+    if size is None or whole(size) > _LINE_B:
+        return Limit.unknown("s", f"one bounce bounds messages up to a line of {_LINE_B} B")
+    return Limit(median(bounces), "s", "one cache line bounce between the same CPUs in the same run", Basis.MEASURED)
 
 
 BENCHMARK = Benchmark(
@@ -33,7 +78,9 @@ BENCHMARK = Benchmark(
         Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the ping-pong", minimum=2),
         NODES,
         OVERSUBSCRIBE,
-        SIZE,
+        PLACEMENT,
+        replace(SIZE, help=f"{SIZE.help}; 0 sends nothing but the message itself"),
+        LARGEST,
         BUFFERS,
         DATATYPE,
     ),
@@ -45,14 +92,25 @@ BENCHMARK = Benchmark(
             better=Better.LOWER,
             value=lambda sample: sample.elapsed_s / sample.work.get("ops", 1.0),
             work="half the round trip of a ping-pong of size_B",
+            limit=_one_bounce,
+        ),
+        Figure(
+            name="bounces",
+            series="bounces",
+            unit="1",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s / sample.work["ops"] / float(sample.extra["bounce_s"]),
+            work="one_way of size_B over a cache line bounce between the same CPUs right after it",
+            is_there=_has_bounces,
         ),
     ),
     checks=(
         Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),
         Check("lost_bounces", "turns of a cache line that were lost", bound=lambda machine, params: (0, 0)),
     ),
-    placement=rank_cpus,
+    placement=pair_cpus,
     prepare=_prepare,
     ranks="mpi",
-    estimate_s=lambda params: 1.0,
+    trial=({},),
+    estimate_s=_estimate_s,
 )

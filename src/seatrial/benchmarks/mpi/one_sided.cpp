@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 
 #include "clock.hpp"
 #include "failure.hpp"
+#include "mpi/memory.hpp"
+#include "mpi/message.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
@@ -42,7 +45,7 @@ struct Settings {
 };
 
 Settings prepare(Arguments& arguments) {
-  constexpr std::size_t largest = std::size_t{1} << 30;
+  constexpr std::size_t largest = std::size_t{1} << 40;
   const auto operation = arguments.choice("--operation", "put", {"put", "get", "accumulate"});
   const auto synchronization =
       arguments.choice("--synchronization", "flush", {"flush", "lock", "fence", "pscw"});
@@ -103,21 +106,21 @@ public:
         synchronization_(settings.synchronization), buffer_(buffer), window_(window) {}
 
   // So many epochs of so many operations each, verified; the time of all on rank 0.
-  double run(std::size_t bytes, std::uint64_t epochs, std::uint64_t operations) {
-    begin_sample(bytes);
+  double run(const mpi::Message& message, std::uint64_t epochs, std::uint64_t operations) {
+    begin_sample(message.bytes);
     const bool is_passive = synchronization_ == Synchronization::flush;
     MPI_Barrier(MPI_COMM_WORLD);
     if (is_passive && rank_ == 0)
       MPI_Win_lock_all(0, window_.get());
-    epoch(bytes, operations); // past the barrier's skew, and the first touch
+    epoch(message, operations); // past the barrier's skew, and the first touch
     const auto start = Clock::now();
     for (std::uint64_t i = 0; i < epochs; ++i)
-      epoch(bytes, operations);
+      epoch(message, operations);
     const double elapsed_s = seconds(Clock::now() - start);
     if (is_passive && rank_ == 0)
       MPI_Win_unlock_all(window_.get());
     MPI_Barrier(MPI_COMM_WORLD);
-    verify(bytes, (epochs + 1) * operations);
+    verify(message.bytes, (epochs + 1) * operations);
     return elapsed_s;
   }
 
@@ -180,32 +183,32 @@ private:
     return wrong;
   }
 
-  void epoch(std::size_t bytes, std::uint64_t operations) {
+  void epoch(const mpi::Message& message, std::uint64_t operations) {
     const bool is_origin = rank_ == 0;
     switch (synchronization_) {
     case Synchronization::flush:
       if (is_origin) {
-        issue(bytes, operations);
+        issue(message, operations);
         MPI_Win_flush(target, window_.get());
       }
       break;
     case Synchronization::lock:
       if (is_origin) {
         MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window_.get());
-        issue(bytes, operations);
+        issue(message, operations);
         MPI_Win_unlock(target, window_.get());
       }
       break;
     case Synchronization::fence:
       MPI_Win_fence(0, window_.get());
       if (is_origin)
-        issue(bytes, operations);
+        issue(message, operations);
       MPI_Win_fence(0, window_.get());
       break;
     case Synchronization::pscw:
       if (is_origin) {
         MPI_Win_start(window_.other(), 0, window_.get());
-        issue(bytes, operations);
+        issue(message, operations);
         MPI_Win_complete(window_.get());
       } else {
         MPI_Win_post(window_.other(), 0, window_.get());
@@ -215,22 +218,20 @@ private:
     }
   }
 
-  void issue(std::size_t bytes, std::uint64_t operations) {
-    const int count = static_cast<int>(bytes);
+  void issue(const mpi::Message& message, std::uint64_t operations) {
     const auto window = window_.get();
-    const bool are_words = bytes % sizeof(std::uint64_t) == 0;
-    const auto type = are_words ? MPI_UINT64_T : MPI_UINT8_T;
-    const int elements = are_words ? count / static_cast<int>(sizeof(std::uint64_t)) : count;
+    const int count = message.count;
+    const auto type = message.type;
     for (std::uint64_t i = 0; i < operations; ++i)
       switch (operation_) {
       case Operation::put:
-        MPI_Put(buffer_, count, MPI_BYTE, target, 0, count, MPI_BYTE, window);
+        MPI_Put(buffer_, count, type, target, 0, count, type, window);
         break;
       case Operation::get:
-        MPI_Get(buffer_, count, MPI_BYTE, target, 0, count, MPI_BYTE, window);
+        MPI_Get(buffer_, count, type, target, 0, count, type, window);
         break;
       case Operation::accumulate:
-        MPI_Accumulate(buffer_, elements, type, target, 0, elements, type, MPI_SUM, window);
+        MPI_Accumulate(buffer_, count, type, target, 0, count, type, MPI_SUM, window);
         break;
       }
   }
@@ -244,9 +245,16 @@ private:
   std::size_t wrong_ = 0;
 };
 
+// Sums are of words where they can be.
+[[nodiscard]] MPI_Datatype element_of(Operation operation, std::size_t bytes) {
+  if (operation != Operation::accumulate)
+    return MPI_BYTE;
+  return bytes % sizeof(std::uint64_t) == 0 ? MPI_UINT64_T : MPI_UINT8_T;
+}
+
 struct Series {
   const char* name;
-  std::size_t bytes;
+  const mpi::Message& message;
   std::uint64_t operations; // in an epoch
   std::uint64_t epochs = 0; // in a sample
   std::vector<double> elapsed_s;
@@ -256,21 +264,25 @@ void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks != 2)
     throw Failure(Exit::usage, "two ranks are measured, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
+  mpi::require_memory(2 * largest);
   const Pages buffer(largest, true);
   const Pages own(settings.allocates ? 1 : round_up(largest, base_page()), true);
   const Window window(settings.allocates, own.data(), largest);
   Access access(program, settings, buffer.data(), window);
 
+  std::list<mpi::Message> messages; // which cannot move
   std::vector<Series> all;
   for (const auto bytes : settings.sizes) {
-    all.push_back({.name = "time", .bytes = bytes, .operations = 1, .elapsed_s = {}});
+    const auto& message = messages.emplace_back(element_of(settings.operation, bytes), bytes);
+    all.push_back({.name = "time", .message = message, .operations = 1, .elapsed_s = {}});
     all.push_back(
-        {.name = "bandwidth", .bytes = bytes, .operations = settings.window, .elapsed_s = {}});
+        {.name = "bandwidth", .message = message, .operations = settings.window, .elapsed_s = {}});
   }
   for (auto& series : all) {
-    program.at("warm-up, " + std::to_string(series.bytes) + " B");
-    access.run(series.bytes, trial_epochs, series.operations);
-    const double trial_s = mpi::of_first(access.run(series.bytes, trial_epochs, series.operations));
+    program.at("warm-up, " + std::to_string(series.message.bytes) + " B");
+    access.run(series.message, trial_epochs, series.operations);
+    const double trial_s =
+        mpi::of_first(access.run(series.message, trial_epochs, series.operations));
     series.epochs = static_cast<std::uint64_t>(trial_epochs * sample_s / trial_s) + 1;
   }
 
@@ -280,19 +292,19 @@ void measure(mpi::Program& program, const Settings& settings) {
     if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
       break;
     for (auto& series : all) {
-      program.at(std::to_string(series.bytes) + " B, round " + std::to_string(round));
-      series.elapsed_s.push_back(access.run(series.bytes, series.epochs, series.operations));
+      program.at(std::to_string(series.message.bytes) + " B, round " + std::to_string(round));
+      series.elapsed_s.push_back(access.run(series.message, series.epochs, series.operations));
     }
   }
 
   for (const auto& series : all) {
     const auto operations = series.epochs * series.operations;
     for (std::size_t i = 0; i < series.elapsed_s.size(); ++i)
-      program.add(
-          mpi::Program::sample(series.name, i, series.elapsed_s[i])
-              .add("point", json::Object().add("size_B", series.bytes))
-              .add("work",
-                   json::Object().add("ops", operations).add("bytes", operations * series.bytes)));
+      program.add(mpi::Program::sample(series.name, i, series.elapsed_s[i])
+                      .add("point", json::Object().add("size_B", series.message.bytes))
+                      .add("work", json::Object()
+                                       .add("ops", operations)
+                                       .add("bytes", operations * series.message.bytes)));
   }
   program.check("wrong_bytes", mpi::sum(static_cast<double>(access.wrong())));
 }

@@ -14,18 +14,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, rank_cpus, resolved_ranks
-from seatrial.benchmarks.mpi.sizes import SIZE, sizes_of
+from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 _SLICE_S = 0.3
+_BUFFERS = 4
+"""Bytes that both ranks take for each byte of an operation: a buffer and a window each."""
 
 _PARAMETERS = (
     Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the origin and the target", minimum=2),
     NODES,
     OVERSUBSCRIBE,
     SIZE,
+    LARGEST,
     Parameter(
         "synchronization",
         ParameterKind.CHOICE,
@@ -47,7 +50,7 @@ _PARAMETERS = (
 def _prepare(machine: Machine, params: Params) -> Params:
     if whole(params["ranks"]) != 2:
         raise Skip(f"one rank reaches into the memory of one other: two ranks, not {params['ranks']}")
-    return resolved_ranks(machine, params)
+    return resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
 
 
 def _benchmark(operation: str, question: str, work: str) -> Benchmark:

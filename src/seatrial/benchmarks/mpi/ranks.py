@@ -52,27 +52,28 @@ FROM_OTHER_TOOLS = Elsewhere(why="import a result", is_to_come=True)
 
 DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype of the elements")
 
-SIZES_KIND = "a list of sizes"
-
 
 def resolved_ranks(machine: Machine, params: Params) -> Params:
     """The parameters with the number that `ranks` stands for on this machine.
 
-    Raises Skip where there are not that many CPUs and ranks may not share them, UsageError for what only an imported
-    file has.
+    `oversubscribe` is true afterwards only where there are more ranks than CPUs. Raises Skip where there are not that
+    many CPUs and ranks may not share them, or where the buffers are in no memory that our programs use; UsageError for
+    what only an imported file has.
     """
     refuse_untold(params)
+    if params.get("buffers", "host") != "host":
+        raise Skip(f"buffers={params['buffers']}: the programs of seatrial send from and receive in host memory")
     if whole(params["nodes"]) != 1:
         raise Skip("ranks on several nodes need a batch system's allocation; this is one node")
     ranks = params["ranks"]
     if ranks != "all" and params["oversubscribe"]:
-        return params
+        return {**params, "oversubscribe": whole(ranks) > len(machine.allowed_cpus)}
     if ranks != "all" and whole(ranks) > len(machine.allowed_cpus):
         raise Skip(
             f"{ranks} ranks want as many CPUs; this process may use {len(machine.allowed_cpus)} "
             "(oversubscribe=true lets ranks share them)"
         )
-    return {**params, "ranks": thread_count(machine, ranks)}
+    return {**params, "ranks": thread_count(machine, ranks), "oversubscribe": False}
 
 
 def refuse_untold(params: Params) -> None:

@@ -17,14 +17,30 @@ namespace seatrial::mpi {
   return z ^ (z >> 31);
 }
 
-inline void fill(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
+namespace detail {
+
+// Each word of the pattern, changed by `flip`, into its place.
+inline void write_pattern(std::span<std::byte> buffer, std::uint64_t seed,
+                          std::uint64_t flip) noexcept {
   const std::size_t words = buffer.size() / sizeof(std::uint64_t);
   for (std::size_t i = 0; i < words; ++i) {
-    const auto word = pattern_word(seed, i);
+    const auto word = pattern_word(seed, i) ^ flip;
     std::memcpy(buffer.data() + i * sizeof word, &word, sizeof word);
   }
-  const auto last = pattern_word(seed, words);
-  std::memcpy(buffer.data() + words * sizeof last, &last, buffer.size() % sizeof last);
+  const auto last = pattern_word(seed, words) ^ flip;
+  if (const auto rest = buffer.size() % sizeof last; rest > 0)
+    std::memcpy(buffer.data() + words * sizeof last, &last, rest);
+}
+
+} // namespace detail
+
+inline void fill(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
+  detail::write_pattern(buffer, seed, 0);
+}
+
+// Makes every byte another one than `fill` with this seed writes: what stays so never arrived.
+inline void spoil(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
+  detail::write_pattern(buffer, seed, ~std::uint64_t{0});
 }
 
 // How many bytes are not what `fill` with this seed writes.
@@ -44,7 +60,8 @@ inline void fill(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
   const std::size_t words = buffer.size() / sizeof(std::uint64_t);
   for (std::size_t i = 0; i < words; ++i)
     compare(i, sizeof(std::uint64_t));
-  compare(words, buffer.size() % sizeof(std::uint64_t));
+  if (const auto rest = buffer.size() % sizeof(std::uint64_t); rest > 0)
+    compare(words, rest);
   return wrong;
 }
 

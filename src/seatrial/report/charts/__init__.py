@@ -10,6 +10,7 @@ from seatrial.report.charts.chart import Chart, ChartMaker
 from seatrial.report.charts.core_to_core import CoreToCore, core_to_core
 from seatrial.report.charts.io_surface import io_surfaces
 from seatrial.report.charts.ladder import ladders
+from seatrial.report.charts.rank_pairs import RankPairs, rank_pairs
 from seatrial.report.charts.repeats import repeats_in_time
 from seatrial.report.charts.roofline import roofline_chart
 from seatrial.report.charts.sweep import over_a_number
@@ -18,10 +19,12 @@ __all__ = [
     "Chart",
     "ChartMaker",
     "CoreToCore",
+    "RankPairs",
     "core_to_core",
     "io_surfaces",
     "ladders",
     "over_a_number",
+    "rank_pairs",
     "repeats_in_time",
     "roofline_chart",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seatrial.analysis.pairs import pair_of
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.parameter import Value
 
@@ -9,6 +10,11 @@ from seatrial.model.parameter import Value
 def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:
     """The two CPUs (by the operating system's numbers) between which it was measured, or None."""
     return _two(figure, "cpu_a", "cpu_b")
+
+
+def rank_pair(figure: FigureResult) -> tuple[int, int] | None:
+    """The two ranks between which it was measured, or None."""
+    return pair_of(figure.point)
 
 
 def file_and_record(figure: FigureResult) -> tuple[int, int] | None:
@@ -24,7 +30,7 @@ def working_set(figure: FigureResult) -> int | None:
 
 def has_its_own_panel(figure: FigureResult) -> bool:
     """Whether a panel of the page is about figures of this shape, so that no line need be drawn of them."""
-    return cpu_pair(figure) is not None or working_set(figure) is not None
+    return any(shape(figure) is not None for shape in (cpu_pair, rank_pair, working_set))
 
 
 def _two(figure: FigureResult, one: str, other: str) -> tuple[int, int] | None:

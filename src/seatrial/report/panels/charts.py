@@ -14,6 +14,7 @@ from seatrial.report.charts import (
     io_surfaces,
     ladders,
     over_a_number,
+    rank_pairs,
     repeats_in_time,
     roofline_chart,
 )
@@ -34,6 +35,11 @@ _CORES = "The time of one trip of a cache line between two CPUs, which no messag
 _CORES_PICTURE = (
     " See which CPUs make a block: ranks that talk much belong into one. A row that stands out is a core that "
     "something disturbs."
+)
+_RANKS = (
+    "Messages between every two ranks that were measured. See single cells, rows and columns, and blocks: a pair, a "
+    "rank and a node that are slow, and hosts that are far from each other. What is framed is slow for its kind, by a "
+    "test over all pairs at once."
 )
 _FILES = (
     "The rate of calls that read and write files, over the size of the file and of each record. See where the rate "
@@ -72,9 +78,15 @@ def _cores(view: TrialView) -> Mapping[str, Any] | None:
     return {"about": _CORES + picture, "entries": entries} if entries else None
 
 
+def _ranks(view: TrialView) -> Mapping[str, Any] | None:
+    entries = [entry for benchmark in view.benchmarks for entry in rank_pairs(view, benchmark)]
+    return {"about": _RANKS, "entries": entries} if entries else None
+
+
 ROOFLINE_PANEL = Panel("roofline", "Roofline: what memory and arithmetic allow", _roofline, "charts")
 LADDER_PANEL = Panel("latency", "Latency: from the first cache to memory", _of_each(ladders, _LADDER), "charts")
 CORES_PANEL = Panel("cores", "Core to core", _cores)
+RANKS_PANEL = Panel("ranks", "Rank to rank", _ranks)
 FILES_PANEL = Panel("files", "Files: rate over file and record size", _of_each(io_surfaces, _FILES), "charts")
 SETTINGS_PANEL = Panel("sweeps", "Figures over their settings", _of_each(over_a_number, _SETTINGS), "charts")
 REPEATS_PANEL = Panel("charts", "The repeats behind the figures", _of_each(repeats_in_time, _REPEATS))

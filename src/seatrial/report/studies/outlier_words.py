@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.outlier import Outlier
+from seatrial.model.outlier import Outlier, Screening
 from seatrial.report.studies.effect import signed
 from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, count, settings
@@ -28,6 +28,24 @@ def outlier_lines(outliers: Sequence[Outlier]) -> list[str]:
         f"A screen like this names something in {rate * 100:.3g} % of cases where all are alike. Noise of which a "
         "rare second level is part looks like an outlier, and is named as one."
     ]
+
+
+def screening_lines(screening: Screening | None) -> list[str]:
+    """What a screen of pairs of ranks came to: who is slow and how sure that is, or that nobody is."""
+    if screening is None:
+        return []
+    rate = f"{screening.false_alarm_rate * 100:.3g} %"
+    lines = [f"slow: {slow_words(one)}" for one in screening.outliers]
+    if not lines and screening.n and not screening.is_untold:
+        lines = [f"none of {screening.n} {screening.of} is slow"]
+    if lines:
+        lines[-1] += f"; where all are alike, somebody is named in {rate} of cases"
+    return [*lines, *([f"not told: {screening.why_not}"] if screening.why_not else [])]
+
+
+def slow_words(one: Outlier) -> str:
+    """Who is slow, in what, by how much and how surely."""
+    return f"{one.what}: {one.figure} {one.ratio:.3g} x its kind (sureness {sureness_words(one.sureness)})"
 
 
 def outlier_row(one: Outlier) -> list[str]:

@@ -1,0 +1,138 @@
+"""HPL through seatrial beside hpcc by hand, and beside cpu.gemm: interleaved rounds, best of rounds.
+
+Both run the same program on the same CPUs with the same n, block size and grid, the kernels that the BLAS chooses, and
+as many of its threads as a rank has CPUs. By hand is what hpcc's README says: the input file, the launcher of the MPI
+that it is linked with, ranks bound to cores, and all of its fourteen tests; its rate is that of its HPL. Their order
+turns from round to round. The goals are 0.97 x by hand, and 0.75 x the matrix product of the same rounds.
+
+    python bench/hpl_rival.py [--n 12000] [--nb 192] [--grid 1x2] [--rounds 3] [-o docs/results/hpl_rival.json]
+
+A round at n = 12000 takes minutes, of which by far the most are hpcc's other tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from common import live_machine, measure, provenance, ready, rival_provenance, write
+
+from seatrial.benchmarks.apps.hpl import blocks, grids
+from seatrial.benchmarks.apps.hpl_input import hpl_dat
+from seatrial.benchmarks.apps.hpl_output import read_hpcc
+from seatrial.engine.prepare import Ready
+from seatrial.engine.repeat import make_repeat, variables_of
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import whole
+from seatrial.model.protocol import ProgramRecord
+from seatrial.model.sample import Sample
+from seatrial.store.claim import claim
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+_GOALS = {"seatrial_over_by_hand": 0.97, "seatrial_over_gemm": 0.75}
+_LONGEST_S = 3600.0
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", default="12000", help="order of the matrix")
+    parser.add_argument("--nb", default="192", help="block size")
+    parser.add_argument("--grid", default="1x2", help="rows x columns of the grid of processes")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+
+    machine = live_machine()
+    rows, _, columns = options.grid.partition("x")
+    ranks = str(int(rows) * int(columns))
+    hpl = ready(machine, "apps.hpl", n=options.n, nb=options.nb, grid=options.grid, ranks=ranks)
+    if hpl.built.path.name != "hpcc" or hpl.mpi is None or hpl.mpi.launcher is None:
+        raise SystemExit(
+            f"apps.hpl runs {hpl.built.path} here; this script compares hpcc, under an MPI with a launcher"
+        )
+    gemm = ready(machine, "cpu.gemm")
+    runs = {
+        "by hand": lambda: by_hand(hpl),
+        "seatrial": lambda: through_seatrial(hpl, machine),
+        "cpu.gemm": lambda: {"flops": best(measure(gemm, machine).samples, "gemm")},
+    }
+    names = list(runs)
+    rounds: list[dict[str, dict[str, Any]]] = []
+    for number in range(options.rounds):
+        result: dict[str, dict[str, Any]] = {}
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            start = time.perf_counter()
+            result[name] = {**runs[name](), "wall_s": time.perf_counter() - start}
+        rounds.append({name: result[name] for name in names})
+        print("  ".join(f"{name}: {result[name]['flops'] / 1e9:.1f}" for name in names), "GFLOP/s", flush=True)
+
+    best_of = {name: max(one[name]["flops"] for one in rounds) for name in names}
+    write(
+        "hpl_rival",
+        {
+            "provenance": {**provenance(machine, gemm), **_told(hpl), "hpcc": rival_provenance(hpl.built.path)},
+            "goals": _GOALS,
+            "of_best": {
+                "seatrial_over_by_hand": best_of["seatrial"] / best_of["by hand"],
+                "seatrial_over_gemm": best_of["seatrial"] / best_of["cpu.gemm"],
+            },
+            "flops_of_best": best_of,
+            "rounds": rounds,
+        },
+        options.output,
+    )
+
+
+def _told(hpl: Ready) -> dict[str, Any]:
+    mpi = hpl.mpi
+    return {"parameters": dict(hpl.point.parameters), "mpi": None if mpi is None else mpi.title, "cpus": hpl.point.cpus}
+
+
+def by_hand(hpl: Ready) -> dict[str, Any]:
+    """One run of hpcc, all of its tests, with the input from the beginning."""
+    if hpl.mpi is None or hpl.mpi.launcher is None:
+        raise SystemExit("there is no launcher")
+    params = hpl.point.parameters
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        variables = variables_of(hpl, folder)
+        (folder / "hpccinf.txt").write_bytes(hpl_dat(whole(params["n"]), blocks(params), grids(params)))
+        binding = ["--bind-to", "core"] if whole(params["threads"]) == 1 else ["--bind-to", "none"]
+        command = [str(hpl.mpi.launcher), "-np", str(params["ranks"]), *binding, str(hpl.built.path)]
+        subprocess.run(command, check=True, cwd=folder, env=variables, capture_output=True, timeout=_LONGEST_S)
+        record = read_hpcc((folder / "hpccoutf.txt").read_bytes())
+    return _result(record)
+
+
+def through_seatrial(hpl: Ready, machine: Machine) -> dict[str, Any]:
+    """One repeat, as `seatrial run` makes it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = ResultsFolder.create(Path(name) / "results")
+        claimed = claim(folder, "bench", hpl.experiment.id, 0, {"order": 0, "t0": time.time()})
+        writer = RecordWriter(folder, "bench")
+        if claimed is None:
+            raise SystemExit(f"{folder.path} cannot be used")
+        record = make_repeat(hpl, machine, claimed, writer, keep=False)
+        writer.close()
+    if not record.outcome.is_ok:
+        raise SystemExit(f"apps.hpl: {record.outcome.state}: {record.outcome.reason}")
+    return _result(ProgramRecord(samples=record.samples, checks=record.checks))
+
+
+def _result(record: ProgramRecord) -> dict[str, Any]:
+    return {"flops": best(record.samples, "solution"), "residual": record.checks["residual"]}
+
+
+def best(samples: tuple[Sample, ...], series: str) -> float:
+    """The best rate of a series, in flop/s."""
+    return max(sample.work["flops"] / sample.elapsed_s for sample in samples if sample.series == series)
+
+
+if __name__ == "__main__":
+    main()

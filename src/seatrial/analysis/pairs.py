@@ -1,0 +1,245 @@
+"""Which pair of ranks is slow, which rank, or which node, among all pairs of one experiment.
+
+Pairs are held against pairs of their own kind: those of one host at the same distance in it, and those of two hosts. A
+repeat speaks for a pair with its best visit, since what disturbs a machine only ever adds time; with several pairs at
+once the load of the others is what is asked about, so there it is the median visit. What is common to all pairs of a
+repeat is taken out of it.
+
+First whole ranks are screened: each stands with the median over its pairs, which one slow pair cannot move. A node is
+named in place of its ranks where all of them are slow. Then the pairs of all other ranks are screened. Both screens are
+those of `seatrial.stats.outliers`: too far from the others, given how far these spread, and slow repeat after repeat by
+the sum of ranks. They share the family-wise rate evenly, and only what is slow is named, never what is fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from seatrial.analysis.figures import in_time
+from seatrial.benchmarks.cpu.linebounce import distance
+from seatrial.model.benchmark import Benchmark, Better, Figure
+from seatrial.model.experiment import Experiment
+from seatrial.model.machine import Machine
+from seatrial.model.outlier import Outlier, Screening
+from seatrial.model.parameter import Value
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
+from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, Odd, screen_groups
+
+Pair = tuple[int, int]
+FALSE_ALARM_RATE = 0.01
+"""Of all pairs and ranks of an experiment together."""
+LEAST_SLOWNESS = 0.1
+"""A pair that is slower than its kind by less than this is not named, however surely it is."""
+_FEWEST_PARTNERS = 3
+"""A rank with fewer measured pairs cannot be told from a slow one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairTimes:
+    """One figure of pairs of one kind. `slowness` has for each pair, repeat by repeat, its time over the median of all
+    pairs of the repeat (of a rate: the median over it), and `values` the figure itself."""
+
+    figure: str
+    kind: str
+    slowness: Mapping[Pair, tuple[float, ...]]
+    values: Mapping[Pair, tuple[float, ...]]
+
+
+def pair_of(point: Mapping[str, object]) -> Pair | None:
+    """The two ranks that a point, or parameters with a point, name; or None."""
+    a, b = point.get("a"), point.get("b")
+    return (a, b) if isinstance(a, int) and isinstance(b, int) else None
+
+
+def screened_pairs(
+    benchmark: Benchmark,
+    experiment: Experiment,
+    machine: Machine,
+    records: Sequence[RepeatRecord],
+    least_slowness: float = LEAST_SLOWNESS,
+    false_alarm_rate: float = FALSE_ALARM_RATE,
+) -> Screening | None:
+    """The slow ones among the pairs of one experiment, surest first; None where it has no figures of pairs."""
+    repeats = [record for record in in_time(records) if record.outcome.is_ok]
+    if benchmark.ranks != "mpi" or not any(pair_of(s.point) for record in repeats[:1] for s in record.samples):
+        return None
+    hosts = _hosts(repeats)
+    is_alone = experiment.parameters.get("at_once") == 1
+    kind_of = _Kinds(repeats, machine, hosts)
+    families = [
+        family for figure in benchmark.figures for family in _families(figure, repeats, kind_of, is_alone=is_alone)
+    ]
+    n = len({pair for family in families for pair in family.slowness})
+    able = [family for family in families if _is_enough(list(family.slowness.values()))]
+    each = false_alarm_rate / max(1, 2 * len(able))
+    found: list[Outlier] = []
+    for family in able:
+        ranks = _slow_ranks(family, each, least_slowness)
+        others = [pair for pair in family.slowness if not ranks.keys() & set(pair)]
+        pairs = _slow([family.slowness[pair] for pair in others], each, least_slowness)
+        of_figure = [
+            *_named_ranks(ranks, family, hosts),
+            *(_named_pair(others[odd.index], odd, hosts) for odd in pairs),
+        ]
+        better = benchmark.figure(family.figure).better
+        for one in of_figure:
+            found.append(
+                Outlier(
+                    what=one.what,
+                    benchmark=benchmark.name,
+                    figure=family.figure,
+                    parameters={**experiment.parameters, **one.which},
+                    value=median(value for pair in one.pairs for value in family.values[pair]),
+                    ratio=one.odd.ratio if better is Better.LOWER else 1.0 / one.odd.ratio,
+                    sureness=1.0 - min(1.0, one.odd.p_adjusted * 2 * len(able)),
+                    false_alarm_rate=false_alarm_rate,
+                    n=len(family.slowness),
+                )
+            )
+    found.sort(key=lambda outlier: (-outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio)))
+    why_not = _why_not(families, able)
+    return Screening(tuple(found), n, "pairs of ranks", false_alarm_rate, why_not, is_untold=not able)
+
+
+def _why_not(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
+    few = {family.kind: len(family.slowness) for family in families if family not in able}
+    if not few:
+        return ""
+    told = "; ".join(f"{count} {kind}".rstrip() for kind, count in few.items())
+    return f"of {told} nobody can tell which is the odd one: it takes {FEWEST}, or {FEWEST_SINGLE} in a single repeat"
+
+
+def _is_enough(groups: Sequence[Sequence[float]]) -> bool:
+    return len(groups) >= (FEWEST_SINGLE if all(len(own) == 1 for own in groups) else FEWEST)
+
+
+def _slow(groups: Sequence[Sequence[float]], rate: float, least: float) -> list[Odd]:
+    """The groups that are odd and slow."""
+    if not _is_enough(groups):
+        return []
+    return [odd for odd in screen_groups(groups, rate) if odd.ratio > 1.0 + least]
+
+
+def _slow_ranks(family: PairTimes, rate: float, least: float) -> dict[int, Odd]:
+    """Ranks whose pairs are slow as a whole: in each repeat a rank stands with the median over its pairs."""
+    own: dict[int, list[tuple[float, ...]]] = {}
+    for pair, slowness in family.slowness.items():
+        for rank in pair:
+            own.setdefault(rank, []).append(slowness)
+    ranks = [rank for rank, pairs in own.items() if len(pairs) >= _FEWEST_PARTNERS]
+    groups = [[median(repeat) for repeat in zip(*own[rank], strict=True)] for rank in ranks]
+    found = {ranks[odd.index]: odd for odd in _slow(groups, rate, least)}
+    # All its pairs, or nearly: where fewer are slow it is these that are named.
+    return {rank: odd for rank, odd in found.items() if _share_slow(own[rank], least) >= 0.75}
+
+
+def _share_slow(pairs: Sequence[Sequence[float]], least: float) -> float:
+    return sum(median(own) > 1.0 + least for own in pairs) / len(pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A slow one by name: `which` tells it to programs, `pairs` are its own."""
+
+    what: str
+    which: Mapping[str, Value]
+    pairs: Sequence[Pair]
+    odd: Odd
+
+
+def _named_ranks(ranks: Mapping[int, Odd], family: PairTimes, hosts: Sequence[str]) -> list[_Named]:
+    """Slow ranks by name; a node where all of several ranks on it are slow."""
+    on: dict[str, list[int]] = {}
+    for rank in sorted({rank for pair in family.slowness for rank in pair}):
+        on.setdefault(hosts[rank] if rank < len(hosts) else "", []).append(rank)
+    named: list[_Named] = []
+    for host, there in on.items():
+        slow = [rank for rank in there if rank in ranks]
+        if host and len(on) > 1 and len(there) > 1 and slow == there:
+            least_sure = max((ranks[rank] for rank in slow), key=lambda odd: odd.p_adjusted)
+            named.append(_Named(f"node {host}", {"host": host}, _pairs_with(slow, family), least_sure))
+            continue
+        where = f" on {host}" if host and len(on) > 1 else ""
+        named += [_Named(f"rank {r}{where}", {"rank": r}, _pairs_with([r], family), ranks[r]) for r in slow]
+    return named
+
+
+def _pairs_with(ranks: Sequence[int], family: PairTimes) -> list[Pair]:
+    return [pair for pair in family.slowness if set(pair) & set(ranks)]
+
+
+def _named_pair(pair: Pair, odd: Odd, hosts: Sequence[str]) -> _Named:
+    a, b = pair
+    where = f" on {hosts[a]} and {hosts[b]}" if b < len(hosts) and hosts[a] != hosts[b] else ""
+    return _Named(f"pair {a}-{b}{where}", {"a": a, "b": b}, [pair], odd)
+
+
+def _hosts(repeats: Sequence[RepeatRecord]) -> tuple[str, ...]:
+    """The host of each rank; empty where they are not told, or changed from repeat to repeat."""
+    told = {tuple(map(str, record.seen.get("hosts", ()))) for record in repeats}
+    return told.pop() if len(told) == 1 else ()
+
+
+class _Kinds:
+    """What each pair is held against: the kind of a pair, in words."""
+
+    def __init__(self, repeats: Sequence[RepeatRecord], machine: Machine, hosts: Sequence[str]) -> None:
+        self._hosts = hosts
+        self._machine = machine
+        masks = {tuple(tuple(mask) for mask in record.seen.get("affinity", ())) for record in repeats}
+        bound = masks.pop() if len(masks) == 1 else ()
+        self._cpus = [mask[0] if len(mask) == 1 else None for mask in bound]
+
+    def __call__(self, pair: Pair) -> str:
+        a, b = pair
+        if b < len(self._hosts) and self._hosts[a] != self._hosts[b]:
+            return "pairs across hosts"
+        cpus = [self._cpus[rank] for rank in pair if rank < len(self._cpus)]
+        if len(cpus) == 2 and cpus[0] is not None and cpus[1] is not None:
+            return f"pairs that share a {distance(self._machine, cpus[0], cpus[1])}"
+        return "pairs"
+
+
+def _families(figure: Figure, repeats: Sequence[RepeatRecord], kind_of: _Kinds, *, is_alone: bool) -> list[PairTimes]:
+    """The pairs of a figure that every repeat has, kind by kind."""
+    of_repeats = [_values(figure, record.samples, is_alone=is_alone) for record in repeats]
+    pairs = sorted(set.intersection(*(set(values) for values in of_repeats))) if of_repeats else []
+    kinds: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        kinds.setdefault(kind_of(pair), []).append(pair)
+    found: list[PairTimes] = []
+    for kind, own in kinds.items():
+        values = {pair: tuple(repeat[pair] for repeat in of_repeats) for pair in own}
+        if not all(value > 0 for each in values.values() for value in each):
+            continue
+        middles = [median(repeat) for repeat in zip(*values.values(), strict=True)]
+        is_time = figure.better is Better.LOWER
+        slowness = {
+            pair: tuple(v / m if is_time else m / v for v, m in zip(each, middles, strict=True))
+            for pair, each in values.items()
+        }
+        found.append(PairTimes(figure.name, kind, slowness, values))
+    return found
+
+
+def _values(figure: Figure, samples: Sequence[Sample], *, is_alone: bool) -> dict[Pair, float]:
+    """What one repeat says of each pair: its best visit by the best burst of it, or its median visit."""
+    visits: dict[Pair, list[float]] = {}
+    for sample in samples:
+        pair = pair_of(sample.point)
+        if pair is not None and sample.series == figure.series:
+            visits.setdefault(pair, []).append(figure.value(_best_burst(sample) if is_alone else sample))
+    if not is_alone:
+        return {pair: median(own) for pair, own in visits.items()}
+    best = min if figure.better is Better.LOWER else max
+    return {pair: best(own) for pair, own in visits.items()}
+
+
+def _best_burst(sample: Sample) -> Sample:
+    best_s = sample.extra.get("best_s")
+    if not isinstance(best_s, int | float) or best_s <= 0:
+        return sample
+    return Sample(sample.series, sample.i, float(best_s), sample.work, sample.rank, sample.point)

@@ -1,0 +1,207 @@
+"""apps.hpcg: the High Performance Conjugate Gradients benchmark (HPCG), the site's own `xhpcg`.
+
+What it does is bound by memory: of each nonzero of the matrix at least 12 B are read (a number and its column), for two
+operations. So the limit of the rating is the bandwidth of the memory over 6 B for each operation, where the matrix is
+beyond the caches. A rating is official only from a run of at least 1800 s (HPCG's own report): what is measured here
+tells what the machine would reach, and the note `submission_valid` says whether it could be handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.apps.hpcg_output import SHORTEST_OFFICIAL_S, HpcgReport, read_hpcg
+from seatrial.benchmarks.apps.layout import RANKS, THREADS, cpus_of, openmp_variables, placement, resolved
+from seatrial.errors import ParseError, ProtocolError
+from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.protocol import ProgramRecord
+from seatrial.model.sample import Sample
+
+RATING, TIMED = "rating", "timed_sets"
+_SMALLEST = 64
+_STEP = 8
+"""HPCG halves the grid three times for its coarse levels (GenerateCoarseProblem.cpp)."""
+_NONZEROS_PER_ROW = 27
+_BYTES_PER_NONZERO = 12
+_FLOP_PER_NONZERO = 2
+_CACHES_TIMES = 4
+_LARGEST_B = 4 << 20
+_MEMORY_PER_ROW_B = 720
+_SLOW_CPU_FLOPS = 1e9
+_ITERATIONS = 50
+_FLOP_PER_ROW = 370
+"""Of one iteration: the report of HPCG 3.1 for 524,288 rows counts 9.56e9 for 50."""
+_SETS_BESIDE_THE_TIMED = 5
+"""What setting up, testing and timing the reference code takes, in sets of 50 iterations (HPCG 3.1, measured)."""
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    params = resolved(machine, params)
+    size = _auto_size(machine, params) if params["size"] == "auto" else whole(params["size"])
+    return {**params, "size": size}
+
+
+def _auto_size(machine: Machine, params: Params) -> int:
+    """The least edge, from 64, with which the matrix is four times the caches."""
+    caches_B = machine.last_level_cache_bytes(placement(machine, params)) or 0
+    size = _SMALLEST
+    while _matrix_B({**params, "size": size}) < _CACHES_TIMES * caches_B:
+        size += _STEP
+    return size
+
+
+def _rows(params: Params) -> int:
+    return whole(params["size"]) ** 3 * whole(params["ranks"])
+
+
+def _matrix_B(params: Params) -> int:
+    return _rows(params) * _NONZEROS_PER_ROW * _BYTES_PER_NONZERO
+
+
+def _estimate_s(params: Params) -> float:
+    set_s = _ITERATIONS * _FLOP_PER_ROW * _rows(params) / (_SLOW_CPU_FLOPS * cpus_of(params))
+    return _SETS_BESIDE_THE_TIMED * set_s + max(set_s, whole(params["seconds"]))
+
+
+def _arguments(params: Params, directory: Path) -> list[str]:
+    edge = whole(params["size"])
+    return [*(f"--{axis}={edge}" for axis in ("nx", "ny", "nz")), f"--rt={whole(params['seconds'])}"]
+
+
+def read_report(data: bytes) -> ProgramRecord:
+    """The rating in a report of HPCG. Raises ProtocolError where it is not one whole report that fits together."""
+    if len(data) > _LARGEST_B or b"\0" in data:
+        raise ProtocolError("HPCG's report is no text, or longer than any that it writes")
+    lines = [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")[:-1]]
+    try:
+        report = read_hpcg(lines)
+    except ParseError as error:
+        raise ProtocolError(str(error)) from error
+    return ProgramRecord(
+        samples=tuple(_samples(report)),
+        checks={
+            "tests_failed": float(report.failed != ""),
+            **{name: float(count) for name, count in report.counts.items()},
+        },
+        notes={
+            "hpcg_version": report.version,
+            "submission_valid": report.submission_valid,
+            "shortest_official_s": report.official_s,
+            "reference_code": report.is_reference_code,
+            **({"failed": report.failed} if report.failed else {}),
+        },
+        ended=True,
+    )
+
+
+def _samples(report: HpcgReport) -> list[Sample]:
+    """The time of the timed sets and, where HPCG's own tests passed, the operations that its rating counts for it."""
+    total_s = report.total_s
+    samples = [Sample(TIMED, 0, total_s)]
+    if not report.failed:
+        rates = {name: rate * 1e9 for name, rate in report.rates.items()}
+        work = {"flops": rates.pop(RATING) * total_s}
+        samples.append(Sample(RATING, 0, total_s, work, extra=rates))
+    return samples
+
+
+def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    memory = machine.named_limit("dram.bandwidth")
+    caches_B = machine.last_level_cache_bytes(placement(machine, params))
+    if caches_B is None or _matrix_B(params) < _CACHES_TIMES * caches_B:
+        return Limit.unknown("flop/s", "the matrix is not known to be four times the caches, so the memory is no limit")
+    if memory is None or memory.value is None:
+        return Limit.unknown("flop/s", memory.derivation if memory is not None else "no source tells the memory")
+    flop_per_B = _FLOP_PER_NONZERO / _BYTES_PER_NONZERO
+    derivation = f"{memory.derivation}; 12 B of each nonzero for 2 flop"
+    return Limit(memory.value * flop_per_B, "flop/s", derivation, memory.basis, memory.confirmed)
+
+
+def _ceiling(params: Params) -> Ceiling:
+    return Ceiling(
+        benchmark="memory.stream",
+        parameters={"nontemporal": True},
+        figures=("copy", "scale", "add", "triad"),
+        factor=_FLOP_PER_NONZERO / _BYTES_PER_NONZERO,
+        derivation="best non-temporal rate of memory.stream measured here; 12 B of each nonzero for 2 flop",
+        whatever=("threads", "node", "memory", "huge_pages", "kernel", "array_B"),
+    )
+
+
+def _spoken(params: Params, value: float) -> str:
+    seconds = whole(params["seconds"])
+    return "long enough to be official" if seconds >= SHORTEST_OFFICIAL_S else f"not official: {seconds} s of 1800 s"
+
+
+def _exactly(name: str, meaning: str, parameter: str) -> Check:
+    def bound(machine: Machine, params: Params) -> tuple[float, float]:
+        return (whole(params[parameter]), whole(params[parameter]))
+
+    return Check(name, meaning, bound=bound)
+
+
+BENCHMARK = Benchmark(
+    name="apps.hpcg",
+    question="How fast does this machine solve a sparse system by conjugate gradients?",
+    program=External(
+        name="xhpcg",
+        install="build HPCG (https://www.hpcg-benchmark.org; Spack: spack install hpcg) and put xhpcg on PATH",
+        output="HPCG-Benchmark_*.txt",
+        arguments=_arguments,
+        parse=read_report,
+        version=(),
+        variables=openmp_variables,
+    ),
+    parameters=(
+        Parameter(
+            "size",
+            ParameterKind.INTEGER,
+            "auto",
+            "rows along each edge of the cube that one rank has, a multiple of 8; auto: 64, or more to be beyond the"
+            " caches",
+            words=("auto",),
+            minimum=16,
+        ),
+        Parameter(
+            "seconds",
+            ParameterKind.INTEGER,
+            10,
+            "how long the timed sets last at least; an official run takes 1800",
+            minimum=1,
+        ),
+        RANKS,
+        THREADS,
+    ),
+    figures=(
+        Figure(
+            name=RATING,
+            series=RATING,
+            unit="flop/s",
+            better=Better.HIGHER,
+            value=lambda sample: sample.work["flops"] / sample.elapsed_s,
+            work="operations as HPCG counts them, over all time with its overheads",
+            limit=_limit,
+            ceiling=_ceiling,
+            one_limit_over=("ranks", "threads", "size", "seconds"),
+            spoken=_spoken,
+        ),
+    ),
+    checks=(
+        Check(
+            "tests_failed",
+            "0 where HPCG's own tests passed: convergence, symmetry, iterations, reproducibility",
+            bound=lambda machine, params: (0, 0),
+        ),
+        _exactly("ranks", "ranks, as HPCG counted them", "ranks"),
+        _exactly("threads", "threads of each rank, as HPCG counted them", "threads"),
+        *(_exactly(axis, f"rows along {axis[1]} of one rank", "size") for axis in ("nx", "ny", "nz")),
+    ),
+    placement=placement,
+    prepare=_prepare,
+    ranks="mpi",
+    estimate_s=_estimate_s,
+)

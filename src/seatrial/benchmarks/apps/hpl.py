@@ -1,0 +1,370 @@
+"""apps.hpl: the High-Performance Linpack benchmark (HPL) over block sizes and grids of processes.
+
+It is the real program: `xhpl` where the site has one, else the HPL inside `hpcc`. One process solves a system for each
+block size and each grid; another layout of ranks and threads is another experiment. The best of all is the answer.
+
+`n` is the largest order that the time allows (all repeats of the default sweep within 4 minutes on 2 cores), and never
+more than 80 % of memory; the parameter `bound` tells which of the two it was. The rate grows with `n`.
+
+hpcc reads its input twice: when it starts, where it sizes its thirteen other tests by it, which take minutes at the
+sizes of a good HPL; and again when HPL begins, the last test (src/io.c, HPL_pddriver.c of 1.5.0). It finds a small
+matrix the first time and the real one the second. HPL itself is the same code on the same input either way. Were the
+exchange ever to come too late, HPL would solve the small system, and the check `systems` would fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from seatrial.benchmarks.apps.hpl_input import (
+    OUTPUT_FILE,
+    Grid,
+    grids_of,
+    hpl_dat,
+    largest_in_memory,
+    largest_in_time,
+    matrix_B,
+    solution_s,
+)
+from seatrial.benchmarks.apps.hpl_output import SERIES, read_hpcc, read_xhpl
+from seatrial.benchmarks.apps.layout import cpus_of, openmp_variables
+from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.benchmarks.placement import numa_node, spread, thread_count
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, Later, Skip
+from seatrial.model.layout import RANKS, THREADS
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_BLOCKS = (128, 192, 256)
+_GRID = re.compile(r"([1-9][0-9]{0,6})x([1-9][0-9]{0,6})")
+_SHARE_OF_MEMORY = 0.8
+_WORST_RESIDUAL = 16.0
+"""HPL's own threshold of the scaled residual (HPL.dat, HPL_pdtest.c)."""
+
+_SWEEP_S = 170.0
+"""Time for which the default sweep is made: one of 4 minutes, which leaves room for a start and a slow machine."""
+_REPEATS = 6
+_SURE_CLOCK_HZ = 2.5e9
+_SURE_SHARE = 0.5
+_SLOW_CORE_FLOPS = 2e10
+_START_S = 1.0
+
+_HPCC_INPUT, _HPCC_OUTPUT = "hpccinf.txt", "hpccoutf.txt"
+_AFTER_FIRST_READING = b"Begin of MPIRandomAccess section."
+_SMALL_N, _SMALL_N_OF_ONE = 128, 500
+"""Orders for hpcc's other tests: they last half a second, in which the input is exchanged. One rank sends no messages,
+and is through with a small one in a twentieth of that."""
+
+_THREADS_OF_BLAS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    ranks, threads = _layout(machine, params)
+    params = {**params, RANKS: ranks, THREADS: threads}
+    there = len(machine.allowed_cpus)
+    if ranks * threads > there:
+        raise Skip(f"{ranks} ranks of {threads} threads want {ranks * threads} CPUs; this process may use {there}")
+    for p, q in grids(params):
+        if p * q != ranks:
+            raise Skip(f"a grid of {p}x{q} wants {p * q} ranks, and there are {ranks}")
+    return {**params, **_order(machine, params)}
+
+
+def _layout(machine: Machine, params: Params) -> tuple[int, int]:
+    """Ranks, and threads of each: what is not given takes the cores that the other leaves."""
+    cores = thread_count(machine, "all")
+    ranks, threads = params[RANKS], params[THREADS]
+    if ranks == "numa":
+        ranks = _nodes(machine)
+    elif ranks == "all":
+        ranks = cores if threads == "auto" else max(1, cores // whole(threads))
+    if threads == "auto":
+        threads = max(1, cores // whole(ranks))
+    return whole(ranks), whole(threads)
+
+
+def _nodes(machine: Machine) -> int:
+    """The NUMA nodes that hold the cores."""
+    return len({numa_node(machine, cpu) for cpu in machine.cpus_one_per_core()})
+
+
+def blocks(params: Params) -> tuple[int, ...]:
+    """The block sizes that a resolved experiment solves with."""
+    return _BLOCKS if params["nb"] == "auto" else (whole(params["nb"]),)
+
+
+def grids(params: Params) -> tuple[Grid, ...]:
+    """The grids that a resolved experiment solves on. Raises UsageError where `grid` is no grid."""
+    if params["grid"] == "auto":
+        return grids_of(whole(params[RANKS]))
+    match = _GRID.fullmatch(str(params["grid"]))
+    if match is None:
+        raise UsageError(f"grid cannot be {params['grid']!r}", "it takes auto, or rows x columns such as 2x4")
+    return ((int(match[1]), int(match[2])),)
+
+
+def _order(machine: Machine, params: Params) -> Params:
+    """`n`, and what bound it. It is the same for every layout of the same CPUs, so that these can be compared."""
+    memory_B = _memory_B(machine)
+    if params["n"] != "auto":
+        needed_B = matrix_B(whole(params["n"]))
+        if memory_B is not None and needed_B > memory_B:
+            raise Skip(f"a matrix of {needed_B / 1e9:.3g} GB does not fit into {memory_B / 1e9:.3g} GB of memory")
+        return {"bound": "given"}
+    if memory_B is None and params["bound"] == "memory":
+        raise Skip("no source tells how much memory there is; give n")
+    by_memory = None if memory_B is None else largest_in_memory(_SHARE_OF_MEMORY * memory_B)
+    if by_memory is not None and params["bound"] == "memory":
+        return {"n": by_memory, "bound": "memory"}
+    cpus = cpus_of(params)
+    by_time = largest_in_time(_SWEEP_S / _solutions(machine, params), _sure_flops(machine, params), cpus)
+    if by_memory is not None and by_memory < by_time:
+        return {"n": by_memory, "bound": "memory"}
+    return {"n": by_time, "bound": "time"}
+
+
+def _solutions(machine: Machine, params: Params) -> int:
+    """How many systems all repeats of the default sweep solve, over its layouts."""
+    layouts = {min(cpus_of(params), ranks) for ranks in (cpus_of(params), _nodes(machine))}
+    tried = [len(grids_of(ranks)) if params["grid"] == "auto" else 1 for ranks in layouts]
+    return len(blocks(params)) * _REPEATS * sum(tried)
+
+
+def _sure_flops(machine: Machine, params: Params) -> float:
+    """A rate that HPL surely comes near here: half of the FMA peak at a low clock."""
+    total = 0.0
+    for cpu in _placement(machine, params):
+        unit = machine.fma_unit(cpu)
+        peak = None if unit is None else unit.pipes * unit.vector_bits / 64 * 2 * _SURE_CLOCK_HZ
+        total += _SLOW_CORE_FLOPS if peak is None else _SURE_SHARE * peak
+    return total
+
+
+def _memory_B(machine: Machine) -> float | None:
+    """The least of all that sources tell of the memory's size, limits of control groups among them."""
+    told = [
+        float(fact.value)
+        for name in ("memory_total", "cgroup_memory_limit")
+        for fact in machine.facts.get(name, ())
+        if isinstance(fact.value, int | float) and fact.value > 0
+    ]
+    return min(told, default=None)
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    """A core for each thread as long as there are cores; the threads of a rank are neighbours."""
+    cpus = spread(machine, cpus_of(params))
+    return tuple(sorted(cpus, key=lambda cpu: numa_node(machine, cpu) or 0))  # stable: cores stay first
+
+
+def _estimate_s(params: Params) -> float:
+    cpus = cpus_of(params)
+    solutions = len(blocks(params)) * len(grids(params))
+    return _START_S + solutions * solution_s(whole(params["n"]), cpus * _SLOW_CORE_FLOPS, cpus)
+
+
+def _variables(params: Params) -> Mapping[str, str | None]:
+    """As many threads of the BLAS as each rank has CPUs, and (unless told otherwise) the kernels that it chooses."""
+    threads = dict.fromkeys(_THREADS_OF_BLAS, str(whole(params[THREADS])))
+    own = dict.fromkeys(KERNEL_VARIABLES) if params["kernels"] == "own" else {}
+    return {**openmp_variables(params), **threads, **own}
+
+
+def _real_input(name: str) -> Callable[[Params], Mapping[str, bytes]]:
+    return lambda params: {name: hpl_dat(whole(params["n"]), blocks(params), grids(params))}
+
+
+def _small_input(params: Params) -> Mapping[str, bytes]:
+    n = _SMALL_N if whole(params[RANKS]) > 1 else _SMALL_N_OF_ONE
+    return {_HPCC_INPUT: hpl_dat(n, blocks(params)[:1], grids(params)[:1])}
+
+
+def _wanted(params: Params) -> list[tuple[int, int, str]]:
+    return sorted((whole(params["n"]), nb, f"{p}x{q}") for nb in blocks(params) for p, q in grids(params))
+
+
+def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """1 where the systems that were solved are those that were asked for, each once; else 0."""
+    solved = sorted(
+        (whole(sample.point["n"]), whole(sample.point["nb"]), str(sample.point["grid"])) for sample in samples
+    )
+    return float(solved == _wanted(params))
+
+
+def _rate(sample: Sample) -> float:
+    return sample.work["flops"] / sample.elapsed_s
+
+
+def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The peak of the cores that are used, at the highest clock that the machine states: HPL measures no clock."""
+    peak = machine.named_limit("cpu.fp64")
+    if peak is None or peak.value is None:
+        return peak or Limit.unknown("flop/s", "no source tells the peak of the cores")
+    cores = len(machine.cpus_one_per_core())
+    used = min(cores, cpus_of(params))
+    if used == cores:
+        return peak
+    return replace(peak, value=peak.value * used / cores, derivation=f"{used} of {cores} cores: {peak.derivation}")
+
+
+def _of_peak(params: Params) -> Ceiling:
+    cpus = cpus_of(params)
+    return Ceiling(
+        benchmark="cpu.peak",
+        parameters={"precision": "fp64", "cores": "one"},
+        figures=("fma",),
+        factor=cpus,
+        derivation=f"best rate of FMA on one core measured here (cpu.peak) x {cpus} CPUs",
+    )
+
+
+def _of_gemm(params: Params) -> Ceiling:
+    cpus = cpus_of(params)
+    return Ceiling(
+        benchmark="cpu.gemm",
+        parameters={"precision": "fp64", "threads": cpus},
+        figures=("gemm",),
+        factor=1.0,
+        derivation=f"best matrix product measured here on {cpus} CPUs (cpu.gemm)",
+        whatever=("n", "blas", "binding", "kernels"),
+    )
+
+
+_SETTINGS = ("n", "bound", "nb", "grid", RANKS, THREADS, "kernels")
+_COUNTED = "2/3 n^3 + 3/2 n^2 flop, as HPL counts; n is what `bound` tells: the largest by time or memory, or given"
+
+
+_HPCC = External(
+    name="hpcc",
+    install="install the HPC Challenge (Debian: package hpcc; Spack: spack install hpcc)",
+    output=_HPCC_OUTPUT,
+    arguments=lambda params, directory: [],
+    parse=read_hpcc,
+    version=(),
+    inputs=_small_input,
+    variables=_variables,
+    bent_by=KERNEL_VARIABLES,
+    later=Later(_HPCC_OUTPUT, _AFTER_FIRST_READING, _real_input(_HPCC_INPUT)),
+)
+_XHPL = External(
+    name="xhpl",
+    install="install HPL (Spack: spack install hpl; Debian: package hpcc, which has it inside) and put xhpl on PATH",
+    output=OUTPUT_FILE,
+    arguments=lambda params, directory: [],
+    parse=read_xhpl,
+    alternatives=(_HPCC,),
+    version=(),
+    inputs=_real_input("HPL.dat"),
+    variables=_variables,
+    bent_by=KERNEL_VARIABLES,
+)
+
+BENCHMARK = Benchmark(
+    name="apps.hpl",
+    question="How fast does this machine solve a dense system of linear equations?",
+    program=_XHPL,
+    parameters=(
+        Parameter(
+            "n",
+            ParameterKind.INTEGER,
+            "auto",
+            "order of the matrix; auto: the largest for which the default sweep ends in time, at most 80 % of memory",
+            words=("auto",),
+            minimum=2,
+        ),
+        Parameter(
+            "bound",
+            ParameterKind.CHOICE,
+            "auto",
+            "what n=auto goes by: time, memory (80 % of it, however long that takes), auto: the lower one; it then says"
+            " which that was (given: n was)",
+            words=("auto", "time", "memory", "given"),
+        ),
+        Parameter(
+            "nb",
+            ParameterKind.INTEGER,
+            "auto",
+            f"block size; auto: {', '.join(map(str, _BLOCKS))}, each",
+            words=("auto",),
+            minimum=2,
+        ),
+        Parameter(
+            "grid",
+            ParameterKind.TEXT,
+            "auto",
+            "rows x columns of the grid of processes, such as 2x4; auto: the two that are nearest to a square, each",
+            words=("auto",),
+        ),
+        Parameter(
+            RANKS,
+            ParameterKind.INTEGER,
+            "all",
+            "MPI ranks; all: as many as the cores have room for; numa: one for each NUMA node",
+            words=("all", "numa"),
+            minimum=1,
+        ),
+        Parameter(
+            THREADS,
+            ParameterKind.INTEGER,
+            "auto",
+            "threads of the BLAS in each rank, each on a CPU of its own; auto: the cores of the rank",
+            words=("auto",),
+            minimum=1,
+        ),
+        Parameter(
+            "kernels",
+            ParameterKind.CHOICE,
+            "own",
+            "of the BLAS; own: those that it chooses for this CPU; forced: those that the environment forces on it"
+            " (OPENBLAS_CORETYPE and its like)",
+            words=("own", "forced"),
+        ),
+    ),
+    figures=(
+        Figure(
+            name="rate",
+            series=SERIES,
+            unit="flop/s",
+            better=Better.HIGHER,
+            value=_rate,
+            work=_COUNTED,
+            limit=_nominal,
+            ceiling=_of_peak,
+            one_limit_over=_SETTINGS,
+        ),
+        Figure(
+            name="sustained",
+            series=SERIES,
+            unit="flop/s",
+            better=Better.HIGHER,
+            value=_rate,
+            work="the same rate, held against the matrix product that carries it",
+            ceiling=_of_gemm,
+            one_limit_over=_SETTINGS,
+        ),
+    ),
+    checks=(
+        Check(
+            "residual",
+            "largest scaled residual ||Ax-b|| / (eps (||A|| ||x|| + ||b||) n), by HPL",
+            bound=lambda machine, params: (0.0, _WORST_RESIDUAL),
+        ),
+        Check("wrong_solutions", "systems that HPL failed or skipped", bound=lambda machine, params: (0, 0)),
+        Check(
+            "systems",
+            "1 where each system that was asked for was solved once, and no other",
+            bound=lambda machine, params: (1, 1),
+            derive=_as_asked,
+        ),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    ranks="mpi",
+    sweep=({RANKS: "all"}, {RANKS: "numa"}),
+    estimate_s=_estimate_s,
+)

@@ -1,0 +1,280 @@
+"""What HPL prints (netlib 1.0 to 2.3, vendors' builds with the same output, HPL inside hpcc): rows and residuals.
+
+Every row `T/V N NB P Q Time Gflops` is one solution of a system; the residual below it says whether it is right. Time
+and rate are tied by the operations of HPL, 2/3 N^3 + 3/2 N^2 (HPL_pdtest.c), and the summary counts the tests, so a row
+that is damaged or missing shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from seatrial.errors import ParseError, ProtocolError
+from seatrial.model.protocol import ProgramRecord
+from seatrial.model.sample import Sample
+
+TOOL = "HPL"
+SERIES = "solution"
+
+_TITLE = re.compile(r"(?:HPLinpack|HPL-NVIDIA) ([0-9][0-9.]{0,15})\s{1,9}--.{0,200}")
+_HEADER = re.compile(r"T/V\s+N\s+NB\s+P\s+Q\s+Time\s+Gflops\b.{0,40}")
+_ROW = re.compile(r"[WC][RC][0-9A-Z]{4,12}")
+_RESIDUAL = re.compile(r"\|\|Ax-b\|\|.{1,200}=\s*(\S{1,40})\s*\.{2,9}\s*(PASSED|FAILED)\s*")
+_FINISHED = re.compile(r"Finished\s+([0-9]{1,9}) tests with the following results:")
+_COUNTS = (
+    re.compile(r"([0-9]{1,9}) tests completed and passed residual checks,"),
+    re.compile(r"([0-9]{1,9}) tests completed and failed residual checks,"),
+    re.compile(r"([0-9]{1,9}) tests skipped because of illegal input values\."),
+)
+_UNCHECKED = re.compile(r"([0-9]{1,9}) tests completed without checking,")
+_END = re.compile(r"End of Tests\.")
+_NUMBER = re.compile(r"\+?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_SUMMARY_LINES = 8
+_LARGEST_B = 64 << 20
+_MOST = 1e24
+"""No rate or time of any machine reaches this."""
+
+
+def operations(n: int) -> float:
+    """Floating-point operations that HPL counts for a system of order `n`: 2/3 n^3 + 3/2 n^2 (HPL_pdtest.c)."""
+    return (2 / 3 * n + 3 / 2) * float(n) * n
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """The scaled residual of a solution; `value` is None where it overflowed: HPL prints nan or inf, and fails it."""
+
+    value: float | None
+    passed: bool
+
+
+@dataclass(slots=True)
+class HplTest:
+    """One row of the output: `line` (from 1) and its `text`, time in s and rate in Gflops as printed, the time 0 where
+    HPL printed 0.00, and the residuals that stand below it."""
+
+    line: int
+    text: str
+    variant: str
+    n: int
+    nb: int
+    p: int
+    q: int
+    printed_s: float
+    printed_Gflops: float
+    residuals: list[Residual] = field(default_factory=list)
+
+    @property
+    def time_s(self) -> float:
+        """Work over rate: more exact than the printed time, which has two decimals."""
+        return operations(self.n) / (self.printed_Gflops * 1e9)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether HPL passed every residual of it."""
+        return all(residual.passed for residual in self.residuals)
+
+
+@dataclass(frozen=True, slots=True)
+class HplOutput:
+    """One run: the version of HPL, its tests in order, and how many more it skipped as impossible."""
+
+    version: str
+    tests: tuple[HplTest, ...]
+    skipped: int
+
+
+def read_hpl(lines: Sequence[str], first: int = 1) -> HplOutput:
+    """The run that these lines hold, which are numbered from `first`.
+
+    Raises ParseError where the output is cut off before its summary, holds two runs, or contradicts itself.
+    """
+    numbered = _Lines(lines, first)
+    title = numbered.only(_TITLE, "title `HPLinpack`")
+    tests = _tests(numbered)
+    skipped = _skipped(numbered, tests)
+    return HplOutput(title[1], tuple(tests), skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    lines: Sequence[str]
+    first: int
+
+    def error(self, place: int, why: str) -> ParseError:
+        """The error that the line at `place` (from 0) is wrong."""
+        return ParseError(TOOL, self.first + place, self.lines[place], why)
+
+    def place_of(self, pattern: re.Pattern[str], what: str) -> int:
+        """Where the one line is that holds this pattern."""
+        places = [place for place, text in enumerate(self.lines) if pattern.search(text)]
+        if not places:
+            raise ParseError(TOOL, None, "", f"there is no {what}: the file is of another tool, or cut off")
+        if len(places) > 1:
+            earlier = self.first + places[0]
+            why = f"a second {what}, after that of line {earlier}: two runs in one file; give each in a file"
+            raise self.error(places[1], why)
+        return places[0]
+
+    def only(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
+        """The match of the one line that holds this pattern."""
+        place = self.place_of(pattern, what)
+        match = pattern.search(self.lines[place])
+        assert match is not None  # noqa: S101 - place_of found it by the same pattern
+        return match
+
+    def number(self, place: int, token: str, what: str) -> float:
+        """A token of a line as a number from zero on."""
+        if _NUMBER.fullmatch(token) is None:
+            raise self.error(place, f"{what} is {token[:40]!r}, which is no plain number")
+        if not (value := float(token)) < _MOST:
+            raise self.error(place, f"{what} is {token[:40]!r}, which cannot be")
+        return value
+
+    def whole(self, place: int, token: str, what: str) -> int:
+        """A token of a line as a whole number from 1 on."""
+        if _WHOLE.fullmatch(token) is None or int(token) < 1:
+            raise self.error(place, f"{what} is {token[:40]!r}, and must be a whole number from 1")
+        return int(token)
+
+
+def _tests(lines: _Lines) -> list[HplTest]:
+    tests: list[HplTest] = []
+    is_table = False
+    for place, text in enumerate(lines.lines):
+        words = text.split()
+        if _HEADER.fullmatch(text.strip()):
+            is_table = True
+        elif words and _ROW.fullmatch(words[0]) and len(words) > 1:
+            if not is_table:
+                raise lines.error(place, "a row that belongs to no table")
+            tests.append(_test(lines, place, words))
+        elif (residual := _RESIDUAL.search(text)) is not None:
+            if not tests:
+                raise lines.error(place, "a residual before any test")
+            passed = residual[2] == "PASSED"
+            is_number = passed or _NUMBER.fullmatch(residual[1]) is not None
+            value = lines.number(place, residual[1], "the residual") if is_number else None
+            tests[-1].residuals.append(Residual(value, passed))
+    return tests
+
+
+def _test(lines: _Lines, place: int, words: Sequence[str]) -> HplTest:
+    # NVIDIA's build appends the rate of one GPU in brackets.
+    if len(words) < 7 or (len(words) > 7 and not words[7].startswith("(")):
+        raise lines.error(place, "a row has a variant, N, NB, P, Q, time and rate")
+    n, nb, p, q = (lines.whole(place, word, what) for word, what in zip(words[1:5], ("N", "NB", "P", "Q"), strict=True))
+    rate, time_s = lines.number(place, words[6], "Gflops"), lines.number(place, words[5], "the time")
+    if rate == 0:
+        raise lines.error(place, f"Gflops is {words[6]}, and must be above zero")
+    if not _fits(operations(n) / 1e9, (rate, words[6]), (time_s, words[5])):
+        raise lines.error(place, f"{words[6]} Gflops in {words[5]} s is not the work of N = {n}")
+    return HplTest(lines.first + place, lines.lines[place], words[0], n, nb, p, q, time_s, rate)
+
+
+def _fits(work: float, rate: tuple[float, str], time_s: tuple[float, str]) -> bool:
+    """Whether rate x time can be the work, each as far off as its last printed place."""
+    low, high = 1.0, 1.0
+    for value, token in (rate, time_s):
+        off = _half_unit(token)
+        low, high = low * max(0.0, value - off), high * (value + off)
+    slack = 1e-5 * work
+    return low - slack <= work <= high + slack
+
+
+def _half_unit(token: str) -> float:
+    """Half a unit in the last printed place of a number."""
+    mantissa, _, exponent = token.lower().partition("e")
+    # "0.0e14" is no less sure than "0.0"
+    power = int(exponent) if exponent and float(mantissa) != 0 else 0
+    return float(0.5 * 10.0 ** (power - len(mantissa.partition(".")[2])))
+
+
+def _skipped(lines: _Lines, tests: Sequence[HplTest]) -> int:
+    """The tests that were skipped, where the summary counts what stands above it; else raises ParseError."""
+    place = lines.place_of(_FINISHED, "summary `Finished N tests`")
+    lines.place_of(_END, "line `End of Tests.`")
+    match = _FINISHED.search(lines.lines[place])
+    total = lines.whole(place, match[1] if match else "", "the number of tests")
+    below = lines.lines[place + 1 : place + 1 + _SUMMARY_LINES]
+    if any(_UNCHECKED.search(text) for text in below):
+        why = "the tests ran without a check of their residual; set a threshold above 0 in HPL.dat"
+        raise lines.error(place, why)
+    passed, failed, skipped = (
+        next((int(match[1]) for text in below if (match := pattern.search(text))), None) for pattern in _COUNTS
+    )
+    if passed is None or failed is None or skipped is None:
+        raise lines.error(place, "the summary below this line is cut off")
+    bare = next((test for test in tests if not test.residuals), None)
+    if bare is not None:
+        raise ParseError(TOOL, bare.line, bare.text, "no residual stands below this test")
+    right = sum(test.is_right for test in tests)
+    if (passed, failed, passed + failed + skipped) != (right, len(tests) - right, total):
+        why = f"the summary counts {passed} passed and {failed} failed; the file shows {right} and {len(tests) - right}"
+        raise lines.error(place, why)
+    if not tests:
+        raise lines.error(place, "no test was run: all were skipped because of illegal input values")
+    return skipped
+
+
+def read_xhpl(data: bytes) -> ProgramRecord:
+    """The solutions in HPL.out. Raises ProtocolError where it is not that of one whole run."""
+    return _read(_lines(data), 1)
+
+
+def read_hpcc(data: bytes) -> ProgramRecord:
+    """The solutions in the section of HPL of hpccoutf.txt. Raises ProtocolError where that is not of one whole run."""
+    lines = _lines(data)
+    places = {
+        edge: [k for k, text in enumerate(lines) if text == f"{edge} of HPL section."] for edge in ("Begin", "End")
+    }
+    begin, end = places["Begin"], places["End"]
+    if len(begin) != 1 or len(end) != 1 or end[0] < begin[0] or "End of HPC Challenge tests." not in lines[end[0] :]:
+        raise ProtocolError("hpcc's output is not understood: it does not hold one whole section of HPL")
+    return _read(lines[begin[0] : end[0]], begin[0] + 1)
+
+
+def _lines(data: bytes) -> list[str]:
+    if len(data) > _LARGEST_B or b"\0" in data:
+        raise ProtocolError("HPL's output is no text, or longer than any that it writes")
+    return [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")]
+
+
+def _read(lines: Sequence[str], first: int) -> ProgramRecord:
+    try:
+        output = read_hpl(lines, first)
+    except ParseError as error:
+        raise ProtocolError(str(error)) from error
+    residuals = [residual.value for test in output.tests for residual in test.residuals]
+    return ProgramRecord(
+        samples=tuple(_sample(test) for test in output.tests),
+        checks={
+            "residual": _largest(residuals),
+            "wrong_solutions": float(_wrong(output)),
+        },
+        notes={"hpl_version": output.version, "variant": output.tests[0].variant},
+        ended=True,
+    )
+
+
+def _largest(residuals: Sequence[float | None]) -> float | None:
+    """The largest; None where one overflowed."""
+    numbers = [residual for residual in residuals if residual is not None]
+    return max(numbers) if len(numbers) == len(residuals) else None
+
+
+def _wrong(output: HplOutput) -> int:
+    return sum(not test.is_right for test in output.tests) + output.skipped
+
+
+def _sample(test: HplTest) -> Sample:
+    return Sample(
+        series=SERIES,
+        i=0,
+        elapsed_s=test.time_s,
+        work={"flops": operations(test.n)},
+        point={"n": test.n, "nb": test.nb, "grid": f"{test.p}x{test.q}"},
+    )

@@ -1,0 +1,278 @@
+// mpi.background: the latency between two ranks while all others stream to each other.
+//
+// Ranks 0 and `ranks` / 2 play ping-pong. The others, i with i + ranks / 2, do nothing in one
+// sample, and in the next exchange windows of messages until the two have finished: quiet and
+// loaded samples alternate, so that a disturbance of the machine falls on both.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "clock.hpp"
+#include "mpi/exchange.hpp"
+#include "mpi/memory.hpp"
+#include "mpi/mpi.hpp"
+#include "mpi/pattern.hpp"
+#include "mpi/program.hpp"
+#include "mpi/seats.hpp"
+#include "mpi/waiting.hpp"
+#include "pages.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+constexpr std::size_t least_rounds = 5;
+constexpr std::size_t most_rounds = 200;
+constexpr std::uint64_t most_trips = 1000000;
+constexpr std::uint64_t trial_trips = 8;
+constexpr int ping_tag = 1;
+constexpr int order_tag = 2;
+
+struct Settings {
+  std::size_t bytes;
+  std::size_t background_bytes;
+  std::size_t window;
+  double sample_s;
+  bool shares; // ranks share CPUs
+};
+
+Settings prepare(Arguments& arguments) {
+  constexpr std::size_t largest = std::size_t{1} << 30;
+  return {.bytes = arguments.number<std::size_t>("--bytes", 8, 1, largest),
+          .background_bytes = arguments.number<std::size_t>("--background", 1 << 20, 1, largest),
+          .window = arguments.number<std::size_t>("--window", 4, 1, 1 << 16),
+          .sample_s = arguments.number("--sample", 5e-3, 1e-6, 3600.0),
+          .shares = arguments.flag("--shares", false)};
+}
+
+std::uint64_t pattern_of(std::uint64_t seed, int rank) {
+  return seed << 24 | static_cast<std::uint64_t>(rank + 1);
+}
+
+// One of the two that play ping-pong.
+class Player {
+public:
+  Player(bool leads, int rank, int other, std::size_t bytes)
+      : leads_(leads), rank_(rank), other_(other), bytes_(bytes), sent_(bytes, false),
+        received_(bytes, false) {}
+
+  // The time of all trips, verified.
+  double run(std::uint64_t seed, std::uint64_t trips) {
+    mpi::fill({sent_.data(), bytes_}, pattern_of(seed, rank_));
+    mpi::spoil({received_.data(), bytes_}, pattern_of(seed, other_));
+    rally(1); // until both are there
+    const auto start = Clock::now();
+    rally(trips);
+    const double elapsed_s = seconds(Clock::now() - start);
+    wrong_ += mpi::wrong_bytes({received_.data(), bytes_}, pattern_of(seed, other_));
+    return elapsed_s;
+  }
+
+  [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
+
+private:
+  void rally(std::uint64_t trips) {
+    for (std::uint64_t i = 0; i < trips; ++i) {
+      if (leads_)
+        send();
+      MPI_Recv(received_.data(), static_cast<int>(bytes_), MPI_BYTE, other_, ping_tag,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (!leads_)
+        send();
+    }
+  }
+
+  void send() {
+    MPI_Send(sent_.data(), static_cast<int>(bytes_), MPI_BYTE, other_, ping_tag, MPI_COMM_WORLD);
+  }
+
+  bool leads_;
+  int rank_;
+  int other_;
+  std::size_t bytes_;
+  Pages sent_;
+  Pages received_;
+  std::size_t wrong_ = 0;
+};
+
+// One of those that make the load.
+class Streamer {
+public:
+  Streamer(bool leads, int rank, int other, const Settings& settings)
+      : leads_(leads), rank_(rank), other_(other),
+        exchange_(settings.background_bytes, settings.window) {}
+
+  // Windows until the players have finished; back with how many. The one of lower rank decides
+  // before each, so that both end with the same.
+  std::uint64_t run(std::uint64_t seed) {
+    exchange_.fill(pattern_of(seed, rank_), pattern_of(seed, other_));
+    exchange_.run(other_, 1);
+    mpi::meet(); // the load is there
+    MPI_Request finished = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &finished);
+    std::uint64_t windows = 0;
+    for (int order = 1;; ++windows) {
+      if (leads_) {
+        int done = 0;
+        MPI_Test(&finished, &done, MPI_STATUS_IGNORE);
+        order = done == 0 ? 1 : 0;
+        MPI_Send(&order, 1, MPI_INT, other_, order_tag, MPI_COMM_WORLD);
+      } else {
+        MPI_Recv(&order, 1, MPI_INT, other_, order_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+      if (order == 0)
+        break;
+      exchange_.run(other_, 1);
+    }
+    MPI_Wait(&finished, MPI_STATUS_IGNORE);
+    wrong_ += exchange_.wrong(pattern_of(seed, other_));
+    return windows;
+  }
+
+  [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
+
+private:
+  bool leads_;
+  int rank_;
+  int other_;
+  mpi::Exchange exchange_;
+  std::size_t wrong_ = 0;
+};
+
+// What this rank does. Of an odd number the last one does nothing.
+class Part {
+public:
+  Part(int rank, int ranks, const Settings& settings) {
+    const int half = ranks / 2;
+    if (rank >= 2 * half)
+      return;
+    const bool leads = rank < half;
+    const int other = leads ? rank + half : rank - half;
+    if (rank % half == 0)
+      player_.emplace(leads, rank, other, settings.bytes);
+    else
+      streamer_.emplace(leads, rank, other, settings);
+    if (settings.shares && player_) {
+      seats_.emplace();
+      seats_->take(leads);
+    }
+  }
+
+  // Collective: the time of so many trips on the players, else 0.
+  double quiet(std::uint64_t seed, std::uint64_t trips, double idle_s) {
+    mpi::meet();
+    const double elapsed_s = player_ ? player_->run(seed, trips) : 0;
+    mpi::meet(player_ ? 0 : idle_s);
+    return elapsed_s;
+  }
+
+  // The same under load.
+  double loaded(std::uint64_t seed, std::uint64_t trips) {
+    windows_ = 1;
+    if (streamer_) {
+      windows_ = streamer_->run(seed);
+      return 0;
+    }
+    mpi::meet();
+    const double elapsed_s = player_ ? player_->run(seed, trips) : 0;
+    MPI_Request finished = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &finished);
+    MPI_Wait(&finished, MPI_STATUS_IGNORE);
+    return elapsed_s;
+  }
+
+  // Of the last loaded sample; 1 of a rank that does not stream.
+  [[nodiscard]] std::uint64_t windows() const noexcept { return windows_; }
+  [[nodiscard]] bool streams() const noexcept { return streamer_.has_value(); }
+
+  [[nodiscard]] std::size_t wrong() const noexcept {
+    return (player_ ? player_->wrong() : 0) + (streamer_ ? streamer_->wrong() : 0);
+  }
+
+private:
+  std::optional<Player> player_;
+  std::optional<Streamer> streamer_;
+  std::optional<mpi::Seats> seats_;
+  std::uint64_t windows_ = 0;
+};
+
+// Times of the two samples of a round, and their trips there and back.
+struct Round {
+  double quiet_s;
+  std::uint64_t quiet_trips;
+  double loaded_s; // 0 where some rank of the background streamed nothing meanwhile
+  std::uint64_t loaded_trips;
+  double background_bytes; // that were streamed meanwhile, by all
+};
+
+std::size_t report(mpi::Program& program, const std::vector<Round>& rounds) {
+  std::size_t loaded_samples = 0;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const auto& round = rounds[i];
+    const auto quiet = json::Object().add("ops", 2 * round.quiet_trips);
+    const auto loaded = json::Object().add("ops", 2 * round.loaded_trips);
+    program.add(mpi::Program::sample("quiet", i, round.quiet_s).add("work", quiet));
+    if (round.loaded_s == 0)
+      continue;
+    ++loaded_samples;
+    program.add(mpi::Program::sample("loaded", i, round.loaded_s)
+                    .add("work", loaded)
+                    .add("background_B", round.background_bytes));
+    program.add(
+        mpi::Program::sample("slowdown", i, round.loaded_s)
+            .add("work", loaded)
+            .add("quiet_one_way_s", round.quiet_s / static_cast<double>(2 * round.quiet_trips)));
+  }
+  return loaded_samples;
+}
+
+void measure(mpi::Program& program, const Settings& settings) {
+  mpi::wake_in_time();
+  mpi::require_memory(2 * std::max(settings.window * settings.background_bytes, settings.bytes));
+  Part part(program.rank, program.ranks, settings);
+  std::uint64_t seed = 0;
+  program.at("warm-up");
+  part.quiet(++seed, trial_trips, 0);
+  const auto trips_in_sample = [&](double trial_s) {
+    return static_cast<std::uint64_t>(trial_trips * settings.sample_s / mpi::of_first(trial_s)) + 1;
+  };
+  const auto quiet_trips = trips_in_sample(part.quiet(++seed, trial_trips, 0));
+  auto loaded_trips = trips_in_sample(part.loaded(++seed, trial_trips));
+
+  std::vector<Round> rounds;
+  std::size_t enough = 0; // rounds that were loaded
+  const auto begin = Clock::now();
+  while (rounds.size() < most_rounds) {
+    const bool goes_on = enough < least_rounds || seconds(Clock::now() - begin) < program.slice_s;
+    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
+      break;
+    program.at("quiet sample " + std::to_string(rounds.size()));
+    const double quiet_s = part.quiet(++seed, quiet_trips, settings.sample_s);
+    program.at("loaded sample " + std::to_string(rounds.size()));
+    const double loaded_s = part.loaded(++seed, loaded_trips);
+    const bool is_loaded = mpi::sum(part.windows() == 0 ? 1 : 0) == 0;
+    const double streamed = part.streams() ? static_cast<double>(part.windows()) : 0;
+    rounds.push_back(
+        {.quiet_s = quiet_s,
+         .quiet_trips = quiet_trips,
+         .loaded_s = is_loaded ? loaded_s : 0,
+         .loaded_trips = loaded_trips,
+         .background_bytes = mpi::sum(streamed) *
+                             static_cast<double>(settings.window * settings.background_bytes)});
+    if (is_loaded)
+      ++enough;
+    else
+      loaded_trips = std::min(2 * loaded_trips, most_trips); // the two had finished too soon
+  }
+  program.check("loaded_samples", static_cast<double>(report(program, rounds)));
+  program.check("wrong_bytes", mpi::sum(static_cast<double>(part.wrong())));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::mpi::run_program("background", argc, argv, prepare, measure);
+}

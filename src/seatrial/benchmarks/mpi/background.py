@@ -1,0 +1,103 @@
+"""mpi.background: how much longer a small message takes while all other ranks stream to each other.
+
+Ranks 0 and ranks / 2 play ping-pong (with ranks placed node after node: on the first node and on that in the middle).
+The others, i with i + ranks / 2, are idle in one sample and stream in the next. Where ranks share CPUs the load takes
+CPU time from the two, and `slowdown` tells about the scheduler of the operating system more than about any network.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_SLICE_S = 0.25
+_LEAST_ROUNDS = 5
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    params = resolved_ranks(machine, params)
+    if whole(params["ranks"]) < 4:
+        raise Skip(f"a pair and a pair in its background are 4 ranks or more; here there are {params['ranks']}")
+    return params
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *("--slice", str(_SLICE_S), "--bytes", str(params["size_B"])),
+        *("--background", str(params["background_B"]), "--window", str(params["window"])),
+        *("--shares", "1" if params["oversubscribe"] else "0"),
+    ]
+
+
+def _estimate_s(params: Params) -> float:
+    return 1.5 + whole(params["window"]) * whole(params["background_B"]) * 1e-7
+
+
+def _one_way(sample: Sample) -> float:
+    return sample.elapsed_s / sample.work["ops"]
+
+
+BENCHMARK = Benchmark(
+    name="mpi.background",
+    question="How much longer does a small message take while all other ranks stream?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        RANKS,
+        NODES,
+        OVERSUBSCRIBE,
+        Parameter("size_B", ParameterKind.BYTES, 8, "bytes of a message of the ping-pong", minimum=1),
+        Parameter("background_B", ParameterKind.BYTES, 1 << 20, "bytes of a message of the background", minimum=1),
+        Parameter(
+            "window",
+            ParameterKind.INTEGER,
+            4,
+            "messages of a pair in the background that are under way at once, in each direction",
+            minimum=1,
+        ),
+    ),
+    figures=(
+        Figure(
+            name="quiet",
+            series="quiet",
+            unit="s",
+            better=Better.LOWER,
+            value=_one_way,
+            work="half the round trip of a ping-pong of size_B, while the other ranks sleep",
+        ),
+        Figure(
+            name="loaded",
+            series="loaded",
+            unit="s",
+            better=Better.LOWER,
+            value=_one_way,
+            work="the same while the other ranks stream",
+        ),
+        Figure(
+            name="slowdown",
+            series="slowdown",
+            unit="1",
+            better=Better.LOWER,
+            value=lambda sample: _one_way(sample) / sample.extra["quiet_one_way_s"],
+            work="the loaded time over the quiet one right before it",
+        ),
+    ),
+    checks=(
+        Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),
+        Check(
+            "loaded_samples",
+            "samples during which every rank of the background streamed",
+            bound=lambda machine, params: (_LEAST_ROUNDS, math.inf),
+        ),
+    ),
+    placement=rank_cpus,
+    prepare=_prepare,
+    ranks="mpi",
+    trial=({},),
+    estimate_s=_estimate_s,
+)

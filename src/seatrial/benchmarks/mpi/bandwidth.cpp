@@ -1,0 +1,206 @@
+// mpi.bandwidth, mpi.bidirectional and mpi.multi-pair: messages that stream between pairs of ranks.
+//
+// Rank p streams to rank p + pairs. A window of non-blocking sends is under way at once and the
+// receiver answers each with a byte, as osu_bw and osu_mbw_mr have it; with --both 1 the two of a
+// pair stream to each other and nobody answers, as in osu_bibw. All messages go from one buffer
+// into another, as theirs do. A sample is as many windows as last about a millisecond; all sizes
+// take their samples in turn. Before each sample the send buffers get a pattern that nobody sent
+// before, and no byte of the receive buffers is what has to come; after it they are compared.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "clock.hpp"
+#include "failure.hpp"
+#include "mpi/memory.hpp"
+#include "mpi/message.hpp"
+#include "mpi/mpi.hpp"
+#include "mpi/pattern.hpp"
+#include "mpi/program.hpp"
+#include "pages.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+constexpr double sample_s = 1e-3;
+constexpr std::size_t least_rounds = 3;
+constexpr double late_times = 8; // so much beyond the slice one round is enough
+constexpr std::size_t large_message = std::size_t{16} << 20; // warms up by fewer of them
+constexpr int message_tag = 1;
+constexpr int answer_tag = 2;
+
+struct Settings {
+  std::vector<std::size_t> sizes;
+  std::string datatype;
+  int window;
+  int pairs;
+  bool both; // both of a pair send
+};
+
+Settings prepare(Arguments& arguments) {
+  constexpr std::size_t largest = std::size_t{1} << 40;
+  return {.sizes = arguments.numbers<std::size_t>("--sizes", 1, largest),
+          .datatype = std::string(arguments.find("--datatype").value_or("MPI_CHAR")),
+          .window = arguments.number("--window", 64, 1, 1 << 20),
+          .pairs = arguments.number("--pairs", 1, 1, 1 << 20),
+          .both = arguments.flag("--both", false)};
+}
+
+// One rank's end of a pair.
+class End {
+public:
+  End(int rank, const Settings& settings, std::size_t largest)
+      : rank_(rank), peer_(rank < settings.pairs ? rank + settings.pairs : rank - settings.pairs),
+        sends_(settings.both || rank < settings.pairs),
+        receives_(settings.both || rank >= settings.pairs), sent_(largest, true),
+        received_(largest, true), requests_(2 * static_cast<std::size_t>(settings.window)) {}
+
+  // One sample, verified: the time of so many windows, as this rank saw it.
+  double run(const mpi::Message& message, int window, std::uint64_t windows) {
+    ++seed_;
+    if (sends_)
+      mpi::fill({sent_.data(), message.bytes}, seed_of(rank_));
+    if (receives_)
+      mpi::spoil({received_.data(), message.bytes}, seed_of(peer_));
+    MPI_Barrier(MPI_COMM_WORLD);
+    stream(message, message.bytes < large_message ? window : 1); // past the first touch
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto start = Clock::now();
+    for (std::uint64_t i = 0; i < windows; ++i)
+      stream(message, window);
+    const double elapsed_s = seconds(Clock::now() - start);
+    if (receives_)
+      wrong_ += mpi::wrong_bytes({received_.data(), message.bytes}, seed_of(peer_));
+    return elapsed_s;
+  }
+
+  [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
+
+private:
+  [[nodiscard]] std::uint64_t seed_of(int rank) const noexcept {
+    return (seed_ << 24) + static_cast<std::uint64_t>(rank);
+  }
+
+  void stream(const mpi::Message& message, int window) {
+    if (sends_ && receives_) {
+      post_receives(message, window, requests_.data());
+      post_sends(message, window, requests_.data() + window);
+      MPI_Waitall(window, requests_.data() + window, MPI_STATUSES_IGNORE);
+      MPI_Waitall(window, requests_.data(), MPI_STATUSES_IGNORE);
+    } else if (sends_) {
+      post_sends(message, window, requests_.data());
+      MPI_Waitall(window, requests_.data(), MPI_STATUSES_IGNORE);
+      MPI_Recv(&answer_, 1, MPI_CHAR, peer_, answer_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+      post_receives(message, window, requests_.data());
+      MPI_Waitall(window, requests_.data(), MPI_STATUSES_IGNORE);
+      MPI_Send(&answer_, 1, MPI_CHAR, peer_, answer_tag, MPI_COMM_WORLD);
+    }
+  }
+
+  void post_sends(const mpi::Message& message, int window, MPI_Request* requests) {
+    for (int i = 0; i < window; ++i)
+      MPI_Isend(sent_.data(), message.count, message.type, peer_, message_tag, MPI_COMM_WORLD,
+                requests + i);
+  }
+
+  void post_receives(const mpi::Message& message, int window, MPI_Request* requests) {
+    for (int i = 0; i < window; ++i)
+      MPI_Irecv(received_.data(), message.count, message.type, peer_, message_tag, MPI_COMM_WORLD,
+                requests + i);
+  }
+
+  int rank_;
+  int peer_;
+  bool sends_;
+  bool receives_;
+  Pages sent_;
+  Pages received_;
+  std::vector<MPI_Request> requests_;
+  char answer_ = 0;
+  std::uint64_t seed_ = 0;
+  std::size_t wrong_ = 0;
+};
+
+struct Size {
+  std::unique_ptr<mpi::Message> message;
+  std::uint64_t windows = 0; // in one sample
+  std::vector<double> elapsed_s{};
+};
+
+// Collective: the samples of one size, from the times of all ranks that time themselves. The mean
+// of the pairs is the time that counts, as in osu_mbw_mr; the slowest pair's stands beside it.
+void add_samples(mpi::Program& program, const Settings& settings, const Size& size) {
+  const auto all = mpi::gather(size.elapsed_s);
+  const auto pairs = static_cast<std::size_t>(settings.pairs);
+  const std::uint64_t messages =
+      size.windows * static_cast<std::uint64_t>(settings.window) * (settings.both ? 2 : 1);
+  const auto add = [&](const char* series, std::size_t i, double elapsed_s, std::uint64_t ops) {
+    program.add(
+        mpi::Program::sample(series, i, elapsed_s)
+            .add("point", json::Object().add("size_B", size.message->bytes))
+            .add("work", json::Object().add("bytes", ops * size.message->bytes).add("ops", ops)));
+  };
+  if (program.rank != 0)
+    return;
+  const std::size_t rounds = size.elapsed_s.size();
+  for (std::size_t i = 0; i < rounds; ++i) {
+    double sum_s = 0;
+    double slowest_s = 0;
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+      const double pair_s = all[pair * rounds + i];
+      sum_s += pair_s;
+      slowest_s = std::max(slowest_s, pair_s);
+    }
+    add("bandwidth", i, sum_s / static_cast<double>(pairs), messages * pairs);
+    if (pairs > 1)
+      add("slowest_pair", i, slowest_s, messages);
+  }
+}
+
+void measure(mpi::Program& program, const Settings& settings) {
+  if (program.ranks != 2 * settings.pairs)
+    throw Failure(Exit::usage, std::to_string(settings.pairs) +
+                                   " pairs have twice as many ranks, "
+                                   "not " +
+                                   std::to_string(program.ranks));
+  const auto largest = std::ranges::max(settings.sizes);
+  mpi::require_memory(2 * largest);
+  End end(program.rank, settings, largest);
+
+  std::vector<Size> sizes;
+  for (const auto bytes : settings.sizes) {
+    program.at("warm-up, " + std::to_string(bytes) + " B");
+    auto& size = sizes.emplace_back();
+    size.message = std::make_unique<mpi::Message>(mpi::element_type(settings.datatype), bytes);
+    const double trial_s = mpi::of_first(end.run(*size.message, settings.window, 1));
+    size.windows = static_cast<std::uint64_t>(sample_s / trial_s) + 1;
+  }
+
+  const auto begin = Clock::now();
+  for (std::size_t round = 0;; ++round) {
+    const double spent_s = seconds(Clock::now() - begin);
+    const bool goes_on = round == 0 || spent_s < program.slice_s ||
+                         (round < least_rounds && spent_s < late_times * program.slice_s);
+    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
+      break;
+    for (auto& size : sizes) {
+      program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));
+      size.elapsed_s.push_back(end.run(*size.message, settings.window, size.windows));
+    }
+  }
+
+  for (const auto& size : sizes)
+    add_samples(program, settings, size);
+  program.check("wrong_bytes", mpi::sum(static_cast<double>(end.wrong())));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::mpi::run_program("bandwidth", argc, argv, prepare, measure);
+}

@@ -1,0 +1,52 @@
+"""mpi.bidirectional: how fast messages stream between two ranks, both ways at once.
+
+Each rank has a window of receives and a window of sends under way at once and nobody answers, as in osu_bibw of the OSU
+micro-benchmarks. What a link or a memory reaches both ways is seldom twice what it reaches one way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.benchmarks.mpi.bandwidth import (
+    PROGRAM,
+    STREAMED,
+    TWO_RANKS,
+    WRONG_BYTES,
+    arguments,
+    bytes_per_second,
+    estimate_s,
+    prepared_pair,
+)
+from seatrial.benchmarks.mpi.placement import pair_cpus
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE
+from seatrial.model.benchmark import Benchmark, Better, Figure, Native
+from seatrial.model.parameter import Params
+
+
+def _arguments(params: Params) -> Sequence[str]:
+    return arguments(params, both=True)
+
+
+BENCHMARK = Benchmark(
+    name="mpi.bidirectional",
+    question="How fast do messages stream between two ranks, both ways at once?",
+    program=Native(PROGRAM, _arguments),
+    parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
+    figures=(
+        Figure(
+            name="bandwidth",
+            series="bandwidth",
+            unit="B/s",
+            better=Better.HIGHER,
+            value=bytes_per_second,
+            work="bytes of messages of size_B, both directions together",
+        ),
+    ),
+    checks=(WRONG_BYTES,),
+    placement=pair_cpus,
+    prepare=prepared_pair,
+    ranks="mpi",
+    trial=({},),
+    estimate_s=lambda params: 2 * estimate_s(params),
+)

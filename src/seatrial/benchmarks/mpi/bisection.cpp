@@ -1,0 +1,164 @@
+// mpi.bisection: what passes between two halves of the ranks when all of them exchange at once.
+//
+// Rank i of one half and rank i of the other send each other windows of messages. The first
+// bisection is that of the rank numbers, i with i + ranks / 2; in the others chance deals the ranks
+// to the halves, the same way each time. All bisections take their samples in turn. A sample ends
+// with its slowest pair.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "clock.hpp"
+#include "mpi/exchange.hpp"
+#include "mpi/memory.hpp"
+#include "mpi/mpi.hpp"
+#include "mpi/pattern.hpp"
+#include "mpi/program.hpp"
+#include "mpi/waiting.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+constexpr double sample_s = 4e-3;
+constexpr std::size_t least_rounds = 5;
+constexpr std::uint64_t trial_windows = 2;
+constexpr int nobody = -1;
+
+struct Settings {
+  std::size_t bytes;
+  std::size_t window;
+  std::size_t bisections;
+  bool shares; // ranks share CPUs
+};
+
+Settings prepare(Arguments& arguments) {
+  return {.bytes = arguments.number<std::size_t>("--bytes", 1 << 20, 1, std::size_t{1} << 30),
+          .window = arguments.number<std::size_t>("--window", 4, 1, 1 << 16),
+          .bisections = arguments.number<std::size_t>("--bisections", 5, 1, 1 << 16),
+          .shares = arguments.flag("--shares", false)};
+}
+
+// Whom a rank exchanges with; nobody for the one that is left over.
+int partner_in(std::size_t bisection, int rank, int ranks) {
+  std::vector<int> dealt(static_cast<std::size_t>(ranks));
+  std::iota(dealt.begin(), dealt.end(), 0);
+  if (bisection > 0)
+    std::ranges::sort(dealt, {}, [&](int each) {
+      return mpi::pattern_word(bisection, static_cast<std::size_t>(each));
+    });
+  const auto half = ranks / 2;
+  const auto place = static_cast<int>(std::ranges::find(dealt, rank) - dealt.begin());
+  if (place >= 2 * half)
+    return nobody;
+  return dealt[static_cast<std::size_t>(place < half ? place + half : place - half)];
+}
+
+struct Bisection {
+  int partner;
+  std::uint64_t windows = 0; // in one sample
+  std::vector<double> elapsed_s;
+};
+
+class Halves {
+public:
+  Halves(mpi::Program& program, const Settings& settings)
+      : program_(program), shares_(settings.shares), exchange_(settings.bytes, settings.window) {}
+
+  // One sample, verified; on rank 0 the time of the slowest rank.
+  double run(int partner, std::uint64_t windows) {
+    ++seed_;
+    const auto others = pattern_of(partner);
+    exchange_.fill(pattern_of(program_.rank), others);
+    if (shares_)
+      mpi::meet();
+    else
+      MPI_Barrier(MPI_COMM_WORLD);
+    const auto start = Clock::now();
+    if (partner != nobody)
+      exchange_.run(partner, windows);
+    const double mine_s = partner == nobody ? 0 : seconds(Clock::now() - start);
+    double slowest_s = 0;
+    MPI_Reduce(&mine_s, &slowest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (partner != nobody)
+      wrong_ += exchange_.wrong(others);
+    return slowest_s;
+  }
+
+  [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
+
+private:
+  [[nodiscard]] std::uint64_t pattern_of(int rank) const {
+    return seed_ << 24 | static_cast<std::uint64_t>(rank + 1);
+  }
+
+  mpi::Program& program_;
+  bool shares_;
+  mpi::Exchange exchange_;
+  std::uint64_t seed_ = 0;
+  std::size_t wrong_ = 0;
+};
+
+// Rank 0: a sample for each bisection and round, and the slowest and the middle one of each round.
+void report(mpi::Program& program, const Settings& settings, const std::vector<Bisection>& all) {
+  const auto bytes_of = [&](const Bisection& one) {
+    return 2 * static_cast<std::uint64_t>(program.ranks / 2) * one.windows * settings.window *
+           settings.bytes;
+  };
+  const auto sample = [&](const char* series, std::size_t which, std::size_t round) {
+    return mpi::Program::sample(series, round, all[which].elapsed_s[round])
+        .add("work", json::Object().add("bytes", bytes_of(all[which])));
+  };
+  for (std::size_t which = 0; which < all.size(); ++which)
+    for (std::size_t round = 0; round < all[which].elapsed_s.size(); ++round)
+      program.add(
+          sample("bandwidth", which, round).add("point", json::Object().add("bisection", which)));
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t round = 0; round < all.front().elapsed_s.size(); ++round) {
+    std::ranges::sort(order, {}, [&](std::size_t which) {
+      return static_cast<double>(bytes_of(all[which])) / all[which].elapsed_s[round];
+    });
+    program.add(sample("worst", order.front(), round).add("bisection", order.front()));
+    program.add(sample("median", order[order.size() / 2], round));
+  }
+}
+
+void measure(mpi::Program& program, const Settings& settings) {
+  mpi::wake_in_time();
+  mpi::require_memory(2 * settings.window * settings.bytes);
+  Halves halves(program, settings);
+  std::vector<Bisection> all;
+  for (std::size_t which = 0; which < settings.bisections; ++which) {
+    program.at("warm-up of bisection " + std::to_string(which));
+    Bisection one{
+        .partner = partner_in(which, program.rank, program.ranks), .windows = 0, .elapsed_s = {}};
+    halves.run(one.partner, trial_windows);
+    const double trial_s = mpi::of_first(halves.run(one.partner, trial_windows));
+    one.windows = static_cast<std::uint64_t>(trial_windows * sample_s / trial_s) + 1;
+    all.push_back(one);
+  }
+  const auto begin = Clock::now();
+  for (std::size_t round = 0;; ++round) {
+    const bool goes_on = round < least_rounds || seconds(Clock::now() - begin) < program.slice_s;
+    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
+      break;
+    for (auto& one : all) {
+      program.at("bisection " + std::to_string(&one - all.data()) + ", with rank " +
+                 std::to_string(one.partner) + ", round " + std::to_string(round));
+      one.elapsed_s.push_back(halves.run(one.partner, one.windows));
+    }
+  }
+  if (program.rank == 0)
+    report(program, settings, all);
+  program.check("wrong_bytes", mpi::sum(static_cast<double>(halves.wrong())));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::mpi::run_program("bisection", argc, argv, prepare, measure);
+}

@@ -1,0 +1,94 @@
+"""mpi.bisection: what passes between two halves of the ranks when all of them exchange at once.
+
+The first bisection is that of the rank numbers, i with i + ranks / 2 (with ranks placed node after node: the nodes of
+the first half with those of the second). In the others chance deals the ranks to the halves, each time alike, so that
+neighbours exchange with ranks far away. The bandwidth counts what all ranks send, both directions together.
+
+`worst` is the slowest of the bisections in each round of samples, `median` the middle one: with noise the slowest of
+several is slower than any of them is by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_SLICE_S = 0.25
+_LEAST_ROUNDS = 5
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    params = resolved_ranks(machine, params)
+    if whole(params["ranks"]) < 2:
+        raise Skip("two halves need two ranks; here there is one CPU")
+    return params
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *("--slice", str(_SLICE_S), "--bytes", str(params["size_B"]), "--window", str(params["window"])),
+        *("--bisections", str(params["bisections"]), "--shares", "1" if params["oversubscribe"] else "0"),
+    ]
+
+
+def _estimate_s(params: Params) -> float:
+    of_each_s = 5e-3 + whole(params["window"]) * whole(params["size_B"]) * 3e-9
+    return 1.0 + max(_SLICE_S, _LEAST_ROUNDS * whole(params["bisections"]) * of_each_s)
+
+
+def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """A node's links bound what it sends and, at the same time, what it receives; half of what is counted is sent by
+    the nodes of one half. Where chance leaves two partners on one node their messages pass no link, so only the
+    bisection of the rank numbers is held against it, on an even number of nodes."""
+    nodes = whole(params["nodes"])
+    if nodes > 1 and (nodes % 2 or any(sample.point.get("bisection") != 0 for sample in samples)):
+        return Limit.unknown("B/s", "partners may be on one node, and their messages pass no link")
+    return links_of_node(machine, params, nodes, f", of {nodes} nodes")
+
+
+def _bandwidth(sample: Sample) -> float:
+    return sample.work["bytes"] / sample.elapsed_s
+
+
+def _figure(name: str, work: str) -> Figure:
+    return Figure(name=name, series=name, unit="B/s", better=Better.HIGHER, value=_bandwidth, work=work, limit=_limit)
+
+
+BENCHMARK = Benchmark(
+    name="mpi.bisection",
+    question="How much passes between two halves of the ranks when all exchange at once?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        RANKS,
+        NODES,
+        OVERSUBSCRIBE,
+        Parameter("size_B", ParameterKind.BYTES, 1 << 20, "bytes of a message", minimum=1),
+        Parameter("window", ParameterKind.INTEGER, 4, "messages under way at once, in each direction", minimum=1),
+        Parameter(
+            "bisections",
+            ParameterKind.INTEGER,
+            5,
+            "bisections: 0 is that of the rank numbers, in the others chance deals the ranks to the halves",
+            minimum=1,
+        ),
+    ),
+    figures=(
+        _figure("bandwidth", "bytes that all ranks send, both directions, until the slowest pair is done"),
+        _figure("worst", "the same of the slowest bisection of each round"),
+        _figure("median", "the same of the middle bisection of each round"),
+    ),
+    checks=(Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),),
+    placement=rank_cpus,
+    prepare=_prepare,
+    ranks="mpi",
+    trial=({},),
+    estimate_s=_estimate_s,
+)

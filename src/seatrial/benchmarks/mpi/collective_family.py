@@ -1,0 +1,251 @@
+"""What the benchmarks of collective operations share: parameters, sizes, figures, checks, limits.
+
+`time_max` is the time of the slowest rank of an iteration and `time_mean` the mean over ranks, each then averaged over
+the iterations of a sample. How an iteration starts decides what such a time is:
+
+- clock (the default): at an agreed time of a common clock, so that no rank waits inside the operation for one that was
+  let out of a barrier later. An iteration that a rank came late to is dropped and counted (`late_share`). The method is
+  that of S. Hunold, A. Carpen-Amarie, "Reproducible MPI benchmarking is still not as easy as you think", IEEE TPDS
+  27(12), 2016, with the windows of SKaMPI. Ranks of one host share a clock; between hosts it is measured.
+- barrier: after a barrier, as the OSU micro-benchmarks (osu_allreduce and its like) and Intel MPI Benchmarks 2019 and
+  later do. The skew with which ranks leave the barrier is in the time.
+- back-to-back: one call after another in one timed region, as older Intel MPI Benchmarks, and as both time their
+  barrier. Ranks that only send run ahead, so that the calls overlap.
+
+Their maximum is that of each rank's mean, not the mean of each iteration's maximum, and so the lesser one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from seatrial.benchmarks.mpi.ranks import UNKNOWN, resolved_ranks
+from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Better, Check, Figure, Skip
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample, point_key
+
+_SLICE_S = 0.25
+_LARGEST_B = 4 << 20
+_SHARE_OF_MEMORY = 2
+_MOST_LATE = 0.5
+"""Above it, what is left over is a choice of the quick iterations after quick ones."""
+_MOST_CLOCK_ERROR = 0.5
+_COMPUTE_SHARE = (1 / 3, 3.0)
+_PASSES = 40
+"""How often a repeat goes over its buffers at the least: it fills, exchanges and compares, in five rounds."""
+_SLOW_BPS = 2e9
+
+Sizes = Callable[[Params], tuple[int, ...]]
+LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
+
+CALL = Parameter(
+    "call",
+    ParameterKind.CHOICE,
+    "blocking",
+    "form of the call; nonblocking: MPI_I..., with the share that computation hides; persistent: MPI_..._init, MPI 4",
+    words=("blocking", "nonblocking", "persistent"),
+)
+TESTS = Parameter(
+    "tests",
+    ParameterKind.INTEGER,
+    0,
+    "calls of MPI_Test within the computation that a non-blocking operation overlaps with (osu_iallreduce -t)",
+)
+START = Parameter(
+    "start",
+    ParameterKind.CHOICE,
+    "auto",
+    "how ranks start an iteration: by a common clock, after a barrier (as OSU and IMB do), or back-to-back;"
+    " auto: clock, or barrier where ranks share CPUs",
+    words=("auto", "clock", "barrier", "back-to-back"),
+    untold=UNKNOWN,
+)
+LARGEST = Parameter(
+    "largest_B",
+    ParameterKind.BYTES,
+    "auto",
+    "largest size of a sweep; auto: 4 MiB, or what half of the memory holds for all ranks",
+    words=("auto",),
+    minimum=1,
+    untold=UNKNOWN,
+)
+
+
+def size_parameter(counted: str) -> Parameter:
+    """`counted` says what has so many bytes."""
+    return Parameter(
+        "size_B",
+        ParameterKind.BYTES,
+        "sweep",
+        f"bytes of {counted}; sweep: every power of two to largest_B; to-memory: to what memory holds",
+        words=("sweep", "to-memory"),
+        minimum=1,
+    )
+
+
+def resolved_call(machine: Machine, params: Params) -> Params:
+    """The parameters with ranks and start resolved. Raises Skip for what means nothing here."""
+    params = resolved_ranks(machine, params)
+    if whole(params["ranks"]) < 2:
+        raise Skip("one rank has nobody to exchange data with; a collective operation needs 2")
+    if params["tests"] and params["call"] != "nonblocking":
+        raise Skip("tests are calls of MPI_Test on a non-blocking operation: call=nonblocking")
+    start = params["start"]
+    if start == "auto":
+        start = "barrier" if params["oversubscribe"] else "clock"
+    if start == "clock" and params["oversubscribe"]:
+        raise Skip("ranks that share CPUs cannot all start at one time of a clock: start=barrier")
+    return {**params, "start": start}
+
+
+def resolved_largest(machine: Machine, params: Params, buffers: int) -> Params:
+    """The parameters with the sizes that their words stand for; `buffers` as in `resolved_sizes`."""
+    if params["largest_B"] == "auto":
+        memory = machine.facts.number("memory_total")
+        most = _LARGEST_B if memory is None else min(_LARGEST_B, int(memory) // _SHARE_OF_MEMORY // buffers)
+        if most < 1:
+            raise Skip(f"half of the memory holds no {buffers} B for the buffers of all ranks")
+        params = {**params, "largest_B": 1 << (most.bit_length() - 1)}
+    return resolved_sizes(machine, params, buffers)
+
+
+def fitting(params: Params, fits: Callable[[int], bool], why: str) -> tuple[int, ...]:
+    """The sizes that MPI can take; `why` says what it cannot. Raises Skip where none is left."""
+    sizes = tuple(size for size in sizes_of(params) if fits(size))
+    if not sizes:
+        raise Skip(why)
+    return sizes
+
+
+def common_arguments(operation: str, params: Params, sizes: Sequence[int]) -> list[str]:
+    """The command line that all programs of collective operations take."""
+    return [
+        *("--operation", operation),
+        *("--slice", str(_SLICE_S)),
+        *(("--sizes", ",".join(map(str, sizes))) if sizes else ()),
+        *("--call", str(params["call"])),
+        *("--start", str(params["start"])),
+        *("--tests", str(params["tests"])),
+    ]
+
+
+def estimate_s(params: Params, sizes: Sequence[int], buffers: int) -> float:
+    """The time of one repeat, where all ranks of a node reach its memory together."""
+    forms = 3.0 if params["call"] == "nonblocking" else 1.0
+    return 0.7 + _SLICE_S * forms + _PASSES * sum(sizes) * buffers / _SLOW_BPS
+
+
+def _time(sample: Sample) -> float:
+    """The time of one operation: imported samples count none, and are of one."""
+    return sample.elapsed_s / sample.work.get("ops", 1.0)
+
+
+def _overlap(sample: Sample) -> float:
+    """The share of the operation that computation hid: what both took, less the computation, was not hidden.
+
+    As osu_i* define it; Intel MPI Benchmarks divide by the longer of the two, which here are about as long. Noise may
+    carry it past its ends, and does not carry the median of samples there.
+    """
+    exposed_s = sample.elapsed_s - sample.work["compute_s"]
+    return min(1.0, max(0.0, 1.0 - exposed_s / sample.work["alone_s"]))
+
+
+def figures(work: str, limit: LimitOf) -> tuple[Figure, ...]:
+    """The figures of one operation; `work` says what one of it is."""
+    return (
+        Figure("time_max", "time_max", "s", Better.LOWER, _time, f"{work}, on the slowest rank", limit),
+        Figure("time_mean", "time_mean", "s", Better.LOWER, _time, f"{work}, mean over ranks", limit),
+        Figure(
+            "overlap",
+            "overlap",
+            "1",
+            Better.HIGHER,
+            _overlap,
+            "share of the operation that as much computation hides: 1 - (both - computation) / operation alone",
+            is_there=lambda params: params["call"] == "nonblocking",
+        ),
+    )
+
+
+def _slowest_over_mean(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+    """time_max over time_mean, in the sample where it is furthest outside of 1 to the number of ranks."""
+    times: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
+    for sample in samples:
+        if sample.series != "overlap":
+            times[point_key(sample.point), sample.i][sample.series] = _time(sample)
+    ratios = [both["time_max"] / both["time_mean"] for both in times.values()]
+    return max(ratios, key=lambda ratio: max(1 - ratio, ratio - whole(params["ranks"])), default=None)
+
+
+def _computed(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+    """The computation over the operation alone, median of each size, of the size where it is furthest from 1."""
+    if params["call"] != "nonblocking":
+        return None
+    shares: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    for sample in samples:
+        if sample.series == "overlap":
+            shares[point_key(sample.point)].append(sample.work["compute_s"] / sample.work["alone_s"])
+    medians = [median(of_size) for of_size in shares.values()]
+    return max(medians, key=lambda share: abs(math.log(share)), default=0.0)
+
+
+def checks(sizes: Sizes) -> tuple[Check, ...]:
+    """The checks of one operation; none of `sizes` where it has no size."""
+
+    def missing(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+        wanted: set[object] = set(sizes(params)) or {None}
+        series = {"time_max", "time_mean", *(("overlap",) if params["call"] == "nonblocking" else ())}
+        found: set[tuple[str, object]] = {(sample.series, sample.point.get("size_B")) for sample in samples}
+        return float(len({(name, size) for name in series for size in wanted} ^ found))
+
+    return (
+        Check(
+            "wrong_data",
+            "bytes, or elements of a reduction, that are not what the operation must give",
+            bound=lambda machine, params: (0, 0),
+        ),
+        Check(
+            "late_share",
+            "share of iterations that a rank came late to, which do not count: other work took its CPU",
+            bound=lambda machine, params: (0.0, _MOST_LATE),
+        ),
+        Check(
+            "clock_error",
+            "how far apart the ranks' clocks may be, over the shortest time measured with them (start=barrier needs"
+            " none)",
+            bound=lambda machine, params: (0.0, _MOST_CLOCK_ERROR),
+        ),
+        Check(
+            "slowest_over_mean",
+            "time of the slowest rank over the mean of all",
+            bound=lambda machine, params: (1 - 1e-9, whole(params["ranks"]) + 1e-9),
+            derive=_slowest_over_mean,
+        ),
+        Check(
+            "computed_share",
+            "computation over the operation that it overlaps with: they are to be about as long",
+            bound=lambda machine, params: _COMPUTE_SHARE,
+            derive=_computed,
+        ),
+        Check(
+            "sizes_not_measured",
+            "figures of sizes that have no sample, or that nobody asked for",
+            bound=lambda machine, params: (0, 0),
+            derive=missing,
+        ),
+    )
+
+
+def refuse_datatype(params: Params, known: Sequence[str]) -> None:
+    """Raise UsageError for a datatype whose elements cannot be reduced."""
+    if params["datatype"] not in known:
+        raise UsageError(
+            f"datatype={params['datatype']} is not one that reductions are measured of", f"it takes {', '.join(known)}"
+        )

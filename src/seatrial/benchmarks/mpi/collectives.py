@@ -1,0 +1,267 @@
+"""mpi.barrier to mpi.exscan: how long the collective operations of all ranks take.
+
+Sizes are counted as the OSU micro-benchmarks count them (`_Operation.counted`). How an iteration starts, and where that
+differs from other programs, says `collective_family`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.collective_family import (
+    CALL,
+    LARGEST,
+    START,
+    TESTS,
+    LimitOf,
+    checks,
+    common_arguments,
+    estimate_s,
+    figures,
+    fitting,
+    refuse_datatype,
+    resolved_call,
+    resolved_largest,
+    size_parameter,
+)
+from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, RANKS, UNKNOWN, rank_cpus
+from seatrial.benchmarks.mpi.sizes import ELEMENT_B
+from seatrial.model.benchmark import Benchmark, Native, Skip
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_MOST = 2**31 - 1
+"""The largest count that MPI's calls take."""
+_REDUCED = ("MPI_CHAR", "MPI_INT", "MPI_LONG", "MPI_FLOAT", "MPI_DOUBLE")
+
+REDUCTION = Parameter(
+    "operation",
+    ParameterKind.CHOICE,
+    "sum",
+    "how elements are combined; OSU and Intel MPI Benchmarks add them",
+    words=("sum", "max", "min"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """`counted` is what size_B counts the bytes of; "" where there is no size. `buffers` gives the bytes that n ranks
+    of a node take for each byte of it, `moved` those that pass the links of each of N nodes, per direction and at
+    least, of n ranks in all; None where the formula is not settled."""
+
+    name: str
+    question: str
+    counted: str
+    buffers: Callable[[int], int] = lambda n: 2 * n
+    moved: Callable[[int, int], float] | None = None
+    reduces: bool = False
+    trial: bool = False
+
+
+def _moved_once(n: int, nodes: int) -> float:
+    return 1.0
+
+
+def _moved_by_allreduce(n: int, nodes: int) -> float:
+    """2 (N - 1) / N of the vector: a reduce-scatter and an all-gather."""
+    return 2 * (nodes - 1) / nodes
+
+
+def _moved_by_reduce_scatter(n: int, nodes: int) -> float:
+    return (nodes - 1) / nodes
+
+
+def _moved_by_allgather(n: int, nodes: int) -> float:
+    """What the ranks of the other nodes give."""
+    return n * (nodes - 1) / nodes
+
+
+def _moved_by_alltoall(n: int, nodes: int) -> float:
+    """What the ranks of a node have for those of the others."""
+    own = n / nodes
+    return own * (n - own)
+
+
+def _with_root(n: int) -> int:
+    """A block on every rank; of all at the root."""
+    return 2 * n
+
+
+_MESSAGE = "the message that the root sends"
+_BLOCK = "what each rank gives"
+_VECTOR = "the vector that each rank gives"
+_PAIR = "what each rank has for each other"
+_OPERATIONS = (
+    _Operation("barrier", "How long does a barrier take?", ""),
+    _Operation("bcast", "How long does a message to all ranks take?", _MESSAGE, moved=_moved_once, trial=True),
+    _Operation("gather", "How long does it take to gather at one rank what all have?", _BLOCK, _with_root),
+    _Operation("gatherv", "How long does a gather with counts of its own for each rank take?", _BLOCK, _with_root),
+    _Operation("scatter", "How long does it take to deal out what one rank has?", "what each rank gets", _with_root),
+    _Operation(
+        "scatterv",
+        "How long does a scatter with counts of its own for each rank take?",
+        "what each rank gets",
+        _with_root,
+    ),
+    _Operation(
+        "allgather",
+        "How long does it take until every rank has what all have?",
+        _BLOCK,
+        lambda n: n + n * n,
+        _moved_by_allgather,
+    ),
+    _Operation(
+        "allgatherv",
+        "How long does an all-gather with counts of its own for each rank take?",
+        _BLOCK,
+        lambda n: n + n * n,
+        _moved_by_allgather,
+    ),
+    _Operation(
+        "alltoall",
+        "How long does an exchange of every rank with every other take?",
+        _PAIR,
+        lambda n: 2 * n * n,
+        _moved_by_alltoall,
+        trial=True,
+    ),
+    _Operation(
+        "alltoallv",
+        "How long does an all-to-all with counts of its own for each rank take?",
+        _PAIR,
+        lambda n: 2 * n * n,
+        _moved_by_alltoall,
+    ),
+    _Operation(
+        "alltoallw",
+        "How long does an all-to-all with a datatype of its own for each rank take?",
+        _PAIR,
+        lambda n: 2 * n * n,
+        _moved_by_alltoall,
+    ),
+    _Operation("reduce", "How long does a reduction take whose result one rank gets?", _VECTOR, reduces=True),
+    _Operation(
+        "allreduce",
+        "How long does a reduction take whose result every rank gets?",
+        _VECTOR,
+        moved=_moved_by_allreduce,
+        reduces=True,
+        trial=True,
+    ),
+    _Operation(
+        "reduce-scatter",
+        "How long does a reduction take whose result is dealt out, with counts of its own for each rank?",
+        _VECTOR,
+        moved=_moved_by_reduce_scatter,
+        reduces=True,
+    ),
+    _Operation(
+        "reduce-scatter-block",
+        "How long does a reduction take whose result is dealt out evenly?",
+        f"{_VECTOR}, in a sweep rounded down to as many elements for each",
+        moved=_moved_by_reduce_scatter,
+        reduces=True,
+    ),
+    _Operation("scan", "How long does the reduction over each rank and those before it take?", _VECTOR, reduces=True),
+    _Operation("exscan", "How long does the reduction over those before each rank take?", _VECTOR, reduces=True),
+)
+
+
+def _sizes(operation: _Operation, params: Params) -> tuple[int, ...]:
+    """The sizes of a resolved point that MPI can take; Skip where there is none."""
+    if not operation.counted:
+        return ()
+    ranks = whole(params["ranks"])
+    if operation.name == "alltoallw":
+        return fitting(params, lambda size: size * (ranks - 1) <= _MOST, "alltoallw places blocks in int bytes")
+    if not operation.reduces:
+        return fitting(params, lambda size: True, "no size is left")
+    each = ELEMENT_B[str(params["datatype"])]
+    sizes = fitting(params, lambda size: size // each <= _MOST, f"a vector has at most {_MOST} elements")
+    if operation.name != "reduce-scatter-block":
+        return sizes
+    unit = each * ranks
+    if params["size_B"] != "sweep" and sizes[0] % unit:
+        raise Skip(f"{sizes[0]} B do not give all {ranks} ranks as many elements of {each} B: a multiple of {unit} B")
+    rounded = sorted({size // unit * unit for size in sizes} - {0})
+    if not rounded:
+        raise Skip(f"a sweep to {params['largest_B']} B gives {ranks} ranks no element of {each} B each")
+    return tuple(rounded)
+
+
+def _prepare(operation: _Operation, machine: Machine, params: Params) -> Params:
+    if operation.reduces and params["datatype"] != UNKNOWN:
+        refuse_datatype(params, _REDUCED)
+    params = resolved_call(machine, params)
+    if operation.counted:
+        params = resolved_largest(machine, params, operation.buffers(whole(params["ranks"])))
+        _sizes(operation, params)
+    return params
+
+
+def _arguments(operation: _Operation, params: Params) -> list[str]:
+    common = common_arguments(operation.name, params, _sizes(operation, params))
+    if not operation.reduces:
+        return common
+    return [*common, "--datatype", str(params["datatype"]), "--reduction", str(params["operation"])]
+
+
+def _estimate_s(operation: _Operation, params: Params) -> float:
+    return estimate_s(params, _sizes(operation, params), operation.buffers(whole(params["ranks"])))
+
+
+def limit_of(moved: Callable[[int, int], float] | None) -> LimitOf:
+    """The least time by the bytes that must pass a node's links. A network that reduces by itself needs less, so that
+    a time below it is no fault."""
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        if moved is None:
+            return Limit.unknown("s", "no bytes bound it: it is bound by the latency of its messages")
+        if UNKNOWN in (params["nodes"], params["ranks"]):
+            return Limit.unknown("s", "the file does not tell how many nodes and ranks there were")
+        links = links_of_node(machine, params)
+        size = samples[0].point.get("size_B")
+        if links.value is None or size is None:
+            return Limit.unknown("s", links.derivation)
+        share = moved(whole(params["ranks"]), whole(params["nodes"]))
+        return Limit(
+            whole(size) * share / links.value,
+            "s",
+            f"{share:.4g} x size_B through the links of each node, {links.derivation}, unless the network reduces",
+            Basis.PHYSICAL,
+            confirmed=False,
+        )
+
+    return limit
+
+
+def _benchmark(operation: _Operation) -> Benchmark:
+    work = f"one {operation.name}" + (f"; size_B counts {operation.counted}" if operation.counted else "")
+    sized = (size_parameter(operation.counted), LARGEST, BUFFERS) if operation.counted else ()
+    return Benchmark(
+        name=f"mpi.{operation.name}",
+        question=operation.question,
+        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation)),
+        parameters=(
+            *(RANKS, NODES, OVERSUBSCRIBE),
+            *sized,
+            *((DATATYPE, REDUCTION) if operation.reduces else ()),
+            *(CALL, TESTS, START),
+        ),
+        figures=figures(work, limit_of(operation.moved)),
+        checks=checks(partial(_sizes, operation)),
+        placement=rank_cpus,
+        prepare=partial(_prepare, operation),
+        ranks="mpi",
+        trial=({},) if operation.trial or operation.name == "barrier" else (),
+        estimate_s=partial(_estimate_s, operation),
+    )
+
+
+BENCHMARKS = tuple(_benchmark(operation) for operation in _OPERATIONS)

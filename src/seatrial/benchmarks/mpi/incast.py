@@ -1,0 +1,98 @@
+"""mpi.incast: what one rank takes when all others send to it at once, and how evenly it does.
+
+Each sender keeps a window of messages under way for as long as the receiver, rank 0, looks at the clock. `fairness` is
+the share of the sender that got least: its bytes over the mean of all senders, 1 where all got the same. Where ranks
+share CPUs it tells about the scheduler of the operating system more than about any network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_SLICE_S = 0.25
+_SAMPLE_S = 0.02
+_SHARED_SAMPLE_S = 0.2
+"""Where ranks share CPUs each gets its turn by the scheduler's tick: a sample must hold many."""
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    params = resolved_ranks(machine, params)
+    if whole(params["ranks"]) < 3:
+        raise Skip(f"several senders and one receiver are 3 ranks or more; here there are {params['ranks']}")
+    return params
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *("--slice", str(_SLICE_S), "--sample", str(_sample_s(params))),
+        *("--bytes", str(params["size_B"]), "--window", str(params["window"])),
+    ]
+
+
+def _sample_s(params: Params) -> float:
+    return _SHARED_SAMPLE_S if params["oversubscribe"] else _SAMPLE_S
+
+
+def _estimate_s(params: Params) -> float:
+    under_way = (whole(params["ranks"]) - 1) * whole(params["window"]) * whole(params["size_B"])
+    return 1.0 + _SLICE_S + 5 * (_sample_s(params) + under_way * 2e-9)
+
+
+def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The receiver's links, where no sender is on its node; with several ranks on a node some are."""
+    nodes, ranks = whole(params["nodes"]), whole(params["ranks"])
+    if 1 < nodes < ranks:
+        return Limit.unknown("B/s", "senders on the receiver's node pass no link")
+    return links_of_node(machine, params)
+
+
+def _fairness(sample: Sample) -> float:
+    return sample.work["least_bytes"] * sample.work["senders"] / sample.work["bytes"]
+
+
+BENCHMARK = Benchmark(
+    name="mpi.incast",
+    question="How much does one rank take when all others send to it, and how evenly?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        RANKS,
+        NODES,
+        OVERSUBSCRIBE,
+        Parameter("size_B", ParameterKind.BYTES, 256 << 10, "bytes of a message", minimum=1),
+        Parameter("window", ParameterKind.INTEGER, 2, "messages of each sender that are under way at once", minimum=1),
+    ),
+    figures=(
+        Figure(
+            name="bandwidth",
+            series="bandwidth",
+            unit="B/s",
+            better=Better.HIGHER,
+            value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
+            work="bytes that arrive at the receiver",
+            limit=_limit,
+        ),
+        Figure(
+            name="fairness",
+            series="fairness",
+            unit="1",
+            better=Better.HIGHER,
+            value=_fairness,
+            work="bytes of the sender that got least, over the mean of all senders",
+        ),
+    ),
+    checks=(Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),),
+    placement=rank_cpus,
+    prepare=_prepare,
+    ranks="mpi",
+    trial=({},),
+    estimate_s=_estimate_s,
+)

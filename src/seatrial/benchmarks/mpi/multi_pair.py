@@ -1,0 +1,118 @@
+"""mpi.multi-pair: how many messages and bytes all pairs of ranks together can stream.
+
+Rank p streams to rank p + pairs, all pairs at once, each with a window of non-blocking sends that the receiver answers,
+as in osu_mbw_mr of the OSU micro-benchmarks, and the time is the mean over the pairs, as there. A mean hides who is
+slow: `slowest_pair` is the rate of the pair that took longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.benchmarks.mpi.bandwidth import (
+    PROGRAM,
+    STREAMED,
+    WRONG_BYTES,
+    arguments,
+    bytes_per_second,
+    estimate_s,
+    prepared,
+)
+from seatrial.benchmarks.mpi.placement import pair_cpus
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, UNKNOWN
+from seatrial.benchmarks.placement import thread_count
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    pairs = _pairs(machine, params)
+    if params["ranks"] not in ("auto", 2 * pairs):
+        raise UsageError(
+            f"ranks={params['ranks']} and pairs={pairs} contradict each other", "give one of them: a pair has two ranks"
+        )
+    return prepared(machine, {**params, "pairs": pairs, "ranks": 2 * pairs})
+
+
+def _pairs(machine: Machine, params: Params) -> int:
+    """The number of pairs, from itself or from that of the ranks; all cores where neither is given."""
+    pairs, ranks = params["pairs"], params["ranks"]
+    if pairs != "all":
+        return whole(pairs)
+    if ranks == "auto":
+        ranks = thread_count(machine, "all")
+        if ranks < 2:
+            raise Skip("a pair wants two cores; this process may use 1 (oversubscribe=true and pairs=1 share it)")
+        return ranks // 2
+    if whole(ranks) % 2:
+        raise UsageError(f"ranks={ranks} leaves one without a partner", "give an even number of ranks")
+    return whole(ranks) // 2
+
+
+def _arguments(params: Params) -> Sequence[str]:
+    return arguments(params, pairs=whole(params["pairs"]))
+
+
+BENCHMARK = Benchmark(
+    name="mpi.multi-pair",
+    question="How many messages and bytes can all pairs of ranks stream together?",
+    program=Native(PROGRAM, _arguments),
+    parameters=(
+        Parameter(
+            "pairs",
+            ParameterKind.INTEGER,
+            "all",
+            "pairs of ranks that stream at once; all: every core is in one",
+            words=("all",),
+            minimum=1,
+            untold=UNKNOWN,
+        ),
+        Parameter(
+            "ranks",
+            ParameterKind.INTEGER,
+            "auto",
+            "ranks; auto: two for each pair",
+            words=("auto",),
+            minimum=2,
+            untold=UNKNOWN,
+        ),
+        NODES,
+        OVERSUBSCRIBE,
+        *STREAMED,
+    ),
+    figures=(
+        Figure(
+            name="bandwidth",
+            series="bandwidth",
+            unit="B/s",
+            better=Better.HIGHER,
+            value=bytes_per_second,
+            work="bytes of messages of size_B of all pairs, over the mean time of a pair",
+        ),
+        Figure(
+            name="message_rate",
+            series="bandwidth",
+            unit="op/s",
+            better=Better.HIGHER,
+            value=lambda sample: sample.work["ops"] / sample.elapsed_s,
+            work="messages of size_B of all pairs, over the mean time of a pair",
+        ),
+        Figure(
+            name="slowest_pair",
+            series="slowest_pair",
+            unit="B/s",
+            better=Better.HIGHER,
+            value=bytes_per_second,
+            work="bytes of messages of size_B of the pair that took longest",
+            is_there=lambda params: isinstance(params["pairs"], int) and params["pairs"] > 1,
+        ),
+    ),
+    checks=(WRONG_BYTES,),
+    placement=pair_cpus,
+    prepare=_prepare,
+    ranks="mpi",
+    trial=({},),
+    estimate_s=estimate_s,
+)

@@ -1,0 +1,96 @@
+"""mpi.neighbor-allgather to mpi.neighbor-alltoallw: how long ranks take to exchange data with those beside them.
+
+Ranks lie on a periodic Cartesian grid whose extents MPI_Dims_create chooses, in the order of the world, so each has two
+neighbours in each dimension (which in a dimension of two are the same rank, and of one itself). The figures, and how
+an iteration starts, are those of `collective_family`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.collective_family import (
+    CALL,
+    LARGEST,
+    START,
+    TESTS,
+    checks,
+    common_arguments,
+    estimate_s,
+    figures,
+    resolved_call,
+    resolved_largest,
+    size_parameter,
+)
+from seatrial.benchmarks.mpi.ranks import BUFFERS, NODES, OVERSUBSCRIBE, RANKS, rank_cpus
+from seatrial.benchmarks.mpi.sizes import sizes_of
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_MOST_DIMENSIONS = 16
+
+DIMENSIONS = Parameter(
+    "dims", ParameterKind.INTEGER, 2, "dimensions of the grid of ranks; each rank has two neighbours in each", minimum=1
+)
+
+_OPERATIONS = {
+    "neighbor-allgather": "How long does it take until each rank has what its neighbours on a grid have?",
+    "neighbor-allgatherv": "How long does an all-gather of neighbours with counts of its own for each take?",
+    "neighbor-alltoall": "How long does an exchange of each rank with its neighbours on a grid take?",
+    "neighbor-alltoallv": "How long does an exchange of neighbours with counts of its own for each take?",
+    "neighbor-alltoallw": "How long does an exchange of neighbours with a datatype of its own for each take?",
+}
+
+
+def _buffers(params: Params) -> int:
+    """The bytes that all ranks take for each byte of a block: a block to and from each neighbour."""
+    return 2 * 2 * whole(params["dims"]) * whole(params["ranks"])
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    if whole(params["dims"]) > _MOST_DIMENSIONS:
+        raise UsageError(f"dims={params['dims']} is more than a grid of ranks has", f"at most {_MOST_DIMENSIONS}")
+    params = resolved_call(machine, params)
+    return resolved_largest(machine, params, _buffers(params))
+
+
+def _arguments(operation: str, params: Params) -> list[str]:
+    return [*common_arguments(operation, params, sizes_of(params)), "--dimensions", str(params["dims"])]
+
+
+def _estimate_s(params: Params) -> float:
+    return estimate_s(params, sizes_of(params), _buffers(params))
+
+
+def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    return Limit.unknown("s", "how many neighbours are on other nodes hangs on where the ranks of the grid are")
+
+
+def _benchmark(operation: str, question: str) -> Benchmark:
+    work = f"one {operation.replace('-', ' ')}; size_B counts one block to one neighbour"
+    return Benchmark(
+        name=f"mpi.{operation}",
+        question=question,
+        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation)),
+        parameters=(
+            *(RANKS, NODES, OVERSUBSCRIBE),
+            DIMENSIONS,
+            size_parameter("one block to one neighbour"),
+            *(LARGEST, BUFFERS, CALL, TESTS, START),
+        ),
+        figures=figures(work, _limit),
+        checks=checks(sizes_of),
+        placement=rank_cpus,
+        prepare=_prepare,
+        ranks="mpi",
+        estimate_s=_estimate_s,
+    )
+
+
+BENCHMARKS = tuple(_benchmark(operation, question) for operation, question in _OPERATIONS.items())

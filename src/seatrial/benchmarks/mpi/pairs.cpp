@@ -1,0 +1,262 @@
+// mpi.pairs: latency and bandwidth between every two ranks, in the rounds of a tournament.
+//
+// In a visit the two ranks of a pair play ping-pong in short bursts while the ranks that are not in
+// turn sleep; `--at-once` pairs of a round are visited at the same time. All pairs are visited once
+// in a sweep, and there are several sweeps: what disturbs the machine for a while falls on some
+// visits of many pairs, and what is slow is slow in all of its own. A sample is a visit. Only
+// MPI_Send and MPI_Recv on MPI_COMM_WORLD pass between the two, so that a tool that wraps them sees
+// every message.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "clock.hpp"
+#include "mpi/memory.hpp"
+#include "mpi/mpi.hpp"
+#include "mpi/pattern.hpp"
+#include "mpi/program.hpp"
+#include "mpi/seats.hpp"
+#include "mpi/tournament.hpp"
+#include "mpi/waiting.hpp"
+#include "pages.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+constexpr std::size_t least_sweeps = 5;
+constexpr std::size_t least_bursts = 5;
+constexpr double burst_s = 40e-6;
+constexpr int ping_tag = 1;
+constexpr int control_tag = 2;
+
+// A message size that every pair is visited with.
+struct Kind {
+  const char* series;
+  std::size_t bytes;
+  double visit_s; // of bursts; checking the data comes on top
+};
+
+struct Settings {
+  std::vector<Kind> kinds;
+  std::vector<int> rounds; // of the tournament that are played
+  int at_once;
+  bool shares; // ranks share CPUs
+};
+
+Settings prepare(Arguments& arguments) {
+  constexpr std::size_t largest = std::size_t{1} << 30;
+  constexpr int most = mpi::CommonArguments::most_ranks;
+  return {.kinds = {{.series = "latency",
+                     .bytes = arguments.number<std::size_t>("--latency", 8, 1, largest),
+                     .visit_s = 0.5e-3},
+                    {.series = "bandwidth",
+                     .bytes = arguments.number<std::size_t>("--bandwidth", 1 << 20, 1, largest),
+                     .visit_s = 1.5e-3}},
+          .rounds = arguments.numbers<int>("--rounds", 0, most),
+          .at_once = arguments.number("--at-once", 1, 1, most),
+          .shares = arguments.flag("--shares", false)};
+}
+
+// What the lower rank of a pair found in a visit: the times of its bursts.
+struct Visit {
+  std::uint64_t trips; // there and back, in each burst
+  std::size_t bursts;
+  double median_s;
+  double best_s;
+};
+
+struct Buffers {
+  std::byte* sent;
+  std::byte* received;
+};
+
+class Player {
+public:
+  // With `seats` the two that are in turn sit on these CPUs meanwhile.
+  Player(int rank, Buffers buffers, std::optional<mpi::Seats> seats)
+      : rank_(rank), buffers_(buffers), seats_(std::move(seats)) {}
+
+  // Both ranks of the pair: bursts until the time of a visit is over, then whether the data is
+  // right.
+  std::optional<Visit> visit(std::pair<int, int> pair, const Kind& kind, std::uint64_t seed) {
+    const bool leads = rank_ == pair.first;
+    if (seats_)
+      seats_->take(leads);
+    other_ = leads ? pair.second : pair.first;
+    bytes_ = static_cast<int>(kind.bytes);
+    const auto mine = 2 * seed + (leads ? 0u : 1u);
+    mpi::fill({buffers_.sent, kind.bytes}, mine);
+    mpi::spoil({buffers_.received, kind.bytes}, mine ^ 1);
+    std::optional<Visit> found;
+    if (leads)
+      found = lead(kind.visit_s);
+    else
+      follow();
+    wrong_ += mpi::wrong_bytes({buffers_.received, kind.bytes}, mine ^ 1);
+    if (seats_)
+      seats_->leave();
+    return found;
+  }
+
+  [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
+
+private:
+  Visit lead(double visit_s) {
+    announce(1);
+    const double trial_s = volleys(1); // the other one may still have been asleep
+    announce(1);
+    const double trip_s = std::min(trial_s, volleys(1));
+    const auto trips =
+        std::clamp<std::uint64_t>(static_cast<std::uint64_t>(burst_s / trip_s), 1, 10000);
+    std::vector<double> elapsed_s;
+    const auto begin = Clock::now();
+    while (elapsed_s.size() < least_bursts || seconds(Clock::now() - begin) < visit_s) {
+      announce(trips);
+      elapsed_s.push_back(volleys(trips));
+    }
+    announce(0);
+    std::ranges::sort(elapsed_s);
+    return {.trips = trips,
+            .bursts = elapsed_s.size(),
+            .median_s = elapsed_s[elapsed_s.size() / 2],
+            .best_s = elapsed_s.front()};
+  }
+
+  // How many trips come next, none being the end; back when the other one knows.
+  void announce(std::uint64_t trips) {
+    MPI_Send(&trips, 1, MPI_UINT64_T, other_, control_tag, MPI_COMM_WORLD);
+    if (trips != 0)
+      MPI_Recv(nullptr, 0, MPI_BYTE, other_, control_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+
+  double volleys(std::uint64_t trips) {
+    const auto start = Clock::now();
+    for (std::uint64_t i = 0; i < trips; ++i) {
+      MPI_Send(buffers_.sent, bytes_, MPI_BYTE, other_, ping_tag, MPI_COMM_WORLD);
+      MPI_Recv(buffers_.received, bytes_, MPI_BYTE, other_, ping_tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+    }
+    return seconds(Clock::now() - start);
+  }
+
+  void follow() {
+    for (;;) {
+      std::uint64_t trips = 0;
+      MPI_Recv(&trips, 1, MPI_UINT64_T, other_, control_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (trips == 0)
+        return;
+      MPI_Send(nullptr, 0, MPI_BYTE, other_, control_tag, MPI_COMM_WORLD);
+      for (std::uint64_t i = 0; i < trips; ++i) {
+        MPI_Recv(buffers_.received, bytes_, MPI_BYTE, other_, ping_tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        MPI_Send(buffers_.sent, bytes_, MPI_BYTE, other_, ping_tag, MPI_COMM_WORLD);
+      }
+    }
+  }
+
+  int rank_;
+  Buffers buffers_;
+  std::optional<mpi::Seats> seats_;
+  int other_ = 0;
+  int bytes_ = 0;
+  std::size_t wrong_ = 0;
+};
+
+// All visits of one round with one message size, `at_once` at a time.
+void play_round(mpi::Program& program, Player& player, const Settings& settings,
+                const std::vector<std::pair<int, int>>& pairs, std::size_t kind, std::size_t sweep,
+                std::vector<double>& found) {
+  const auto at_once = static_cast<std::size_t>(settings.at_once);
+  const auto& [series, bytes, visit_s] = settings.kinds[kind];
+  for (std::size_t first = 0; first < pairs.size(); first += at_once) {
+    const auto end =
+        pairs.begin() + static_cast<std::ptrdiff_t>(std::min(first + at_once, pairs.size()));
+    const auto mine = std::find_if(
+        pairs.begin() + static_cast<std::ptrdiff_t>(first), end, [&](const auto& pair) {
+          return pair.first == program.rank || pair.second == program.rank;
+        });
+    if (mine == end) {
+      mpi::meet(visit_s);
+      continue;
+    }
+    program.at(std::string(series) + " between ranks " + std::to_string(mine->first) + " and " +
+               std::to_string(mine->second));
+    const auto seed =
+        mpi::pattern_word(sweep, static_cast<std::size_t>(mine->first) * 65537 + kind) >> 1;
+    if (const auto visit = player.visit(*mine, settings.kinds[kind], seed))
+      found.insert(found.end(),
+                   {static_cast<double>(mine->first), static_cast<double>(mine->second),
+                    static_cast<double>(kind), static_cast<double>(sweep),
+                    static_cast<double>(visit->trips), static_cast<double>(visit->bursts),
+                    visit->median_s, visit->best_s});
+    program.at("waiting for the other pairs");
+    mpi::meet();
+  }
+}
+
+// Rank 0: a sample for each visit, from the rows of numbers that `play_round` appended.
+void report(mpi::Program& program, const Settings& settings, const std::vector<double>& all) {
+  constexpr std::size_t columns = 8;
+  std::vector<std::array<double, columns>> visits(all.size() / columns);
+  for (std::size_t at = 0; at < visits.size() * columns; ++at)
+    visits[at / columns][at % columns] = all[at];
+  std::ranges::sort(visits); // by pair, size and sweep
+  for (const auto& v : visits) {
+    const auto& kind = settings.kinds[static_cast<std::size_t>(v[2])];
+    const auto trips = static_cast<std::uint64_t>(v[4]);
+    program.add(
+        mpi::Program::sample(kind.series, static_cast<std::size_t>(v[3]), v[6])
+            .add("point",
+                 json::Object().add("a", static_cast<int>(v[0])).add("b", static_cast<int>(v[1])))
+            .add("work", json::Object().add("ops", 2 * trips).add("bytes", 2 * trips * kind.bytes))
+            .add("best_s", v[7])
+            .add("bursts", static_cast<std::uint64_t>(v[5])));
+  }
+}
+
+void measure(mpi::Program& program, const Settings& settings) {
+  mpi::wake_in_time();
+  const auto largest = std::ranges::max(settings.kinds, {}, &Kind::bytes).bytes;
+  mpi::require_memory(2 * largest);
+  // Huge pages are granted to some ranks and not to others, who then look slower than they are.
+  const Pages sent(largest, false);
+  const Pages received(largest, false);
+  std::optional<mpi::Seats> seats;
+  if (settings.shares && settings.at_once == 1) {
+    seats.emplace();
+    program.note("seats", seats->cpus());
+  }
+  Player player(program.rank, {sent.data(), received.data()}, std::move(seats));
+  const mpi::Tournament tournament(program.ranks);
+  for (const int round : settings.rounds)
+    if (round >= tournament.rounds())
+      throw Failure(Exit::usage, "--rounds: the tournament has no round " + std::to_string(round));
+  std::vector<double> found;
+  const auto begin = Clock::now();
+  for (std::size_t sweep = 0;; ++sweep) {
+    const bool goes_on = sweep < least_sweeps || seconds(Clock::now() - begin) < program.slice_s;
+    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
+      break;
+    auto rounds = settings.rounds; // in another order each time, the same on all ranks
+    std::ranges::sort(rounds, {}, [&](int round) {
+      return mpi::pattern_word(sweep + 1, static_cast<std::size_t>(round));
+    });
+    for (std::size_t kind = 0; kind < settings.kinds.size(); ++kind)
+      for (const int round : rounds)
+        play_round(program, player, settings, tournament.pairs(round), kind, sweep, found);
+  }
+  report(program, settings, mpi::gather_any(found));
+  program.check("wrong_bytes", mpi::sum(static_cast<double>(player.wrong())));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::mpi::run_program("pairs", argc, argv, prepare, measure);
+}

@@ -1,0 +1,208 @@
+"""mpi.pairs: which pair of ranks, which rank or which node is slow.
+
+Every two ranks meet in one round of a tournament (the circle method; native/mpi/tournament.hpp). 1,024 ranks have
+523,776 pairs, so beyond some number of ranks only some rounds are played: `rounds` says how many and with it which, the
+first so many of `rounds_by_spread`. In each round every rank has one partner (of an odd number one rests), so all ranks
+are measured equally often, with partners near and far.
+
+`at_once=1` shows each pair by itself, many at once show what the fabric does under the load of all. Ranks that are not
+in turn sleep. Where ranks share CPUs, the two in turn sit on two CPUs of different cores, the same for every pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import gcd
+from pathlib import Path
+
+from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+Pair = tuple[int, int]
+
+_SLICE_S = 0.25
+_LEAST_SWEEPS = 5
+_VISITS_S = 4e-3
+"""What visiting one pair takes in the program, with both sizes and what is around them."""
+_ALONE_TO = 16
+"""Up to so many ranks `at_once=auto` visits one pair at a time."""
+_MOST_ALONE = 512
+_MOST_TOGETHER = 4096
+"""Pairs that `rounds=auto` takes at most, one at a time and many at once."""
+_MOST_RECORDED = 25_000
+"""Pairs whose samples fit in a record."""
+
+
+def all_rounds(ranks: int) -> int:
+    """The rounds in which every two of so many ranks meet once."""
+    return ranks - 1 + ranks % 2
+
+
+@cache
+def rounds_by_spread(ranks: int) -> tuple[int, ...]:
+    """All rounds, such that any first few are spread evenly over them: steps of about the golden section."""
+    count = all_rounds(ranks)
+    step = max(1, round(0.618034 * count))
+    while gcd(step, count) != 1:
+        step += 1
+    return tuple(k * step % count for k in range(count))
+
+
+def pairs_of_round(ranks: int, number: int) -> tuple[Pair, ...]:
+    """The pairs (a, b), a < b, of a round: those whose sum is its number modulo the rounds, and the last player with
+    the one who would meet himself."""
+    count = all_rounds(ranks)
+    found: list[Pair] = []
+    for a in range(ranks):
+        b = (number - a) % count if a < count else a
+        b = count if a == b else b
+        if a < b < ranks:
+            found.append((a, b))
+    return tuple(found)
+
+
+def chosen_pairs(params: Params) -> tuple[Pair, ...]:
+    """The pairs that a resolved point measures, ascending."""
+    ranks = whole(params["ranks"])
+    rounds = rounds_by_spread(ranks)[: whole(params["rounds"])]
+    return tuple(sorted(pair for number in rounds for pair in pairs_of_round(ranks, number)))
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    params = resolved_ranks(machine, params)
+    ranks = whole(params["ranks"])
+    if ranks < 2:
+        raise Skip("a pair needs two ranks; here there is one CPU")
+    side_by_side = ranks // 2
+    match params["at_once"]:
+        case "auto":
+            at_once = 1 if ranks <= _ALONE_TO or shares_cpus(machine, params) else side_by_side
+        case "all":
+            at_once = side_by_side
+        case number:
+            at_once = whole(number)
+    if at_once > side_by_side:
+        raise Skip(f"{ranks} ranks make {side_by_side} pairs at once, not {at_once}")
+    match params["rounds"]:
+        case "auto":
+            most = _MOST_ALONE if at_once == 1 else _MOST_TOGETHER
+            rounds = min(all_rounds(ranks), max(1, most // side_by_side))
+        case "all":
+            rounds = all_rounds(ranks)
+        case number:
+            rounds = whole(number)
+    if rounds > all_rounds(ranks):
+        raise Skip(f"after {all_rounds(ranks)} rounds every two of {ranks} ranks have met; {rounds} cannot be played")
+    if rounds * side_by_side > _MOST_RECORDED:
+        raise Skip(
+            f"at most {_MOST_RECORDED} pairs fit in a record: rounds={_MOST_RECORDED // side_by_side} is the most"
+        )
+    return {**params, "rounds": rounds, "at_once": at_once}
+
+
+def shares_cpus(machine: Machine, params: Params) -> bool:
+    """Whether ranks have no CPU of their own."""
+    return not rank_cpus(machine, params)
+
+
+def _arguments(params: Params) -> list[str]:
+    rounds = rounds_by_spread(whole(params["ranks"]))[: whole(params["rounds"])]
+    return [
+        *("--slice", str(_SLICE_S), "--rounds", ",".join(map(str, rounds)), "--at-once", str(params["at_once"])),
+        *("--latency", str(params["latency_B"]), "--bandwidth", str(params["bandwidth_B"])),
+        *("--shares", "1" if params["oversubscribe"] else "0"),
+    ]
+
+
+def _estimate_s(params: Params) -> float:
+    turns = -(-(whole(params["ranks"]) // 2) // whole(params["at_once"])) * whole(params["rounds"])
+    a_sweep = turns * _VISITS_S * max(1.0, whole(params["bandwidth_B"]) / (1 << 20))
+    return 1.0 + max(_SLICE_S + a_sweep, _LEAST_SWEEPS * a_sweep)
+
+
+def _link(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    return links_of_node(machine, params)
+
+
+def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """Pairs with enough visits of both sizes, less those that have any and were not to be measured."""
+    visits: dict[tuple[str, object, object], int] = {}
+    for sample in samples:
+        key = (sample.series, sample.point["a"], sample.point["b"])
+        visits[key] = visits.get(key, 0) + 1
+    wanted = set(chosen_pairs(params))
+    whole_ones = sum(
+        all(visits.get((series, *pair), 0) >= _LEAST_SWEEPS for series in ("latency", "bandwidth")) for pair in wanted
+    )
+    return whole_ones - len({(a, b) for _, a, b in visits} - wanted)
+
+
+BENCHMARK = Benchmark(
+    name="mpi.pairs",
+    question="Which pair of ranks, which rank or which node is slow?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        RANKS,
+        NODES,
+        OVERSUBSCRIBE,
+        Parameter(
+            "rounds",
+            ParameterKind.INTEGER,
+            "auto",
+            f"rounds of the tournament in which every two ranks meet; auto: all, up to {_MOST_ALONE} pairs one at a "
+            f"time or {_MOST_TOGETHER} many at once",
+            words=("auto", "all"),
+            minimum=1,
+        ),
+        Parameter(
+            "at_once",
+            ParameterKind.INTEGER,
+            "auto",
+            f"pairs that are measured at once; all: ranks / 2; auto: 1 up to {_ALONE_TO} ranks and where ranks share "
+            "CPUs, else all",
+            words=("auto", "all"),
+            minimum=1,
+        ),
+        Parameter("latency_B", ParameterKind.BYTES, 8, "bytes of the messages for the latency", minimum=1),
+        Parameter("bandwidth_B", ParameterKind.BYTES, 1 << 20, "bytes of the messages for the bandwidth", minimum=1),
+    ),
+    figures=(
+        Figure(
+            name="latency",
+            series="latency",
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s / sample.work["ops"],
+            work="half the round trip of a ping-pong of latency_B",
+        ),
+        Figure(
+            name="bandwidth",
+            series="bandwidth",
+            unit="B/s",
+            better=Better.HIGHER,
+            value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
+            work="bytes of a ping-pong of bandwidth_B, one message under way at a time, as PingPong of IMB counts",
+            limit=_link,
+        ),
+    ),
+    checks=(
+        Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),
+        Check(
+            "pairs_measured",
+            "pairs that were visited often enough, of those that were to be",
+            bound=lambda machine, params: (len(chosen_pairs(params)), len(chosen_pairs(params))),
+            derive=_pairs_measured,
+        ),
+    ),
+    placement=rank_cpus,
+    prepare=_prepare,
+    ranks="mpi",
+    trial=({},),
+    estimate_s=_estimate_s,
+)

@@ -1,0 +1,161 @@
+"""Where the two ranks of a pair are: how near to each other, and to the adapter that leads out of the node.
+
+Of 2n ranks, rank p and rank p + n are a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.benchmarks.mpi.ranks import UNKNOWN
+from seatrial.benchmarks.placement import numa_node, spread
+from seatrial.model.benchmark import Skip
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+PLACEMENT = Parameter(
+    "placement",
+    ParameterKind.CHOICE,
+    "auto",
+    "where the ranks of a pair are; cores: as near as can be in one package; sockets: in two packages; near: on the "
+    "NUMA node of the fastest adapter; far: on one without adapters; auto: cores where a package has so many",
+    words=("auto", "cores", "sockets", "near", "far"),
+    untold=UNKNOWN,
+)
+
+
+def resolved_placement(machine: Machine, params: Params) -> Params:
+    """The parameters with the placement that `auto` stands for, after `resolved_ranks`. It stays `auto`, which is a
+    core after the other, where no package has a core for each rank, and where ranks share CPUs.
+
+    Raises Skip where this machine has no such pairs.
+    """
+    placement = params["placement"]
+    if params["oversubscribe"]:
+        if placement != "auto":
+            raise Skip(f"placement={placement}: ranks that share CPUs are bound to none")
+        return params
+    if placement == "auto":
+        fits = any(len(cores) >= whole(params["ranks"]) for cores in _packages(machine))
+        return {**params, "placement": "cores" if fits else "auto"}
+    pair_cpus(machine, params)
+    return params
+
+
+def pair_cpus(machine: Machine, params: Params) -> tuple[int, ...]:
+    """The CPU of each rank; none where ranks share what there is. Raises Skip where this machine has no such pairs."""
+    ranks = whole(params["ranks"])
+    if params["oversubscribe"]:
+        return ()
+    match params["placement"]:
+        case "cores":
+            return _neighbours(_nearest(machine, _packages(machine), ranks, "package"))
+        case "sockets":
+            return _across(machine, ranks // 2)
+        case "near":
+            return _neighbours(_nearest(machine, [_cores_near(machine)], ranks, "NUMA node of the adapter"))
+        case "far":
+            return _neighbours(_nearest(machine, _cores_far(machine), ranks, "NUMA node without an adapter"))
+        case _:
+            return spread(machine, ranks)
+
+
+def _neighbours(cpus: Sequence[int]) -> tuple[int, ...]:
+    """CPUs in order of place such that each pair of ranks has two that stand side by side."""
+    return (*cpus[0::2], *cpus[1::2])
+
+
+def _across(machine: Machine, pairs: int) -> tuple[int, ...]:
+    """The first ranks of all pairs in one package, the second ones in another."""
+    packages = _packages(machine)
+    if len(packages) < 2:
+        raise Skip("placement=sockets wants two packages; this process may use CPUs of one")
+    first, second = sorted(packages, key=len, reverse=True)[:2]
+    if len(second) < pairs:
+        raise Skip(f"placement=sockets wants {pairs} cores in each of two packages; the second has {len(second)}")
+    both = [cores for cores in packages if cores is first or cores is second]
+    return (*both[0][:pairs], *both[1][:pairs])
+
+
+def _nearest(machine: Machine, groups: Sequence[Sequence[int]], count: int, what: str) -> tuple[int, ...]:
+    """So many cores of one of the groups: those below the least part of the machine (a cache, say) that has them."""
+    most = max((len(cores) for cores in groups), default=0)
+    if most < count:
+        raise Skip(f"{count} ranks want as many cores in one {what}; this process may use {most}")
+    best: Sequence[int] = max(groups, key=len)
+    for cores in groups:
+        for held in (cores, *_below_each_part(machine, cores)):
+            if count <= len(held) < len(best):
+                best = held
+    return tuple(best[:count])
+
+
+def _below_each_part(machine: Machine, cpus: Sequence[int]) -> list[list[int]]:
+    """Those of the CPUs that each part above them holds."""
+    held: dict[str, list[int]] = {}
+    pus = machine.pus()
+    for cpu in cpus:
+        for part in machine.ancestors(pus[cpu]) if cpu in pus else ():
+            held.setdefault(part.id, []).append(cpu)
+    return list(held.values())
+
+
+def _packages(machine: Machine) -> list[list[int]]:
+    """The cores (the first CPU of each) of every package, packages in the order of their first core. Cores whose
+    package no source tells count as one."""
+    found: dict[str, list[int]] = {}
+    for cpu in machine.cpus_one_per_core():
+        package = machine.package_of(cpu)
+        found.setdefault("" if package is None else package.id, []).append(cpu)
+    return list(found.values())
+
+
+def _adapters(machine: Machine) -> list[Device]:
+    """The network adapters whose NUMA node is known and that are not down, the fastest first."""
+    known = [
+        device
+        for device in machine.of_kind(DeviceKind.NIC)
+        if _node_of(machine, device) is not None and (device.facts.text("state") or "").lower() != "down"
+    ]
+    return sorted(
+        known, key=lambda device: ("link_layer" in device.facts, device.facts.number("rate") or 0.0), reverse=True
+    )
+
+
+def _node_of(machine: Machine, device: Device) -> int | None:
+    if device.numa is not None:
+        return device.numa
+    return next((affinity.numa for affinity in machine.affinity if affinity.device == device.id), None)
+
+
+def _cores_near(machine: Machine) -> list[int]:
+    adapters = _adapters(machine)
+    if not adapters:
+        raise Skip("placement=near: no source tells the NUMA node of an adapter of this machine")
+    node = _node_of(machine, adapters[0])
+    return [cpu for cpu in machine.cpus_one_per_core() if numa_node(machine, cpu) == node]
+
+
+def _cores_far(machine: Machine) -> list[list[int]]:
+    """The cores of each NUMA node without an adapter: those of other packages than the fastest adapter's, where there
+    are any."""
+    adapters = _adapters(machine)
+    if not adapters:
+        raise Skip("placement=far: no source tells the NUMA node of an adapter of this machine")
+    taken = {_node_of(machine, adapter) for adapter in adapters}
+    nodes: dict[int, list[int]] = {}
+    beside = set()
+    for cpu in machine.cpus_one_per_core():
+        node, package = numa_node(machine, cpu), machine.package_of(cpu)
+        if node == _node_of(machine, adapters[0]) and package is not None:
+            beside.add(package.id)
+        if node is not None and node not in taken:
+            nodes.setdefault(node, []).append(cpu)
+    elsewhere = [
+        cores
+        for cores in nodes.values()
+        if (package := machine.package_of(cores[0])) is not None and package.id not in beside
+    ]
+    if not nodes:
+        raise Skip("placement=far: every NUMA node that this process may use has an adapter")
+    return elsewhere or list(nodes.values())

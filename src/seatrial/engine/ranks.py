@@ -1,0 +1,272 @@
+"""What became of the ranks of a run: where they were, how they died, what each was doing when they had to be ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seatrial.errors import ProtocolError
+from seatrial.launch.local import Completed
+from seatrial.launch.place import rank_records, runs_of
+from seatrial.model.layout import BINDING, Layout, layout_of
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.protocol import Exit, Hello, ProgramRecord
+from seatrial.plan.points import Point
+
+_LONGEST_PHASE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """The last that is known of a rank: `died` says how it ended by itself ("SIGSEGV", "exit"), `phase` what it did,
+    `call` the MPI function that it was in; None where its file does not say."""
+
+    rank: int
+    died: str | None
+    phase: str | None
+    call: str | None
+    is_told: bool
+    has_ended: bool = False
+    """Its record is whole: all ranks had come to the end of what they measure."""
+
+    @property
+    def doing(self) -> str:
+        """In words."""
+        if not self.is_told:
+            return "said nothing at its end"
+        where = f"in {self.call}" if self.call else "outside of MPI"
+        return f'was at "{self.phase or "unknown"}", {where}'
+
+
+def rank_ends(directory: Path) -> list[RankEnd]:
+    """The ends that ranks wrote into their files, in the order of ranks; none where the files cannot be read."""
+    try:
+        records = rank_records(directory)
+    except (OSError, ProtocolError):
+        return []
+    return [_end(rank, record) for rank, record in records.items()]
+
+
+def _end(rank: int, record: ProgramRecord) -> RankEnd:
+    notes = record.notes
+
+    def text(key: str) -> str | None:
+        value = notes.get(key)
+        return value[:_LONGEST_PHASE] if isinstance(value, str) and value else None
+
+    return RankEnd(rank, text("died"), text("ended_in"), text("in_call"), "ended_in" in notes, record.ended)
+
+
+def rank_layout(point: Point) -> Layout:
+    """Where the ranks of a point are to be."""
+    return layout_of(point.parameters, point.cpus, dict(point.environment.mpi_settings).get(BINDING))
+
+
+def ending_of_ranks(completed: Completed, layout: Layout, launcher: str, directory: Path) -> Outcome | None:
+    """Why a run of ranks did not come to its end; None where it did, or where nothing is known that its exit status
+    does not say as well."""
+    if completed.timed_out:
+        ended = Outcome.timed_out(completed.limit_s, completed.evidence)
+        return replace(ended, reason=f"{ended.reason}; {_who_waits(rank_ends(directory), layout)}")
+    if completed.returncode == 0:
+        return None
+    if completed.returncode == Exit.LAUNCHER:
+        return Outcome.failed(Stage.LAUNCH, _said(completed.evidence, launcher), completed.evidence)
+    if completed.returncode in (Exit.WRONG_CPU, Exit.RECORD, Exit.PARENT_GONE):
+        return None
+    ends, words = rank_ends(directory), _words_of(directory)
+    if not ends:
+        return _not_started(completed, launcher, words)
+    return _death(completed, ends, layout, words)
+
+
+def _said(evidence: str, launcher: str) -> str:
+    """The line in which a program of ours says why it gave up, with what started it."""
+    lines = [line for line in evidence.splitlines() if re.match(r"[\w.-]{1,64}: ", line)]
+    return f"{lines[0] if lines else evidence[-200:]} (started by {launcher})"
+
+
+_REFUSALS = (
+    ("run as root", "it refuses to start ranks for root: run seatrial as another user"),
+    ("not enough slots", "it has fewer slots than ranks: ask the batch system for as many tasks, or for fewer ranks"),
+    ("not have enough slots", "it has fewer slots than ranks: ask for as many tasks, or for fewer ranks"),
+    ("error while loading shared libraries", "the program's libraries are not found where the ranks run"),
+)
+"""Words of launchers, and what they mean."""
+
+
+def _not_started(completed: Completed, launcher: str, words: str) -> Outcome:
+    """No rank came as far as telling that it lives."""
+    why = next((meaning for refusal, meaning in _REFUSALS if refusal in words), None)
+    seen = f"{launcher} {completed.died_of} before any rank had started"
+    return Outcome.failed(Stage.LAUNCH, f"{seen}: {why}" if why else seen, completed.evidence)
+
+
+_ON_SIGNAL = re.compile(r"process rank (\d{1,9}) with PID \d{1,9} on node \S{1,200} exited on\s{1,9}signal (\d{1,3})")
+_WITH_STATUS = re.compile(r"Process name:\s{1,9}\[[^\n]{1,200},(\d{1,9})\]\s{1,9}Exit code:\s{1,9}(\d{1,3})")
+_STATUSES = re.compile(r"^\[mpiexec@[^\]\n]{1,200}\] Exit codes: ([^\n]{1,4000})$", re.MULTILINE)
+_OUTPUT_B = 4000
+
+
+def named_by_launcher(words: str) -> list[tuple[int, str]]:
+    """(rank, how it ended), as the launcher tells it; none where its words have nothing of it.
+
+    Open MPI 4 and 5 name the first rank that died; hydra (-print-all-exitcodes) gives the status of each rank as
+    wait(2) does, and 0 to those that it ended itself.
+    """
+    found = _ON_SIGNAL.search(words)
+    if found:
+        return [(int(found[1]), f"was killed by {signal_name(int(found[2]))}")]
+    found = _WITH_STATUS.search(words)
+    if found:
+        return [(int(found[1]), f"ended with exit status {found[2]}")]
+    found = _STATUSES.search(words)
+    statuses = re.findall(r"\d{1,9}", re.sub(r"\[[^\]]{0,200}\]", " ", found[1])) if found else []
+    return [(rank, _of_status(int(status))) for rank, status in enumerate(statuses) if int(status)]
+
+
+def _of_status(status: int) -> str:
+    if status & 127:
+        return f"was killed by {signal_name(status & 127)}"
+    return f"ended with exit status {status >> 8 & 255}"
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; in words where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _words_of(directory: Path) -> str:
+    """The end of what launcher and ranks printed, on either stream."""
+    texts: list[str] = []
+    for name in ("stdout", "stderr"):
+        try:
+            with (directory / name).open("rb") as stream:
+                stream.seek(max(0, os.fstat(stream.fileno()).st_size - _OUTPUT_B))
+                texts.append(stream.read().decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return "\n".join(texts)
+
+
+def _death(completed: Completed, ends: Sequence[RankEnd], layout: Layout, words: str) -> Outcome:
+    """Who died, of what, while doing what; else what the launcher says."""
+    dead = [end for end in ends if end.died is not None]
+    if dead:
+        how = _grouped([(end.rank, f"{_way(end.died)} while it {end.doing}") for end in dead])
+    else:
+        named = named_by_launcher(words)
+        silent = [end.rank for end in ends if not end.is_told]
+        if named:
+            how = f"{_grouped(named)}, as the launcher says"
+        elif silent and len(silent) < layout.ranks:
+            how = f"rank {runs_of(silent)} ended without a word"
+        else:
+            how = f"the launcher {completed.died_of}"
+    others = [(end.rank, end.doing) for end in ends if end.died is None and end.is_told]
+    rest = f"; of the others {_grouped(others)}" if others else ""
+    return Outcome.failed(Stage.RUN, how + rest, completed.evidence)
+
+
+def _way(died: str | None) -> str:
+    if died is None or died == "exit":
+        return "ended by itself"
+    return f"was killed by {died}" if died.startswith("SIG") else f"gave up ({died})"
+
+
+def _grouped(told: Sequence[tuple[int, str]]) -> str:
+    """Ranks with the same words together: "rank 0-2 ...; rank 3 ..."."""
+    by_words: dict[str, list[int]] = defaultdict(list)
+    for rank, words in told:
+        by_words[words].append(rank)
+    return "; ".join(f"rank {runs_of(ranks)} {words}" for words, ranks in by_words.items())
+
+
+def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
+    """What each rank did when time was up, those first that the others must have waited for."""
+    if any(end.has_ended for end in ends):
+        return "every rank had ended what it measures, but the launcher did not come to its end"
+    if all(not end.is_told for end in ends) and len(ends) == layout.ranks:
+        return "no rank said what it was doing"
+    known = {end.rank for end in ends}
+    missing = [rank for rank in range(layout.ranks) if rank not in known]
+    parts: list[str] = []
+    if missing:
+        parts.append(f"rank {runs_of(missing)} never came out of MPI_Init")
+    outside = [end for end in ends if not end.is_told or end.call is None]
+    inside = [end for end in ends if end.is_told and end.call is not None]
+    if outside:
+        parts.append(_grouped([(end.rank, end.doing) for end in outside]))
+    if inside:
+        waited = " and waited" if outside or missing else ""
+        parts.append(_grouped([(end.rank, end.doing + waited) for end in inside]))
+        if not outside and not missing:
+            parts.append("each waited for another")
+    return "; ".join(parts)
+
+
+def placed(directory: Path, program: str, build: str, this_host: str) -> tuple[Hello, dict[str, object]]:
+    """Where the ranks of an application were, and when the first began, from the files of those that placed them.
+
+    Raises ProtocolError where one cannot be read.
+    """
+    records = rank_records(directory)
+    hellos = [record.hello for _, record in sorted(records.items()) if record.hello is not None]
+    hello = Hello(
+        program,
+        build,
+        hellos[0].host if hellos else this_host,
+        ranks=len(hellos),
+        cpus=tuple(mask for hello in hellos for mask in hello.cpus),
+        hosts=tuple(hello.host for hello in hellos),
+    )
+    return hello, dict(records[0].notes) if 0 in records else {}
+
+
+def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: str) -> Outcome | None:
+    """Whether ranks were elsewhere than they were to be: on other CPUs, on other nodes, or fewer or more of them.
+
+    Ranks without binding must be free to go wherever this process may (`allowed`), where they are on this node.
+    """
+    if len(hello.cpus) != layout.ranks:
+        return Outcome.invalid("ranks", f"{len(hello.cpus)} ranks told where they are, {layout.ranks} were started")
+    if layout.is_bound and tuple(map(frozenset, hello.cpus)) != tuple(map(frozenset, layout.cpus)):
+        return Outcome.invalid(
+            "affinity", f"ranks were bound to CPUs {masks(hello.cpus)} instead of {masks(layout.cpus)}"
+        )
+    if not layout.is_bound and not layout.hosts:
+        held = [rank for rank, mask in enumerate(hello.cpus) if set(mask) < set(allowed)]
+        if held:
+            return Outcome.invalid(
+                "affinity", f"rank {runs_of(held)} was bound to CPUs {masks([hello.cpus[held[0]]])}, not left free"
+            )
+    return _on_other_hosts(layout, hello.hosts, this_host)
+
+
+def _on_other_hosts(layout: Layout, seen: Sequence[str], this_host: str) -> Outcome | None:
+    """Nodes may call themselves otherwise than they are called, so it counts which ranks are together."""
+    if not seen:
+        return None
+    if not layout.hosts:
+        strangers = sorted({host for host in seen if host != this_host})
+        if strangers:
+            return Outcome.invalid("hosts", f"ranks ran on {', '.join(strangers)} instead of {this_host}")
+        return None
+    each = layout.ranks_per_host
+    groups = [set(seen[start : start + each]) for start in range(0, layout.ranks, each)]
+    if any(len(group) != 1 for group in groups) or len(set().union(*groups)) != len(layout.hosts):
+        return Outcome.invalid("hosts", f"ranks ran on {', '.join(seen)}, not {each} each on {', '.join(layout.hosts)}")
+    return None
+
+
+def masks(cpus: Sequence[Sequence[int]]) -> str:
+    """CPUs of several threads or ranks, for people."""
+    return "; ".join(",".join(map(str, mask)) for mask in cpus) or "none"

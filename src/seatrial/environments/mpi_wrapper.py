@@ -1,0 +1,110 @@
+"""What an MPI compiler wrapper would add to a compiler's command line: the wrapper is asked, and compiles nothing.
+
+`-show` is MPICH's option, which the wrappers of Intel MPI, MVAPICH and Open MPI take, too; Open MPI's own is
+`--showme`, Cray's `--cray-print-opts=all` (mpicc(1) of MPICH and of Open MPI, cc(1) of the Cray Programming
+Environment). Of the answer only folders and libraries are taken: which compiler, which optimisation and which standard
+is ours to say.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.environments.compiler import ask
+from seatrial.errors import BuildError
+
+_QUESTIONS = (("-show",), ("--showme",))
+_CRAY_QUESTION = ("--cray-print-opts=all",)
+_CRAY_NAMES = ("cc", "CC")
+_LARGEST_ANSWER = 1 << 16
+_LIBRARY = re.compile(r"-l[A-Za-z0-9_.+-]{1,100}")
+_BINDINGS = re.compile(
+    r"-l(?:mpi(?:fort|cxx|_cxx|_mpifh|_usempif?[a-z0-9_]*|_usempi_ignore_tkr|_java|cpp|_f77|_f90)|mpich(?:cxx|fort|f90)"
+    r"|mpig[cfi]4?|gfortran|quadmath|ifcore[a-z]*|stdc\+\+)"
+)
+"""Libraries for other languages than C: programs that need none of them must not load them."""
+
+_OF_CRAY_MPI = re.compile(r"-l(?:mpi(?:ch)?(?:_[a-z0-9_]+)?|xpmem|pmi2?)")
+"""Cray's wrapper adds libraries of all loaded modules; a program of MPI calls only needs these."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperWords:
+    """What a wrapper said: folders of headers, folders of libraries, folders that the loader is to search, -l words."""
+
+    includes: tuple[Path, ...]
+    folders: tuple[Path, ...]
+    run_folders: tuple[Path, ...]
+    libraries: tuple[str, ...]
+
+
+def ask_wrapper(wrapper: Path, variables: Mapping[str, str] | None = None) -> WrapperWords:
+    """What a wrapper adds. Raises BuildError where it does not answer, or answers with nothing of MPI."""
+    is_cray = wrapper.name in _CRAY_NAMES
+    refusal: BuildError | None = None
+    for question in (_CRAY_QUESTION,) if is_cray else _QUESTIONS:
+        try:
+            words = parse_answer(ask([str(wrapper), *question], environment=variables).stdout)
+        except BuildError as error:
+            refusal = refusal or error
+            continue
+        if is_cray:
+            libraries = tuple(word for word in words.libraries if _OF_CRAY_MPI.fullmatch(word))
+            words = WrapperWords(words.includes, words.folders, words.run_folders, libraries)
+        if words.libraries:
+            return words
+    raise refusal or BuildError(f"{wrapper} names no library when it is asked what it adds")
+
+
+def parse_answer(text: str) -> WrapperWords:
+    """The answer of a wrapper: a command line, possibly among other lines. Raises BuildError for what is none."""
+    lines = [line for line in text[:_LARGEST_ANSWER].splitlines() if re.search(r"(?:^|\s)-[lLI]", line)]
+    words: list[str] = []
+    for line in lines:
+        try:
+            words += shlex.split(line)
+        except ValueError as error:
+            raise BuildError(f"its answer is no command line ({error})") from error
+    return WrapperWords(
+        _unique(_values(words, ("-I", "-isystem", "-idirafter"))),
+        _unique(_values(words, ("-L",))),
+        _unique(_run_paths(list(_for_linker(words)))),
+        tuple(word for word in dict.fromkeys(words) if _LIBRARY.fullmatch(word) and not _BINDINGS.fullmatch(word)),
+    )
+
+
+def _values(words: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """The values of options, joined to them or in the word after them."""
+    for position, word in enumerate(words):
+        for option in options:
+            if word == option and position + 1 < len(words):
+                yield words[position + 1]
+            elif word.startswith(option) and word != option:
+                yield word[len(option) :]
+
+
+def _for_linker(words: Sequence[str]) -> Iterator[str]:
+    """The words that the compiler hands on to the linker (-Wl,A,B and -Xlinker A)."""
+    for position, word in enumerate(words):
+        if word.startswith("-Wl,"):
+            yield from word.split(",")[1:]
+        elif word == "-Xlinker" and position + 1 < len(words):
+            yield words[position + 1]
+
+
+def _run_paths(words: Sequence[str]) -> Iterator[str]:
+    """The folders of -rpath DIR and -rpath=DIR, of which one may hold several."""
+    for position, word in enumerate(words):
+        name, is_joined, value = word.partition("=")
+        if name in ("-rpath", "--rpath", "-R"):
+            following = words[position + 1] if position + 1 < len(words) else ""
+            yield from (value if is_joined else following).split(":")
+
+
+def _unique(texts: Iterator[str]) -> tuple[Path, ...]:
+    """Absolute folders, each once; anything else is none that would mean the same elsewhere."""
+    return tuple(dict.fromkeys(Path(text) for text in texts if text.startswith("/") and text.isprintable()))

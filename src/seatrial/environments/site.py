@@ -1,0 +1,54 @@
+"""The site file that is in force in this process, and where in the site its programs are to run.
+
+The command line sets it once, before anything else; whoever finds compilers and MPI libraries asks it here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seatrial.model.site import Place, Site, SiteEnvironment
+from seatrial.plan.site_file import site_of
+
+
+@dataclass(slots=True)
+class _InForce:
+    """None: nobody has said, and the user's own site file is read at the first question."""
+
+    site: Site | None = None
+    place: Place | None = None
+
+
+_in_force = _InForce()
+
+
+def use_site(site: Site | None, place: Place | None = None) -> None:
+    """From now on this site (None: that of the user's own file), its environments in the order of this place."""
+    _in_force.site, _in_force.place = site, place
+
+
+def site_in_force() -> Site:
+    """The site. Raises UsageError where the user's own file is wrong."""
+    if _in_force.site is None:
+        _in_force.site = site_of(None)
+    return _in_force.site
+
+
+def place_in_force() -> Place | None:
+    """Where programs are to run, None where nobody has said."""
+    return _in_force.place
+
+
+def site_environments() -> tuple[SiteEnvironment, ...]:
+    """The site's environments for this place, the one to use first."""
+    return site_in_force().environments_at(_in_force.place)
+
+
+def first_site_environment() -> SiteEnvironment | None:
+    """The one that is used when nobody chooses; None where the site has none."""
+    return next(iter(site_environments()), None)
+
+
+def site_environment(name: str | None) -> SiteEnvironment | None:
+    """The site's environment of that name, or None."""
+    return next((environment for environment in site_environments() if environment.name == name), None)

@@ -1,0 +1,63 @@
+"""Hydra, the launcher of MPICH, MVAPICH and Intel MPI. Its lists of CPUs are the kernel's numbers, rank by rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.launch.rank_command import RankCommand
+from seatrial.model.layout import Layout
+from seatrial.model.mpi import MpiFamily
+
+_RANK_FROM = ("PMI_RANK", "PMIX_RANK")
+
+
+def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankCommand:
+    """The words of mpiexec in MPICH's and MVAPICH's builds of it.
+
+    On this node it starts the ranks itself (`fork`) and asks no batch system for nodes, whose first might be another.
+    A list of CPUs goes by a rank's number on its node, so nodes that differ cannot be told by it. Exit codes are asked
+    for since a rank that ends without a word would not be named.
+    """
+    argv = [str(launcher), "-np", str(layout.ranks), "-print-all-exitcodes", *_nodes(layout)]
+    on_host = layout.cpus_of_a_host
+    if on_host:
+        argv += ["-bind-to", "user:" + ",".join("+".join(map(str, rank)) for rank in on_host)]
+    else:
+        argv += ["-bind-to", "none"]
+    variables: dict[str, str] = {}
+    if family is MpiFamily.MVAPICH:
+        # The library would bind ranks once more by itself (MVAPICH2 user guide, "Efficient Process Mapping").
+        variables |= {"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"}
+    if layout.shares_cpus:
+        variables["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
+    return RankCommand(argv, _RANK_FROM, binds=bool(on_host), variables=variables)
+
+
+def _nodes(layout: Layout) -> list[str]:
+    if not layout.hosts:
+        return ["-rmk", "user", "-launcher", "fork"]
+    return ["-hosts", ",".join(layout.hosts), "-ppn", str(layout.ranks_per_host)]
+
+
+def intel_command(launcher: Path, layout: Layout) -> RankCommand:
+    """The words of mpiexec in Intel's build, whose library binds the ranks as variables tell it (Intel MPI Library
+    Developer Reference, "Process Pinning"): a list of CPUs for ranks of one each, masks for ranks of several."""
+    argv = [str(launcher), "-np", str(layout.ranks)]
+    if layout.hosts:
+        argv += ["-hosts", ",".join(layout.hosts), "-ppn", str(layout.ranks_per_host)]
+    else:
+        argv += ["-bootstrap", "fork", "-hosts", "localhost"]
+    on_host = layout.cpus_of_a_host
+    variables = {"I_MPI_PIN": "1" if on_host else "0"}
+    if on_host and layout.threads == 1:
+        variables["I_MPI_PIN_PROCESSOR_LIST"] = ",".join(str(cpu) for (cpu,) in on_host)
+    elif on_host:
+        variables["I_MPI_PIN_DOMAIN"] = "[" + ",".join(mask_of(rank) for rank in on_host) + "]"
+    if layout.shares_cpus:
+        variables["I_MPI_WAIT_MODE"] = "1"
+    return RankCommand(argv, _RANK_FROM, binds=bool(on_host), variables=variables)
+
+
+def mask_of(cpus: tuple[int, ...]) -> str:
+    """CPUs as the hexadecimal mask of the kernel's numbers: `0x3` for 0 and 1."""
+    return hex(sum(1 << cpu for cpu in set(cpus)))

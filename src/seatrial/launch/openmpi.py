@@ -1,0 +1,34 @@
+"""Open MPI's mpirun: version 4 (ORTE) and version 5 (PRRTE), which take the same words.
+
+It binds nothing for us. Its lists of CPUs are in hwloc's logical order, count cores unless hardware threads are asked
+for, and are sorted (4.1.4: `--cpu-list 1,0 --bind-to cpu-list:ordered` puts rank 0 on CPU 0), so no list says "this
+rank on these CPUs of the kernel".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.launch.rank_command import RankCommand
+from seatrial.model.layout import Layout
+
+
+def openmpi_command(launcher: Path, layout: Layout, exported: Sequence[str]) -> RankCommand:
+    """The words of mpirun; `exported` are variables that ranks on other nodes need, too.
+
+    A hardware thread is a slot: a rank that has a CPU of its own is no oversubscription. More ranks than that are
+    refused by mpirun unless they are to share CPUs.
+    """
+    argv = [str(launcher), "-np", str(layout.ranks), "--use-hwthread-cpus", "--bind-to", "none"]
+    if layout.hosts:
+        argv += ["--host", ",".join(f"{host}:{layout.ranks_per_host}" for host in layout.hosts), "--map-by", "slot"]
+        argv += [word for name in exported for word in ("-x", name)]
+    variables: dict[str, str] = {}
+    if os.geteuid() == 0:
+        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if layout.shares_cpus:
+        argv.append("--oversubscribe")
+        variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    return RankCommand(argv, ("OMPI_COMM_WORLD_RANK", "PMIX_RANK"), binds=False, variables=variables)

@@ -1,0 +1,20 @@
+"""What every dialect of launchers answers: how to start ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RankCommand:
+    """`argv` comes before the program and its arguments; `variables` are set where it runs.
+
+    A rank finds its number in the first of `rank_from` (environment variables) that is set. `binds`: the launcher binds
+    each rank exactly as the layout has it; else the ranks bind themselves (launch/place.py).
+    """
+
+    argv: Sequence[str]
+    rank_from: Sequence[str]
+    binds: bool
+    variables: Mapping[str, str] = field(default_factory=dict)

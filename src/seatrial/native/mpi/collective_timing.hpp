@@ -1,0 +1,286 @@
+// How the iterations of a collective operation start, and what each rank saw of them.
+//
+// A barrier lets ranks go one after another, and what the first of them waits for the others inside
+// the operation is then taken for the operation's time. So ranks start at agreed times of a common
+// clock, a window apart (SKaMPI's windows: T. Worsch, R. Reussner, W. Augustin, "On benchmarking
+// collective MPI operations", EuroPVM/MPI 2002); an iteration that one rank came late to is no
+// measurement and is dropped. The other two ways are there to compare with other programs.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "clock.hpp"
+#include "mpi/common_clock.hpp"
+#include "mpi/mpi.hpp"
+
+namespace seatrial::mpi {
+
+enum class Start { clock, barrier, back_to_back };
+
+[[nodiscard]] inline Start start_of(std::string_view word) noexcept {
+  return word == "clock" ? Start::clock : word == "barrier" ? Start::barrier : Start::back_to_back;
+}
+
+// Over the iterations of a series that count: sums of the time of the slowest rank, and of the mean
+// over ranks. Known to rank 0; on the others `counted` is 0.
+struct Series {
+  double slowest_s = 0;
+  double mean_s = 0;
+  std::size_t counted = 0;
+  std::size_t late = 0;
+
+  [[nodiscard]] double mean_each_s() const noexcept {
+    return mean_s / static_cast<double>(counted);
+  }
+};
+
+// How long the iterations of one kind of work last, learnt from one series for the next.
+class Pace {
+public:
+  [[nodiscard]] double window_s() const noexcept { return window_s_; }
+
+  void begin_with(double longest_s) noexcept { window_s_ = with_room(longest_s); }
+
+  // `maxima_s`: of the iterations that counted.
+  void learn(std::vector<double> maxima_s, std::size_t late) {
+    const std::size_t all = maxima_s.size() + late;
+    if (all == 0)
+      return;
+    // A rank that comes late to most windows would come late to the same windows again.
+    slack_ = static_cast<double>(late) > 0.2 * static_cast<double>(all) ? std::min(slack_ * 2, 16.0)
+                                                                        : std::max(slack_ / 2, 1.0);
+    if (maxima_s.empty()) {
+      window_s_ *= 2;
+      return;
+    }
+    const auto most = maxima_s.begin() + static_cast<std::ptrdiff_t>(maxima_s.size() * 9 / 10);
+    std::ranges::nth_element(maxima_s, most);
+    window_s_ = with_room(*most * slack_);
+  }
+
+private:
+  static double with_room(double longest_s) noexcept { return 1.3 * longest_s + 3e-7; }
+
+  double window_s_ = 0;
+  double slack_ = 1;
+};
+
+class Timing {
+public:
+  // Collective.
+  explicit Timing(Start start)
+      : start_(start), starts_(most_iterations + 1), ends_(most_iterations + 1),
+        late_(most_iterations + 1) {
+    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    for (int i = 0; i < 100; ++i) {
+      const auto before = own_time();
+      least = std::min(least, own_time() - before);
+    }
+    // As late as this a rank was not there, or was sent away while it waited.
+    tolerance_ = std::max<Nanoseconds>(100, 5 * least);
+    const auto before = own_time();
+    for (int i = 0; i < 10; ++i)
+      MPI_Barrier(MPI_COMM_WORLD);
+    lead_ = std::max<Nanoseconds>(10'000, own_time() - before);
+  }
+
+  // Collective: `work` as often as about a sample lasts, after some iterations that do not count.
+  template <class Work>
+  [[nodiscard]] Series run(Pace& pace, Work work) {
+    if (pace.window_s() == 0)
+      pace.begin_with(longest_of_first(work));
+    const Plan plan = agree(pace);
+    if (start_ == Start::back_to_back)
+      return back_to_back(pace, plan, work);
+    return gather(pace, start_ == Start::clock ? by_clock(plan, work) : by_barrier(plan, work));
+  }
+
+  // Collective, between series.
+  void look_at_clocks() {
+    if (start_ == Start::clock)
+      clock_.look_again();
+  }
+
+  // Collective: how far the ranks' clocks may be apart, at the end.
+  [[nodiscard]] double clock_error_s() {
+    if (start_ != Start::clock)
+      return 0;
+    clock_.look_again(true);
+    return clock_.error_s();
+  }
+
+  [[nodiscard]] bool one_clock() const noexcept { return clock_.all_common(); }
+
+private:
+  static constexpr double sample_s = 1e-3;
+  static constexpr double most_sample_s = 2e-2;
+  static constexpr double burst_s = 1e-4;
+  static constexpr std::int64_t most_iterations = 2048;
+  static constexpr std::size_t warm_ups = 2; // of a series without bursts
+
+  // What rank 0 decides for all. A series goes in bursts, each agreed on anew: whoever is sent away
+  // in one of them is back in the next. The first iteration of a burst of many does not count.
+  struct Plan {
+    Nanoseconds window = 0;
+    std::int64_t bursts = 1;
+    std::int64_t each = 1; // iterations of a burst that count
+    std::int64_t warm_ups = 0;
+
+    [[nodiscard]] std::size_t counted() const noexcept {
+      return static_cast<std::size_t>(bursts * each);
+    }
+  };
+
+  // Four times without any measure, to know what to agree on.
+  template <class Work>
+  [[nodiscard]] double longest_of_first(Work work) {
+    double longest_s = 0;
+    for (int i = 0; i < 4; ++i) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      const auto begin = Clock::now();
+      work();
+      const double mine_s = seconds(Clock::now() - begin);
+      MPI_Allreduce(&mine_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    }
+    return longest_s;
+  }
+
+  [[nodiscard]] static Plan agree(const Pace& pace) {
+    const double window_s = pace.window_s();
+    const auto times = [&](double span_s) {
+      return std::clamp(static_cast<std::int64_t>(span_s / window_s), std::int64_t{1},
+                        most_iterations);
+    };
+    Plan plan;
+    plan.window = std::llround(window_s * 1e9);
+    plan.each = times(burst_s);
+    plan.warm_ups = plan.each >= 8 ? 1 : 0;
+    plan.bursts = std::max<std::int64_t>(1, times(sample_s) / plan.each);
+    MPI_Bcast(&plan, 4, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    return plan;
+  }
+
+  // Collective: when a burst begins, on this rank's clock; none where the series has taken so long
+  // already that others must have had the CPUs. There is always a first one.
+  [[nodiscard]] std::optional<Nanoseconds> begin_burst(std::int64_t burst,
+                                                       Nanoseconds series_begin) const {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto now = own_time();
+    const auto elapsed_s = static_cast<double>(now - series_begin) * 1e-9;
+    const bool is_over = burst != 0 && elapsed_s > most_sample_s;
+    auto begin = is_over ? Nanoseconds{0} : now + lead_;
+    MPI_Bcast(&begin, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    if (begin == 0)
+      return std::nullopt;
+    return clock_.to_own(begin);
+  }
+
+  // These two: how many iterations count.
+  template <class Work>
+  [[nodiscard]] std::size_t by_clock(const Plan& plan, Work work) {
+    const auto series_begin = own_time();
+    std::size_t at = 0;
+    for (std::int64_t burst = 0; burst < plan.bursts; ++burst) {
+      const auto begin = begin_burst(burst, series_begin);
+      if (!begin)
+        break;
+      auto agreed = *begin;
+      for (auto i = -plan.warm_ups; i < plan.each; ++i) {
+        Nanoseconds now = own_time();
+        while (now < agreed)
+          now = own_time();
+        work();
+        ends_[at] = own_time();
+        starts_[at] = now;
+        late_[at] = now - agreed;
+        at += i >= 0 ? 1 : 0;
+        agreed += plan.window;
+      }
+    }
+    return at;
+  }
+
+  template <class Work>
+  [[nodiscard]] std::size_t by_barrier(const Plan& plan, Work work) {
+    const auto series_begin = own_time();
+    std::size_t at = 0;
+    for (std::int64_t burst = 0; burst < plan.bursts && begin_burst(burst, series_begin); ++burst)
+      for (auto i = -plan.warm_ups; i < plan.each; ++i) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        const auto start = own_time();
+        work();
+        ends_[at] = own_time();
+        starts_[at] = start;
+        at += i >= 0 ? 1 : 0;
+      }
+    return at;
+  }
+
+  template <class Work>
+  [[nodiscard]] Series back_to_back(Pace& pace, const Plan& plan, Work work) const {
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (std::size_t i = 0; i < warm_ups; ++i)
+      work();
+    const auto begin = own_time();
+    for (std::size_t i = 0; i < plan.counted(); ++i)
+      work();
+    const double mine_s = static_cast<double>(own_time() - begin) * 1e-9;
+    double slowest_s = 0;
+    double sum_s = 0;
+    MPI_Reduce(&mine_s, &slowest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&mine_s, &sum_s, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (world_rank() != 0)
+      return {};
+    pace.learn({slowest_s / static_cast<double>(plan.counted())}, 0);
+    return {.slowest_s = slowest_s, .mean_s = sum_s / world_size(), .counted = plan.counted()};
+  }
+
+  // After the timed region: an iteration that one rank was late for is infinitely long.
+  [[nodiscard]] Series gather(Pace& pace, std::size_t counted) {
+    std::vector<double> mine_s(counted);
+    for (std::size_t i = 0; i < counted; ++i) {
+      const bool is_late = start_ == Start::clock && late_[i] > tolerance_;
+      mine_s[i] = is_late ? std::numeric_limits<double>::infinity()
+                          : static_cast<double>(ends_[i] - starts_[i]) * 1e-9;
+    }
+    const bool is_first = world_rank() == 0;
+    std::vector<double> slowest_s(is_first ? counted : 0);
+    std::vector<double> sums_s(is_first ? counted : 0);
+    const auto count = static_cast<int>(counted);
+    MPI_Reduce(mine_s.data(), slowest_s.data(), count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(mine_s.data(), sums_s.data(), count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    Series series;
+    std::vector<double> maxima_s;
+    for (std::size_t i = 0; i < slowest_s.size(); ++i) {
+      if (std::isinf(slowest_s[i])) {
+        ++series.late;
+        continue;
+      }
+      maxima_s.push_back(slowest_s[i]);
+      series.slowest_s += slowest_s[i];
+      series.mean_s += sums_s[i] / world_size();
+    }
+    series.counted = maxima_s.size();
+    if (is_first)
+      pace.learn(std::move(maxima_s), series.late);
+    return series;
+  }
+
+  Start start_;
+  CommonClock clock_;
+  std::vector<Nanoseconds> starts_;
+  std::vector<Nanoseconds> ends_;
+  std::vector<Nanoseconds> late_; // how long after the agreed time
+  Nanoseconds tolerance_ = 0;
+  Nanoseconds lead_ = 0;
+};
+
+} // namespace seatrial::mpi

@@ -1,0 +1,173 @@
+// Whether the settings that somebody made by variables of the environment are in force: what the
+// library itself holds, read back through the tool information interface (MPI 4.0, chapter 15). A
+// misspelt name is otherwise ignored without a word.
+#pragma once
+
+#include <algorithm>
+#include <csetjmp>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <unistd.h>
+
+#include "mpi/mpi.hpp"
+
+namespace seatrial::mpi {
+
+namespace settings {
+
+// How the library spells a control variable in the environment: this prefix is left out of its name
+// (Open MPI), or is part of it (MPICH and what is made of it).
+#ifdef OPEN_MPI
+inline constexpr std::string_view prefix = "OMPI_MCA_";
+inline constexpr bool prefix_is_part_of_name = false;
+// Of the launcher and the run-time system, which no rank knows, and what the launcher tells ranks.
+inline constexpr std::string_view of_others[] = {
+    "orte",   "ess",   "plm",      "pmix",    "prte",
+    "prrte",  "rmaps", "ras",      "odls",    "oob",
+    "routed", "iof",   "rml",      "rtc",     "state",
+    "schizo", "regx",  "dfs",      "errmgr",  "grpcomm",
+    "filem",  "mca_",  "opal_set", "initial", "mpi_oversubscribe"};
+#else
+inline constexpr std::string_view prefix = "MPIR_CVAR_";
+inline constexpr bool prefix_is_part_of_name = true;
+inline constexpr std::string_view of_others[] = {"MPIR_CVAR_CH3_INTERFACE_HOSTNAME"};
+#endif
+
+[[nodiscard]] inline std::vector<std::string> names() {
+  std::vector<std::string> found;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const auto end = text.find('=');
+    if (!text.starts_with(prefix) || end == std::string_view::npos)
+      continue;
+    auto name = text.substr(0, end);
+    if (!prefix_is_part_of_name)
+      name.remove_prefix(prefix.size());
+    const auto is_other = [&](std::string_view other) { return name.starts_with(other); };
+    if (!std::ranges::any_of(of_others, is_other))
+      found.emplace_back(name);
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Open MPI keeps variables of components that it has unloaded: their values lie nowhere any more.
+inline sigjmp_buf unreadable;
+inline void leave(int) {
+  siglongjmp(unreadable, 1);
+}
+
+[[nodiscard]] inline bool read(MPI_T_cvar_handle handle, void* value) noexcept {
+  struct sigaction before = {};
+  struct sigaction guard = {};
+  guard.sa_handler = leave;
+  sigemptyset(&guard.sa_mask);
+  if (sigaction(SIGSEGV, &guard, &before) != 0)
+    return false;
+  volatile bool is_read = false;
+  if (sigsetjmp(unreadable, 1) == 0)
+    is_read = MPI_T_cvar_read(handle, value) == MPI_SUCCESS;
+  sigaction(SIGSEGV, &before, nullptr);
+  return is_read;
+}
+
+[[nodiscard]] inline std::string with_item(MPI_T_enum items, int value) {
+  std::string text = std::to_string(value);
+  int count = 0;
+  int length = 0;
+  if (items == MPI_T_ENUM_NULL || MPI_T_enum_get_info(items, &count, nullptr, &length) != 0)
+    return text;
+  for (int i = 0; i < count; ++i) {
+    int of_item = 0;
+    char name[256] = {};
+    length = sizeof name;
+    if (MPI_T_enum_get_item(items, i, &of_item, name, &length) == 0 && of_item == value)
+      return text + " (" + name + ")";
+  }
+  return text;
+}
+
+// What the library holds under a name, as text; nothing where it knows no such variable.
+[[nodiscard]] inline std::optional<std::string> held(const std::string& name) {
+  constexpr const char* cannot = "?";
+  int index = 0;
+  int verbosity = 0;
+  int binding = 0;
+  int scope = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_T_enum items = MPI_T_ENUM_NULL;
+  if (MPI_T_cvar_get_index(name.c_str(), &index) != MPI_SUCCESS ||
+      MPI_T_cvar_get_info(index, nullptr, nullptr, &verbosity, &type, &items, nullptr, nullptr,
+                          &binding, &scope) != MPI_SUCCESS)
+    return std::nullopt;
+  MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+  int count = 0;
+  if (binding != MPI_T_BIND_NO_OBJECT ||
+      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) != MPI_SUCCESS || count < 1)
+    return cannot;
+  // Room for the largest type there is, for each element and a terminating zero.
+  std::vector<std::uint64_t> room(static_cast<std::size_t>(count) + 1, 0);
+  if (!read(handle, room.data()))
+    return cannot;
+  MPI_T_cvar_handle_free(&handle);
+  const auto first = [&]<class T>(T) {
+    T value{};
+    std::memcpy(&value, room.data(), sizeof value);
+    return value;
+  };
+  if (type == MPI_CHAR)
+    return std::string(reinterpret_cast<const char*>(room.data()));
+  if (type == MPI_INT)
+    return with_item(items, first(int{}));
+  if (type == MPI_C_BOOL)
+    return std::to_string(static_cast<int>(first(bool{})));
+  if (type == MPI_UNSIGNED)
+    return std::to_string(first(0U));
+  if (type == MPI_UNSIGNED_LONG || type == MPI_COUNT)
+    return std::to_string(first(0UL));
+  if (type == MPI_UNSIGNED_LONG_LONG)
+    return std::to_string(first(0ULL));
+  if (type == MPI_DOUBLE)
+    return std::to_string(first(0.0));
+  return cannot;
+}
+
+[[nodiscard]] inline double digest(const std::vector<std::string>& lines) {
+  std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a, cut to what a double holds
+  for (const auto& line : lines)
+    for (const char letter : line + '\n')
+      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  return static_cast<double>(hash >> 12);
+}
+
+} // namespace settings
+
+// Collective, after the measurement. "NAME=what the library holds" for each variable that is set,
+// "NAME" for one that it does not know. Notes nothing, and asks nothing, where none is set.
+template <class Program>
+void report_settings(Program& program) {
+  std::vector<std::string> lines;
+  const auto names = settings::names();
+  int provided = 0;
+  if (!names.empty() && MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
+    for (const auto& name : names) {
+      const auto value = settings::held(name);
+      lines.push_back(value ? name + "=" + *value : name);
+    }
+    MPI_T_finalize();
+  }
+  const auto digests = gather({settings::digest(lines)});
+  if (!lines.empty())
+    program.note("control_variables", lines);
+  const auto unlike = [&](double other) { return other != digests.front(); };
+  if (const auto others = std::ranges::count_if(digests, unlike); others > 0)
+    program.note("ranks_with_other_settings", static_cast<std::size_t>(others));
+}
+
+} // namespace seatrial::mpi

@@ -1,0 +1,13 @@
+// When something happened, for those who look from outside; never to take the time of anything.
+#pragma once
+
+#include <chrono>
+
+namespace seatrial {
+
+// Seconds since the epoch.
+[[nodiscard]] inline double wall_clock_s() noexcept {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+} // namespace seatrial

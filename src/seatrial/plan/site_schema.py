@@ -1,0 +1,128 @@
+"""The shape of a site file as pydantic models, and the JSON schema that is published of them.
+
+After a change here `python -m seatrial.plan.site_schema > src/seatrial/plan/schemas/site-1.json` writes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from seatrial.model.mpi import MpiFamily
+
+MOST_HOSTS = 100_000
+LAUNCHERS = ("mpirun", "srun")
+
+_FAMILIES = tuple(family.value for family in MpiFamily)
+_NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
+_VARIABLE = "[A-Z_][A-Z0-9_]{0,127}"
+_PATH = "^[~/].*$"
+
+ACCEPTED = {
+    "": "a mapping: environments, systems",
+    "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
+    "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
+    "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",
+    "environments.*.family": f"{', '.join(_FAMILIES[:-1])} or {_FAMILIES[-1]}: for a library that does not tell",
+    "environments.*.launcher": "what starts ranks: a command on PATH, such as srun, or a path that begins with / or ~/",
+    "environments.*.compiler": "the command of a compiler, such as g++ or clang++-16",
+    "environments.*.flags": "flags in one text, such as '-O2 -march=x86-64-v3'",
+    "environments.*.variables": "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}",
+    "environments.*.variables.*": "text, a number, true or false",
+    "systems": "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
+    "systems.*": "a mapping with partitions",
+    "systems.*.partitions": "a mapping of names to partitions, the first of which is the default",
+    "systems.*.partitions.*": "a mapping with any of environments, launcher, hosts, nodes",
+    "systems.*.partitions.*.environments": "a list of environments of this file, the one to use first",
+    "systems.*.partitions.*.environments.*": "the name of an environment of this file",
+    "systems.*.partitions.*.launcher": f"{' or '.join(LAUNCHERS)}",
+    "systems.*.partitions.*.hosts": "a list of host names",
+    "systems.*.partitions.*.hosts.*": "the name of a host, such as n001",
+    "systems.*.partitions.*.nodes": "the number of its nodes, a whole number from 1",
+}
+"""What each place of a site file takes, in words: for messages and for the schema's descriptions."""
+
+NAMED = frozenset({"environments", "systems", "partitions", "variables"})
+"""Mappings whose keys are names that people choose."""
+
+_Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
+_Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+
+
+def _described(place: str, **more: Any) -> Any:
+    return Field(description=ACCEPTED[place], **more)
+
+
+class _Closed(BaseModel):
+    """A mapping whose keys are all known; values are never converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class EnvironmentModel(_Closed):
+    """What programs are built and run in."""
+
+    mpi: Annotated[_Name | None, _described("environments.*.mpi", json_schema_extra={"pattern": _PATH})] = None
+    family: Annotated[MpiFamily | None, _described("environments.*.family", strict=False)] = None
+    launcher: Annotated[_Name | None, _described("environments.*.launcher")] = None
+    compiler: Annotated[_Name | None, _described("environments.*.compiler")] = None
+    flags: Annotated[_Name | None, _described("environments.*.flags")] = None
+    variables: Annotated[dict[_Name, _Scalar] | None, _described("environments.*.variables")] = None
+
+
+class PartitionModel(_Closed):
+    """Nodes that are alike."""
+
+    environments: Annotated[list[_Name] | None, _described("systems.*.partitions.*.environments", min_length=1)] = None
+    launcher: Annotated[
+        _Name | None, _described("systems.*.partitions.*.launcher", json_schema_extra={"enum": [*LAUNCHERS, None]})
+    ] = None
+    hosts: Annotated[
+        list[_Name] | None, _described("systems.*.partitions.*.hosts", min_length=1, max_length=MOST_HOSTS)
+    ] = None
+    nodes: Annotated[StrictInt | None, _described("systems.*.partitions.*.nodes", ge=1)] = None
+
+
+class SystemModel(_Closed):
+    """One machine of the site."""
+
+    partitions: Annotated[
+        dict[_Name, PartitionModel | None], _described("systems.*.partitions", min_length=1, max_length=1000)
+    ]
+
+
+class SiteModel(_Closed):
+    """The environments of a site and its systems."""
+
+    environments: Annotated[
+        dict[_Name, EnvironmentModel | None] | None, _described("environments", max_length=1000)
+    ] = None
+    systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
+
+
+def site_schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a site file."""
+    schema = SiteModel.model_json_schema()
+    schema["$defs"].pop("MpiFamily")
+    for model in (schema, *schema["$defs"].values()):
+        model.pop("title", None)
+        for place in model["properties"].values():
+            place.pop("title", None)
+    environment = schema["$defs"]["EnvironmentModel"]["properties"]
+    environment["family"] |= {"anyOf": [{"enum": list(_FAMILIES)}, {"type": "null"}]}
+    for names, pattern in (
+        (schema["properties"]["environments"], _NAME),
+        (schema["properties"]["systems"], _NAME),
+        (schema["$defs"]["SystemModel"]["properties"]["partitions"], _NAME),
+        (environment["variables"], _VARIABLE),
+    ):
+        mapping = next((kind for kind in names.get("anyOf", ()) if kind.get("type") == "object"), names)
+        mapping["propertyNames"] = {"pattern": f"^{pattern}$"}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "seatrial site, version 1"}
+    return head | schema
+
+
+if __name__ == "__main__":
+    print(json.dumps(site_schema(), indent=1, ensure_ascii=False))

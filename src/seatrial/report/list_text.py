@@ -1,0 +1,68 @@
+"""`seatrial list` for people: what can be measured here, then what programs are built with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from seatrial.report.text import columns
+
+
+def list_text(document: Mapping[str, Any]) -> str:
+    """Name, state and question of each benchmark, then its parameters; compilers, MPI libraries and environments last,
+    of each the one used first."""
+    lines: list[str] = []
+    for benchmark in document["benchmarks"]:
+        lines.append(f"{benchmark['name']}  [{benchmark['state']}]")
+        lines.append(f"  {benchmark['question']}")
+        if benchmark["need"]:
+            lines.append(f"  needs {benchmark['need']}")
+        rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
+        if rows:
+            lines.append(columns(rows, indent="    "))
+    lines.append(f"compilers: {', '.join(document['compilers']) or 'none'}")
+    lines += _mpis(document["mpis"])
+    lines += _environments(document["environments"])
+    return "\n".join(lines)
+
+
+def _mpis(mpis: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each library: its name for `environment.mpi`, what it is, where; or what it lacks."""
+    if not mpis:
+        yield "MPI libraries: none"
+        return
+    yield "MPI libraries (environment.mpi), the first is used:"
+    yield columns(
+        (
+            mpi["name"] if mpi["state"] == "ready" else "-",
+            mpi["title"],
+            mpi["library"],
+            _remark(mpi),
+        )
+        for mpi in mpis
+    )
+
+
+def _remark(mpi: Mapping[str, Any]) -> str:
+    if mpi["need"]:
+        return f"needs {mpi['need']}"
+    return f"by {mpi['found']}" + ("" if mpi["launcher"] else "; no launcher of its own")
+
+
+def _environments(environments: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The site's own environments; the others follow from the compilers and libraries above."""
+    of_site = [environment for environment in environments if environment["site"]]
+    if not of_site:
+        return
+    yield "environments of the site file, the first is used:"
+    yield columns(
+        (
+            environment["name"],
+            " ".join(filter(None, (environment["compiler"] or "first compiler", *environment["flags"]))),
+            environment["mpi"] or "no MPI of its own",
+            " ".join(f"{name}={value}" for name, value in environment["variables"].items())
+            if not environment["need"]
+            else f"needs {environment['need']}",
+        )
+        for environment in of_site
+    )

@@ -1,0 +1,167 @@
+"""apps.lammps: its points, real runs, and a planted fault for each check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up import made_up_machine
+
+from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
+from seatrial.engine.engine import run_experiments
+from seatrial.engine.environments import Environments
+from seatrial.engine.events import Silent
+from seatrial.engine.prepare import Ready, prepare
+from seatrial.errors import NoCompilerError
+from seatrial.model.benchmark import Benchmark, External
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_document
+from seatrial.model.outcome import State
+from seatrial.model.reading import readings
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
+from seatrial.plan.points import Point, plan_points
+from seatrial.stats.stopping import StoppingRule
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+
+SMALL = {"cells": "10", "steps": "100"}
+
+
+def point(machine: Machine, **settings: str) -> Point:
+    (found,) = plan_points(["apps.lammps"], {name: [value] for name, value in settings.items()}, machine)
+    return found
+
+
+@pytest.mark.parametrize(("cores", "cells"), [(1, 20), (2, 20), (3, 23), (128, 80)])
+def test_each_core_of_the_machine_has_its_atoms(cores: int, cells: int) -> None:
+    parameters = point(made_up_machine(cores=cores)).parameters
+    assert (parameters["cells"], parameters["ranks"], parameters["threads"]) == (cells, cores, 1)
+
+
+def test_the_problem_does_not_depend_on_the_ranks() -> None:
+    machine = made_up_machine(cores=64)
+    assert {point(machine, ranks=ranks).parameters["cells"] for ranks in ("1", "2", "64")} == {64}
+
+
+def test_ranks_and_threads_fill_the_cores() -> None:
+    machine = made_up_machine(cores=8)
+    found = point(machine, threads="3", package="omp")
+    assert (found.parameters["ranks"], len(found.cpus)) == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"ranks": "3"}, "3 ranks of 1 threads want 3 CPUs; this process may use 2"),
+        ({"threads": "2"}, "package=none has no threads; omp and intel have"),
+        ({"threads": "3", "package": "omp"}, "1 ranks of 3 threads want 3 CPUs; this process may use 2"),
+        ({"precision": "fp32"}, "package=none computes in fp64; only intel has a choice"),
+    ],
+)
+def test_what_means_nothing_here_is_skipped(settings: Mapping[str, str], reason: str) -> None:
+    refusal = point(made_up_machine(cores=2), **settings).refusal
+    assert refusal is not None and (refusal.state, refusal.reason) == (State.SKIPPED, reason)
+
+
+def test_kernels_that_nobody_asked_for_are_found() -> None:
+    (check,) = [check for check in LAMMPS.checks if check.name == "kernels"]
+    assert check.derive is not None
+    machine = made_up_machine(cores=2)
+    for wanted, found in (
+        ({"package": "none"}, {"pair": "lj/cut", "precision": "double"}),
+        ({"package": "intel", "precision": "fp32"}, {"pair": "lj/cut/intel", "precision": "single"}),
+    ):
+        parameters = LAMMPS.point(wanted)
+        assert check.derive(machine, parameters, [Sample("run", 0, 1.0, extra=found)]) == 1
+        for other in ({"pair": "lj/cut/omp"}, {"precision": "mixed"}):
+            assert check.derive(machine, parameters, [Sample("run", 0, 1.0, extra={**found, **other})]) == 0
+
+
+def measured(
+    benchmark: Benchmark, machine: Machine, folder: Path, settings: Mapping[str, str] = SMALL
+) -> tuple[Point, RepeatRecord]:
+    """The last record of a run with the least number of repeats; no compiler is needed for it."""
+    results = ResultsFolder.create(folder)
+    planned = replace(point(machine, **settings), benchmark=benchmark)
+    (item,) = prepare([planned], Environments.always(NoCompilerError("none")), "machine", Silent())
+    assert isinstance(item, Ready), item.outcome
+    results.put("machines", "known", {"identity": "machine", **machine_document(machine)})
+    results.put("environments", item.experiment.environment, dict(item.environment))
+    results.put("experiments", item.experiment.id, item.experiment.document())
+    run_experiments([item], machine, results, StoppingRule(budget_s=0.0), Silent())
+    return planned, read_contents(results).records[item.experiment.id][-1]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("package", ["none", "opt"])
+def test_it_measures(package: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
+    need("lmp", "apt install lammps")
+    planned, record = measured(LAMMPS, live_machine, tmp_path / "results", {**SMALL, "package": package})
+    if record.outcome.state is State.SKIPPED:
+        pytest.skip(record.outcome.reason)
+    assert record.outcome.is_ok, record.outcome
+    found = {r.figure.name: r.value for r in readings(LAMMPS, live_machine, planned.parameters, record.samples)}
+    assert found["atom_steps"] * found["step"] == pytest.approx(4000)
+    assert record.checks["ranks"] == planned.parameters["ranks"]
+
+
+@pytest.mark.real
+def test_a_package_that_the_build_lacks_is_skipped(
+    live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
+) -> None:
+    need("lmp", "apt install lammps")
+    _, record = measured(LAMMPS, live_machine, tmp_path / "results", {**SMALL, "package": "intel"})
+    if record.outcome.is_ok:
+        pytest.skip("this LAMMPS has the package INTEL")
+    assert (record.outcome.state, record.outcome.reason) == (
+        State.SKIPPED,
+        "this LAMMPS was built without its package INTEL",
+    )
+
+
+INPUT_FAULTS = {
+    "twice the time step": ("timestep 0.005", "timestep 0.01", "energy_drift: "),
+    "energies that jump at the cutoff": ("shift yes", "shift no", "energy_drift: "),
+    "lists that live too long": ("every 20", "every 40", "list_builds: "),
+    "fewer steps": ("run 100\n", "run 50\nrun 50\n", "steps: 50, must be 100"),
+    "no melting": ("run 100\nrun 100\n", "run 100\n", "settling_steps: 0, must be 100"),
+    "melting in two parts": ("run 100\nrun 100\n", "run 50\nrun 50\nrun 100\n", "runs: "),
+    "more atoms": ("0 10 0 10 0 10", "0 10 0 10 0 11", "atoms: 4400, must be 4000"),
+}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("fault", INPUT_FAULTS)
+def test_a_wrong_input_is_found(
+    fault: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
+) -> None:
+    need("lmp", "apt install lammps")
+    right, wrong, reason = INPUT_FAULTS[fault]
+    program = LAMMPS.program
+    assert isinstance(program, External)
+    inputs = {name: text.decode() for name, text in program.inputs(point(live_machine, **SMALL).parameters).items()}
+    assert any(right in text for text in inputs.values()), "where is the fault to be planted now?"
+    planted = {name: text[::-1].replace(right[::-1], wrong[::-1], 1)[::-1].encode() for name, text in inputs.items()}
+    broken = replace(LAMMPS, program=replace(program, inputs=lambda params: planted))
+    _, record = measured(broken, live_machine, tmp_path / "results")
+    assert record.outcome.state is State.INVALID, record.outcome
+    assert record.outcome.reason.startswith(reason)
+
+
+@pytest.mark.real
+def test_other_kernels_and_threads_are_found(
+    live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
+) -> None:
+    need("lmp", "apt install lammps")
+    program = LAMMPS.program
+    assert isinstance(program, External)
+    faults = {
+        "kernels: ": replace(program, arguments=lambda *given: [*program.arguments(*given), "-suffix", "opt"]),
+        "threads: 2, must be 1": replace(program, variables=lambda params: {"OMP_NUM_THREADS": "2"}),
+    }
+    for reason, broken in faults.items():
+        _, record = measured(replace(LAMMPS, program=broken), live_machine, tmp_path / reason[:3])
+        assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(reason), record.outcome

@@ -1,0 +1,352 @@
+"""mpi.barrier to mpi.exscan: their sizes and figures, the program for real on each MPI, and planted faults."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from engine.harness import make_ready, run_once, tampered
+from made_up import facts, made_up_machine
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.benchmarks.mpi.collectives import BENCHMARKS, limit_of
+from seatrial.environments.mpi import find_mpis
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.limit import Basis
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.outcome import State
+from seatrial.model.parameter import Params
+from seatrial.model.reading import readings
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
+from seatrial.plan.points import Point, plan_points
+from seatrial.store.folder import ResultsFolder
+
+MPIS = [mpi.name for mpi in find_mpis()]
+ALLREDUCE = benchmark_named("mpi.allreduce")
+NAMES = [benchmark.name for benchmark in BENCHMARKS]
+GATHER_OF_LESS = "SEATRIAL_COLLECTIVE(Gather, gather), send_, message.count - 1"
+two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs")
+
+
+def plan(name: str, machine: Machine | None = None, **settings: str) -> Point:
+    (point,) = plan_points([name], {key: [value] for key, value in settings.items()}, machine or made_up_machine())
+    return point
+
+
+def arguments(point: Point) -> dict[str, str]:
+    words = point.benchmark.program.arguments(point.parameters)
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def sizes(name: str, machine: Machine | None = None, **settings: str) -> list[int]:
+    return [int(size) for size in arguments(plan(name, machine, **settings))["--sizes"].split(",")]
+
+
+def derived(check: str, benchmark: Benchmark, params: Params, samples: list[Sample]) -> tuple[float | None, bool]:
+    """What a check makes of the samples, and whether it passes."""
+    (found,) = (candidate for candidate in benchmark.checks if candidate.name == check)
+    assert found.derive is not None
+    value = found.derive(made_up_machine(), params, samples)
+    low, high = found.bound(made_up_machine(), params)
+    return value, value is not None and low <= value <= high
+
+
+def times(size_B: int, slowest_s: float, mean_s: float, i: int = 0) -> list[Sample]:
+    """A thousand operations that took so long each."""
+    work, point = {"ops": 1000.0}, {"size_B": size_B}
+    return [
+        Sample("time_max", i, slowest_s * 1000, work, point=point),
+        Sample("time_mean", i, mean_s * 1000, work, point=point),
+    ]
+
+
+def overlapped(both_s: float, compute_s: float, alone_s: float) -> Sample:
+    return Sample("overlap", 0, both_s, {"compute_s": compute_s, "alone_s": alone_s}, point={"size_B": 8})
+
+
+def with_memory(memory_B: int, cores: int = 2) -> Machine:
+    return replace(made_up_machine(cores=cores), facts=facts(memory_total=memory_B))
+
+
+def test_a_family_of_seventeen_and_a_few_of_them_in_the_trial() -> None:
+    assert len(set(NAMES)) == 17
+    in_trial = {benchmark.name for benchmark in BENCHMARKS if benchmark.trial}
+    assert in_trial == {"mpi.barrier", "mpi.bcast", "mpi.allreduce", "mpi.alltoall"}
+
+
+def test_figures_are_of_one_operation() -> None:
+    point = plan("mpi.allreduce", size_B="8")
+    found = readings(ALLREDUCE, made_up_machine(), point.parameters, times(8, 3e-7, 2e-7))
+    assert {r.figure.name: r.value for r in found} == {
+        "time_max": pytest.approx(3e-7),
+        "time_mean": pytest.approx(2e-7),
+    }
+
+
+def test_a_time_that_another_tool_told_is_read_as_it_is() -> None:
+    params = {**plan("mpi.allreduce").parameters, "ranks": "unknown", "nodes": "unknown"}
+    (reading,) = readings(ALLREDUCE, made_up_machine(), params, [Sample("time_mean", 0, 2.2e-7, point={"size_B": 8})])
+    assert reading.value == 2.2e-7 and reading.limit is not None and reading.limit.value is None
+
+
+@pytest.mark.parametrize(
+    ("both_s", "overlap"), [(1e-6, 1.0), (2e-6, 0.0), (1.25e-6, 0.75), (0.9e-6, 1.0), (2.5e-6, 0.0)]
+)
+def test_overlap_is_the_share_that_computation_hides(both_s: float, overlap: float) -> None:
+    point = plan("mpi.allreduce", call="nonblocking")
+    (reading,) = readings(ALLREDUCE, made_up_machine(), point.parameters, [overlapped(both_s, 1e-6, 1e-6)])
+    assert (reading.figure.name, reading.value) == ("overlap", pytest.approx(overlap))
+
+
+def test_overlap_is_there_for_non_blocking_calls_alone() -> None:
+    figure = ALLREDUCE.figure("overlap")
+    assert [figure.is_there({"call": call}) for call in ("blocking", "nonblocking", "persistent")] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_sweeps_hold_whole_elements_and_even_shares() -> None:
+    assert sizes("mpi.bcast") == [2**power for power in range(23)]
+    assert sizes("mpi.allreduce", datatype="MPI_DOUBLE")[0] == 8
+    three = made_up_machine(cores=3)
+    assert all(size % 12 == 0 for size in sizes("mpi.reduce-scatter-block", three, datatype="MPI_INT"))
+    assert sizes("mpi.reduce-scatter-block", datatype="MPI_INT", largest_B="32B") == [8, 16, 32]
+
+
+def test_a_sweep_ends_where_half_of_the_memory_does() -> None:
+    machine = with_memory(2**24, cores=4)  # 16 MiB, of which all-to-all takes 32 for each byte
+    assert sizes("mpi.alltoall", machine)[-1] == 2**18
+    assert sizes("mpi.bcast", machine)[-1] == 2**20
+    assert sizes("mpi.bcast", with_memory(2**34), size_B="to-memory")[-1] == 2**31
+
+
+def test_blocks_that_int_does_not_place_are_left_out() -> None:
+    assert sizes("mpi.alltoallw", with_memory(2**40), size_B="to-memory")[-1] == 2**30
+    assert sizes("mpi.alltoall", with_memory(2**40), size_B="to-memory")[-1] == 2**36
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "reason"),
+    [
+        ("mpi.barrier", {"ranks": "1"}, "one rank has nobody"),
+        ("mpi.barrier", {"tests": "3"}, "tests are calls of MPI_Test"),
+        ("mpi.bcast", {"ranks": "9", "oversubscribe": "true", "start": "clock"}, "ranks that share CPUs"),
+        ("mpi.allreduce", {"buffers": "device"}, "buffers=device"),
+        ("mpi.allreduce", {"size_B": "6B", "datatype": "MPI_INT"}, "6 B is no whole number"),
+        ("mpi.reduce-scatter-block", {"size_B": "9B"}, "9 B do not give all 2 ranks"),
+        ("mpi.alltoallw", {"size_B": "4GiB"}, "alltoallw places"),
+    ],
+)
+def test_what_means_nothing_is_skipped(name: str, settings: dict[str, str], reason: str) -> None:
+    refusal = plan(name, **settings).refusal
+    assert refusal is not None and refusal.reason.startswith(reason), refusal
+
+
+def test_bytes_cannot_be_added() -> None:
+    with pytest.raises(UsageError, match="MPI_BYTE"):
+        plan("mpi.allreduce", datatype="MPI_BYTE")
+
+
+def test_ranks_that_share_cpus_start_after_a_barrier() -> None:
+    assert plan("mpi.barrier").parameters["start"] == "clock"
+    assert plan("mpi.barrier", ranks="9", oversubscribe="true").parameters["start"] == "barrier"
+
+
+@pytest.mark.parametrize(
+    ("slowest_s", "mean_s", "passes"), [(2e-7, 1e-7, True), (1e-7, 2e-7, False), (3e-7, 1e-7, False)]
+)
+def test_the_slowest_rank_is_no_quicker_than_the_mean(slowest_s: float, mean_s: float, passes: bool) -> None:
+    params = plan("mpi.allreduce", size_B="8").parameters
+    samples = [*times(8, 2e-7, 2e-7), *times(8, slowest_s, mean_s, i=1)]
+    assert derived("slowest_over_mean", ALLREDUCE, params, samples)[1] is passes
+
+
+def test_sizes_that_are_missing_or_strange_are_counted() -> None:
+    params = plan("mpi.allreduce", largest_B="2B").parameters
+    both = [*times(1, 2e-7, 1e-7), *times(2, 2e-7, 1e-7)]
+    assert derived("sizes_not_measured", ALLREDUCE, params, both) == (0, True)
+    assert derived("sizes_not_measured", ALLREDUCE, params, both[:-1]) == (1, False)
+    assert derived("sizes_not_measured", ALLREDUCE, params, [*both, *times(4, 2e-7, 1e-7)]) == (2, False)
+    barrier = benchmark_named("mpi.barrier")
+    own = plan("mpi.barrier").parameters
+    no_size = [Sample(name, 0, 1e-3, {"ops": 1.0}) for name in ("time_max", "time_mean")]
+    assert derived("sizes_not_measured", barrier, own, no_size) == (0, True)
+    assert derived("sizes_not_measured", barrier, own, []) == (2, False)
+
+
+@pytest.mark.parametrize(("compute_s", "passes"), [(1e-6, True), (2e-6, True), (4e-6, False), (2e-7, False)])
+def test_computation_is_about_as_long_as_the_operation(compute_s: float, passes: bool) -> None:
+    params = plan("mpi.allreduce", call="nonblocking").parameters
+    assert derived("computed_share", ALLREDUCE, params, [overlapped(2e-6, compute_s, 1e-6)])[1] is passes
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("mpi.allreduce", 2 * 3 / 4),
+        ("mpi.reduce-scatter", 3 / 4),
+        ("mpi.allgather", 8 * 3 / 4),
+        ("mpi.alltoall", 2 * 6),
+        ("mpi.bcast", 1),
+    ],
+)
+def test_the_least_time_between_nodes(name: str, share: float) -> None:
+    """Eight ranks on four nodes, each with a link of 25 GB/s: 25 MB cross it in a millisecond."""
+    adapter = Device("nic-0", DeviceKind.NIC, "mlx5_0", facts=facts(rate=25e9))
+    machine = replace(made_up_machine(), devices=(*made_up_machine().devices, adapter))
+    params = {**plan(name).parameters, "ranks": 8, "nodes": 4}
+    limit_function = benchmark_named(name).figure("time_max").limit
+    assert limit_function is not None
+    limit = limit_function(machine, params, times(25_000_000, 1.0, 1.0))
+    assert limit.value == pytest.approx(share * 1e-3) and limit.basis is Basis.PHYSICAL and not limit.is_physical
+    one_node = limit_function(machine, {**params, "nodes": 1}, times(8, 1.0, 1.0))
+    assert one_node.value is None and "one host" in one_node.derivation
+
+
+def test_an_operation_without_a_formula_has_no_limit() -> None:
+    assert limit_of(None)(made_up_machine(), plan("mpi.barrier").parameters, []).value is None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str, **settings: str) -> RepeatRecord:
+    return run_once(make_ready(benchmark, machine, folder, mpi=mpi, **settings), machine, folder)
+
+
+@two_cpus
+@pytest.mark.real
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=NAMES)
+def test_every_operation_gives_what_it_must(
+    benchmark: Benchmark, mpi: str, folder: ResultsFolder, live_machine: Machine
+) -> None:
+    settings = {"largest_B": "64B"} if "size_B" in [parameter.name for parameter in benchmark.parameters] else {}
+    record = run(benchmark, folder, live_machine, mpi, **settings)
+    assert record.outcome.is_ok, record.outcome
+    assert record.checks["wrong_data"] == 0 and record.seen["notes"]["common_clock"] == "one clock for all ranks"
+
+
+@two_cpus
+@pytest.mark.real
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"start": "barrier", "datatype": "MPI_DOUBLE", "operation": "max", "size_B": "8B"},
+        {"start": "back-to-back", "datatype": "MPI_LONG", "operation": "min", "size_B": "1000B"},
+        {"call": "nonblocking", "datatype": "MPI_FLOAT", "size_B": "64KiB"},
+        {"call": "nonblocking", "tests": "4", "datatype": "MPI_INT", "size_B": "64KiB"},
+        {"size_B": "1MiB"},
+    ],
+)
+def test_other_ways_to_call_it(
+    settings: dict[str, str], mpi: str, folder: ResultsFolder, live_machine: Machine
+) -> None:
+    record = run(ALLREDUCE, folder, live_machine, mpi, **settings)
+    assert record.outcome.is_ok, record.outcome
+    assert ("overlap" in {sample.series for sample in record.samples}) is (settings.get("call") == "nonblocking")
+
+
+@two_cpus
+@pytest.mark.real
+@pytest.mark.parametrize("mpi", MPIS)
+def test_persistent_calls_run_or_say_what_they_need(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
+    record = run(benchmark_named("mpi.bcast"), folder, live_machine, mpi, call="persistent", size_B="8B")
+    assert record.outcome.is_ok or (record.outcome.state is State.SKIPPED and "needs MPI 4" in record.outcome.reason), (
+        record.outcome
+    )
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("mpi", MPIS)
+def test_more_ranks_than_cpus(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
+    alone = replace(live_machine, allowed_cpus=live_machine.allowed_cpus[:1])
+    record = run(ALLREDUCE, folder, alone, mpi, ranks="3", oversubscribe="true", size_B="8B")
+    assert record.outcome.is_ok, record.outcome
+
+
+# Each program is broken in several files, since a build takes seconds; then of each fault the benchmark that meets it, and
+# the check that must find it.
+BROKEN = {
+    "a vector too short, blocks at wrong places, shares at wrong places": (
+        {
+            "collectives.cpp": ("const int count = static_cast<int>(elements);", "const int count = elements > 1;"),
+            "mpi/collective_layout.hpp": (
+                "static_cast<int>(i) * message.count",
+                "static_cast<int>(peers - 1 - i) * message.count",
+            ),
+            "mpi/collective_data.hpp": ("const auto place = first + i;", "const auto place = i;"),
+        },
+        {
+            "mpi.allreduce": ({"size_B": "8B"}, "wrong_data"),
+            "mpi.alltoallv": ({"size_B": "8B"}, "wrong_data"),
+            "mpi.allgatherv": ({"size_B": "8B"}, "wrong_data"),
+            "mpi.reduce-scatter": ({"size_B": "64B"}, "wrong_data"),
+        },
+    ),
+    "another reduction, a maximum that is none, a size that nobody asked for": (
+        {
+            "collectives.cpp": ("mpi::Reduction::sum   ? MPI_SUM", "mpi::Reduction::sum   ? MPI_MAX"),
+            "mpi/collective_timing.hpp": ("count, MPI_DOUBLE, MPI_MAX", "count, MPI_DOUBLE, MPI_MIN"),
+            "mpi/collective_program.hpp": ('.add("size_B", point.bytes)', '.add("size_B", point.bytes + 1)'),
+        },
+        {
+            "mpi.reduce": ({"size_B": "8B"}, "wrong_data"),
+            "mpi.barrier": ({}, "slowest_over_mean"),
+            "mpi.bcast": ({"size_B": "8B", "start": "back-to-back"}, "sizes_not_measured"),
+        },
+    ),
+    "a scan without the rank itself, ranks that start late": (
+        {
+            "collectives.cpp": ("SEATRIAL_COLLECTIVE(Scan, scan)", "SEATRIAL_COLLECTIVE(Exscan, exscan)"),
+            "mpi/collective_timing.hpp": ("while (now < agreed)", "while (now < agreed + 100'000)"),
+        },
+        {"mpi.scan": ({"size_B": "8B"}, "wrong_data"), "mpi.barrier": ({}, "late_share")},
+    ),
+    "a message of a byte less, a clock that runs away": (
+        {
+            "collectives.cpp": ("SEATRIAL_COLLECTIVE(Gather, gather), send_, message.count", GATHER_OF_LESS),
+            "mpi/common_clock.hpp": (
+                "at_ = bounds[2];",
+                "at_ = bounds[2];\n    static Nanoseconds away = 0;\n    low_ = high_ = away++ * 1'000'000'000;",
+            ),
+        },
+        {"mpi.gather": ({"size_B": "8B"}, "wrong_data"), "mpi.barrier": ({}, "clock_error")},
+    ),
+    "a call that does nothing, too little computation": (
+        {
+            "mpi/collective_call.hpp": ("{ Blocking(values..., comm_); }", "{ ((void)values, ...); }"),
+            "mpi/collective_program.hpp": ("(alone_s / step_s_) + 1", "(alone_s / step_s_ / 8) + 1"),
+        },
+        {
+            "mpi.bcast": ({"size_B": "8B"}, "wrong_data"),
+            "mpi.allreduce": ({"size_B": "256KiB", "call": "nonblocking"}, "computed_share"),
+        },
+    ),
+}
+
+
+@two_cpus
+@pytest.mark.real
+@pytest.mark.skipif(not MPIS, reason="needs an MPI library (apt install libopenmpi-dev openmpi-bin)")
+@pytest.mark.parametrize("faults", BROKEN)
+def test_planted_faults_are_found(
+    faults: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits, expected = BROKEN[faults]
+    broken = tampered(ALLREDUCE, tmp_path, edits, monkeypatch)
+    for name, (settings, check) in expected.items():
+        own = benchmark_named(name)
+        program = replace(own.program, source=broken.program.source)
+        record = run(replace(own, program=program), folder, live_machine, MPIS[0], **settings)
+        assert record.outcome.state is State.INVALID, (name, record.outcome)
+        assert record.outcome.reason.startswith(f"{check}: "), (name, record.outcome)

@@ -1,0 +1,112 @@
+"""mpi.bisection, mpi.incast and mpi.background: their figures, each for real on each MPI, and planted faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine.harness import make_ready, run_once, tampered
+from made_up import facts, made_up_machine
+
+from seatrial.benchmarks.mpi.background import BENCHMARK as BACKGROUND
+from seatrial.benchmarks.mpi.bisection import BENCHMARK as BISECTION
+from seatrial.benchmarks.mpi.incast import BENCHMARK as INCAST
+from seatrial.environments.mpi import find_mpis
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.outcome import State
+from seatrial.model.reading import readings
+from seatrial.model.sample import Sample
+from seatrial.plan.points import plan_points
+from seatrial.store.folder import ResultsFolder
+
+MPIS = [mpi.name for mpi in find_mpis()]
+BENCHMARKS = {"bisection": BISECTION, "incast": INCAST, "background": BACKGROUND}
+LEAST_RANKS = {"bisection": 2, "incast": 3, "background": 4}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_fewer_ranks_than_it_takes_are_skipped(name: str) -> None:
+    benchmark, least = BENCHMARKS[name], LEAST_RANKS[name]
+    (few,) = plan_points([benchmark.name], {}, made_up_machine(cores=least - 1))
+    assert few.refusal is not None and "ranks" in few.refusal.reason
+    (enough,) = plan_points([benchmark.name], {}, made_up_machine(cores=least))
+    assert enough.refusal is None and enough.parameters["ranks"] == least
+
+
+def test_the_figures_of_incast() -> None:
+    work = {"bytes": 8e6, "least_bytes": 0.5e6, "senders": 4.0}
+    samples = [Sample(series, 0, 0.01, work) for series in ("bandwidth", "fairness")]
+    bandwidth, fairness = readings(INCAST, made_up_machine(), {"ranks": 5, "nodes": 1}, samples)
+    assert (bandwidth.value, fairness.value) == (pytest.approx(8e8), pytest.approx(0.25))
+    assert bandwidth.limit is not None and bandwidth.limit.value is None and "one host" in bandwidth.limit.derivation
+
+
+def test_the_slowdown_is_the_loaded_time_over_the_quiet_one() -> None:
+    sample = Sample("slowdown", 0, 3e-3, {"ops": 1000.0}, extra={"quiet_one_way_s": 1e-6})
+    (reading,) = readings(BACKGROUND, made_up_machine(), {"ranks": 4, "nodes": 1}, [sample])
+    assert reading.value == pytest.approx(3.0)
+
+
+def test_the_links_of_all_nodes_bound_the_bisection_of_the_rank_numbers_and_no_other() -> None:
+    machine = Machine("m", (Device("nic-0", DeviceKind.NIC, "n0", facts=facts(rate=12.5e9)),))
+    samples = [Sample("bandwidth", 0, 1.0, {"bytes": 1e9}, point={"bisection": k}) for k in (0, 1)]
+    limits = [r.limit for r in readings(BISECTION, machine, {"ranks": 8, "nodes": 4}, samples)]
+    assert [limit.value for limit in limits if limit is not None] == [50e9, None]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_its_figures_are_there(name: str, mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
+    benchmark = BENCHMARKS[name]
+    ready = make_ready(benchmark, live_machine, folder, mpi=mpi, ranks="5", oversubscribe="true")
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    values = {}
+    for reading in readings(benchmark, live_machine, ready.point.parameters, record.samples):
+        values.setdefault(reading.figure.name, []).append(reading.value)
+    assert set(values) == {figure.name for figure in benchmark.figures}
+    if name == "bisection":
+        assert len(values["bandwidth"]) == 5 and values["worst"][0] <= values["median"][0]
+    if name == "incast":
+        assert 0 <= values["fairness"][0] <= 1
+
+
+FAULTS = {
+    "bisection, other data": (BISECTION, {"mpi/exchange.hpp": ("mpi::fill({sent_.data(), bytes_ * window_}, mine)",
+                                          "mpi::fill({sent_.data(), bytes_ * window_}, mine + 1)")}, "wrong_bytes"),
+    "bisection, one message again and again": (BISECTION, {"mpi/exchange.hpp": ("sent_.data() + k * bytes_",
+                                                           "sent_.data()")}, "wrong_bytes"),
+    "incast, a byte less": (INCAST, {"incast.cpp": ("send(sent % window_, bytes_)",
+                                     "send(sent % window_, bytes_ - 1)")}, "wrong_bytes"),
+    "incast, another message": (INCAST, {"incast.cpp": ("MPI_Isend(message(slot)", "MPI_Isend(message(0)")},
+                                "wrong_bytes"),
+    "background, a byte less": (BACKGROUND, {"background.cpp": ("MPI_Send(sent_.data(), static_cast<int>(bytes_)",
+                                             "MPI_Send(sent_.data(), static_cast<int>(bytes_) - 1")}, "wrong_bytes"),
+    "background, other data": (BACKGROUND, {"mpi/exchange.hpp": ("mpi::fill({sent_.data(), bytes_ * window_}, mine)",
+                                            "mpi::fill({sent_.data(), bytes_ * window_}, mine + 1)")}, "wrong_bytes"),
+    "background, no load": (BACKGROUND, {"background.cpp": ("order = done == 0 ? 1 : 0", "order = 0")},
+                            "loaded_samples"),
+}  # fmt: skip
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(
+    fault: str, folder: ResultsFolder, tmp_path: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not MPIS:
+        pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
+    benchmark: Benchmark
+    benchmark, edits, check = FAULTS[fault]
+    broken = tampered(benchmark, tmp_path, edits, monkeypatch)
+    ready = make_ready(broken, live_machine, folder, mpi=MPIS[0], ranks="4", oversubscribe="true")
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.state is State.INVALID
+    assert record.outcome.reason.startswith(f"{check}: "), record.outcome

@@ -1,0 +1,190 @@
+"""mpi.pairs: its tournament, its points, a pair slowed on purpose on each MPI, and a planted fault for each check."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from engine.harness import make_ready, run_once, tampered
+from made_up import facts, made_up_machine
+
+from seatrial.analysis.results import all_results
+from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.pairs import BENCHMARK as PAIRS
+from seatrial.benchmarks.mpi.pairs import all_rounds, chosen_pairs, pairs_of_round, rounds_by_spread
+from seatrial.engine.prepare import Ready
+from seatrial.environments.mpi import find_mpis
+from seatrial.model.limit import Basis
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.outcome import State
+from seatrial.model.parameter import Params
+from seatrial.model.reading import readings
+from seatrial.plan.points import Point, plan_points
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+
+MPIS = [mpi.name for mpi in find_mpis()]
+EIGHT = {"ranks": "8", "oversubscribe": "true"}
+# Delays what ranks 3 and 5 send each other, as a bad cable would: 30 us a message.
+WRAPPER = """
+#include <mpi.h>
+#include <time.h>
+static void delay(int peer) {
+  int me;
+  struct timespec start, now;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &me);
+  if (!((me == 3 && peer == 5) || (me == 5 && peer == 3)))
+    return;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  do
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((now.tv_sec - start.tv_sec) * 1e9 + (now.tv_nsec - start.tv_nsec) < 30e3);
+}
+int MPI_Send(const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
+  delay(peer);
+  return PMPI_Send(buffer, count, type, peer, tag, comm);
+}
+"""
+
+
+def plan(machine: Machine, **settings: str) -> Point:
+    (point,) = plan_points(["mpi.pairs"], {name: [value] for name, value in settings.items()}, machine)
+    return point
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8, 9, 64, 101])
+def test_in_all_rounds_every_two_meet_once(ranks: int) -> None:
+    assert sorted(rounds_by_spread(ranks)) == list(range(all_rounds(ranks)))
+    params = {"ranks": ranks, "rounds": all_rounds(ranks)}
+    assert list(chosen_pairs(params)) == list(combinations(range(ranks), 2))
+    for number in range(all_rounds(ranks)):
+        played = [rank for pair in pairs_of_round(ranks, number) for rank in pair]
+        assert len(played) == len(set(played)) == ranks - ranks % 2
+
+
+def test_some_rounds_hold_partners_near_and_far() -> None:
+    pairs = chosen_pairs({"ranks": 1024, "rounds": 8})
+    assert set(Counter(rank for pair in pairs for rank in pair).values()) == {8}
+    far = sum(b - a > 512 for a, b in pairs)
+    assert 0.15 < far / len(pairs) < 0.35  # a quarter of all pairs
+
+
+@pytest.mark.parametrize(
+    ("cores", "settings", "expected"),
+    [
+        (2, {}, {"ranks": 2, "rounds": 1, "at_once": 1}),
+        (2, EIGHT, {"ranks": 8, "rounds": 7, "at_once": 1}),
+        (16, {}, {"ranks": 16, "rounds": 15, "at_once": 1}),
+        (64, {}, {"ranks": 64, "rounds": 63, "at_once": 32}),
+        (1024, {}, {"ranks": 1024, "rounds": 8, "at_once": 512}),
+        (64, {"at_once": "1"}, {"ranks": 64, "rounds": 16, "at_once": 1}),
+        (128, {"rounds": "all"}, {"ranks": 128, "rounds": 127, "at_once": 64}),
+    ],
+)
+def test_the_number_of_pairs_is_bounded(cores: int, settings: dict[str, str], expected: Params) -> None:
+    point = plan(made_up_machine(cores=cores), **settings)
+    assert point.refusal is None and {name: point.parameters[name] for name in expected} == expected
+    assert PAIRS.estimate_s(point.parameters) < 20
+    assert max(map(len, PAIRS.program.arguments(point.parameters))) < 128 << 10
+
+
+@pytest.mark.parametrize(
+    ("cores", "settings", "reason"),
+    [
+        (1, {}, "a pair needs two ranks"),
+        (8, {"at_once": "5"}, "8 ranks make 4 pairs at once, not 5"),
+        (8, {"rounds": "8"}, "after 7 rounds every two of 8 ranks have met"),
+        (1024, {"rounds": "all"}, "at most 25000 pairs fit in a record: rounds=48"),
+    ],
+)
+def test_what_means_nothing_is_skipped(cores: int, settings: dict[str, str], reason: str) -> None:
+    refusal = plan(made_up_machine(cores=cores), **settings).refusal
+    assert refusal is not None and refusal.reason.startswith(reason)
+
+
+def test_links_bound_what_passes_between_hosts_only() -> None:
+    def machine(*rates: float | None) -> Machine:
+        known = [facts() if rate is None else facts(rate=rate) for rate in rates]
+        return Machine("m", tuple(Device(f"nic-{n}", DeviceKind.NIC, f"n{n}", facts=f) for n, f in enumerate(known)))
+
+    two = links_of_node(machine(12.5e9, 12.5e9), {"nodes": 2})
+    assert (two.value, two.basis) == (25e9, Basis.PHYSICAL)
+    for unknown in (machine(12.5e9, None), machine()):
+        assert links_of_node(unknown, {"nodes": 2}).value is None
+    assert links_of_node(machine(12.5e9), {"nodes": 1}).value is None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+def wrapper(mpi: Mpi, folder: Path, cc: str) -> Path:
+    """A library that slows one pair, for this MPI."""
+    source, library = folder / "slow.c", folder / "slow.so"
+    source.write_text(WRAPPER)
+    flags = [*mpi.compile_flags, "-O2", "-shared", "-fPIC"]
+    subprocess.run([cc, *flags, str(source), "-o", str(library), *mpi.link_flags], check=True)
+    return library
+
+
+def preloaded(ready: Ready, library: Path) -> Ready:
+    return replace(ready, variables=(*ready.variables, ("LD_PRELOAD", str(library))))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", MPIS)
+def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
+    ready = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT)
+    assert ready.mpi is not None
+    if ready.mpi.family not in (MpiFamily.OPENMPI, MpiFamily.MPICH):
+        pytest.skip("the wrapper is tried with Open MPI and MPICH")
+    ready = preloaded(ready, wrapper(ready.mpi, tmp_path, need("cc", "apt install gcc")))
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    (result,) = all_results(read_contents(folder))
+    assert result.screening is not None and result.screening.n == 28
+    assert {one.what for one in result.screening.outliers} == {"pair 3-5"}
+    assert "latency" in {one.figure for one in result.screening.outliers}
+    found = readings(PAIRS, live_machine, ready.point.parameters, record.samples)
+    assert Counter(reading.figure.name for reading in found) == {"latency": 28, "bandwidth": 28}
+
+
+FAULTS = {
+    "other data": ({"pairs.cpp": ("mpi::fill({buffers_.sent, kind.bytes}, mine)",
+                                  "mpi::fill({buffers_.sent, kind.bytes}, mine + 4)")}, "wrong_bytes"),
+    "a byte less": ({"pairs.cpp": ("MPI_Send(buffers_.sent, bytes_,", "MPI_Send(buffers_.sent, bytes_ - 1,")},
+                    "wrong_bytes"),
+    "pairs left out": ({"pairs.cpp": ("first += at_once)", "first += 2 * at_once)")}, "pairs_measured"),
+    "too few visits": ({"pairs.cpp": ("least_sweeps = 5", "least_sweeps = 1")}, "pairs_measured"),
+}  # fmt: skip
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault, folder, tmp_path, live_machine, monkeypatch) -> None:
+    if not MPIS:
+        pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
+    monkeypatch.setattr("seatrial.benchmarks.mpi.pairs._SLICE_S", 0.0)
+    edits, check = FAULTS[fault]
+    broken = tampered(PAIRS, tmp_path, edits, monkeypatch)
+    settings = {"ranks": "4", "oversubscribe": "true"}
+    record = run_once(make_ready(broken, live_machine, folder, mpi=MPIS[0], **settings), live_machine, folder)
+    assert record.outcome.state is State.INVALID
+    assert record.outcome.reason.startswith(f"{check}: "), record.outcome
+
+
+@pytest.mark.real
+def test_many_pairs_at_once(folder, live_machine) -> None:
+    if not MPIS:
+        pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
+    ready = make_ready(PAIRS, live_machine, folder, mpi=MPIS[0], ranks="5", oversubscribe="true", at_once="all")
+    record = run_once(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    pairs = {(sample.point["a"], sample.point["b"]) for sample in record.samples}
+    assert pairs == set(combinations(range(5), 2))

@@ -1,0 +1,133 @@
+"""What axes of the environment choose, from a study and from `--set`: the MPI library, its settings, their defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from made_up import made_up_machine
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.mpi_settings import COLLECTIVES, operation_of
+from seatrial.plan.environment_axes import choice_of, concerns_environment
+from seatrial.plan.points import Point, plan_points
+from seatrial.plan.study_file import read_study
+from seatrial.plan.study_points import study_points
+
+MACHINE = made_up_machine(cores=4)
+ALGORITHM = "environment.collective_algorithm"
+
+
+def points(text: str) -> Sequence[Point]:
+    return study_points(read_study(f"study: s\nquestion: q?\n{text}".encode(), "s.yaml"), MACHINE)
+
+
+def choose(given: dict[str, str | None], benchmark: str = "mpi.allreduce", **parameters: str) -> EnvironmentChoice:
+    return choice_of(given, benchmark_named(benchmark), parameters)
+
+
+def test_an_mpi_and_its_settings_by_name() -> None:
+    text = """benchmarks: {mpi.latency: {}}
+axes:
+  environment.mpi: [openmpi-5.0.11, /opt/mpi/lib/libmpi.so.40]
+  environment.transport: [tcp]
+  environment.binding: [none]
+"""
+    first, second = points(text)
+    settings = (("binding", "none"), ("transport", "tcp"))
+    assert first.environment == EnvironmentChoice(mpi="openmpi-5.0.11", mpi_settings=settings)
+    assert second.environment == EnvironmentChoice(mpi="/opt/mpi/lib/libmpi.so.40", mpi_settings=settings)
+
+
+def test_a_setting_at_its_default_sets_nothing_and_is_still_a_point_of_its_axis() -> None:
+    text = "benchmarks: {mpi.allreduce: {}}\naxes: {environment.transport: [auto, shm], environment.binding: [core]}"
+    plain, shared = points(text + "\ncompare: environment.transport")
+    assert plain.environment == AS_IT_IS and plain.given["environment.transport"] == "auto"
+    assert shared.environment.mpi_settings == (("transport", "shm"),)
+    assert choose({ALGORITHM: "auto"}) == AS_IT_IS
+
+
+def test_an_algorithm_without_its_operation_is_that_of_the_benchmark() -> None:
+    assert choose({ALGORITHM: "ring"}).mpi_settings == (("collective_algorithm", "allreduce:ring"),)
+    assert choose({ALGORITHM: "bruck"}, "mpi.barrier").mpi_settings == (("collective_algorithm", "barrier:bruck"),)
+    given = choose({ALGORITHM: "ring"}, call="nonblocking")
+    assert given.mpi_settings == (("collective_algorithm", "iallreduce:ring"),)
+    given = choose({ALGORITHM: "reduce:binomial+ring+bcast:chain"})
+    assert given.mpi_settings == (("collective_algorithm", "allreduce:ring+bcast:chain+reduce:binomial"),)
+
+
+def test_every_collective_benchmark_is_known_as_one() -> None:
+    assert operation_of("mpi.neighbour-alltoallv", {"call": "nonblocking"}) == "ineighbor-alltoallv"
+    assert operation_of("mpi.bcast", {"call": "persistent"}) == "persistent-bcast"
+    assert operation_of("mpi.latency") is None and operation_of("allreduce") is None
+    assert {"barrier", "allreduce", "alltoallw", "reduce-scatter-block", "exscan"} <= set(COLLECTIVES)
+
+
+def test_what_an_axis_concerns() -> None:
+    concerned = {
+        name: {
+            benchmark
+            for benchmark in ("cpu.peak", "io.file", "mpi.latency", "mpi.allreduce", "apps.lammps")
+            if concerns_environment(f"environment.{name}", benchmark_named(benchmark))
+        }
+        for name in ("compiler", "mpi", "transport", "collective_algorithm", "UCX_TLS")
+    }
+    assert concerned == {
+        "compiler": {"cpu.peak", "mpi.latency", "mpi.allreduce"},
+        "mpi": {"mpi.latency", "mpi.allreduce", "apps.lammps"},
+        "transport": {"mpi.latency", "mpi.allreduce", "apps.lammps"},
+        "collective_algorithm": {"mpi.allreduce", "apps.lammps"},
+        "UCX_TLS": {"cpu.peak", "io.file", "mpi.latency", "mpi.allreduce", "apps.lammps"},
+    }
+
+
+def test_two_settings_are_two_points_and_one_setting_is_one() -> None:
+    text = "benchmarks: {mpi.allreduce: {}}\naxes: {environment.collective_algorithm: [ring, 'allreduce:ring', auto]}"
+    assert [point.environment.mpi_settings for point in points(text)] == [
+        (("collective_algorithm", "allreduce:ring"),),
+        (),
+    ]
+
+
+def test_set_takes_what_a_study_takes() -> None:
+    settings = {
+        "environment.mpi": ["mpich", "openmpi"],
+        "environment.OMP_WAIT_POLICY": ["null"],
+        ALGORITHM: ["ring"],
+        "environment.flags": ["-O2 -g"],
+    }
+    found = plan_points(["mpi.allreduce", "mpi.latency", "io.file"], settings, MACHINE)
+    assert [(point.benchmark.name, point.environment.mpi) for point in found] == [
+        ("mpi.allreduce", "mpich"),
+        ("mpi.allreduce", "openmpi"),
+        ("mpi.latency", "mpich"),
+        ("mpi.latency", "openmpi"),
+        ("io.file", None),
+    ]
+    reduce, latency, file = found[0], found[2], found[4]
+    assert reduce.environment.mpi_settings == (("collective_algorithm", "allreduce:ring"),)
+    assert latency.environment.mpi_settings == () and latency.environment.flags == ("-O2", "-g")
+    assert file.environment == EnvironmentChoice(variables=(("OMP_WAIT_POLICY", None),))
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "value", "words"),
+    [
+        ("cpu.peak", "environment.mpi", "openmpi", "none of these benchmarks has ranks"),
+        ("io.file", "environment.compiler", "g++", "none of these benchmarks is compiled here"),
+        ("mpi.latency", ALGORITHM, "ring", "is a collective"),
+        ("mpi.latency", "environment.transport", "tpc", "did you mean tcp"),
+        ("mpi.latency", "environment.flags", "-fplugin=x.so", "not accepted"),
+        ("mpi.latency", "environment.MY_TOKEN", "x", "secret"),
+        ("mpi.latency", "environment.mpl", "openmpi", "environment.mpi"),
+        ("apps.lammps", ALGORITHM, "ring", "allreduce:ring"),
+        ("mpi.latency", "enviroment.mpi", "openmpi", "environment.mpi"),
+    ],
+)
+def test_set_refuses_what_a_study_refuses(target: str, name: str, value: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_points([target], {name: [value]}, MACHINE)
+    assert words in str(caught.value)
+    assert isinstance(caught.value, UnknownNameError) or str(caught.value).startswith(f"--set {name}: ")

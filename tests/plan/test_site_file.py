@@ -1,0 +1,211 @@
+"""Site files: what they give, and how every mistake is told with file, line and what is accepted."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.errors import UsageError
+from seatrial.model.mpi import MpiFamily
+from seatrial.model.site import Partition, Site, SiteEnvironment, System
+from seatrial.plan.site_file import read_site, site_of
+from seatrial.plan.site_schema import ACCEPTED, site_schema
+from seatrial.plan.study_yaml import read_yaml
+
+WHOLE = """
+environments:
+  production:
+    mpi: /opt/openmpi/4.1.6
+    launcher: srun
+    compiler: g++-12
+    flags: -O2  -mavx2
+    variables: {UCX_TLS: "rc,sm,self", FI_RETRIES: 3, UCX_X: true}
+  vendor: {mpi: /opt/vendor/bin/mpicc, family: mpich, launcher: /opt/vendor/bin/start}
+  plain:
+systems:
+  tera:
+    partitions:
+      compute: {environments: [vendor, production], launcher: srun, nodes: 64}
+      fat: {hosts: [fat1, fat2.example.org]}
+      login:
+"""
+
+
+def test_a_whole_file() -> None:
+    site = read_site(WHOLE.encode(), "site.yaml")
+    production, vendor, plain = site.environments
+    assert production == SiteEnvironment(
+        "production",
+        Path("/opt/openmpi/4.1.6"),
+        launcher="srun",
+        compiler="g++-12",
+        flags=("-O2", "-mavx2"),
+        variables=(("UCX_TLS", "rc,sm,self"), ("FI_RETRIES", "3"), ("UCX_X", "true")),
+    )
+    assert (vendor.family, vendor.launcher) == (MpiFamily.MPICH, "/opt/vendor/bin/start")
+    assert plain == SiteEnvironment("plain")
+    assert site.systems == (
+        System(
+            "tera",
+            (
+                Partition("compute", ("vendor", "production"), "srun", nodes=64),
+                Partition("fat", hosts=("fat1", "fat2.example.org"), nodes=2),
+                Partition("login"),
+            ),
+        ),
+    )
+    assert [e.name for e in site.environments_at(site.place("tera"))] == ["vendor", "production"]
+    assert [e.name for e in site.environments_at(site.place("tera:login"))] == ["production", "vendor", "plain"]
+
+
+def test_a_home_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    (environment,) = read_site(b"environments: {a: {mpi: ~/mpi, launcher: ~/bin/srun}}", "f").environments
+    assert (environment.mpi, environment.launcher) == (Path("/home/me/mpi"), "/home/me/bin/srun")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# only\n  # comments\n", "\ufeff# bom"])
+def test_a_file_of_nothing_is_a_site_of_nothing(text: str) -> None:
+    assert read_site(text.encode(), "f") == Site(file="f")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "seen", "todo"),
+    [
+        ("enviroments: {}", 1, "enviroments: there is no such key", "did you mean environments?"),
+        ("environments:\n  a: {mpj: /x}", 2, "environments.a.mpj: there is no such key", "did you mean mpi?"),
+        ("environments:\n  a:\n    qqq: 1", 3, "there is no such key", "keys: mpi, family, launcher"),
+        ("systems: {a: {partitions: {b: {hots: [x]}}}}", 1, "there is no such key", "did you mean hosts?"),
+        ("environments: [a]", 1, "it cannot be ['a']", "a mapping of names to environments"),
+        ("environments: {a: 3}", 1, "environments.a: it cannot be 3", "a mapping with any of mpi"),
+        ("environments: {a: {mpi: opt/x}}", 1, "it cannot be 'opt/x'", "begins with /"),
+        ("environments: {a: {mpi: 3}}", 1, "it cannot be 3", "prefix"),
+        ("environments: {a: {mpi: ''}}", 1, "it is empty", "prefix"),
+        ("environments: {a: {family: lam}}", 1, "it cannot be 'lam'", "openmpi, mpich, intel, mvapich or cray"),
+        ("environments: {a: {launcher: bin/srun}}", 1, "it cannot be 'bin/srun'", "command on PATH"),
+        ("environments: {a: {launcher: 'srun; rm'}}", 1, "it cannot be", "command on PATH"),
+        ("environments: {a: {compiler: '-x'}}", 1, "is no command", "g++"),
+        ("environments: {a: {flags: -fplugin=x.so}}", 1, "'-fplugin=x.so' is not accepted", "flags"),
+        ("environments: {a: {variables: {ucx: 1}}}", 1, "'ucx' is no name of a variable", "upper case"),
+        ("environments: {a: {variables: {\n MY_TOKEN: x}}}", 2, "sounds like a secret", "outside"),
+        ("environments: {a: {variables: {A: [1]}}}", 1, "it cannot be [1]", "text"),
+        ("environments: {a: {variables: {A: null}}}", 1, "environments.a.variables.A: ", "text"),
+        ("environments: {a b: {}}", 1, "'a b' is no name", "letters"),
+        ("environments: {../a: {}}", 1, "is no name", "letters"),
+        ("systems: {a: {}}", 1, "the key partitions is missing", "partitions takes"),
+        ("systems: {a: {partitions: {}}}", 1, "it is empty", "names to partitions"),
+        ("systems: {a: {partitions: {b: {nodes: 0}}}}", 1, "it cannot be 0", "whole number from 1"),
+        ("systems: {a: {partitions: {b: {nodes: 1.5}}}}", 1, "it cannot be 1.5", "whole number from 1"),
+        ("systems: {a: {partitions: {b: {nodes: 3, hosts: [x]}}}}", 1, "3 nodes, but 1 hosts", "leave one"),
+        ("systems: {a: {partitions: {b: {hosts: [x, x]}}}}", 1, "'x' is there twice", "leave one"),
+        ("systems: {a: {partitions: {b: {hosts: ['-oProxy']}}}}", 1, "no name of a host", "n001"),
+        ("systems: {a: {partitions: {b: {launcher: lsf}}}}", 1, "it cannot be 'lsf'", "mpirun or srun"),
+        ("environments: {own: {}}\nsystems: {a: {partitions: {b: {environments: [onw]}}}}", 2, "named 'onw'", "own"),
+        ("a: 1\na: 2", 2, "given twice", ""),
+        ("- 1", 1, "it cannot be [1]", "environments, systems"),
+        ("a: &x 1", 1, "the anchor &x is not accepted", ""),
+    ],
+)
+def test_each_mistake_names_its_line_and_what_is_accepted(text: str, line: int, seen: str, todo: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        read_site(text.encode(), "my.yaml")
+    assert refusal.value.message.startswith(f"my.yaml: line {line}: ") and seen in refusal.value.message
+    assert todo in refusal.value.todo
+
+
+def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
+    with pytest.raises(UsageError, match=r"line 2: environments\.a\.mpi"):
+        read_site(b"environments:\n  a: {mpi: 1}\n  b: {family: 2}\nsystems: 3\n", "f")
+
+
+def test_a_file_that_is_too_large_or_no_text() -> None:
+    with pytest.raises(UsageError, match="no site file"):
+        read_site(b"#" * (2 << 20), "f")
+    with pytest.raises(UsageError, match="UTF-8"):
+        read_site(b"a: \xff", "f")
+
+
+def test_the_users_own_file_is_read_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert site_of(None) == Site()
+    (tmp_path / "seatrial").mkdir()
+    (tmp_path / "seatrial/site.yaml").write_text("environments: {own: {}}")
+    assert [environment.name for environment in site_of(None).environments] == ["own"]
+    with pytest.raises(UsageError, match="cannot be read"):
+        site_of(tmp_path / "none.yaml")
+    with pytest.raises(UsageError, match="cannot be read"):
+        site_of(tmp_path)
+
+
+def test_places_are_named_with_their_nearest() -> None:
+    site = read_site(WHOLE.encode(), "site.yaml")
+    assert site.place("tera").partition.name == "compute" and site.place("tera:fat").partition.name == "fat"
+    with pytest.raises(UsageError, match=r"no system named 'terra'\n.*did you mean tera"):
+        site.place("terra")
+    with pytest.raises(UsageError, match=r"no partition of tera named 'fatt'\n.*fat"):
+        site.place("tera:fatt")
+    with pytest.raises(UsageError, match="there is no site file"):
+        Site().place("tera")
+
+
+def test_the_published_schema_is_the_one_of_the_models() -> None:
+    text = resources.files("seatrial.plan.schemas").joinpath("site-1.json").read_text(encoding="utf-8")
+    assert json.loads(text) == site_schema(), "python -m seatrial.plan.site_schema writes it anew"
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    check = jsonschema.Draft202012Validator(site_schema())
+    check.validate(read_yaml(WHOLE.encode(), "f").root.plain())
+    for wrong in ({"environments": {"a b": {}}}, {"systems": {"a": {}}}, {"environments": {"a": {"family": "lam"}}}):
+        assert not check.is_valid(wrong)
+
+
+def test_every_place_says_what_it_takes() -> None:
+    keys = {place.rpartition(".")[2] for place in ACCEPTED if not place.endswith("*")}
+    for model in ("EnvironmentModel", "PartitionModel", "SystemModel"):
+        assert set(site_schema()["$defs"][model]["properties"]) <= keys
+
+
+_WORDS = st.sampled_from(
+    [
+        "environments",
+        "systems",
+        "partitions",
+        "mpi",
+        "variables",
+        "hosts",
+        "nodes",
+        "launcher",
+        "flags",
+        "a",
+        "/x",
+        "UCX",
+    ]
+)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 3) | _WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["environments", "systems"]), _VALUES))
+def test_any_shape_is_a_site_or_a_message_with_a_line(content: object) -> None:
+    try:
+        read_site(json.dumps(content, indent=1).encode(), "f")
+    except UsageError as refusal:
+        assert refusal.message.startswith("f: line ")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_site_or_a_message(content: bytes) -> None:
+    try:
+        assert isinstance(read_site(content, "f"), Site)
+    except UsageError as refusal:
+        assert refusal.message.startswith("f: ")
