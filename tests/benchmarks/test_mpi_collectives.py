@@ -274,8 +274,8 @@ def test_more_ranks_than_cpus(mpi: str, folder: ResultsFolder, live_machine: Mac
     assert record.outcome.is_ok, record.outcome
 
 
-# Each program is broken in several files, since a build takes seconds; then of each fault the benchmark that meets it, and
-# the check that must find it.
+# Each program is broken in several files, since a build takes seconds; then of each fault the benchmark that meets it,
+# and the check that must find it.
 BROKEN = {
     "a vector too short, blocks at wrong places, shares at wrong places": (
         {

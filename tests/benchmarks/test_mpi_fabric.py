@@ -79,8 +79,6 @@ def test_its_figures_are_there(name: str, mpi: str, folder: ResultsFolder, live_
 
 
 FAULTS = {
-    "bisection, other data": (BISECTION, {"mpi/exchange.hpp": ("mpi::fill({sent_.data(), bytes_ * window_}, mine)",
-                                          "mpi::fill({sent_.data(), bytes_ * window_}, mine + 1)")}, "wrong_bytes"),
     "bisection, one message again and again": (BISECTION, {"mpi/exchange.hpp": ("sent_.data() + k * bytes_",
                                                            "sent_.data()")}, "wrong_bytes"),
     "incast, a byte less": (INCAST, {"incast.cpp": ("send(sent % window_, bytes_)",

@@ -11,7 +11,16 @@ KEPT = [
     *("FI_PROVIDER", "UCX_TLS", "I_MPI_FABRICS", "MV2_ENABLE_AFFINITY", "PSM2_CUDA", "SLURM_MPI_TYPE", "OPAL_PREFIX"),
 ]
 LEFT_OUT = [
-    *("HOME", "PATH", "SLURM_JOB_USER", "PMIX_SERVER_URI", "OMPI_COMM_WORLD_RANK", "UCX_AUTH_FILE", "OMPI_MCA_secret"),
+    *(
+        "HOME",
+        "PATH",
+        "SLURM_JOB_USER",
+        "PMIX_SERVER_URI",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_MCA_orte_hnp_uri",
+        "UCX_AUTH_FILE",
+        "OMPI_MCA_secret",
+    ),
     *("I_MPI_HYDRA_KEY", "FI_PSM3_PASSWORD", "MPICH_API_TOKEN", "AWS_SECRET_ACCESS_KEY"),
 ]
 

@@ -11,7 +11,7 @@ from seatrial.benchmarks import registry
 from seatrial.cli.output import message
 from seatrial.cli.site import use_site_options
 from seatrial.cli.study_file import only_study_file, read_study_file
-from seatrial.engine.building import BuiltAhead, build_points
+from seatrial.engine.building import BuiltAhead, build_helpers, build_points
 from seatrial.engine.environments import Environments
 from seatrial.environments.build import Built, Environment
 from seatrial.errors import BuildError
@@ -48,6 +48,9 @@ def build_command(request: BuildRequest) -> int:
         points = study_points(read_study_file(study), machine)
     else:
         points = plan_points(request.targets or tuple(registry()), settings, machine)
+    if (problem := build_helpers(points)) is not None:
+        message(f"seatrial: what stands around ranks is not built: {problem}")
+        failed = True
     results = build_points(points, Environments(machine), lambda name: message(f"building the program of {name}"))
     for title, group in groupby(results, lambda item: _title(item.environment, item.choice)):
         print(title)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.engine.environments import Environments
+from seatrial.engine.starting import rank_helpers
 from seatrial.environments.build import Built, Environment, build
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import Native
@@ -24,6 +25,16 @@ class BuiltAhead:
     choice: EnvironmentChoice
     environment: Environment | BuildError
     result: Built | BuildError
+
+
+def build_helpers(points: Iterable[Point]) -> BuildError | None:
+    """Build what stands around the ranks of these points' programs, ours and the site's; why that failed, if it did."""
+    if any(point.benchmark.ranks == "mpi" for point in points):
+        try:
+            rank_helpers()
+        except BuildError as problem:
+            return problem
+    return None
 
 
 def build_points(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Iterator
+from pathlib import Path
 
 from seatrial.engine.ranks import masks, misplaced, rank_layout
 from seatrial.environments.build import Built
@@ -82,9 +83,11 @@ def _identity(point: Point, machine: Machine, built: Built, record: ProgramRecor
     for name, build_id in () if starts_others else built.hello.libs.items():
         if name not in hello.libs:
             return Outcome.invalid("library", f"{name}, which the program was built with, was not loaded")
-        if hello.libs[name] != build_id:
-            where = hello.lib_paths.get(name, "an unknown place")
-            expected = built.hello.lib_paths.get(name, "another place")
+        where = hello.lib_paths.get(name, "an unknown place")
+        expected = built.hello.lib_paths.get(name, "another place")
+        # Where the linker wrote no build id, only the place tells one file from another.
+        is_elsewhere = not build_id and Path(where).resolve() != Path(expected).resolve()
+        if hello.libs[name] != build_id or is_elsewhere:
             return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
     return None
 

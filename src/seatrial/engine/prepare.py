@@ -17,8 +17,8 @@ from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas,
 from seatrial.environments.build import Built, Environment, build, introduce_with, program_key
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.loader import libraries_of
-from seatrial.environments.mpi import HOW_TO_GET_ONE as HOW_TO_GET_AN_MPI
-from seatrial.environments.mpi import NoMpiError, find_mpis, mpi_of
+from seatrial.environments.mpi import NoMpiError, lacking_mpi, mpi_of
+from seatrial.environments.mpi_settings import NoSettingError, setting_variables
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.benchmark import Benchmark, Elsewhere, External, Native
@@ -85,8 +85,8 @@ def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str 
     if isinstance(program, Native):
         if isinstance(environment, BuildError):
             return f"a C++20 compiler: {environment.message}; {environment.todo}"
-        if benchmark.ranks == "mpi" and not find_mpis():
-            return f"an MPI: {HOW_TO_GET_AN_MPI}"
+        if benchmark.ranks == "mpi" and (need := lacking_mpi()) is not None:
+            return f"an MPI: {need}"
         return f"a BLAS: {HOW_TO_GET_ONE}" if program.library == "blas" and not find_blas() else None
     try:
         found_program(program)
@@ -221,8 +221,14 @@ class _Session:
         mpi = mpi_of(found.path, variables) if point.benchmark.ranks == "mpi" else None
         document: dict[str, Any] = dict(found.document())
         identity: dict[str, Any] = {"program": found.key}
-        if point.environment.variables:
-            document["variables"] = identity["variables"] = dict(point.environment.variables)
+        try:
+            by_settings = setting_variables(mpi, point.environment.mpi_settings) if mpi is not None else ()
+        except BuildError as problem:
+            return _refused(point, (found.key, document), found.key, self.machine_key, problem)
+        if mpi is not None and point.environment.mpi_settings:
+            document["settings"] = identity["settings"] = dict(point.environment.mpi_settings)
+        if chosen_variables := (*by_settings, *point.environment.variables):
+            document["variables"] = identity["variables"] = dict(chosen_variables)
         if mpi is not None:
             document["mpi"] = identity["mpi"] = mpi.document()
         changed = chosen.variables(point.parameters)
@@ -237,6 +243,7 @@ class _Session:
         point = replace(point, benchmark=replace(point.benchmark, program=chosen))
         changes = (
             *(mpi.variables if mpi is not None else ()),
+            *by_settings,
             *changed.items(),
             *point.environment.variables,
         )
@@ -341,6 +348,8 @@ def _refused(
         outcome = Outcome.unsupported("compiler", str(problem))
     elif isinstance(problem, NoMpiError):
         outcome = Outcome.unsupported("mpi", str(problem))
+    elif isinstance(problem, NoSettingError):
+        outcome = Outcome.unsupported("setting", str(problem))
     elif isinstance(problem, NoBlasError):
         outcome = Outcome.unsupported("blas", str(problem))
     elif isinstance(problem, NotInstalledError):

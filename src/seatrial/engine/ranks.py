@@ -36,11 +36,11 @@ class RankEnd:
 
     @property
     def doing(self) -> str:
-        """In words."""
+        """In words that fit one rank and many."""
         if not self.is_told:
-            return "said nothing at its end"
+            return "said nothing at the end"
         where = f"in {self.call}" if self.call else "outside of MPI"
-        return f'was at "{self.phase or "unknown"}", {where}'
+        return f'at "{self.phase or "unknown"}", {where}'
 
 
 def rank_ends(directory: Path) -> list[RankEnd]:
@@ -121,7 +121,7 @@ def named_by_launcher(words: str) -> list[tuple[int, str]]:
     """
     found = _ON_SIGNAL.search(words)
     if found:
-        return [(int(found[1]), f"was killed by {signal_name(int(found[2]))}")]
+        return [(int(found[1]), f"killed by {signal_name(int(found[2]))}")]
     found = _WITH_STATUS.search(words)
     if found:
         return [(int(found[1]), f"ended with exit status {found[2]}")]
@@ -132,7 +132,7 @@ def named_by_launcher(words: str) -> list[tuple[int, str]]:
 
 def _of_status(status: int) -> str:
     if status & 127:
-        return f"was killed by {signal_name(status & 127)}"
+        return f"killed by {signal_name(status & 127)}"
     return f"ended with exit status {status >> 8 & 255}"
 
 
@@ -161,14 +161,14 @@ def _death(completed: Completed, ends: Sequence[RankEnd], layout: Layout, words:
     """Who died, of what, while doing what; else what the launcher says."""
     dead = [end for end in ends if end.died is not None]
     if dead:
-        how = _grouped([(end.rank, f"{_way(end.died)} while it {end.doing}") for end in dead])
+        how = _grouped([(end.rank, f"{_way(end.died)} {end.doing}") for end in dead])
     else:
         named = named_by_launcher(words)
         silent = [end.rank for end in ends if not end.is_told]
         if named:
             how = f"{_grouped(named)}, as the launcher says"
         elif silent and len(silent) < layout.ranks:
-            how = f"rank {runs_of(silent)} ended without a word"
+            how = f"{_ranks(silent)} ended without a word"
         else:
             how = f"the launcher {completed.died_of}"
     others = [(end.rank, end.doing) for end in ends if end.died is None and end.is_told]
@@ -179,15 +179,19 @@ def _death(completed: Completed, ends: Sequence[RankEnd], layout: Layout, words:
 def _way(died: str | None) -> str:
     if died is None or died == "exit":
         return "ended by itself"
-    return f"was killed by {died}" if died.startswith("SIG") else f"gave up ({died})"
+    return f"killed by {died}" if died.startswith("SIG") else f"gave up ({died})"
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    return f"rank{'s' if len(numbers) > 1 else ''} {runs_of(numbers)}"
 
 
 def _grouped(told: Sequence[tuple[int, str]]) -> str:
-    """Ranks with the same words together: "rank 0-2 ...; rank 3 ..."."""
+    """Ranks with the same words together: "ranks 0-2 ...; rank 3 ..."."""
     by_words: dict[str, list[int]] = defaultdict(list)
     for rank, words in told:
         by_words[words].append(rank)
-    return "; ".join(f"rank {runs_of(ranks)} {words}" for words, ranks in by_words.items())
+    return "; ".join(f"{_ranks(ranks)} {words}" for words, ranks in by_words.items())
 
 
 def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
@@ -200,16 +204,16 @@ def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
     missing = [rank for rank in range(layout.ranks) if rank not in known]
     parts: list[str] = []
     if missing:
-        parts.append(f"rank {runs_of(missing)} never came out of MPI_Init")
+        parts.append(f"{_ranks(missing)} never came out of MPI_Init")
     outside = [end for end in ends if not end.is_told or end.call is None]
     inside = [end for end in ends if end.is_told and end.call is not None]
     if outside:
         parts.append(_grouped([(end.rank, end.doing) for end in outside]))
     if inside:
-        waited = " and waited" if outside or missing else ""
-        parts.append(_grouped([(end.rank, end.doing + waited) for end in inside]))
+        waiting = ", waiting" if outside or missing else ""
+        parts.append(_grouped([(end.rank, end.doing + waiting) for end in inside]))
         if not outside and not missing:
-            parts.append("each waited for another")
+            parts.append("each waits for another")
     return "; ".join(parts)
 
 
@@ -246,7 +250,7 @@ def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: s
         held = [rank for rank, mask in enumerate(hello.cpus) if set(mask) < set(allowed)]
         if held:
             return Outcome.invalid(
-                "affinity", f"rank {runs_of(held)} was bound to CPUs {masks([hello.cpus[held[0]]])}, not left free"
+                "affinity", f"{_ranks(held)} bound to CPUs {masks([hello.cpus[held[0]]])} instead of left free"
             )
     return _on_other_hosts(layout, hello.hosts, this_host)
 

@@ -16,6 +16,7 @@ from seatrial.engine.application import NotPreparedError, input_exchanged, outpu
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready
 from seatrial.engine.ranks import ending_of_ranks, placed, rank_layout
+from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import Start, start_of
 from seatrial.environments.build import Built
 from seatrial.environments.variables import variables_with
@@ -205,7 +206,7 @@ def recover_repeat(
     if not program.ended:
         return None
     completed = Completed(0, wall_s, time_limit_s(ready), timed_out=False, evidence="")
-    outcome = judge(ready.point, machine, ready.built, completed, program)
+    outcome = _judged(ready, machine, completed, program)
     seen: dict[str, Any] = {"recovered": True}
     return _record(_Made(ready, claim, wall_s, outcome, program, seen), writer, keep=keep)
 
@@ -223,7 +224,13 @@ def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Pa
     if ready.mpi is not None and program.skip is None:
         launcher = start_of(ready, directory).launcher
         ending = ending_of_ranks(completed, rank_layout(ready.point), launcher, directory)
-    return ending or judge(ready.point, machine, ready.built, completed, program), program
+    return ending or _judged(ready, machine, completed, program), program
+
+
+def _judged(ready: Ready, machine: Machine, completed: Completed, program: ProgramRecord) -> Outcome:
+    """The judge's outcome; where all seems well, whether the settings that were made held."""
+    outcome = judge(ready.point, machine, ready.built, completed, program)
+    return (setting_not_in_force(ready, program) if outcome.is_ok else None) or outcome
 
 
 def _record_file(ready: Ready, directory: Path) -> Path:

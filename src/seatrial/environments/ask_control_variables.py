@@ -55,7 +55,10 @@ def _variables(library: ctypes.CDLL) -> dict[str, dict[str, object]]:
             byref(unused[2]),
         )
         if problem == 0:
-            entry: dict[str, object] = {"items": _items(library, enumeration), "text": text.value.decode("utf-8", "replace")}
+            entry: dict[str, object] = {
+                "items": _items(library, enumeration),
+                "text": text.value.decode("utf-8", "replace"),
+            }
             found[name.value.decode("utf-8", "replace")] = entry
     return found
 

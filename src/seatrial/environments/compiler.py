@@ -86,8 +86,8 @@ class Answer:
     stderr: str
 
 
-def ask(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Answer:
-    """The answer of a tool. Raises BuildError where it fails, or does not end in two minutes; its children end with it.
+def ask(command: Sequence[str], environment: Mapping[str, str] | None = None, limit_s: float = _ASK_LIMIT_S) -> Answer:
+    """The answer of a tool. Raises BuildError where it fails, or does not end in time; its children end with it.
 
     The streams stay apart: launchers and the loader write to stderr what is no answer.
     """
@@ -109,13 +109,13 @@ def ask(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
         raise BuildError(f"{command[0]} cannot be started: {error.strerror or error}", todo, tuple(command)) from error
     with process:
         try:
-            answer, said = process.communicate(timeout=_ASK_LIMIT_S)
+            answer, said = process.communicate(timeout=limit_s)
         except BaseException as interruption:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             if isinstance(interruption, subprocess.TimeoutExpired):
                 raise BuildError(
-                    f"{name} did not end in {_ASK_LIMIT_S:g} s and was ended",
+                    f"{name} did not end in {limit_s:g} s and was ended",
                     "see what hangs: run the same command by hand, or name another compiler in CXX",
                     tuple(command),
                 ) from interruption

@@ -108,7 +108,7 @@ def of_text(text: str) -> Identity | None:
 def _of_library(library: Path, variables: Mapping[str, str]) -> Identity | None:
     """By loading the library in a process of its own, without starting MPI."""
     try:
-        answer = ask([sys.executable, "-I", "-S", "-c", _ASK_LIBRARY, str(library)], environment=variables)
+        answer = ask([sys.executable, "-I", "-S", "-c", _ASK_LIBRARY, str(library)], environment=variables, limit_s=10)
     except BuildError:
         return None
     return of_text(answer.stdout)

@@ -48,7 +48,7 @@ def ask_wrapper(wrapper: Path, variables: Mapping[str, str] | None = None) -> Wr
     refusal: BuildError | None = None
     for question in (_CRAY_QUESTION,) if is_cray else _QUESTIONS:
         try:
-            words = parse_answer(ask([str(wrapper), *question], environment=variables).stdout)
+            words = parse_answer(ask([str(wrapper), *question], environment=variables, limit_s=10).stdout)
         except BuildError as error:
             refusal = refusal or error
             continue

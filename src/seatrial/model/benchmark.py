@@ -234,8 +234,8 @@ class Benchmark:
     ranks: Literal["one", "mpi", "gang"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)
     sweep: tuple[Params, ...] = ()
-    """What `run NAME` measures where no parameter of it is set, one point each; the best of them is the answer. Where it
-    is empty, the point of all defaults."""
+    """What `run NAME` measures where no parameter of it is set, one point each; the best of them is the answer. Where
+    it is empty, the point of all defaults."""
     estimate_s: Callable[[Params], float] = lambda params: 1.0
     verified: bool = True
     """False while nobody has seen it run on the hardware that it is for; `list` then says `unverified`."""

@@ -43,7 +43,16 @@ _OF_MPI = (
 )
 """Open MPI with its run-time systems, MPICH and its launcher, Intel, MVAPICH, and what carries their messages."""
 _PREFIXES = (*_OF_LIBRARIES, *_OF_MPI)
-_PER_RUN = ("OMPI_COMM_", "OMPI_UNIVERSE", "OMPI_FILE_LOCATION", "OMPI_ARGV", "OMPI_COMMAND", "OMPI_APP_CTX")
+_PER_RUN = (
+    "OMPI_COMM_",
+    "OMPI_MCA_orte_",
+    "OMPI_MCA_ess_",
+    "OMPI_UNIVERSE",
+    "OMPI_FILE_LOCATION",
+    "OMPI_ARGV",
+    "OMPI_COMMAND",
+    "OMPI_APP_CTX",
+)
 """What a launcher tells its ranks: where a lab runs below another one it says nothing about settings."""
 
 

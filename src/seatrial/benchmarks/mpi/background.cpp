@@ -25,8 +25,8 @@ namespace {
 using namespace seatrial;
 
 constexpr std::size_t least_rounds = 5;
-constexpr std::size_t most_rounds = 200;
-constexpr std::uint64_t most_trips = 1000000;
+constexpr std::size_t most_idle_rounds = 10;
+constexpr std::uint64_t most_growth = 16; // of a sample, where the load comes too late
 constexpr std::uint64_t trial_trips = 8;
 constexpr int ping_tag = 1;
 constexpr int order_tag = 2;
@@ -241,11 +241,12 @@ void measure(mpi::Program& program, const Settings& settings) {
   };
   const auto quiet_trips = trips_in_sample(part.quiet(++seed, trial_trips, 0));
   auto loaded_trips = trips_in_sample(part.loaded(++seed, trial_trips));
+  const auto most_trips = most_growth * loaded_trips;
 
   std::vector<Round> rounds;
   std::size_t enough = 0; // rounds that were loaded
   const auto begin = Clock::now();
-  while (rounds.size() < most_rounds) {
+  while (rounds.size() < enough + most_idle_rounds) {
     const bool goes_on = enough < least_rounds || seconds(Clock::now() - begin) < program.slice_s;
     if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
       break;

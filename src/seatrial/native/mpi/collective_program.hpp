@@ -181,7 +181,7 @@ private:
     const bool lacks = std::ranges::any_of(
         points_, [](const auto& point) { return point.samples.size() < least_rounds; });
     const bool more = round < least_rounds || elapsed_s < program_.slice_s ||
-                      (lacks && elapsed_s < 8 * program_.slice_s);
+                      (lacks && elapsed_s < 40 * program_.slice_s);
     return of_first(more ? 1.0 : 0.0) != 0.0;
   }
 
@@ -241,13 +241,14 @@ private:
     const double error_s = timing_.clock_error_s();
     const auto all = static_cast<double>(counted_ + late_);
     program_.check("wrong_data", sum(wrong_));
-    program_.check("late_share", all == 0 ? 1.0 : static_cast<double>(late_) / all);
+    program_.check("late_share", all == 0 ? 0.0 : static_cast<double>(late_) / all);
     program_.check("clock_error", shortest_s() == 0 ? 1.0 : error_s / shortest_s());
     if (settings_.start == Start::clock) {
       program_.note("common_clock",
                     timing_.one_clock() ? "one clock for all ranks" : "measured between hosts");
       program_.note("clock_error_s", error_s);
       program_.note("dropped_iterations", late_);
+      program_.note("missed_bursts", timing_.missed());
     }
   }
 

@@ -86,10 +86,15 @@ public:
     }
     // As late as this a rank was not there, or was sent away while it waited.
     tolerance_ = std::max<Nanoseconds>(100, 5 * least);
-    const auto before = own_time();
-    for (int i = 0; i < 10; ++i)
+    // Enough for the news of an agreed time to reach all; the least, since other work on the CPUs
+    // may make any barrier long.
+    Nanoseconds barrier = std::numeric_limits<Nanoseconds>::max();
+    for (int i = 0; i < 20; ++i) {
+      const auto before = own_time();
       MPI_Barrier(MPI_COMM_WORLD);
-    lead_ = std::max<Nanoseconds>(10'000, own_time() - before);
+      barrier = std::min(barrier, own_time() - before);
+    }
+    lead_ = std::clamp<Nanoseconds>(10 * barrier, 10'000, 1'000'000);
   }
 
   // Collective: `work` as often as about a sample lasts, after some iterations that do not count.
@@ -117,12 +122,16 @@ public:
     return clock_.error_s();
   }
 
+  // How often a burst was made again.
+  [[nodiscard]] std::size_t missed() const noexcept { return missed_; }
+
   [[nodiscard]] bool one_clock() const noexcept { return clock_.all_common(); }
 
 private:
   static constexpr double sample_s = 1e-3;
   static constexpr double most_sample_s = 2e-2;
-  static constexpr double burst_s = 1e-4;
+  static constexpr double most_wait_s = 2e-1; // for a first burst that no rank misses
+  static constexpr double burst_s = 2e-4;
   static constexpr std::int64_t most_iterations = 2048;
   static constexpr std::size_t warm_ups = 2; // of a series without bursts
 
@@ -139,17 +148,15 @@ private:
     }
   };
 
-  // Four times without any measure, to know what to agree on.
+  // A few times without any measure, to know what to agree on.
   template <class Work>
   [[nodiscard]] double longest_of_first(Work work) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double mine_s = std::numeric_limits<double>::max();
+    for (int i = 0; i < 4; ++i)
+      mine_s = std::min(mine_s, timed(work).elapsed_s());
     double longest_s = 0;
-    for (int i = 0; i < 4; ++i) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      const auto begin = Clock::now();
-      work();
-      const double mine_s = seconds(Clock::now() - begin);
-      MPI_Allreduce(&mine_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    }
+    MPI_Allreduce(&mine_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return longest_s;
   }
 
@@ -168,31 +175,41 @@ private:
     return plan;
   }
 
-  // Collective: when a burst begins, on this rank's clock; none where the series has taken so long
-  // already that others must have had the CPUs. There is always a first one.
-  [[nodiscard]] std::optional<Nanoseconds> begin_burst(std::int64_t burst,
-                                                       Nanoseconds series_begin) const {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const auto now = own_time();
-    const auto elapsed_s = static_cast<double>(now - series_begin) * 1e-9;
-    const bool is_over = burst != 0 && elapsed_s > most_sample_s;
-    auto begin = is_over ? Nanoseconds{0} : now + lead_;
-    MPI_Bcast(&begin, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
-    if (begin == 0)
-      return std::nullopt;
-    return clock_.to_own(begin);
+  // How a series of bursts goes on. Ranks agree on it before each burst, and after the last.
+  struct Progress {
+    Nanoseconds begun = own_time();
+    std::int64_t bursts = -1;        // that are done; none is before the first agreement
+    bool was_missed = false;         // this rank came when the last burst had begun
+    std::optional<Nanoseconds> next; // when a burst begins, on this rank's clock; none: the end
+  };
+
+  // Collective, and a barrier: the last to come decides when it begins. A burst that one rank
+  // missed the beginning of is made again, as long as there is time.
+  void agree_on_burst(const Plan& plan, Progress& progress) {
+    const auto elapsed_s = static_cast<double>(own_time() - progress.begun) * 1e-9;
+    const bool is_over = elapsed_s > (progress.bursts > 0 ? most_sample_s : most_wait_s);
+    const Nanoseconds mine[3] = {clock_.common_time() + lead_, progress.was_missed ? 1 : 0,
+                                 is_over && world_rank() == 0 ? 1 : 0};
+    Nanoseconds agreed[3] = {};
+    MPI_Allreduce(mine, agreed, 3, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    if (agreed[1] != 0)
+      ++missed_;
+    else
+      ++progress.bursts;
+    progress.next.reset();
+    if (progress.bursts < plan.bursts && agreed[2] == 0)
+      progress.next = clock_.to_own(agreed[0]);
   }
 
   // These two: how many iterations count.
   template <class Work>
   [[nodiscard]] std::size_t by_clock(const Plan& plan, Work work) {
-    const auto series_begin = own_time();
-    std::size_t at = 0;
-    for (std::int64_t burst = 0; burst < plan.bursts; ++burst) {
-      const auto begin = begin_burst(burst, series_begin);
-      if (!begin)
-        break;
-      auto agreed = *begin;
+    Progress progress;
+    const auto done = [&] { return static_cast<std::size_t>(progress.bursts * plan.each); };
+    agree_on_burst(plan, progress);
+    while (progress.next) {
+      auto agreed = *progress.next;
+      auto at = done();
       for (auto i = -plan.warm_ups; i < plan.each; ++i) {
         Nanoseconds now = own_time();
         while (now < agreed)
@@ -201,18 +218,23 @@ private:
         ends_[at] = own_time();
         starts_[at] = now;
         late_[at] = now - agreed;
+        if (i == -plan.warm_ups)
+          progress.was_missed = late_[at] > tolerance_;
         at += i >= 0 ? 1 : 0;
         agreed += plan.window;
       }
+      agree_on_burst(plan, progress);
     }
-    return at;
+    return done();
   }
 
   template <class Work>
   [[nodiscard]] std::size_t by_barrier(const Plan& plan, Work work) {
-    const auto series_begin = own_time();
-    std::size_t at = 0;
-    for (std::int64_t burst = 0; burst < plan.bursts && begin_burst(burst, series_begin); ++burst)
+    Progress progress;
+    const auto done = [&] { return static_cast<std::size_t>(progress.bursts * plan.each); };
+    agree_on_burst(plan, progress);
+    while (progress.next) {
+      auto at = done();
       for (auto i = -plan.warm_ups; i < plan.each; ++i) {
         MPI_Barrier(MPI_COMM_WORLD);
         const auto start = own_time();
@@ -221,7 +243,9 @@ private:
         starts_[at] = start;
         at += i >= 0 ? 1 : 0;
       }
-    return at;
+      agree_on_burst(plan, progress);
+    }
+    return done();
   }
 
   template <class Work>
@@ -279,6 +303,7 @@ private:
   std::vector<Nanoseconds> starts_;
   std::vector<Nanoseconds> ends_;
   std::vector<Nanoseconds> late_; // how long after the agreed time
+  std::size_t missed_ = 0;
   Nanoseconds tolerance_ = 0;
   Nanoseconds lead_ = 0;
 };

@@ -45,8 +45,7 @@ public:
   // ranks share one clock only the last look, which `always` asks for, is worth its time.
   void look_again(bool always = false) {
     constexpr Nanoseconds pause = 50'000'000;
-    const bool due = always || (!all_common_ && own_time() - last_.at > pause);
-    if (of_first(due ? 1.0 : 0.0) == 0.0)
+    if (!always && (all_common_ || of_first(own_time() - last_.at > pause ? 1.0 : 0.0) == 0.0))
       return;
     measure();
     const Nanoseconds predicted = is_common_ ? 0 : offset(at_);
@@ -59,6 +58,12 @@ public:
   // When this rank's own clock shows what is `common` on rank 0's.
   [[nodiscard]] Nanoseconds to_own(Nanoseconds common) const noexcept {
     return is_common_ ? common : common + offset(common);
+  }
+
+  // What rank 0's clock shows now, for all that this rank knows.
+  [[nodiscard]] Nanoseconds common_time() const noexcept {
+    const auto own = own_time();
+    return is_common_ ? own : own - offset(own - last_.offset);
   }
 
   [[nodiscard]] bool all_common() const noexcept { return all_common_; }

@@ -81,17 +81,19 @@ namespace seatrial::mpi {
   return hosts;
 }
 
-// The sum over ranks, on all of them.
-[[nodiscard]] inline double sum(double mine) {
-  double total = 0;
-  MPI_Allreduce(&mine, &total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  return total;
-}
-
 // Rank 0's value, on all ranks.
 [[nodiscard]] inline double of_first(double value) {
   MPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   return value;
+}
+
+// The sum over ranks, on all of them. No reduction: a study may force an algorithm on those that
+// cannot do a single element.
+[[nodiscard]] inline double sum(double mine) {
+  double total = 0;
+  for (const double each : gather({mine}))
+    total += each;
+  return of_first(total);
 }
 
 } // namespace seatrial::mpi

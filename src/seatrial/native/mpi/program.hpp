@@ -29,6 +29,7 @@
 #include "isa.hpp"
 #include "json.hpp"
 #include "mpi/mpi.hpp"
+#include "mpi/settings.hpp"
 #include "record.hpp"
 #include "wall_clock.hpp"
 
@@ -327,6 +328,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
       program.note("mpi_init_s", *init_s);
     try {
       measure(program, settings);
+      report_settings(program);
       program.end();
     } catch (const Skip& skip) {
       program.skip(skip.what());

@@ -22,21 +22,20 @@ namespace seatrial::mpi {
 namespace settings {
 
 // How the library spells a control variable in the environment: this prefix is left out of its name
-// (Open MPI), or is part of it (MPICH and what is made of it).
+// (Open MPI), or is part of it (MPICH and what is made of it). `of_ranks` is how the names begin of
+// what ranks know: Open MPI's other frameworks are the launcher's. `told` is what launchers tell
+// ranks by themselves.
 #ifdef OPEN_MPI
 inline constexpr std::string_view prefix = "OMPI_MCA_";
 inline constexpr bool prefix_is_part_of_name = false;
-// Of the launcher and the run-time system, which no rank knows, and what the launcher tells ranks.
-inline constexpr std::string_view of_others[] = {
-    "orte",   "ess",   "plm",      "pmix",    "prte",
-    "prrte",  "rmaps", "ras",      "odls",    "oob",
-    "routed", "iof",   "rml",      "rtc",     "state",
-    "schizo", "regx",  "dfs",      "errmgr",  "grpcomm",
-    "filem",  "mca_",  "opal_set", "initial", "mpi_oversubscribe"};
+inline constexpr std::string_view of_ranks[] = {"coll", "pml",  "btl", "mtl", "osc",      "mpi",
+                                                "opal", "topo", "io",  "op_", "vprotocol"};
+inline constexpr std::string_view told = "mpi_oversubscribe";
 #else
 inline constexpr std::string_view prefix = "MPIR_CVAR_";
 inline constexpr bool prefix_is_part_of_name = true;
-inline constexpr std::string_view of_others[] = {"MPIR_CVAR_CH3_INTERFACE_HOSTNAME"};
+inline constexpr std::string_view of_ranks[] = {prefix};
+inline constexpr std::string_view told = "MPIR_CVAR_CH3_INTERFACE_HOSTNAME";
 #endif
 
 [[nodiscard]] inline std::vector<std::string> names() {
@@ -49,8 +48,8 @@ inline constexpr std::string_view of_others[] = {"MPIR_CVAR_CH3_INTERFACE_HOSTNA
     auto name = text.substr(0, end);
     if (!prefix_is_part_of_name)
       name.remove_prefix(prefix.size());
-    const auto is_other = [&](std::string_view other) { return name.starts_with(other); };
-    if (!std::ranges::any_of(of_others, is_other))
+    const auto begins = [&](std::string_view framework) { return name.starts_with(framework); };
+    if (name != told && std::ranges::any_of(of_ranks, begins))
       found.emplace_back(name);
   }
   std::ranges::sort(found);
