@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,3 +190,17 @@ def test_where_the_file_cannot_grow_the_half_line_is_taken_back(folder: ResultsF
     assert path.read_bytes().endswith(b"\n")
     contents = read_contents(folder)
     assert [r.repeat for r in contents.records[EXPERIMENT.id]] == [0] and contents.damaged == ()
+
+
+def test_a_folder_that_another_process_makes_at_this_moment_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Path.iterdir
+
+    def iterdir(self: Path) -> Iterator[Path]:
+        monkeypatch.setattr(Path, "iterdir", listed)
+        ResultsFolder.create(self)  # the other process, between our question for FORMAT and our look around
+        return listed(self)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert ResultsFolder.create(tmp_path / "results").path == tmp_path / "results"

@@ -18,6 +18,7 @@ from seatrial.engine.prepare import Ready
 from seatrial.engine.ranks import ending_of_ranks, placed, rank_layout
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import Start, start_of
+from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.environments.build import Built
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError, StoreError
@@ -137,11 +138,11 @@ class _Made:
 def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
     """Run programs of the same CPUs, several in turns, and judge each."""
     cpus = claimed[0][0].point.cpus
-    start = time.perf_counter()
     try:
         commands = [command_of(ready, claim.path) for ready, claim in claimed]
     except (BuildError, NoLauncherError) as error:
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
+    start = time.perf_counter()
     began_s = time.time()
     before = look(cpus)
     launched: Sequence[Completed | OSError | NotPreparedError]

@@ -34,7 +34,8 @@ class ResultsFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / "FORMAT").exists():
-                if any(not entry.name.startswith(".FORMAT.") for entry in path.iterdir()):  # left by a kill right here
+                is_used = any(not entry.name.startswith(".FORMAT.") for entry in path.iterdir())  # left by a kill here
+                if is_used and not (path / "FORMAT").exists():  # another process may make it ours right now
                     raise UsageError(
                         f"{path} is not empty and is no results folder of seatrial",
                         "give another folder with --results",

@@ -30,6 +30,8 @@ _SLICE_S = 0.25
 _LEAST_SWEEPS = 5
 _VISITS_S = 4e-3
 """What visiting one pair takes in the program, with both sizes and what is around them."""
+_SHARED_TIMES = 4.0
+"""So many times that where ranks share CPUs: those in turn wait for those that wake up."""
 _ALONE_TO = 16
 """Up to so many ranks `at_once=auto` visits one pair at a time."""
 _MOST_ALONE = 512
@@ -123,6 +125,8 @@ def _arguments(params: Params) -> list[str]:
 def _estimate_s(params: Params) -> float:
     turns = -(-(whole(params["ranks"]) // 2) // whole(params["at_once"])) * whole(params["rounds"])
     a_sweep = turns * _VISITS_S * max(1.0, whole(params["bandwidth_B"]) / (1 << 20))
+    if params["oversubscribe"]:
+        a_sweep *= _SHARED_TIMES
     return 1.0 + max(_SLICE_S + a_sweep, _LEAST_SWEEPS * a_sweep)
 
 
