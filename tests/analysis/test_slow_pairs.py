@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from itertools import combinations
 
 import pytest
 from made_up import made_up_machine

@@ -159,13 +159,11 @@ def test_what_a_killed_launcher_leaves_is_removed(
     mpi: str, helpers: Helpers, hanging: Callable[[str], list[str]], as_root: None, tmp_path: Path
 ) -> None:
     """The shared memory of the ranks, and Open MPI's folder."""
-    errors = tmp_path / "errors"
-    with errors.open("wb") as stream:
-        keep = subprocess.Popen(
-            [str(helpers.keep), "--grace", "1", "--", *hanging(mpi)], stdout=subprocess.PIPE, stderr=stream
-        )
-    assert keep.stdout is not None
-    assert keep.stdout.readline() == keep.stdout.readline() == b"ready\n"
+    output, errors = tmp_path / "output", tmp_path / "errors"
+    with output.open("wb") as out, errors.open("wb") as err:
+        keep = subprocess.Popen([str(helpers.keep), "--grace", "1", "--", *hanging(mpi)], stdout=out, stderr=err)
+    wait_until(lambda: output.read_bytes().count(b"ready") == 2)
+    wait_until(lambda: len(descendants(keep.pid)) >= 5)  # launcher, two ranks, two daemons
     all_of_it = descendants(keep.pid)
     own = children(keep.pid)  # the launcher, and daemons whose parents have ended
     (launcher,) = [pid for pid in own if b"-np" in Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -173,7 +171,6 @@ def test_what_a_killed_launcher_leaves_is_removed(
     folder = Path(f"/tmp/ompi.{os.uname().nodename.partition('.')[0]}.{os.getuid()}/pid.{launcher}")
     os.kill(launcher, signal.SIGKILL)
     assert keep.wait(timeout=30) == -signal.SIGKILL
-    keep.stdout.close()
     all_end(all_of_it)
     assert not [path for path in mapped if path.exists()] and not folder.exists()
     for path in mapped:

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from seatrial.benchmarks import registry
+from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
 from seatrial.cli.site import use_site_options
 from seatrial.cli.study_file import only_study_file, read_study_file
@@ -80,8 +81,7 @@ def _install(names: Sequence[str]) -> bool:
 def _title(environment: Environment | BuildError, choice: EnvironmentChoice) -> str:
     if isinstance(environment, Environment):
         return f"{environment.document()['name']} ({environment.target.resolution})"
-    chosen = [choice.mpi, choice.compiler, *choice.flags]
-    return " ".join(word for word in chosen if word) or "no environment"
+    return choice_text(choice) or "no environment"
 
 
 def _line(item: BuiltAhead) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from seatrial.analysis.results import Asked, results_of
 from seatrial.analysis.study_results import study_result
+from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message, print_json
 from seatrial.cli.progress import TerminalProgress
 from seatrial.cli.site import use_site_options
@@ -99,9 +101,24 @@ def _answer(request: RunRequest, trial: TrialRun, *, as_json: bool) -> int:
         document = results_document(results, trial.environments)
         print_json(document if answer is None else {**document, "study": study_document(answer)})
     else:
-        print(results_text(results) if answer is None else study_text(answer, colour=sys.stdout.isatty()))
+        print(_by_environment(trial, results) if answer is None else study_text(answer, colour=sys.stdout.isatty()))
         message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
     return exit_status(results, named=bool(request.targets))
+
+
+def _by_environment(trial: TrialRun, results: Sequence[ExperimentResult]) -> str:
+    """The results; where points chose different environments, each under what it chose and what that came to."""
+    choices = {item.experiment.id: item.point.environment for item in trial.experiments}
+    if len(set(choices.values())) <= 1:
+        return results_text(results)
+
+    def heading(result: ExperimentResult) -> str:
+        chosen = choice_text(choices[result.id]) or "nothing chosen"
+        document = trial.environments.get(result.experiment.environment)
+        return f"In {chosen}" + ("" if document is None else f" ({document.get('name', '')})")
+
+    groups = groupby(results, heading)
+    return "\n\n".join(f"{title}\n\n{results_text(list(group))}" for title, group in groups)
 
 
 def _contents(results: Path) -> Contents:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from seatrial.environments.build import Environment, kept_environments, libc_version
 from seatrial.environments.compiler import compiler_named, first_compiler
@@ -14,6 +15,7 @@ from seatrial.environments.site import first_site_environment, site_environment
 from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
 from seatrial.errors import BuildError, NoCompilerError, UnknownNameError
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.experiment import content_key
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.mpi import Mpi
 from seatrial.model.site import SiteEnvironment
@@ -83,6 +85,22 @@ def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi:
         settings=settings,
         by_settings=tuple(name for name, _ in by_settings),
     )
+
+
+def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any] | None]:
+    """(key, document) of what cannot be had: points that choose different things are different experiments, though
+    neither can be measured. ("", None) where nothing was chosen."""
+    if choice == AS_IT_IS:
+        return "", None
+    chosen = {
+        "mpi": choice.mpi,
+        "compiler": choice.compiler,
+        "flags": list(choice.flags),
+        "settings": dict(choice.mpi_settings),
+        "variables": dict(choice.variables),
+    }
+    document = {"name": "not to be had here", "chosen": {name: value for name, value in chosen.items() if value}}
+    return content_key(document), document
 
 
 def mpi_named(name: str | None) -> Mpi:

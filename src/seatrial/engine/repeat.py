@@ -18,7 +18,6 @@ from seatrial.engine.prepare import Ready
 from seatrial.engine.ranks import ending_of_ranks, placed, rank_layout
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import Start, start_of
-from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.environments.build import Built
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError, StoreError
@@ -269,6 +268,8 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}
+        if len(set(hello.hosts)) > 1:
+            noted["hosts"] = list(hello.hosts)  # of each rank
         of_build = ready.built.hello.libs.keys() if isinstance(ready.built, Built) else hello.libs.keys()
         added = sorted(hello.libs.keys() - of_build)
         if added:

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "clock.hpp"
@@ -36,6 +37,7 @@ constexpr int answer_tag = 2;
 struct Settings {
   std::vector<std::size_t> sizes;
   std::string datatype;
+  bool huge_pages;
   int window;
   int pairs;
   bool both; // both of a pair send
@@ -45,6 +47,7 @@ Settings prepare(Arguments& arguments) {
   constexpr std::size_t largest = std::size_t{1} << 40;
   return {.sizes = arguments.numbers<std::size_t>("--sizes", 1, largest),
           .datatype = std::string(arguments.find("--datatype").value_or("MPI_CHAR")),
+          .huge_pages = arguments.flag("--huge-pages", true),
           .window = arguments.number("--window", 64, 1, 1 << 20),
           .pairs = arguments.number("--pairs", 1, 1, 1 << 20),
           .both = arguments.flag("--both", false)};
@@ -56,8 +59,9 @@ public:
   End(int rank, const Settings& settings, std::size_t largest)
       : rank_(rank), peer_(rank < settings.pairs ? rank + settings.pairs : rank - settings.pairs),
         sends_(settings.both || rank < settings.pairs),
-        receives_(settings.both || rank >= settings.pairs), sent_(largest, true),
-        received_(largest, true), requests_(2 * static_cast<std::size_t>(settings.window)) {}
+        receives_(settings.both || rank >= settings.pairs), sent_(largest, settings.huge_pages),
+        received_(largest, settings.huge_pages),
+        requests_(2 * static_cast<std::size_t>(settings.window)) {}
 
   // One sample, verified: the time of so many windows, as this rank saw it.
   double run(const mpi::Message& message, int window, std::uint64_t windows) {
@@ -79,6 +83,7 @@ public:
   }
 
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
+  [[nodiscard]] std::string_view huge_verdict() const { return sent_.huge_verdict(); }
 
 private:
   [[nodiscard]] std::uint64_t seed_of(int rank) const noexcept {
@@ -196,6 +201,7 @@ void measure(mpi::Program& program, const Settings& settings) {
 
   for (const auto& size : sizes)
     add_samples(program, settings, size);
+  program.note("huge_pages", end.huge_verdict());
   program.check("wrong_bytes", mpi::sum(static_cast<double>(end.wrong())));
 }
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, UNKNOWN, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, UNKNOWN, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
@@ -34,7 +34,7 @@ WINDOW = Parameter(
     "window", ParameterKind.INTEGER, 64, "messages that are under way at once", minimum=1, untold=UNKNOWN
 )
 TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the pair", minimum=2)
-STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, DATATYPE)
+STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)
 """The parameters of all that streams, after those of the ranks."""
 
 WRONG_BYTES = Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0))
@@ -64,6 +64,7 @@ def arguments(params: Params, *, pairs: int = 1, both: bool = False) -> Sequence
         *("--slice", str(_SLICE_S)),
         *("--sizes", ",".join(map(str, sizes_of(params)))),
         *("--datatype", str(params["datatype"])),
+        *("--huge-pages", str(whole(params["huge_pages"]))),
         *("--window", str(params["window"])),
         *("--pairs", str(pairs)),
         *("--both", str(int(both))),

@@ -47,6 +47,5 @@ BENCHMARK = Benchmark(
     placement=pair_cpus,
     prepare=prepared_pair,
     ranks="mpi",
-    trial=({},),
     estimate_s=lambda params: 2 * estimate_s(params),
 )

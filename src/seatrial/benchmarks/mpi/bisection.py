@@ -89,6 +89,5 @@ BENCHMARK = Benchmark(
     placement=rank_cpus,
     prepare=_prepare,
     ranks="mpi",
-    trial=({},),
     estimate_s=_estimate_s,
 )

@@ -38,6 +38,7 @@ constexpr int tag = 1;
 struct Settings {
   std::vector<std::size_t> sizes;
   std::string datatype;
+  bool huge_pages;
   bool bounces; // both ranks are on one host, on CPUs of their own
 };
 
@@ -45,6 +46,7 @@ Settings prepare(Arguments& arguments) {
   constexpr std::size_t largest = std::size_t{1} << 40;
   return {.sizes = arguments.numbers<std::size_t>("--sizes", 0, largest),
           .datatype = std::string(arguments.find("--datatype").value_or("MPI_CHAR")),
+          .huge_pages = arguments.flag("--huge-pages", true),
           .bounces = arguments.flag("--bounce", true)};
 }
 
@@ -127,8 +129,8 @@ void measure(mpi::Program& program, const Settings& settings) {
     throw Failure(Exit::usage, "a ping-pong has 2 ranks, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
   mpi::require_memory(2 * largest);
-  const Pages sent(largest + 1, true);
-  const Pages received(largest + 1, true);
+  const Pages sent(largest + 1, settings.huge_pages);
+  const Pages received(largest + 1, settings.huge_pages);
   PingPong ping_pong(program.rank, {sent.data(), received.data()});
   std::optional<mpi::SharedLine> line;
   if (settings.bounces)
@@ -162,6 +164,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   }
 
   add_samples(program, sizes, line.has_value());
+  program.note("huge_pages", sent.huge_verdict());
   program.check("wrong_bytes", mpi::sum(static_cast<double>(ping_pong.wrong())));
   program.check("lost_bounces", mpi::sum(line ? static_cast<double>(line->lost()) : 0.0));
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
@@ -51,6 +51,7 @@ def _arguments(params: Params) -> list[str]:
         *("--slice", str(_SLICE_S)),
         *("--sizes", ",".join(map(str, sizes_of(params)))),
         *("--datatype", str(params["datatype"])),
+        *("--huge-pages", str(whole(params["huge_pages"]))),
         *("--bounce", str(int(_has_bounces(params)))),
     ]
 
@@ -82,6 +83,7 @@ BENCHMARK = Benchmark(
         replace(SIZE, help=f"{SIZE.help}; 0 sends nothing but the message itself"),
         LARGEST,
         BUFFERS,
+        HUGE_PAGES,
         DATATYPE,
     ),
     figures=(

@@ -113,6 +113,5 @@ BENCHMARK = Benchmark(
     placement=pair_cpus,
     prepare=_prepare,
     ranks="mpi",
-    trial=({},),
     estimate_s=estimate_s,
 )

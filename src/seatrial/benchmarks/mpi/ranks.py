@@ -10,7 +10,7 @@ from itertools import permutations
 
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Elsewhere, Skip
+from seatrial.model.benchmark import Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
@@ -47,8 +47,13 @@ BUFFERS = Parameter(
     words=("host", "device", "managed", *_MIXED),
 )
 
-NOT_TOLD = f"{UNKNOWN}: an imported file does not tell"
-FROM_OTHER_TOOLS = Elsewhere(why="import a result", is_to_come=True)
+HUGE_PAGES = Parameter(
+    "huge_pages",
+    ParameterKind.FLAG,
+    True,
+    "ask the kernel for huge pages for the buffers (copies through the kernel are then faster); OSU and IMB do not",
+    untold=UNKNOWN,
+)
 
 DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype of the elements")
 
@@ -89,8 +94,3 @@ def rank_cpus(machine: Machine, params: Params) -> tuple[int, ...]:
     if params["oversubscribe"] and ranks > len(machine.allowed_cpus):
         return ()
     return spread(machine, ranks)
-
-
-def no_placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """No CPU: what is imported ran elsewhere, and the launcher placed it."""
-    return ()

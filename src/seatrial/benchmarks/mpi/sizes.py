@@ -12,9 +12,6 @@ _LARGEST_B = 4 << 20
 _SHARE_OF_MEMORY = 2
 """All buffers take at most this part of a node's memory: MPI, and whoever else is there, want some as well."""
 
-LATENCY_SIZES_B = tuple(1 << power for power in range(23))
-"""1 B to 4 MiB."""
-
 SIZE = Parameter(
     "size_B",
     ParameterKind.BYTES,

@@ -143,7 +143,7 @@ public:
       take(point, "warm-up");
     for (auto& point : points_)
       point.samples.clear();
-    counted_ = late_ = 0;
+    counted_ = dropped_ = overran_ = 0;
     const auto begin = Clock::now();
     for (std::size_t round = 0; goes_on(round, seconds(Clock::now() - begin)); ++round)
       for (auto& point : points_)
@@ -194,26 +194,31 @@ private:
     if (settings_.form == Form::nonblocking)
       overlap(point, sample);
     wrong_ += static_cast<double>(point.operation.data->wrong(seed));
-    counted_ += sample.alone.counted;
-    late_ += sample.alone.late;
+    count(sample.alone);
     if (sample.alone.counted != 0 && sample.overlapped_s >= 0)
       point.samples.push_back(sample);
+  }
+
+  void count(const Series& series) {
+    counted_ += series.counted;
+    dropped_ += series.dropped;
+    overran_ += series.overran;
   }
 
   // As much computation as the operation just took, alone and behind the operation. Where one of
   // the series has no iteration that counts, the sample is none.
   void overlap(Point& point, Sample& sample) {
     const bool is_known = sample.alone.counted != 0;
-    const double alone_s = of_first(is_known ? sample.alone.mean_each_s() : 0.0);
+    const double alone_s = of_first(is_known ? sample.alone.median_s : 0.0);
     const auto steps = static_cast<std::uint64_t>(alone_s / step_s_) + 1;
     const auto computed = timing_.run(point.compute_pace, [steps] { compute(steps); });
     const auto overlapped =
         point.timed->run_overlapped(timing_, point.overlapped_pace, steps, settings_.tests);
-    counted_ += computed.counted + overlapped.counted;
-    late_ += computed.late + overlapped.late;
+    count(computed);
+    count(overlapped);
     const bool is_sample = is_known && computed.counted != 0 && overlapped.counted != 0;
-    sample.compute_s = is_sample ? computed.mean_each_s() : 0;
-    sample.overlapped_s = is_sample ? overlapped.mean_each_s() : -1;
+    sample.compute_s = is_sample ? computed.median_s : 0;
+    sample.overlapped_s = is_sample ? overlapped.median_s : -1;
   }
 
   // One event; the point of an operation without a size is empty.
@@ -236,18 +241,18 @@ private:
           add(point, "overlap", i, sample.overlapped_s,
               json::Object()
                   .add("compute_s", sample.compute_s)
-                  .add("alone_s", sample.alone.mean_each_s()));
+                  .add("alone_s", sample.alone.median_s));
       }
     const double error_s = timing_.clock_error_s();
-    const auto all = static_cast<double>(counted_ + late_);
+    const auto in_time = static_cast<double>(counted_ + overran_);
     program_.check("wrong_data", sum(wrong_));
-    program_.check("late_share", all == 0 ? 0.0 : static_cast<double>(late_) / all);
+    program_.check("overrun_share", in_time == 0 ? 0.0 : static_cast<double>(overran_) / in_time);
     program_.check("clock_error", shortest_s() == 0 ? 1.0 : error_s / shortest_s());
     if (settings_.start == Start::clock) {
       program_.note("common_clock",
                     timing_.one_clock() ? "one clock for all ranks" : "measured between hosts");
       program_.note("clock_error_s", error_s);
-      program_.note("dropped_iterations", late_);
+      program_.note("dropped_iterations", dropped_);
       program_.note("missed_bursts", timing_.missed());
     }
   }
@@ -271,7 +276,8 @@ private:
   std::uint64_t round_ = 0;
   double wrong_ = 0;
   std::size_t counted_ = 0;
-  std::size_t late_ = 0;
+  std::size_t dropped_ = 0;
+  std::size_t overran_ = 0;
 };
 
 } // namespace seatrial::mpi

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -30,16 +31,14 @@ enum class Start { clock, barrier, back_to_back };
 }
 
 // Over the iterations of a series that count: sums of the time of the slowest rank, and of the mean
-// over ranks. Known to rank 0; on the others `counted` is 0.
+// over ranks; of the latter also the median. Known to rank 0; on the others `counted` is 0.
 struct Series {
   double slowest_s = 0;
   double mean_s = 0;
+  double median_s = 0;
   std::size_t counted = 0;
-  std::size_t late = 0;
-
-  [[nodiscard]] double mean_each_s() const noexcept {
-    return mean_s / static_cast<double>(counted);
-  }
+  std::size_t dropped = 0; // a rank came late to them
+  std::size_t overran = 0; // what came before was in time: it took longer than its window
 };
 
 // How long the iterations of one kind of work last, learnt from one series for the next.
@@ -49,18 +48,13 @@ public:
 
   void begin_with(double longest_s) noexcept { window_s_ = with_room(longest_s); }
 
-  // `maxima_s`: of the iterations that counted.
-  void learn(std::vector<double> maxima_s, std::size_t late) {
-    const std::size_t all = maxima_s.size() + late;
-    if (all == 0)
-      return;
-    // A rank that comes late to most windows would come late to the same windows again.
-    slack_ = static_cast<double>(late) > 0.2 * static_cast<double>(all) ? std::min(slack_ * 2, 16.0)
-                                                                        : std::max(slack_ / 2, 1.0);
+  // `maxima_s`: of the iterations that counted. A window that many of them overrun is too small.
+  void learn(std::vector<double> maxima_s, std::size_t overran) {
     if (maxima_s.empty()) {
-      window_s_ *= 2;
+      window_s_ *= overran == 0 ? 1 : 2;
       return;
     }
+    slack_ = overran > maxima_s.size() / 8 ? std::min(slack_ * 2, 16.0) : std::max(slack_ / 2, 1.0);
     const auto most = maxima_s.begin() + static_cast<std::ptrdiff_t>(maxima_s.size() * 9 / 10);
     std::ranges::nth_element(maxima_s, most);
     window_s_ = with_room(*most * slack_);
@@ -105,7 +99,8 @@ public:
     const Plan plan = agree(pace);
     if (start_ == Start::back_to_back)
       return back_to_back(pace, plan, work);
-    return gather(pace, start_ == Start::clock ? by_clock(plan, work) : by_barrier(plan, work));
+    return gather(pace, plan,
+                  start_ == Start::clock ? by_clock(plan, work) : by_barrier(plan, work));
   }
 
   // Collective, between series.
@@ -264,11 +259,15 @@ private:
     if (world_rank() != 0)
       return {};
     pace.learn({slowest_s / static_cast<double>(plan.counted())}, 0);
-    return {.slowest_s = slowest_s, .mean_s = sum_s / world_size(), .counted = plan.counted()};
+    const double mean_s = sum_s / world_size();
+    return {.slowest_s = slowest_s,
+            .mean_s = mean_s,
+            .median_s = mean_s / static_cast<double>(plan.counted()),
+            .counted = plan.counted()};
   }
 
   // After the timed region: an iteration that one rank was late for is infinitely long.
-  [[nodiscard]] Series gather(Pace& pace, std::size_t counted) {
+  [[nodiscard]] Series gather(Pace& pace, const Plan& plan, std::size_t counted) {
     std::vector<double> mine_s(counted);
     for (std::size_t i = 0; i < counted; ++i) {
       const bool is_late = start_ == Start::clock && late_[i] > tolerance_;
@@ -281,20 +280,35 @@ private:
     const auto count = static_cast<int>(counted);
     MPI_Reduce(mine_s.data(), slowest_s.data(), count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(mine_s.data(), sums_s.data(), count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    return is_first ? summed(pace, plan, slowest_s, sums_s) : Series{};
+  }
+
+  // On rank 0. Each burst has begun in time.
+  [[nodiscard]] static Series summed(Pace& pace, const Plan& plan,
+                                     const std::vector<double>& slowest_s,
+                                     const std::vector<double>& sums_s) {
     Series series;
     std::vector<double> maxima_s;
+    std::vector<double> means_s;
+    const auto each = static_cast<std::size_t>(plan.each);
     for (std::size_t i = 0; i < slowest_s.size(); ++i) {
       if (std::isinf(slowest_s[i])) {
-        ++series.late;
+        series.overran += i % each == 0 || !std::isinf(slowest_s[i - 1]) ? 1 : 0;
+        ++series.dropped;
         continue;
       }
       maxima_s.push_back(slowest_s[i]);
-      series.slowest_s += slowest_s[i];
-      series.mean_s += sums_s[i] / world_size();
+      means_s.push_back(sums_s[i] / world_size());
     }
     series.counted = maxima_s.size();
-    if (is_first)
-      pace.learn(std::move(maxima_s), series.late);
+    series.slowest_s = std::accumulate(maxima_s.begin(), maxima_s.end(), 0.0);
+    series.mean_s = std::accumulate(means_s.begin(), means_s.end(), 0.0);
+    if (!means_s.empty()) {
+      const auto middle = means_s.begin() + static_cast<std::ptrdiff_t>(means_s.size() / 2);
+      std::ranges::nth_element(means_s, middle);
+      series.median_s = *middle;
+    }
+    pace.learn(std::move(maxima_s), series.overran);
     return series;
   }
 
