@@ -1,0 +1,14 @@
+"""What was chosen of the environment, for people: as `--set` takes it."""
+
+from __future__ import annotations
+
+from seatrial.model.environment_choice import EnvironmentChoice
+
+
+def choice_text(choice: EnvironmentChoice) -> str:
+    """Such as "mpi=mpich transport=tcp flags=-O2"; "" where nothing was chosen."""
+    words = [f"{name}={value}" for name, value in (("mpi", choice.mpi), ("compiler", choice.compiler)) if value]
+    words += [f"flags={' '.join(choice.flags)}"] if choice.flags else []
+    words += [f"{name}={value}" for name, value in choice.mpi_settings]
+    words += [f"{name}={value}" if value is not None else f"without {name}" for name, value in choice.variables]
+    return " ".join(words)
