@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -106,8 +107,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.parametrize("mpi", MPIS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("fault", "mpi"), list(zip(FAULTS, cycle(MPIS), strict=False)))
 def test_a_planted_fault_is_found(
     fault: str,
     mpi: str,
@@ -192,7 +192,8 @@ def test_messages_of_more_elements_than_an_int_counts(
     done = subprocess.run(
         [*before, str(program)], env=variables_of(ready, tmp_path), check=True, capture_output=True, text=True
     )
-    rows = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    lines = [line.split() for line in done.stdout.splitlines()]  # those of launchers are words
+    rows = [tuple(map(int, words)) for words in lines if all(word.isdigit() for word in words)]
     sizes = [row for row in rows if len(row) == 4]
     assert len(sizes) == 12  # two ranks, each of six
     for bytes_, count, each, extent in sizes:

@@ -94,6 +94,7 @@ def lab(
     """A lab that runs hanging ranks: its process, and all that comes from it."""
     labs: list[subprocess.Popen[bytes]] = []
     seen: list[int] = []
+    mapped: set[Path] = set()
 
     def start(mpi: str) -> tuple[subprocess.Popen[bytes], list[int]]:
         command = [sys.executable, "-c", LAB, str(tmp_path), str(helpers.keep), *hanging(mpi)]
@@ -103,6 +104,7 @@ def lab(
         wait_until(lambda: output.exists() and output.read_bytes().count(b"ready") == 2)
         wait_until(lambda: len(descendants(lab.pid)) >= 6)  # keep, launcher, two ranks, two daemons
         seen.extend(descendants(lab.pid))
+        mapped.update(path for pid in seen for path in segments_of(pid))
         return lab, list(seen)
 
     yield start
@@ -111,6 +113,8 @@ def lab(
             os.kill(pid, signal.SIGKILL)
     for process in labs:
         process.wait()
+    for path in mapped:
+        path.unlink(missing_ok=True)
 
 
 def wait_until(holds: Callable[[], bool], limit_s: float = 30.0) -> None:
@@ -125,12 +129,14 @@ def all_end(pids: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_a_lab_that_is_killed_leaves_nothing_running(
+def test_a_lab_that_is_killed_leaves_nothing(
     mpi: str, lab: Callable[[str], tuple[subprocess.Popen[bytes], list[int]]]
 ) -> None:
     process, all_of_it = lab(mpi)
+    mapped = {path for pid in all_of_it for path in segments_of(pid)}
     process.kill()
     all_end(all_of_it)
+    wait_until(lambda: not any(path.exists() for path in mapped))
 
 
 @pytest.mark.parametrize("mpi", MPIS)

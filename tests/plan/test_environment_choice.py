@@ -131,3 +131,15 @@ def test_set_refuses_what_a_study_refuses(target: str, name: str, value: str, wo
         plan_points([target], {name: [value]}, MACHINE)
     assert words in str(caught.value)
     assert isinstance(caught.value, UnknownNameError) or str(caught.value).startswith(f"--set {name}: ")
+
+
+@pytest.mark.parametrize("name", ["OMPI_MCA_btl_tcp_links", "PMIX_MCA_gds", "UCX_TLS", "_X", "I_MPI_ADJUST_BCAST"])
+def test_variables_of_libraries_have_lower_case_behind_their_first_word(name: str) -> None:
+    (point,) = points(f"benchmarks: {{mpi.latency: {{}}}}\naxes: {{environment.{name}: [1]}}")
+    assert point.environment.variables == ((name, "1"),)
+
+
+@pytest.mark.parametrize("name", ["Mpi", "MPi", "mpi_x", "OMPI_" + "x" * 150, "A-B", "A_b c"])
+def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="there is no axis"):
+        points(f"benchmarks: {{mpi.latency: {{}}}}\naxes: {{'environment.{name}': [1]}}")

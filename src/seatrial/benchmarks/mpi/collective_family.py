@@ -218,8 +218,7 @@ def checks(sizes: Sizes) -> tuple[Check, ...]:
         ),
         Check(
             "clock_error",
-            "how far apart the ranks' clocks may be, over the shortest time measured with them (start=barrier needs"
-            " none)",
+            "how far the ranks' clocks were seen to be off, over the shortest time measured (start=barrier needs none)",
             bound=lambda machine, params: (0.0, _MOST_CLOCK_ERROR),
         ),
         Check(

@@ -243,15 +243,16 @@ private:
                   .add("compute_s", sample.compute_s)
                   .add("alone_s", sample.alone.median_s));
       }
-    const double error_s = timing_.clock_error_s();
+    const auto clock_error = timing_.clock_error();
     const auto in_time = static_cast<double>(counted_ + overran_);
     program_.check("wrong_data", sum(wrong_));
     program_.check("overrun_share", in_time == 0 ? 0.0 : static_cast<double>(overran_) / in_time);
-    program_.check("clock_error", shortest_s() == 0 ? 1.0 : error_s / shortest_s());
+    program_.check("clock_error", shortest_s() == 0 ? 1.0 : clock_error.seen_s / shortest_s());
     if (settings_.start == Start::clock) {
       program_.note("common_clock",
                     timing_.one_clock() ? "one clock for all ranks" : "measured between hosts");
-      program_.note("clock_error_s", error_s);
+      program_.note("clock_error_s", clock_error.seen_s);
+      program_.note("clock_error_bound_s", clock_error.bound_s);
       program_.note("dropped_iterations", dropped_);
       program_.note("missed_bursts", timing_.missed());
     }

@@ -110,11 +110,11 @@ public:
   }
 
   // Collective: how far the ranks' clocks may be apart, at the end.
-  [[nodiscard]] double clock_error_s() {
+  [[nodiscard]] CommonClock::Error clock_error() {
     if (start_ != Start::clock)
-      return 0;
+      return {};
     clock_.look_again(true);
-    return clock_.error_s();
+    return clock_.error();
   }
 
   // How often a burst was made again.

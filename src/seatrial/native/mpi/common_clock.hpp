@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
 #include "clock.hpp"
@@ -51,7 +52,8 @@ public:
     const Nanoseconds predicted = is_common_ ? 0 : offset(at_);
     const auto beyond = std::max({Nanoseconds{0}, low_ - predicted, predicted - high_});
     // A shared clock is exact as long as nothing shows that it is not one.
-    error_ns_ = std::max(error_ns_, is_common_ ? beyond : beyond + (high_ - low_) / 2);
+    error_ns_ = std::max(error_ns_, is_common_ ? beyond : std::abs(predicted - middle().offset));
+    bound_ns_ = std::max(bound_ns_, is_common_ ? beyond : beyond + (high_ - low_) / 2);
     last_ = middle();
   }
 
@@ -68,12 +70,20 @@ public:
 
   [[nodiscard]] bool all_common() const noexcept { return all_common_; }
 
-  // Collective: the largest error of any rank, on all of them.
-  [[nodiscard]] double error_s() const {
-    const double mine = static_cast<double>(error_ns_) * 1e-9;
-    double most = 0;
-    MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return most;
+  // How far the prediction was off, as the looks saw it, and how far at most it can have been if
+  // one way of the messages took all of their time.
+  struct Error {
+    double seen_s = 0;
+    double bound_s = 0;
+  };
+
+  // Collective: the largest of any rank, on all of them.
+  [[nodiscard]] Error error() const {
+    const double mine[2] = {static_cast<double>(error_ns_) * 1e-9,
+                            static_cast<double>(bound_ns_) * 1e-9};
+    double most[2] = {};
+    MPI_Allreduce(mine, most, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return {.seen_s = most[0], .bound_s = most[1]};
   }
 
 private:
@@ -150,6 +160,7 @@ private:
   Nanoseconds high_ = 0;
   Nanoseconds at_ = 0;
   Nanoseconds error_ns_ = 0;
+  Nanoseconds bound_ns_ = 0;
 };
 
 } // namespace seatrial::mpi
