@@ -90,6 +90,17 @@ def test_a_setting_brings_its_variables_and_what_the_library_then_holds() -> Non
     assert told and set(told.values()) == {"follows"}, told
 
 
+def test_the_algorithm_of_a_collective_is_the_axis() -> None:
+    told = found(
+        "environment.collective_algorithm",
+        SEEN,
+        seen({}, control_variables=["coll_tuned_allreduce_algorithm=4 (ring)"]),
+        documents=({"mpi": OPENMPI}, {"mpi": OPENMPI, "settings": {"collective_algorithm": "allreduce:ring"}}),
+        programs=("build-1", "build-1"),
+    )
+    assert told == {"environment settings collective algorithm": "yes", "note control_variables": "follows"}
+
+
 def test_a_setting_that_nobody_varied_is_a_difference() -> None:
     told = found(
         "environment.mpi",
@@ -99,3 +110,11 @@ def test_a_setting_that_nobody_varied_is_a_difference() -> None:
         programs=("build-1", "build-2"),
     )
     assert told["environment settings transport"] == "no" and told["variable MPIR_CVAR_NOLOCAL"] == "no"
+
+
+def test_what_the_machine_did_to_a_run_counts_only_where_it_is_clearly_apart() -> None:
+    one, many = seen({}, missed_bursts=3), seen({}, missed_bursts=40)
+    assert named(differences(side(seen=one, repeats=1), side(seen=many, repeats=1), "threads")) == {}
+    assert "note missed_bursts" in named(differences(side(seen=one), side(seen=many), "threads"))
+    facts = seen({}, pages=3), seen({}, pages=40)
+    assert "note pages" in named(differences(*(side(seen=told, repeats=1) for told in facts), "threads"))

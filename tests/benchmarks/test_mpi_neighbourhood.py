@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -56,7 +57,7 @@ def folder(tmp_path: Path) -> ResultsFolder:
 
 
 def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str, **settings: str) -> RepeatRecord:
-    return run_once(make_ready(benchmark, machine, folder, mpi=mpi, **settings), machine, folder)
+    return run_one(make_ready(benchmark, machine, folder, mpi=mpi, **settings), machine, folder)
 
 
 @two_cpus

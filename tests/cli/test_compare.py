@@ -21,6 +21,8 @@ from seatrial.model.comparison import Verdict
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.report.schemas import schema
 
+NEEDS = {"io.file": "fio", "apps.lammps": "lmp", "apps.hpl": "hpcc", "mpi.": "mpicc", "environment.mpi:": "mpicc.mpich"}
+"""What an example's text names -> the program that it needs."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = 5e10
 CHANGING = {"load", "steal"}
@@ -156,8 +158,9 @@ def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path) -> None:
     """Each within a few seconds: the budget is shortened, so verdicts may be open."""
-    if "io.file" in example.read_text() and shutil.which("fio") is None:
-        pytest.skip("needs fio")
+    for word, program in NEEDS.items():
+        if word in example.read_text() and shutil.which(program) is None:
+            pytest.skip(f"needs {program}")
     done = seatrial("run", str(example), "--results", str(tmp_path / "r"), "--budget", "8s", "--format", "json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

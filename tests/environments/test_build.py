@@ -140,3 +140,20 @@ def test_the_target_is_spelled_out_in_the_command(environment: Environment) -> N
     if environment.compiler.family == "gcc":
         assert "-march=native" not in built.command
     assert builds._FLAGS[0] in built.command
+
+
+def test_headers_of_one_name_in_two_folders_both_count(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = set()
+    for number, where in enumerate(("", "mpi/program.hpp", "program.hpp")):
+        headers = tmp_path / f"headers-{number}"
+        for place in ("program.hpp", "mpi/program.hpp"):
+            (headers / place).parent.mkdir(parents=True, exist_ok=True)
+            (headers / place).write_text("// changed" if place == where else "")
+        monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
+        source = tmp_path / str(number) / "empty.cpp"
+        source.parent.mkdir()
+        source.write_text("int main() {}")
+        keys.add(builds.program_key(environment, source))
+    assert len(keys) == 3

@@ -24,7 +24,7 @@ _LONGEST_PHASE = 200
 @dataclass(frozen=True, slots=True)
 class RankEnd:
     """The last that is known of a rank: `died` says how it ended by itself ("SIGSEGV", "exit"), `phase` what it did,
-    `call` the MPI function that it was in; None where its file does not say."""
+    `call` the MPI function that it was in ("": none); None where its file does not say."""
 
     rank: int
     died: str | None
@@ -39,8 +39,10 @@ class RankEnd:
         """In words that fit one rank and many."""
         if not self.is_told:
             return "said nothing at the end"
-        where = f"in {self.call}" if self.call else "outside of MPI"
-        return f'at "{self.phase or "unknown"}", {where}'
+        phase = f'at "{self.phase or "unknown"}"'
+        if self.call is None:
+            return phase
+        return f"{phase}, in {self.call}" if self.call else f"{phase}, outside of MPI"
 
 
 def rank_ends(directory: Path) -> list[RankEnd]:
@@ -57,7 +59,7 @@ def _end(rank: int, record: ProgramRecord) -> RankEnd:
 
     def text(key: str) -> str | None:
         value = notes.get(key)
-        return value[:_LONGEST_PHASE] if isinstance(value, str) and value else None
+        return value[:_LONGEST_PHASE] if isinstance(value, str) else None
 
     return RankEnd(rank, text("died"), text("ended_in"), text("in_call"), "ended_in" in notes, record.ended)
 
@@ -205,8 +207,8 @@ def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
     parts: list[str] = []
     if missing:
         parts.append(f"{_ranks(missing)} never came out of MPI_Init")
-    outside = [end for end in ends if not end.is_told or end.call is None]
-    inside = [end for end in ends if end.is_told and end.call is not None]
+    outside = [end for end in ends if not end.is_told or not end.call]
+    inside = [end for end in ends if end.is_told and end.call]
     if outside:
         parts.append(_grouped([(end.rank, end.doing) for end in outside]))
     if inside:

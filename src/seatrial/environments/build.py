@@ -178,11 +178,11 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
 
 @cache
 def _source_digest(source: Path) -> dict[str, str]:
-    """File name -> SHA-256 of a source and of every shared header, which any source may include."""
+    """File -> SHA-256 of a source (by its name) and of every shared header (by its place), which any may include."""
     try:
+        headers = {str(path.relative_to(NATIVE_HEADERS)): path for path in sorted(NATIVE_HEADERS.rglob("*.h*"))}
         return {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in (source, *sorted(NATIVE_HEADERS.rglob("*.h*")))
+            name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in {source.name: source, **headers}.items()
         }
     except OSError as error:
         raise BuildError(

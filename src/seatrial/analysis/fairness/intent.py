@@ -67,7 +67,7 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     if bare == axis:
         return False
     if item.kind is Kind.ENVIRONMENT:
-        wanted = "added flags" if axis == _FLAGS else f"settings {bare}" if bare in SETTINGS else bare
+        wanted = "added flags" if axis == _FLAGS else f"settings {bare}".replace("_", " ") if bare in SETTINGS else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
     return item.kind is Kind.VARIABLE and item.name == bare
 

@@ -20,8 +20,10 @@ Sides = tuple[Records, Records]
 
 _FILES = {"libraries": Kind.LIBRARY, "programs": Kind.PROGRAM, "input_files": Kind.INPUT}
 """Notes of the benchmark `command` about files."""
-_OF_THE_LOOK = frozenset({"libraries_seen", "libraries_listed", "seed"})
+_OF_THE_LOOK = frozenset({"libraries_seen", "libraries_listed", "seed", "started_at_s"})
 """Notes that differ from repeat to repeat, or tell how something was looked at."""
+_BY_CHANCE = frozenset({"dropped_iterations", "missed_bursts", "turns"})
+"""Notes that count what the machine did to a run: they are no facts, however few repeats there are."""
 _PER_JOB = frozenset({"SLURM_JOB_ID"})
 """Variables that no two jobs share."""
 _ID_DIGITS = 12
@@ -187,7 +189,9 @@ def _is_number(value: Any) -> bool:
 
 def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
     """What is the same in all repeats of a side is a fact; what varies must lie clearly apart, by 5 % and more."""
-    steady = all(len(set(side)) == 1 and (len(side) > 1 or isinstance(side[0], int)) for side in values)
+    steady = name not in _BY_CHANCE and all(
+        len(set(side)) == 1 and (len(side) > 1 or isinstance(side[0], int)) for side in values
+    )
     largest = max(abs(median(side)) for side in values)
     if (steady and values[0][0] != values[1][0]) or (
         not steady and clearly_apart(values[0], values[1], max(_NUMBERS_APART * largest, 1e-300))

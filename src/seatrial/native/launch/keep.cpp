@@ -43,7 +43,7 @@ namespace {
 using namespace seatrial;
 
 constexpr std::array ends = {SIGTERM, SIGINT, SIGHUP};
-constexpr double for_the_leaves_s = 0.3;
+constexpr double for_the_leaves_s = 1.0;
 constexpr double poll_s = 0.02;
 
 // A process and who started it, as /proc/PID/stat tells (proc(5)): the name in it is in brackets
