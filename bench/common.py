@@ -18,7 +18,7 @@ from seatrial.engine.environments import Environments, native_environment
 from seatrial.engine.events import Silent
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready, prepare
-from seatrial.engine.repeat import RECORD_FILE, command_of
+from seatrial.engine.repeat import RECORD_FILE, command_of, variables_of
 from seatrial.launch.local import run
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import DeviceKind, Machine
@@ -41,7 +41,7 @@ def measure(item: Ready, machine: Machine, slice_s: float | None = None) -> Prog
         command = command_of(item, Path(folder))
         if slice_s is not None:
             command[command.index("--slice") + 1] = str(slice_s)
-        completed = run(command, os.environ, Path(folder), 600.0)
+        completed = run(command, variables_of(item, Path(folder)), Path(folder), 600.0)
         record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
     outcome = judge(item.point, machine, item.built, completed, record)
     if not outcome.is_ok:

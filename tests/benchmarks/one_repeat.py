@@ -1,30 +1,22 @@
-"""Runs one repeat of an experiment through the real engine, where a test asks what comes out and not how it scatters."""
+"""Runs one repeat of an experiment as the engine does, where a test asks what comes out, not how it scatters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready
+from seatrial.engine.repeat import make_repeat
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
-from seatrial.stats.stopping import Stop, StoppingRule
-from seatrial.store.contents import read_contents
+from seatrial.store.claim import claim
 from seatrial.store.folder import ResultsFolder
-
-
-class _One(StoppingRule):
-    @property
-    def minimum(self) -> int:
-        return 1
-
-    def decide(self, figures: Sequence[Sequence[float]], spent_s: float, next_s: float) -> Stop | None:
-        return Stop.COMPLETE if any(figures) else None
+from seatrial.store.writer import RecordWriter
 
 
 def run_one(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:
-    """The record of the only repeat."""
-    run_experiments([ready], machine, folder, _One(budget_s=0.0), Silent())
-    (record,) = read_contents(folder).records[ready.experiment.id]
-    return record
+    """The record of the only repeat, judged."""
+    claimed = claim(folder, "host", ready.experiment.id, 0, {"order": 0, "t0": 0.0})
+    assert claimed is not None, "an experiment of its own for each call"
+    writer = RecordWriter(folder, "host")
+    try:
+        return make_repeat(ready, machine, claimed, writer, keep=False)
+    finally:
+        writer.close()

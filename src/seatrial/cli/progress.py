@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 
+from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
 from seatrial.engine.events import Progress
 from seatrial.model.outcome import Outcome
@@ -31,7 +32,7 @@ class TerminalProgress:
         decided = progress.experiments - progress.open_experiments
         self._show(
             f"[{decided}/{progress.experiments} done, about {_time(progress.remaining_s)} left at most] "
-            f"{point.benchmark.name} {parameters_text(point.parameters)} repeat {repeat + 1}",
+            f"{_named(point)} repeat {repeat + 1}",
             always=False,
         )
 
@@ -43,8 +44,7 @@ class TerminalProgress:
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """Say at once what did not come out ok."""
         if not outcome.is_ok:
-            name = f"{point.benchmark.name} {parameters_text(point.parameters)}".rstrip()
-            self._show(f"{name}: {outcome.state}: {outcome.reason}", always=True)
+            self._show(f"{_named(point)}: {outcome.state}: {outcome.reason}", always=True)
 
     def close(self) -> None:
         """Leave a clean line behind."""
@@ -62,6 +62,11 @@ class TerminalProgress:
         elif always or time.monotonic() - self._last_plain >= _PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
             message(text)
+
+
+def _named(point: Point) -> str:
+    words = (point.benchmark.name, parameters_text(point.parameters), choice_text(point.environment))
+    return " ".join(word for word in words if word)
 
 
 def _time(seconds: float) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from seatrial.engine.environments import Environments
+from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, find_blas
 from seatrial.environments.build import Built, Environment, build, introduce_with, program_key
@@ -133,7 +133,7 @@ class _Session:
             return self._installed(point, program)
         environment = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
         if isinstance(environment, BuildError):
-            return _refused(point, ("", None), "", self.machine_key, environment)
+            return _refused(point, absent_environment(point.environment), "", self.machine_key, environment)
         described = self._described(environment)
         key = ""
         try:

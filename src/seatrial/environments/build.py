@@ -28,6 +28,7 @@ from seatrial.model.protocol import Hello, parse_record
 NATIVE_HEADERS = Path(__file__).parent.parent / "native"
 
 _BUILD_FILE = "build.json"
+_COMPILE_LIMIT_S = 600.0
 _FLAGS = ("-std=c++20", "-O3", "-pthread")
 
 
@@ -182,7 +183,8 @@ def _source_digest(source: Path) -> dict[str, str]:
     try:
         headers = {str(path.relative_to(NATIVE_HEADERS)): path for path in sorted(NATIVE_HEADERS.rglob("*.h*"))}
         return {
-            name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in {source.name: source, **headers}.items()
+            name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, path in {source.name: source, **headers}.items()
         }
     except OSError as error:
         raise BuildError(
@@ -228,7 +230,7 @@ def _compile(command: Sequence[str], home: Path, stem: str, environment: Environ
     try:
         program = private / stem
         start = time.perf_counter()
-        ask([*command, "-o", str(program)])
+        ask([*command, "-o", str(program)], limit_s=_COMPILE_LIMIT_S)
         seconds = time.perf_counter() - start
         kept = {
             "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),

@@ -5,8 +5,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <new>
 #include <optional>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "bounce.hpp"
 #include "clock.hpp"
@@ -21,19 +26,24 @@ public:
   // Collective over `pair`, whose ranks are on one host.
   explicit SharedLine(MPI_Comm pair) : pair_(pair) {
     MPI_Comm_rank(pair, &rank_);
-    // Room to align in. The first rank touches it first: the page is at home on its node.
-    const MPI_Aint bytes = rank_ == 0 ? sizeof(BounceLines) + alignof(BounceLine) : 0;
-    void* base = nullptr;
-    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, pair, &base, &window_);
-    MPI_Aint size = 0;
-    int unit = 0;
-    MPI_Win_shared_query(window_, 0, &size, &unit, &base);
-    const auto address = reinterpret_cast<std::uintptr_t>(base);
-    const auto aligned = (address + alignof(BounceLine) - 1) / alignof(BounceLine);
-    // Each mapping has the same offset within its page, so both align alike.
-    lines_ = reinterpret_cast<BounceLines*>(aligned * alignof(BounceLine));
+    // Not MPI's own shared memory: a library that was told to take ranks for far from each other
+    // (MPICH's NOLOCAL) has none. The second rank may be in another PID namespace, so rank 0 says
+    // the name. Mappings begin at a page, which is aligned enough.
+    char name[64] = {};
+    if (rank_ == 0)
+      std::snprintf(name, sizeof name, "/seatrial-line-%ld-%d", static_cast<long>(::getpid()),
+                    count_++);
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, pair);
+    void* base = rank_ == 0 ? map(name, O_CREAT | O_EXCL) : nullptr;
+    MPI_Barrier(pair); // it is there, and rank 0 touched it first: the page is at home on its node
+    if (rank_ != 0)
+      base = map(name, 0);
+    MPI_Barrier(pair);
+    if (rank_ == 0)
+      ::shm_unlink(name);
+    lines_ = static_cast<BounceLines*>(base);
   }
-  ~SharedLine() { MPI_Win_free(&window_); }
+  ~SharedLine() { ::munmap(lines_, sizeof(BounceLines)); }
   SharedLine(const SharedLine&) = delete;
   SharedLine& operator=(const SharedLine&) = delete;
 
@@ -60,9 +70,22 @@ public:
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 
 private:
+  static void* map(const char* name, int how) {
+    const int file = ::shm_open(name, O_RDWR | how, 0600);
+    if (file < 0 || (how != 0 && ::ftruncate(file, sizeof(BounceLines)) != 0))
+      throw Failure(Exit::system, "no shared memory for a cache line between two ranks (/dev/shm)");
+    void* base = ::mmap(nullptr, sizeof(BounceLines), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    if (base == MAP_FAILED)
+      throw Failure(Exit::system, "shared memory between two ranks cannot be mapped");
+    if (how != 0)
+      *static_cast<volatile char*>(base) = 0;
+    return base;
+  }
+
+  static inline int count_ = 0;
   MPI_Comm pair_;
   int rank_ = 0;
-  MPI_Win window_ = MPI_WIN_NULL;
   BounceLines* lines_ = nullptr;
   std::uint64_t lost_ = 0;
 };
