@@ -204,7 +204,7 @@ def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path)
     ("arguments", "words"),
     [
         (("no-such.yaml",), "cannot be read"),
-        ((str(EXAMPLES / "itself.yaml"), "cpu.peak"), "run by itself"),
+        ((str(EXAMPLES / "itself.yaml"), "cpu.peak"), "stands by itself"),
         ((str(EXAMPLES / "itself.yaml"), "--set", "cores=all"), "does not change a study"),
         (("/",), "cannot be read"),
     ],

@@ -88,7 +88,7 @@ public:
       MPI_Barrier(MPI_COMM_WORLD);
       barrier = std::min(barrier, own_time() - before);
     }
-    lead_ = std::clamp<Nanoseconds>(10 * barrier, 10'000, 1'000'000);
+    lead_ = std::clamp<Nanoseconds>(10 * barrier, 20'000, 1'000'000);
   }
 
   // Collective: `work` as often as about a sample lasts, after some iterations that do not count.
@@ -127,6 +127,8 @@ private:
   static constexpr double most_sample_s = 2e-2;
   static constexpr double most_wait_s = 2e-1; // for a first burst that no rank misses
   static constexpr double burst_s = 2e-4;
+  static constexpr Nanoseconds long_window = 100'000;
+  static constexpr int least_tries = 4; // even where each takes long
   static constexpr std::int64_t most_iterations = 2048;
   static constexpr std::size_t warm_ups = 2; // of a series without bursts
 
@@ -173,7 +175,8 @@ private:
   // How a series of bursts goes on. Ranks agree on it before each burst, and after the last.
   struct Progress {
     Nanoseconds begun = own_time();
-    std::int64_t bursts = -1;        // that are done; none is before the first agreement
+    std::int64_t bursts = -1; // that are done; none is before the first agreement
+    int tries = 0;
     bool was_missed = false;         // this rank came when the last burst had begun
     std::optional<Nanoseconds> next; // when a burst begins, on this rank's clock; none: the end
   };
@@ -182,7 +185,13 @@ private:
   // missed the beginning of is made again, as long as there is time.
   void agree_on_burst(const Plan& plan, Progress& progress) {
     const auto elapsed_s = static_cast<double>(own_time() - progress.begun) * 1e-9;
-    const bool is_over = elapsed_s > (progress.bursts > 0 ? most_sample_s : most_wait_s);
+    const bool is_over = progress.bursts > 0
+                             ? elapsed_s > most_sample_s
+                             : elapsed_s > most_wait_s && progress.tries > least_tries;
+    // What lasts long leaves cold caches, and the first message after it takes longer than the
+    // next.
+    if (progress.tries++ == 0 || plan.window > long_window)
+      MPI_Barrier(MPI_COMM_WORLD);
     const Nanoseconds mine[3] = {clock_.common_time() + lead_, progress.was_missed ? 1 : 0,
                                  is_over && world_rank() == 0 ? 1 : 0};
     Nanoseconds agreed[3] = {};
