@@ -8,8 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from seatrial.model.machine import Machine
+
+settings.register_profile("shared machines", deadline=None)  # how long an example takes tells nothing there
+settings.load_profile("shared machines")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

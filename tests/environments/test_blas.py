@@ -27,7 +27,7 @@ def made_up_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No BLAS of this machine: only what a test puts down."""
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(finder, "_in_loader_cache", lambda: iter(()))
-    monkeypatch.setattr(finder, "_FOLDERS", (str(tmp_path / "lib"),))
+    monkeypatch.setattr(finder, "_usual_folders", lambda: iter((tmp_path / "lib",)))
     monkeypatch.setattr(finder, "_wheels", lambda: iter(()))
 
 

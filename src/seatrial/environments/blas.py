@@ -174,12 +174,16 @@ def _candidates(variables: Mapping[str, str]) -> Iterator[Path]:
     cached = list(_in_loader_cache())
     for pattern in _FILES:
         yield from (path for path in cached if path.match(pattern))
-    multiarch = f"/usr/lib/{platform.machine()}-linux-gnu"
-    for usual in map(Path, (multiarch, *_FOLDERS)):
+    for usual in _usual_folders():
         yield from _in_folder(usual)
         for alternative in _ALTERNATIVES:
             for beside in sorted(usual.glob(alternative)):
                 yield from _in_folder(beside)
+
+
+def _usual_folders() -> Iterator[Path]:
+    """Where libraries lie that nobody named, Debian's folder of this architecture first."""
+    yield from map(Path, (f"/usr/lib/{platform.machine()}-linux-gnu", *_FOLDERS))
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:

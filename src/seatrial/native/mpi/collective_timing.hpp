@@ -88,7 +88,7 @@ public:
       MPI_Barrier(MPI_COMM_WORLD);
       barrier = std::min(barrier, own_time() - before);
     }
-    lead_ = std::clamp<Nanoseconds>(10 * barrier, 20'000, 1'000'000);
+    lead_ = std::clamp<Nanoseconds>(10 * barrier, 20'000, most_lead);
   }
 
   // Collective: `work` as often as about a sample lasts, after some iterations that do not count.
@@ -127,7 +127,7 @@ private:
   static constexpr double most_sample_s = 2e-2;
   static constexpr double most_wait_s = 2e-1; // for a first burst that no rank misses
   static constexpr double burst_s = 2e-4;
-  static constexpr Nanoseconds long_window = 100'000;
+  static constexpr Nanoseconds most_lead = 1'000'000;
   static constexpr int least_tries = 4; // even where each takes long
   static constexpr std::int64_t most_iterations = 2048;
   static constexpr std::size_t warm_ups = 2; // of a series without bursts
@@ -192,7 +192,7 @@ private:
     // next.
     if (progress.tries++ == 0 || plan.window > long_window)
       MPI_Barrier(MPI_COMM_WORLD);
-    const Nanoseconds mine[3] = {clock_.common_time() + lead_, progress.was_missed ? 1 : 0,
+    const Nanoseconds mine[3] = {clock_.common_time() + lead, progress.was_missed ? 1 : 0,
                                  is_over && world_rank() == 0 ? 1 : 0};
     Nanoseconds agreed[3] = {};
     MPI_Allreduce(mine, agreed, 3, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
