@@ -188,9 +188,9 @@ private:
     const bool is_over = progress.bursts > 0
                              ? elapsed_s > most_sample_s
                              : elapsed_s > most_wait_s && progress.tries > least_tries;
-    // What lasts long leaves cold caches, and the first message after it takes longer than the
-    // next.
-    if (progress.tries++ == 0 || plan.window > long_window)
+    // What lasts long leaves cold caches behind, and the news takes longer.
+    const auto lead = std::max(lead_, std::min(plan.window / 16, most_lead));
+    if (progress.tries++ == 0)
       MPI_Barrier(MPI_COMM_WORLD);
     const Nanoseconds mine[3] = {clock_.common_time() + lead, progress.was_missed ? 1 : 0,
                                  is_over && world_rank() == 0 ? 1 : 0};
