@@ -171,14 +171,15 @@ def test_pairs_that_make_no_sense_are_refused(
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("text", "replacement", "check"),
+    ("file", "text", "replacement", "check"),
     [
-        ("wrong += seen != mine - 1;", "wrong += seen == mine - 1;", "lost_updates"),
-        ("moved[0] = !is_bound_to(cpus[member]);", "moved[0] = is_bound_to(cpus[member]);", "moved_threads"),
-        ('.add("cpu_a", program.cpus[pair.a()])', '.add("cpu_a", program.cpus[pair.b()])', "pairs_measured"),
+        ("bounce.hpp", "wrong += seen != mine - 1;", "wrong += seen == mine - 1;", "lost_updates"),
+        ("linebounce.cpp", "= !is_bound_to(cpus[member]);", "= is_bound_to(cpus[member]);", "moved_threads"),
+        ("linebounce.cpp", '("cpu_a", program.cpus[pair.a()])', '("cpu_a", program.cpus[pair.b()])', "pairs_measured"),
     ],
 )
 def test_a_planted_fault_is_found(
+    file: str,
     text: str,
     replacement: str,
     check: str,
@@ -187,6 +188,6 @@ def test_a_planted_fault_is_found(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    broken = tampered(LINEBOUNCE, tmp_path, {"linebounce.cpp": (text, replacement)}, monkeypatch)
+    broken = tampered(LINEBOUNCE, tmp_path, {file: (text, replacement)}, monkeypatch)
     record = run_once(make_ready(broken, machine, folder), machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{check}: ")

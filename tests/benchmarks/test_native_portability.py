@@ -18,6 +18,7 @@ from made_up import made_up_machine
 from seatrial.benchmarks import registry
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiler import find_compilers
+from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.protocol import parse_record
 from seatrial.plan.points import plan_points
@@ -25,38 +26,50 @@ from seatrial.plan.points import plan_points
 pytestmark = pytest.mark.real
 
 BENCHMARKS = [benchmark for benchmark in registry().values() if isinstance(benchmark.program, Native)]
+BY_SOURCE = {benchmark.program.source: benchmark for benchmark in BENCHMARKS}  # several may be one program
+OF_MPI = [benchmark for benchmark in BY_SOURCE.values() if benchmark.ranks == "mpi"]
+OF_ONE_PROCESS = [benchmark for benchmark in BY_SOURCE.values() if benchmark.ranks != "mpi"]
 STRICT = ("-std=c++20", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", str(NATIVE_HEADERS))
 CROSS_COMPILER = ("aarch64-linux-gnu-g++", "apt install g++-aarch64-linux-gnu")
 EMULATOR = ("qemu-aarch64", "apt install qemu-user")
 
 
-@pytest.fixture(params=BENCHMARKS, ids=lambda benchmark: benchmark.name)
-def benchmark(request: pytest.FixtureRequest) -> Benchmark:
-    return request.param
+def make(*commands: Sequence[str]) -> None:
+    """They run side by side."""
+    running = [
+        subprocess.Popen(list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for command in commands
+    ]
+    said = [process.communicate()[0] for process in running]
+    assert all(process.returncode == 0 for process in running), "".join(said)
 
 
-def make(command: Sequence[str]) -> None:
-    done = subprocess.run(list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, done.stdout
+def compiles(benchmark: Benchmark, level: str, flags: Sequence[str], folder: Path) -> None:
+    compilers = find_compilers()
+    if not compilers:
+        pytest.skip("needs a C++20 compiler (apt install g++ clang)")
+    words = (*STRICT, *flags, f"-march={level}", "-c", str(benchmark.program.source))
+    make(*((*each.command, *words, "-o", str(folder / f"{index}.o")) for index, each in enumerate(compilers)))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="needs compilers that build for x86-64")
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("benchmark", OF_ONE_PROCESS, ids=lambda benchmark: benchmark.name)
 def test_every_level_of_x86_64_compiles_without_a_warning(benchmark: Benchmark, level: str, tmp_path: Path) -> None:
-    compilers = find_compilers()
-    if not compilers:
-        pytest.skip("needs a C++20 compiler (apt install g++ clang)")
-    for compiler in compilers:
-        make(
-            (
-                *compiler.command,
-                *STRICT,
-                f"-march={level}",
-                *("-c", str(benchmark.program.source), "-o", str(tmp_path / "object.o")),
-            )
-        )
+    compiles(benchmark, level, (), tmp_path)
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="needs compilers that build for x86-64")
+@pytest.mark.parametrize("benchmark", OF_MPI, ids=lambda benchmark: benchmark.name)
+def test_what_passes_messages_compiles_without_a_warning(benchmark: Benchmark, tmp_path: Path) -> None:
+    """For one level and one library: no vector type is in them, and other tests build them for every library."""
+    mpis = find_mpis()
+    if not mpis:
+        pytest.skip("needs an MPI library (apt install libopenmpi-dev libmpich-dev)")
+    compiles(benchmark, "x86-64", mpis[0].compile_flags, tmp_path)
+
+
+@pytest.mark.parametrize("benchmark", OF_ONE_PROCESS, ids=lambda benchmark: benchmark.name)
 def test_aarch64(benchmark: Benchmark, tmp_path: Path, need: Callable[[str, str], str]) -> None:
     program = tmp_path / benchmark.program.source.stem
     # Static: the emulator then needs no loader and no libraries of the other architecture.

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from seatrial.benchmarks.apps.gromacs_output import MEASURED, read_gromacs
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure
 from seatrial.model.machine import Machine
@@ -241,11 +242,11 @@ BENCHMARK = Benchmark(
         ),
     ),
     checks=(
-        Check("ranks", "ranks, as GROMACS counted them", lambda _, params: (whole(params["ranks"]),) * 2),
+        Check("ranks", "ranks, as GROMACS counted them", exactly("ranks")),
         Check(
             "threads",
             "threads of each rank, as GROMACS counted them",
-            lambda _, params: (whole(params["threads"]),) * 2,
+            exactly("threads"),
         ),
         Check("atoms", "atoms, as GROMACS counted them", lambda _, params: (_atoms(params),) * 2),
         Check("steps", "time steps of the whole run", lambda _, params: (_steps(params),) * 2),
@@ -255,19 +256,18 @@ BENCHMARK = Benchmark(
             bound=lambda machine, params: (whole(params["steps"]) + 1,) * 2,
             derive=lambda machine, params, samples: samples[0].work["steps"],
         ),
-        Check("constraint_warnings", "molecules that could not be held rigid", lambda machine, params: (0, 0)),
+        Check("constraint_warnings", "molecules that could not be held rigid", zero),
         Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", bound=_drift),
         Check("temperature_K", "mean temperature", bound=_temperature),
         Check(
             "time_step_ps",
             "the time step that ns/day is reckoned with",
-            bound=lambda machine, params: (_DT_PS, _DT_PS),
+            bound=exactly(_DT_PS),
             derive=lambda machine, params, samples: samples[0].extra["dt_ps"],
         ),
     ),
     placement=placement,
     prepare=_prepare,
     ranks="mpi",
-    trial=({},),
     estimate_s=_estimate_s,
 )

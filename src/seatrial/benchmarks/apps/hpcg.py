@@ -13,6 +13,7 @@ from pathlib import Path
 
 from seatrial.benchmarks.apps.hpcg_output import SHORTEST_OFFICIAL_S, HpcgReport, read_hpcg
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
 from seatrial.model.limit import Limit
@@ -137,13 +138,6 @@ def _spoken(params: Params, value: float) -> str:
     return "long enough to be official" if seconds >= SHORTEST_OFFICIAL_S else f"not official: {seconds} s of 1800 s"
 
 
-def _exactly(name: str, meaning: str, parameter: str) -> Check:
-    def bound(machine: Machine, params: Params) -> tuple[float, float]:
-        return (whole(params[parameter]), whole(params[parameter]))
-
-    return Check(name, meaning, bound=bound)
-
-
 BENCHMARK = Benchmark(
     name="apps.hpcg",
     question="How fast does this machine solve a sparse system by conjugate gradients?",
@@ -194,11 +188,11 @@ BENCHMARK = Benchmark(
         Check(
             "tests_failed",
             "0 where HPCG's own tests passed: convergence, symmetry, iterations, reproducibility",
-            bound=lambda machine, params: (0, 0),
+            bound=zero,
         ),
-        _exactly("ranks", "ranks, as HPCG counted them", "ranks"),
-        _exactly("threads", "threads of each rank, as HPCG counted them", "threads"),
-        *(_exactly(axis, f"rows along {axis[1]} of one rank", "size") for axis in ("nx", "ny", "nz")),
+        Check("ranks", "ranks, as HPCG counted them", exactly("ranks")),
+        Check("threads", "threads of each rank, as HPCG counted them", exactly("threads")),
+        *(Check(axis, f"rows along {axis[1]} of one rank", exactly("size")) for axis in ("nx", "ny", "nz")),
     ),
     placement=placement,
     prepare=_prepare,

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from seatrial.benchmarks.apps.lammps_output import MEASURED, SETTLING, read_lammps
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure, Skip
 from seatrial.model.machine import Machine
@@ -139,16 +140,6 @@ def _estimate_s(params: Params) -> float:
     return _START_S + _atoms(params) * steps / (_SLOW_CORE_RATE * cpus_of(params))
 
 
-def _exactly(name: str, meaning: str, value: str | int) -> Check:
-    """The check that LAMMPS says this number: that of a parameter, or a constant."""
-
-    def bound(machine: Machine, params: Params) -> tuple[float, float]:
-        number = whole(params[value]) if isinstance(value, str) else value
-        return (number, number)
-
-    return Check(name, meaning, bound=bound)
-
-
 _PROGRAM = External(
     name="lmp",
     install="install LAMMPS (Debian: package lammps; Spack: spack install lammps)",
@@ -213,15 +204,15 @@ BENCHMARK = Benchmark(
         ),
     ),
     checks=(
-        _exactly("ranks", "ranks, as LAMMPS counted them", "ranks"),
-        _exactly("threads", "threads of each rank, as LAMMPS counted them", "threads"),
+        Check("ranks", "ranks, as LAMMPS counted them", exactly("ranks")),
+        Check("threads", "threads of each rank, as LAMMPS counted them", exactly("threads")),
         Check(
             "atoms",
             "atoms, as LAMMPS counted them",
             bound=lambda machine, params: (_atoms(params), _atoms(params)),
         ),
-        _exactly("steps", "time steps that were measured", "steps"),
-        _exactly("settling_steps", "time steps before these", _SETTLING_STEPS),
+        Check("steps", "time steps that were measured", exactly("steps")),
+        Check("settling_steps", "time steps before these", exactly(_SETTLING_STEPS)),
         Check("runs", "one measured run after one of melting", lambda machine, params: (1, 1), _measured_only_once),
         Check("list_builds", "times that the neighbour lists were built", bound=_lists),
         Check("kernels", "the kernels of the package and precision that were asked for", lambda *_: (1, 1), _kernels),
@@ -230,6 +221,5 @@ BENCHMARK = Benchmark(
     placement=placement,
     prepare=_prepare,
     ranks="mpi",
-    trial=({},),
     estimate_s=_estimate_s,
 )

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.placement import (
     MEMORY,
     NODE,
@@ -205,19 +206,19 @@ BENCHMARK = Benchmark(
         Check(
             "broken_links",
             "pointers that lead elsewhere than the ring goes, or to a line where one led before",
-            bound=lambda machine, params: (0, 0),
+            bound=zero,
         ),
         Check(
             "lost_loads",
             "samples that ended elsewhere on the ring than the loads that they count lead",
-            bound=lambda machine, params: (0, 0),
+            bound=zero,
         ),
         Check(
             "predictable_steps",
             "share of steps that are as long as the one before, or at most 8 lines: a prefetcher could guess them",
             bound=lambda machine, params: (0.0, 0.05),
         ),
-        Check("moved_thread", "whether the thread was found off its CPU", bound=lambda machine, params: (0, 0)),
+        Check("moved_thread", "whether the thread was found off its CPU", bound=zero),
         Check(
             "sets_measured",
             "working sets that have samples, of those that were to be measured",

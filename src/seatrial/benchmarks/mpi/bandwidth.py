@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, UNKNOWN, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.sample import Sample
 
 PROGRAM = Path(__file__).with_suffix(".cpp")
 
@@ -36,13 +36,6 @@ WINDOW = Parameter(
 TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the pair", minimum=2)
 STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)
 """The parameters of all that streams, after those of the ranks."""
-
-WRONG_BYTES = Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0))
-
-
-def bytes_per_second(sample: Sample) -> float:
-    """The rate of a sample of ours, or of one that another tool told (`elapsed_s` is then one second)."""
-    return sample.work["bytes"] / sample.elapsed_s
 
 
 def prepared(machine: Machine, params: Params) -> Params:
@@ -83,16 +76,7 @@ BENCHMARK = Benchmark(
     question="How fast do messages stream from one rank to another?",
     program=Native(PROGRAM, arguments),
     parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
-    figures=(
-        Figure(
-            name="bandwidth",
-            series="bandwidth",
-            unit="B/s",
-            better=Better.HIGHER,
-            value=bytes_per_second,
-            work="bytes of messages of size_B, one direction",
-        ),
-    ),
+    figures=(bandwidth("bytes of messages of size_B, one direction"),),
     checks=(WRONG_BYTES,),
     placement=pair_cpus,
     prepare=prepared_pair,

@@ -12,15 +12,14 @@ from seatrial.benchmarks.mpi.bandwidth import (
     PROGRAM,
     STREAMED,
     TWO_RANKS,
-    WRONG_BYTES,
     arguments,
-    bytes_per_second,
     estimate_s,
     prepared_pair,
 )
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import pair_cpus
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE
-from seatrial.model.benchmark import Benchmark, Better, Figure, Native
+from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.parameter import Params
 
 
@@ -33,16 +32,7 @@ BENCHMARK = Benchmark(
     question="How fast do messages stream between two ranks, both ways at once?",
     program=Native(PROGRAM, _arguments),
     parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
-    figures=(
-        Figure(
-            name="bandwidth",
-            series="bandwidth",
-            unit="B/s",
-            better=Better.HIGHER,
-            value=bytes_per_second,
-            work="bytes of messages of size_B, both directions together",
-        ),
-    ),
+    figures=(bandwidth("bytes of messages of size_B, both directions together"),),
     checks=(WRONG_BYTES,),
     placement=pair_cpus,
     prepare=prepared_pair,

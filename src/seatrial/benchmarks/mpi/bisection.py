@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -85,7 +86,7 @@ BENCHMARK = Benchmark(
         _figure("worst", "the same of the slowest bisection of each round"),
         _figure("median", "the same of the middle bisection of each round"),
     ),
-    checks=(Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),),
+    checks=(WRONG_BYTES,),
     placement=rank_cpus,
     prepare=_prepare,
     ranks="mpi",

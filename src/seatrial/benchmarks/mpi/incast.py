@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -71,15 +72,7 @@ BENCHMARK = Benchmark(
         Parameter("window", ParameterKind.INTEGER, 2, "messages of each sender that are under way at once", minimum=1),
     ),
     figures=(
-        Figure(
-            name="bandwidth",
-            series="bandwidth",
-            unit="B/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
-            work="bytes that arrive at the receiver",
-            limit=_limit,
-        ),
+        bandwidth("bytes that arrive at the receiver", _limit),
         Figure(
             name="fairness",
             series="fairness",
@@ -89,7 +82,7 @@ BENCHMARK = Benchmark(
             work="bytes of the sender that got least, over the mean of all senders",
         ),
     ),
-    checks=(Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),),
+    checks=(WRONG_BYTES,),
     placement=rank_cpus,
     prepare=_prepare,
     ranks="mpi",

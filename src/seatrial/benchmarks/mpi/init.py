@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.benchmark import Benchmark, Better, Figure, Native
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
@@ -43,9 +44,7 @@ BENCHMARK = Benchmark(
             "the same when all ranks have exchanged messages, mean over ranks",
         ),
     ),
-    checks=(
-        Check("wrong_bytes", "messages that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),
-    ),
+    checks=(WRONG_BYTES,),
     placement=rank_cpus,
     prepare=resolved_ranks,
     ranks="mpi",

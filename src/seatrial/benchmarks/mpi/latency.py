@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
@@ -107,8 +109,8 @@ BENCHMARK = Benchmark(
         ),
     ),
     checks=(
-        Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),
-        Check("lost_bounces", "turns of a cache line that were lost", bound=lambda machine, params: (0, 0)),
+        WRONG_BYTES,
+        Check("lost_bounces", "turns of a cache line that were lost", bound=zero),
     ),
     placement=pair_cpus,
     prepare=_prepare,

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from seatrial.benchmarks.mpi.bandwidth import (
     PROGRAM,
     STREAMED,
-    WRONG_BYTES,
     arguments,
-    bytes_per_second,
     estimate_s,
     prepared,
 )
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, bytes_per_second
 from seatrial.benchmarks.mpi.placement import pair_cpus
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, UNKNOWN
 from seatrial.benchmarks.placement import thread_count
@@ -83,14 +82,7 @@ BENCHMARK = Benchmark(
         *STREAMED,
     ),
     figures=(
-        Figure(
-            name="bandwidth",
-            series="bandwidth",
-            unit="B/s",
-            better=Better.HIGHER,
-            value=bytes_per_second,
-            work="bytes of messages of size_B of all pairs, over the mean time of a pair",
-        ),
+        bandwidth("bytes of messages of size_B of all pairs, over the mean time of a pair"),
         Figure(
             name="message_rate",
             series="bandwidth",

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
@@ -78,16 +79,9 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
                 value=lambda sample: sample.elapsed_s / sample.work["ops"],
                 work=f"one {work} of size_B, complete before the next",
             ),
-            Figure(
-                name="bandwidth",
-                series="bandwidth",
-                unit="B/s",
-                better=Better.HIGHER,
-                value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
-                work=f"bytes of a window of {work}s of size_B, completed together",
-            ),
+            bandwidth(f"bytes of a window of {work}s of size_B, completed together"),
         ),
-        checks=(Check("wrong_bytes", "bytes that are not what was to arrive", bound=lambda machine, params: (0, 0)),),
+        checks=(WRONG_BYTES,),
         placement=rank_cpus,
         prepare=_prepare,
         ranks="mpi",

@@ -17,6 +17,7 @@ from math import gcd
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import Limit
@@ -185,18 +186,12 @@ BENCHMARK = Benchmark(
             value=lambda sample: sample.elapsed_s / sample.work["ops"],
             work="half the round trip of a ping-pong of latency_B",
         ),
-        Figure(
-            name="bandwidth",
-            series="bandwidth",
-            unit="B/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
-            work="bytes of a ping-pong of bandwidth_B, one message under way at a time, as PingPong of IMB counts",
-            limit=_link,
+        bandwidth(
+            "bytes of a ping-pong of bandwidth_B, one message under way at a time, as PingPong of IMB counts", _link
         ),
     ),
     checks=(
-        Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=lambda machine, params: (0, 0)),
+        WRONG_BYTES,
         Check(
             "pairs_measured",
             "pairs that were visited often enough, of those that were to be",
