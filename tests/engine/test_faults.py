@@ -117,8 +117,8 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
         PEAK,
         {
             "peak.cpp": (
-                'Program::sample("fma", i, elapsed_s(intervals))',
-                'Program::sample("fma", i, 0.0 / (elapsed_s(intervals) * 0.0))',
+                'sample_event("fma", i, elapsed_s(intervals))',
+                'sample_event("fma", i, 0.0 / (elapsed_s(intervals) * 0.0))',
             )
         },
         State.INVALID,

@@ -71,7 +71,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     if (fate == "stop") raise(SIGSTOP);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  program.add(mpi::Program::sample("one_way", 0, 1e-6));
+  program.add(sample_event("one_way", 0, 1e-6));
 }
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from seatrial.benchmarks.bounds import between
 from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
@@ -99,7 +100,7 @@ def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Chec
     return Check(
         "pages_astray",
         "share of pages that lie on another NUMA node than they should",
-        bound=lambda machine, params: (0.0, _ASTRAY),
+        bound=between(0.0, _ASTRAY),
         derive=astray,
     )
 

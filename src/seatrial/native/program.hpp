@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "arguments.hpp"
+#include "describe.hpp"
+#include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
 #include "isa.hpp"
@@ -63,37 +65,24 @@ public:
     record_.flush();
   }
 
-  // The start of a sample event, to which the caller adds what it measured.
-  [[nodiscard]] static json::Object sample(std::string_view series, std::size_t index,
-                                           double elapsed_s) {
-    return json::Object()
-        .add("ev", "sample")
-        .add("series", series)
-        .add("rank", 0)
-        .add("i", index)
-        .add("elapsed_s", elapsed_s);
-  }
-
   void add(const json::Object& event) { record_.add(event); }
 
-  void check(std::string_view name, double value) {
-    record_.add(json::Object().add("ev", "check").add("name", name).add("value", value));
-  }
+  void check(std::string_view name, double value) { record_.add(check_event(name, value)); }
 
   template <class Value>
   void note(std::string_view key, const Value& value) {
-    record_.add(json::Object().add("ev", "note").add("key", key).add("value", value));
+    record_.add(note_event(key, value));
   }
 
   void skip(std::string_view reason) {
-    record_.add(json::Object().add("ev", "skip").add("reason", reason));
+    record_.add(skip_event(reason));
     record_.close();
   }
 
   void end() {
     if (const auto taken = turns.taken())
       note("turns", *taken);
-    record_.add(json::Object().add("ev", "end"));
+    record_.add(end_event());
     record_.close();
   }
 
@@ -118,13 +107,8 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
   // A file-size limit is to be an error of write(2), not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    // What it is and which libraries the loader gives it, without measuring: the lab asks right
-    // after the build, and holds each run against the answer.
-    if (argc == 2 && std::string_view(argv[1]) == "--describe") {
-      const auto hello = hello_event(name, {});
-      std::printf("%s\n", hello.text().c_str());
-      return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
-    }
+    if (const auto status = described(name, argc, argv))
+      return *status;
     Arguments arguments(argc, argv);
     const auto settings = prepare(arguments);
     CommonArguments common(arguments);

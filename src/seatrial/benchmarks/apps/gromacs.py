@@ -22,7 +22,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.benchmarks.apps.gromacs_output import MEASURED, read_gromacs
-from seatrial.benchmarks.apps.layout import RANKS, THREADS, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure
@@ -232,28 +233,16 @@ BENCHMARK = Benchmark(
             work="time steps of 2 fs; 1000 a second are 172.8 ns/day",
             spoken=ns_per_day,
         ),
-        Figure(
-            name="step",
-            series=MEASURED,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["steps"],
-            work="one time step of 2 fs",
-        ),
+        time_step(MEASURED, "one time step of 2 fs"),
     ),
     checks=(
-        Check("ranks", "ranks, as GROMACS counted them", exactly("ranks")),
-        Check(
-            "threads",
-            "threads of each rank, as GROMACS counted them",
-            exactly("threads"),
-        ),
-        Check("atoms", "atoms, as GROMACS counted them", lambda _, params: (_atoms(params),) * 2),
-        Check("steps", "time steps of the whole run", lambda _, params: (_steps(params),) * 2),
+        *counted_by("GROMACS"),
+        Check("atoms", "atoms, as GROMACS counted them", exactly(_atoms)),
+        Check("steps", "time steps of the whole run", exactly(_steps)),
         Check(
             "measured_steps",
             "time steps after the reset of the counters, that of the reset with them",
-            bound=lambda machine, params: (whole(params["steps"]) + 1,) * 2,
+            bound=exactly(lambda params: whole(params["steps"]) + 1),
             derive=lambda machine, params, samples: samples[0].work["steps"],
         ),
         Check("constraint_warnings", "molecules that could not be held rigid", zero),

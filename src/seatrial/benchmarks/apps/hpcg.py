@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.apps.hpcg_output import SHORTEST_OFFICIAL_S, HpcgReport, read_hpcg
-from seatrial.benchmarks.apps.layout import RANKS, THREADS, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
@@ -190,8 +190,7 @@ BENCHMARK = Benchmark(
             "0 where HPCG's own tests passed: convergence, symmetry, iterations, reproducibility",
             bound=zero,
         ),
-        Check("ranks", "ranks, as HPCG counted them", exactly("ranks")),
-        Check("threads", "threads of each rank, as HPCG counted them", exactly("threads")),
+        *counted_by("HPCG"),
         *(Check(axis, f"rows along {axis[1]} of one rank", exactly("size")) for axis in ("nx", "ny", "nz")),
     ),
     placement=placement,

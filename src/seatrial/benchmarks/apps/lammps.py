@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.apps.lammps_output import MEASURED, SETTLING, read_lammps
-from seatrial.benchmarks.apps.layout import RANKS, THREADS, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
+from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure, Skip
@@ -130,9 +131,8 @@ def _drift(machine: Machine, params: Params) -> tuple[float, float]:
     return (-bound, bound)
 
 
-def _lists(machine: Machine, params: Params) -> tuple[float, float]:
-    builds = whole(params["steps"]) // _STEPS_OF_A_LIST
-    return (builds, builds)
+def _lists(params: Params) -> int:
+    return whole(params["steps"]) // _STEPS_OF_A_LIST
 
 
 def _estimate_s(params: Params) -> float:
@@ -194,28 +194,16 @@ BENCHMARK = Benchmark(
             work="atoms x time steps of the Lennard-Jones melt, after melting",
             spoken=atom_steps,
         ),
-        Figure(
-            name="step",
-            series=MEASURED,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["steps"],
-            work="one time step of all atoms",
-        ),
+        time_step(MEASURED, "one time step of all atoms"),
     ),
     checks=(
-        Check("ranks", "ranks, as LAMMPS counted them", exactly("ranks")),
-        Check("threads", "threads of each rank, as LAMMPS counted them", exactly("threads")),
-        Check(
-            "atoms",
-            "atoms, as LAMMPS counted them",
-            bound=lambda machine, params: (_atoms(params), _atoms(params)),
-        ),
+        *counted_by("LAMMPS"),
+        Check("atoms", "atoms, as LAMMPS counted them", exactly(_atoms)),
         Check("steps", "time steps that were measured", exactly("steps")),
         Check("settling_steps", "time steps before these", exactly(_SETTLING_STEPS)),
-        Check("runs", "one measured run after one of melting", lambda machine, params: (1, 1), _measured_only_once),
-        Check("list_builds", "times that the neighbour lists were built", bound=_lists),
-        Check("kernels", "the kernels of the package and precision that were asked for", lambda *_: (1, 1), _kernels),
+        Check("runs", "one measured run after one of melting", exactly(1), _measured_only_once),
+        Check("list_builds", "times that the neighbour lists were built", exactly(_lists)),
+        Check("kernels", "the kernels of the package and precision that were asked for", exactly(1), _kernels),
         Check("energy_drift", "change of the total energy per atom, in epsilon", bound=_drift),
     ),
     placement=placement,

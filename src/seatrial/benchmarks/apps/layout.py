@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.placement import spread, thread_count
-from seatrial.model.benchmark import Skip
+from seatrial.model.benchmark import Check, Skip
 from seatrial.model.layout import RANKS as RANKS_NAME
 from seatrial.model.layout import THREADS as THREADS_NAME
 from seatrial.model.machine import Machine
@@ -51,3 +52,11 @@ def cpus_of(params: Params) -> int:
 def openmp_variables(params: Params) -> Mapping[str, str | None]:
     """The environment in which each rank starts its threads and leaves them on the CPUs that the rank is bound to."""
     return {"OMP_NUM_THREADS": str(whole(params[THREADS_NAME])), **dict.fromkeys(_BENDING)}
+
+
+def counted_by(application: str) -> tuple[Check, ...]:
+    """That the application runs on as many ranks and threads as it was to."""
+    return (
+        Check(RANKS_NAME, f"ranks, as {application} counted them", exactly(RANKS_NAME)),
+        Check(THREADS_NAME, f"threads of each rank, as {application} counted them", exactly(THREADS_NAME)),
+    )

@@ -50,10 +50,6 @@ struct Settings {
   return settings;
 }
 
-[[nodiscard]] json::Object note(std::string_view key, const auto& value) {
-  return json::Object().add("ev", "note").add("key", key).add("value", value);
-}
-
 // Into the file at once: what is known of a run must not be lost when the program fails.
 void write_now(const Settings& settings, const std::vector<json::Object>& events) {
   Record record(settings.record);
@@ -95,7 +91,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
 
 [[nodiscard]] json::Object sample_of(const ChildEnd& end) {
   const auto& usage = end.usage;
-  auto sample = Program::sample("wall", 0, end.interval.elapsed_s())
+  auto sample = sample_event("wall", 0, end.interval.elapsed_s())
                     .add("user_s", in_seconds(usage.ru_utime))
                     .add("system_s", in_seconds(usage.ru_stime))
                     .add("minor_faults", usage.ru_minflt)
@@ -223,9 +219,10 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   files.add(path, true);
   files.absorb(watch.files());
   files.complete();
-  return {note("libraries", as_json(files.files(), false)), note("libraries_listed", is_listed),
-          note("libraries_seen", is_seen), note("programs", as_json(files.files(), true)),
-          note("input_files", inputs(settings, start_s))};
+  return {note_event("libraries", as_json(files.files(), false)),
+          note_event("libraries_listed", is_listed), note_event("libraries_seen", is_seen),
+          note_event("programs", as_json(files.files(), true)),
+          note_event("input_files", inputs(settings, start_s))};
 }
 
 void measure(Program& program, const Settings& settings) {

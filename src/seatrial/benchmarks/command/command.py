@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.bounds import between, zero
 from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import IMPOSSIBLE_ABOVE
@@ -112,7 +112,7 @@ BENCHMARK = Benchmark(
         Check(
             "use_of_cpus",
             "share of its CPUs' time that the program used: above one it ran elsewhere too",
-            bound=lambda machine, params: (0.0, IMPOSSIBLE_ABOVE),
+            bound=between(0.0, IMPOSSIBLE_ABOVE),
             derive=_use_of_cpus,
         ),
     ),

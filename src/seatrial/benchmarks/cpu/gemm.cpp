@@ -106,7 +106,7 @@ public:
 
   void report() {
     for (std::size_t i = 0; i < samples_.size(); ++i)
-      program_.add(Program::sample("gemm", i, samples_[i].elapsed_s)
+      program_.add(sample_event("gemm", i, samples_[i].elapsed_s)
                        .add("work", json::Object().add("flops", flops()))
                        .add("cpu_s", samples_[i].cpu_s)
                        .add("add_ops", chain_blocks * chain_block)

@@ -17,6 +17,7 @@ from math import isqrt
 from pathlib import Path
 from statistics import median
 
+from seatrial.benchmarks.bounds import between
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
 from seatrial.model.limit import FmaUnit, Limit, fma_rate
@@ -143,7 +144,7 @@ def _error(of_what: str, meaning: str) -> Check:
     return Check(
         f"{of_what}_error",
         f"{meaning}, as a multiple of n x eps x its size",
-        bound=lambda machine, params: (0.0, _WORST_ERROR),
+        bound=between(0.0, _WORST_ERROR),
     )
 
 
@@ -209,7 +210,7 @@ BENCHMARK = Benchmark(
         Check(
             "distinct_inputs",
             "share of input elements that are distinct and not zero: constant data may save power",
-            bound=lambda machine, params: (0.99, 1.0),
+            bound=between(0.99, 1.0),
         ),
         Check(
             "blas_threads",

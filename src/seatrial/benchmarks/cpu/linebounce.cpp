@@ -149,7 +149,7 @@ void measure(Program& program, const Settings& settings) {
   std::uint64_t moved = 0;
   for (const auto& pair : pairs) {
     for (std::size_t i = 0; i < pair.elapsed_s.size(); ++i)
-      program.add(Program::sample("one_way", i, pair.elapsed_s[i])
+      program.add(sample_event("one_way", i, pair.elapsed_s[i])
                       .add("point", json::Object()
                                         .add("cpu_a", program.cpus[pair.a()])
                                         .add("cpu_b", program.cpus[pair.b()]))

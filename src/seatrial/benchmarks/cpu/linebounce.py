@@ -14,7 +14,7 @@ from functools import cache
 from math import gcd
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Device, Machine
@@ -201,7 +201,7 @@ BENCHMARK = Benchmark(
         Check(
             "pairs_measured",
             "pairs that have samples, of those that were to be measured",
-            bound=lambda machine, params: (whole(params["pairs"]), whole(params["pairs"])),
+            bound=exactly("pairs"),
             derive=_pairs_measured,
         ),
     ),

@@ -273,7 +273,7 @@ private:
       chains_s.push_back(samples[i].chain_s);
       additions_s.push_back(samples[i].additions_s);
     }
-    program.add(Program::sample("fma", i, elapsed_s(intervals))
+    program.add(sample_event("fma", i, elapsed_s(intervals))
                     .add("work", json::Object().add("flops", flops))
                     .add("chain_fmas", amounts_.chain_fmas())
                     .add("chain_s", chains_s)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.bounds import between, zero
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, FmaUnit, Limit, fma_rate
@@ -169,12 +169,12 @@ BENCHMARK = Benchmark(
         Check(
             "distinct_state",
             "share of lanes whose final value no other lane has: equal lanes could be computed once",
-            bound=lambda machine, params: (0.99, 1.0),
+            bound=between(0.99, 1.0),
         ),
         Check(
             "fma_per_cycle",
             "vector FMAs that a core starts in a cycle: no core has more than four pipes, whatever the table says",
-            bound=lambda machine, params: (0.0, 4.0 * IMPOSSIBLE_ABOVE),
+            bound=between(0.0, 4.0 * IMPOSSIBLE_ABOVE),
             derive=_fma_per_cycle,
         ),
         Check(

@@ -19,7 +19,7 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.errors import ProtocolError, UsageError
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure, Skip
 from seatrial.model.limit import Limit
@@ -251,7 +251,7 @@ BENCHMARK = Benchmark(
         Check(
             "verified_B",
             "bytes read back and found as written",
-            bound=lambda machine, params: (_file_B(params), _file_B(params)),
+            bound=exactly(_file_B),
         ),
         Check("short_ios", "calls that moved less than a record", bound=zero),
         Check(

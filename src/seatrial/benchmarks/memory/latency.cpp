@@ -212,7 +212,7 @@ public:
     for (const auto& point : points_)
       for (std::size_t i = 0; i < point.samples.size(); ++i) {
         const auto& sample = point.samples[i];
-        program.add(Program::sample("load", i, sample.chase_s)
+        program.add(sample_event("load", i, sample.chase_s)
                         .add("point", json::Object().add("working_set_B", point.bytes))
                         .add("work", json::Object().add("ops", sample.loads))
                         .add("add_ops", addition_blocks * additions_per_block)

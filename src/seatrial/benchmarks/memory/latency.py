@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.placement import (
     MEMORY,
     NODE,
@@ -216,19 +216,19 @@ BENCHMARK = Benchmark(
         Check(
             "predictable_steps",
             "share of steps that are as long as the one before, or at most 8 lines: a prefetcher could guess them",
-            bound=lambda machine, params: (0.0, 0.05),
+            bound=between(0.0, 0.05),
         ),
         Check("moved_thread", "whether the thread was found off its CPU", bound=zero),
         Check(
             "sets_measured",
             "working sets that have samples, of those that were to be measured",
-            bound=lambda machine, params: (len(working_sets(params)), len(working_sets(params))),
+            bound=exactly(lambda params: len(working_sets(params))),
             derive=_sets_measured,
         ),
         Check(
             "fewest_cycles",
             "cycles of a load where they are fewest: what is faster did not wait for the load before",
-            bound=lambda machine, params: (_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
+            bound=between(_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
             derive=_fewest_cycles,
         ),
         pages_check(_placement),

@@ -246,7 +246,7 @@ public:
     for (std::size_t i = 0; i < rounds; ++i)
       for (std::size_t k = 0; k < kernels.size(); ++k)
         if (is_measured(k))
-          program.add(Program::sample(kernels[k].name, i, elapsed_s_[k][i])
+          program.add(sample_event(kernels[k].name, i, elapsed_s_[k][i])
                           .add("work", work(kernels[k]))
                           .add("pages_looked_at", placed.looked_at)
                           .add("pages_astray", placed.astray));

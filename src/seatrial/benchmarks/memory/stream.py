@@ -15,7 +15,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.placement import (
     MEMORY,
     NODE,
@@ -211,7 +211,7 @@ BENCHMARK = Benchmark(
         Check(
             "distinct_inputs",
             "share of input elements that are distinct and not zero: constant data may be compressed or save power",
-            bound=lambda machine, params: (0.99, 1.0),
+            bound=between(0.99, 1.0),
         ),
         Check(
             "array_bytes",
@@ -221,7 +221,7 @@ BENCHMARK = Benchmark(
         Check(
             "counted_bytes",
             "bytes that samples count, over those of the arrays: the largest deviation, either way",
-            bound=lambda machine, params: (1.0, 1.0),
+            bound=exactly(1.0),
             derive=_counted,
         ),
         pages_check(_placement),

@@ -16,6 +16,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
 #include "mpi/seats.hpp"
 #include "mpi/waiting.hpp"
 #include "pages.hpp"
@@ -214,15 +215,15 @@ std::size_t report(mpi::Program& program, const std::vector<Round>& rounds) {
     const auto& round = rounds[i];
     const auto quiet = json::Object().add("ops", 2 * round.quiet_trips);
     const auto loaded = json::Object().add("ops", 2 * round.loaded_trips);
-    program.add(mpi::Program::sample("quiet", i, round.quiet_s).add("work", quiet));
+    program.add(sample_event("quiet", i, round.quiet_s).add("work", quiet));
     if (round.loaded_s == 0)
       continue;
     ++loaded_samples;
-    program.add(mpi::Program::sample("loaded", i, round.loaded_s)
+    program.add(sample_event("loaded", i, round.loaded_s)
                     .add("work", loaded)
                     .add("background_B", round.background_bytes));
     program.add(
-        mpi::Program::sample("slowdown", i, round.loaded_s)
+        sample_event("slowdown", i, round.loaded_s)
             .add("work", loaded)
             .add("quiet_one_way_s", round.quiet_s / static_cast<double>(2 * round.quiet_trips)));
   }
@@ -245,11 +246,8 @@ void measure(mpi::Program& program, const Settings& settings) {
 
   std::vector<Round> rounds;
   std::size_t enough = 0; // rounds that were loaded
-  const auto begin = Clock::now();
-  while (rounds.size() < enough + most_idle_rounds) {
-    const bool goes_on = enough < least_rounds || seconds(Clock::now() - begin) < program.slice_s;
-    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
-      break;
+  const mpi::Rounds turn(least_rounds, program.slice_s);
+  while (rounds.size() < enough + most_idle_rounds && turn.another(enough)) {
     program.at("quiet sample " + std::to_string(rounds.size()));
     const double quiet_s = part.quiet(++seed, quiet_trips, settings.sample_s);
     program.at("loaded sample " + std::to_string(rounds.size()));

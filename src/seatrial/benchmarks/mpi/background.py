@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from seatrial.benchmarks.bounds import between
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
@@ -44,6 +45,10 @@ def _one_way(sample: Sample) -> float:
     return sample.elapsed_s / sample.work["ops"]
 
 
+def _time(series: str, work: str) -> Figure:
+    return Figure(name=series, series=series, unit="s", better=Better.LOWER, value=_one_way, work=work)
+
+
 BENCHMARK = Benchmark(
     name="mpi.background",
     question="How much longer does a small message take while all other ranks stream?",
@@ -63,22 +68,8 @@ BENCHMARK = Benchmark(
         ),
     ),
     figures=(
-        Figure(
-            name="quiet",
-            series="quiet",
-            unit="s",
-            better=Better.LOWER,
-            value=_one_way,
-            work="half the round trip of a ping-pong of size_B, while the other ranks sleep",
-        ),
-        Figure(
-            name="loaded",
-            series="loaded",
-            unit="s",
-            better=Better.LOWER,
-            value=_one_way,
-            work="the same while the other ranks stream",
-        ),
+        _time("quiet", "half the round trip of a ping-pong of size_B, while the other ranks sleep"),
+        _time("loaded", "the same while the other ranks stream"),
         Figure(
             name="slowdown",
             series="slowdown",
@@ -93,7 +84,7 @@ BENCHMARK = Benchmark(
         Check(
             "loaded_samples",
             "samples during which every rank of the background streamed",
-            bound=lambda machine, params: (_LEAST_ROUNDS, math.inf),
+            bound=between(_LEAST_ROUNDS, math.inf),
         ),
     ),
     placement=rank_cpus,

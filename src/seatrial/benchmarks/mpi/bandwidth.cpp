@@ -21,6 +21,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
 #include "pages.hpp"
 
 namespace {
@@ -146,7 +147,7 @@ void add_samples(mpi::Program& program, const Settings& settings, const Size& si
       size.windows * static_cast<std::uint64_t>(settings.window) * (settings.both ? 2 : 1);
   const auto add = [&](const char* series, std::size_t i, double elapsed_s, std::uint64_t ops) {
     program.add(
-        mpi::Program::sample(series, i, elapsed_s)
+        sample_event(series, i, elapsed_s)
             .add("point", json::Object().add("size_B", size.message->bytes))
             .add("work", json::Object().add("bytes", ops * size.message->bytes).add("ops", ops)));
   };
@@ -186,13 +187,8 @@ void measure(mpi::Program& program, const Settings& settings) {
     size.windows = static_cast<std::uint64_t>(sample_s / trial_s) + 1;
   }
 
-  const auto begin = Clock::now();
-  for (std::size_t round = 0;; ++round) {
-    const double spent_s = seconds(Clock::now() - begin);
-    const bool goes_on = round == 0 || spent_s < program.slice_s ||
-                         (round < least_rounds && spent_s < late_times * program.slice_s);
-    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
-      break;
+  const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
+  for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& size : sizes) {
       program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));
       size.elapsed_s.push_back(end.run(*size.message, settings.window, size.windows));

@@ -17,6 +17,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
 #include "mpi/waiting.hpp"
 
 namespace {
@@ -109,7 +110,7 @@ void report(mpi::Program& program, const Settings& settings, const std::vector<B
            settings.bytes;
   };
   const auto sample = [&](const char* series, std::size_t which, std::size_t round) {
-    return mpi::Program::sample(series, round, all[which].elapsed_s[round])
+    return sample_event(series, round, all[which].elapsed_s[round])
         .add("work", json::Object().add("bytes", bytes_of(all[which])));
   };
   for (std::size_t which = 0; which < all.size(); ++which)
@@ -141,11 +142,8 @@ void measure(mpi::Program& program, const Settings& settings) {
     one.windows = static_cast<std::uint64_t>(trial_windows * sample_s / trial_s) + 1;
     all.push_back(one);
   }
-  const auto begin = Clock::now();
-  for (std::size_t round = 0;; ++round) {
-    const bool goes_on = round < least_rounds || seconds(Clock::now() - begin) < program.slice_s;
-    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
-      break;
+  const mpi::Rounds rounds(least_rounds, program.slice_s);
+  for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& one : all) {
       program.at("bisection " + std::to_string(&one - all.data()) + ", with rank " +
                  std::to_string(one.partner) + ", round " + std::to_string(round));

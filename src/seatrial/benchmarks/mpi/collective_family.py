@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.bounds import between, zero
 from seatrial.benchmarks.mpi.ranks import UNKNOWN, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
 from seatrial.errors import UsageError
@@ -215,12 +215,12 @@ def checks(sizes: Sizes) -> tuple[Check, ...]:
         Check(
             "overrun_share",
             "share of iterations after which a rank was late for the next, of those that started in time",
-            bound=lambda machine, params: (0.0, _MOST_OVERRUN),
+            bound=between(0.0, _MOST_OVERRUN),
         ),
         Check(
             "clock_error",
             "how far the ranks' clocks were seen to be off, over the shortest time measured (start=barrier needs none)",
-            bound=lambda machine, params: (0.0, _MOST_CLOCK_ERROR),
+            bound=between(0.0, _MOST_CLOCK_ERROR),
         ),
         Check(
             "slowest_over_mean",

@@ -15,6 +15,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
 #include "pages.hpp"
 
 namespace {
@@ -187,7 +188,7 @@ void add_sample(mpi::Program& program, const Settings& settings, std::size_t ind
                         .add("least_bytes", *least * settings.bytes)
                         .add("senders", arrived.messages.size());
   for (const char* series : {"bandwidth", "fairness"})
-    program.add(mpi::Program::sample(series, index, arrived.elapsed_s)
+    program.add(sample_event(series, index, arrived.elapsed_s)
                     .add("work", work)
                     .add("slowest", least - arrived.messages.begin() + 1));
 }
@@ -197,21 +198,17 @@ void measure(mpi::Program& program, const Settings& settings) {
   mpi::require_memory(settings.bytes * settings.window * (program.rank == 0 ? senders : 1));
   std::vector<Arrived> found;
   std::size_t wrong = 0;
-  const auto begin = Clock::now();
-  const auto goes_on = [&](std::size_t samples) {
-    const bool mine = samples < least_samples || seconds(Clock::now() - begin) < program.slice_s;
-    return mpi::of_first(mine ? 1.0 : 0.0) != 0.0;
-  };
+  const mpi::Rounds samples(least_samples, program.slice_s);
   if (program.rank == 0) {
     Receiver receiver(program.ranks - 1, settings);
-    for (std::size_t i = 0; goes_on(i); ++i) {
+    for (std::size_t i = 0; samples.another(i); ++i) {
       program.at("receiving, sample " + std::to_string(i));
       found.push_back(receiver.run(i + 1));
     }
     wrong = receiver.wrong();
   } else {
     Sender sender(program.rank, settings);
-    for (std::size_t i = 0; goes_on(i); ++i) {
+    for (std::size_t i = 0; samples.another(i); ++i) {
       program.at("sending, sample " + std::to_string(i));
       sender.run(i + 1);
     }

@@ -87,7 +87,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     const double mean = std::accumulate(all.begin(), all.end(), 0.0) / program.ranks;
     const double most = std::ranges::max(all);
     // The time of what has no time of its own is that of MPI_Init on the slowest rank.
-    program.add(mpi::Program::sample(series, 0, unit ? settings.init_s : most)
+    program.add(sample_event(series, 0, unit ? settings.init_s : most)
                     .add("work", json::Object().add(unit ? unit : "s", most).add("mean", mean)));
   };
   add("init", settings.init_s, nullptr);

@@ -21,6 +21,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
 #include "mpi/shared_line.hpp"
 #include "pages.hpp"
 
@@ -111,7 +112,7 @@ void add_samples(mpi::Program& program, const std::vector<Size>& sizes, bool wit
   for (const auto& size : sizes)
     for (std::size_t i = 0; i < size.elapsed_s.size(); ++i) {
       const auto add = [&](const char* series) {
-        auto sample = mpi::Program::sample(series, i, size.elapsed_s[i])
+        auto sample = sample_event(series, i, size.elapsed_s[i])
                           .add("point", json::Object().add("size_B", size.message->bytes))
                           .add("work", json::Object().add("ops", 2 * size.trips));
         if (with_bounces)
@@ -148,13 +149,8 @@ void measure(mpi::Program& program, const Settings& settings) {
     size.trips = static_cast<std::uint64_t>(static_cast<double>(trips) * sample_s / trial_s) + 1;
   }
 
-  const auto begin = Clock::now();
-  for (std::size_t round = 0;; ++round) {
-    const double spent_s = seconds(Clock::now() - begin);
-    const bool goes_on = round == 0 || spent_s < program.slice_s ||
-                         (round < least_rounds && spent_s < late_times * program.slice_s);
-    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
-      break;
+  const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
+  for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& size : sizes) {
       program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));
       size.elapsed_s.push_back(ping_pong.run(*size.message, size.trips));

@@ -22,6 +22,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
 #include "pages.hpp"
 
 namespace {
@@ -286,11 +287,8 @@ void measure(mpi::Program& program, const Settings& settings) {
     series.epochs = static_cast<std::uint64_t>(trial_epochs * sample_s / trial_s) + 1;
   }
 
-  const auto begin = Clock::now();
-  for (std::size_t round = 0;; ++round) {
-    const bool goes_on = round < least_rounds || seconds(Clock::now() - begin) < program.slice_s;
-    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
-      break;
+  const mpi::Rounds rounds(least_rounds, program.slice_s);
+  for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& series : all) {
       program.at(std::to_string(series.message.bytes) + " B, round " + std::to_string(round));
       series.elapsed_s.push_back(access.run(series.message, series.epochs, series.operations));
@@ -300,7 +298,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   for (const auto& series : all) {
     const auto operations = series.epochs * series.operations;
     for (std::size_t i = 0; i < series.elapsed_s.size(); ++i)
-      program.add(mpi::Program::sample(series.name, i, series.elapsed_s[i])
+      program.add(sample_event(series.name, i, series.elapsed_s[i])
                       .add("point", json::Object().add("size_B", series.message.bytes))
                       .add("work", json::Object()
                                        .add("ops", operations)

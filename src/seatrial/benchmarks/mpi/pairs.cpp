@@ -20,6 +20,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
 #include "mpi/seats.hpp"
 #include "mpi/tournament.hpp"
 #include "mpi/waiting.hpp"
@@ -201,17 +202,19 @@ void play_round(mpi::Program& program, Player& player, const Settings& settings,
 }
 
 // Rank 0: a sample for each visit, from the rows of numbers that `play_round` appended.
-void report(mpi::Program& program, const Settings& settings, const std::vector<double>& all) {
+void report(mpi::Program& program, const Settings& settings,
+            const std::vector<std::vector<double>>& all) {
   constexpr std::size_t columns = 8;
-  std::vector<std::array<double, columns>> visits(all.size() / columns);
-  for (std::size_t at = 0; at < visits.size() * columns; ++at)
-    visits[at / columns][at % columns] = all[at];
+  std::vector<std::array<double, columns>> visits;
+  for (const auto& of_rank : all)
+    for (auto row = of_rank.begin(); row != of_rank.end(); row += columns)
+      std::copy_n(row, columns, visits.emplace_back().begin());
   std::ranges::sort(visits); // by pair, size and sweep
   for (const auto& v : visits) {
     const auto& kind = settings.kinds[static_cast<std::size_t>(v[2])];
     const auto trips = static_cast<std::uint64_t>(v[4]);
     program.add(
-        mpi::Program::sample(kind.series, static_cast<std::size_t>(v[3]), v[6])
+        sample_event(kind.series, static_cast<std::size_t>(v[3]), v[6])
             .add("point",
                  json::Object().add("a", static_cast<int>(v[0])).add("b", static_cast<int>(v[1])))
             .add("work", json::Object().add("ops", 2 * trips).add("bytes", 2 * trips * kind.bytes))
@@ -238,11 +241,8 @@ void measure(mpi::Program& program, const Settings& settings) {
     if (round >= tournament.rounds())
       throw Failure(Exit::usage, "--rounds: the tournament has no round " + std::to_string(round));
   std::vector<double> found;
-  const auto begin = Clock::now();
-  for (std::size_t sweep = 0;; ++sweep) {
-    const bool goes_on = sweep < least_sweeps || seconds(Clock::now() - begin) < program.slice_s;
-    if (mpi::of_first(goes_on ? 1.0 : 0.0) == 0.0)
-      break;
+  const mpi::Rounds sweeps(least_sweeps, program.slice_s);
+  for (std::size_t sweep = 0; sweeps.another(sweep); ++sweep) {
     auto rounds = settings.rounds; // in another order each time, the same on all ranks
     std::ranges::sort(rounds, {}, [&](int round) {
       return mpi::pattern_word(sweep + 1, static_cast<std::size_t>(round));
@@ -251,7 +251,7 @@ void measure(mpi::Program& program, const Settings& settings) {
       for (const int round : rounds)
         play_round(program, player, settings, tournament.pairs(round), kind, sweep, found);
   }
-  report(program, settings, mpi::gather_any(found));
+  report(program, settings, mpi::gather_lists(found));
   program.check("wrong_bytes", mpi::sum(static_cast<double>(player.wrong())));
 }
 

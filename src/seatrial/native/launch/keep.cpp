@@ -34,6 +34,7 @@
 
 #include "arguments.hpp"
 #include "clock.hpp"
+#include "describe.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
 #include "launch/leftovers.hpp"
@@ -251,10 +252,8 @@ private:
 }
 
 [[nodiscard]] int run(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--describe") {
-    std::printf("%s\n", hello_event("keep", {}).text().c_str());
-    return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
-  }
+  if (const auto status = described("keep", argc, argv))
+    return *status;
   int split = 1;
   while (split < argc && std::string_view(argv[split]) != "--")
     ++split;

@@ -23,6 +23,8 @@
 
 #include "affinity.hpp"
 #include "arguments.hpp"
+#include "describe.hpp"
+#include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
 #include "record.hpp"
@@ -102,17 +104,14 @@ void place(const Settings& settings) {
   if (!settings.record.empty()) {
     Record record(settings.record, rank);
     record.add(hello_event("place", {bound_cpus()}, rank, settings.ranks));
-    record.add(
-        json::Object().add("ev", "note").add("key", "started_at_s").add("value", wall_clock_s()));
+    record.add(note_event("started_at_s", wall_clock_s()));
     record.close();
   }
 }
 
 [[nodiscard]] int run(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--describe") {
-    std::printf("%s\n", hello_event("place", {}).text().c_str());
-    return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
-  }
+  if (const auto status = described("place", argc, argv))
+    return *status;
   int split = 1;
   while (split < argc && std::string_view(argv[split]) != "--")
     ++split;

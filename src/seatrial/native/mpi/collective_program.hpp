@@ -224,7 +224,7 @@ private:
   // One event; the point of an operation without a size is empty.
   void add(const Point& point, std::string_view series, std::size_t index, double elapsed_s,
            const json::Object& work) {
-    auto event = Program::sample(series, index, elapsed_s);
+    auto event = sample_event(series, index, elapsed_s);
     if (!settings_.sizes.empty())
       event.add("point", json::Object().add("size_B", point.bytes));
     program_.add(event.add("work", work));

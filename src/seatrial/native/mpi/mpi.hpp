@@ -36,11 +36,22 @@ namespace seatrial::mpi {
   return version.substr(0, version.find_first_of(std::string_view("\n\r\0", 3)));
 }
 
-// On rank 0 the list of every rank, in their order; nothing on the others.
-[[nodiscard]] inline std::vector<std::vector<int>> gather_lists(const std::vector<int>& mine) {
-  const int ranks = world_size();
+template <typename T>
+[[nodiscard]] MPI_Datatype type_of() = delete;
+template <>
+[[nodiscard]] inline MPI_Datatype type_of<int>() {
+  return MPI_INT;
+}
+template <>
+[[nodiscard]] inline MPI_Datatype type_of<double>() {
+  return MPI_DOUBLE;
+}
+
+// On rank 0 the list of every rank, in their order and however long; nothing on the others.
+template <typename T>
+[[nodiscard]] std::vector<std::vector<T>> gather_lists(const std::vector<T>& mine) {
   const int count = static_cast<int>(mine.size());
-  std::vector<int> counts(static_cast<std::size_t>(ranks));
+  std::vector<int> counts(world_rank() == 0 ? static_cast<std::size_t>(world_size()) : 0);
   MPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
   std::vector<int> starts;
   int total = 0;
@@ -48,13 +59,12 @@ namespace seatrial::mpi {
     starts.push_back(total);
     total += each;
   }
-  std::vector<int> all(static_cast<std::size_t>(total));
-  MPI_Gatherv(mine.data(), count, MPI_INT, all.data(), counts.data(), starts.data(), MPI_INT, 0,
-              MPI_COMM_WORLD);
-  std::vector<std::vector<int>> lists;
-  if (world_rank() == 0)
-    for (std::size_t r = 0; r < counts.size(); ++r)
-      lists.emplace_back(all.begin() + starts[r], all.begin() + starts[r] + counts[r]);
+  std::vector<T> all(static_cast<std::size_t>(total));
+  MPI_Gatherv(mine.data(), count, type_of<T>(), all.data(), counts.data(), starts.data(),
+              type_of<T>(), 0, MPI_COMM_WORLD);
+  std::vector<std::vector<T>> lists;
+  for (std::size_t r = 0; r < counts.size(); ++r)
+    lists.emplace_back(all.begin() + starts[r], all.begin() + starts[r] + counts[r]);
   return lists;
 }
 

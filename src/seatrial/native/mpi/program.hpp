@@ -25,6 +25,8 @@
 #include "affinity.hpp"
 #include "arguments.hpp"
 #include "clock.hpp"
+#include "describe.hpp"
+#include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
 #include "isa.hpp"
@@ -174,9 +176,7 @@ inline void watch_no_more() noexcept {
 
 // Why this rank ends all others, in its own file.
 inline void write_reason(std::string_view why) {
-  write_line(
-      {json::Object().add("ev", "note").add("key", "died").add("value", why.substr(0, 200)).text(),
-       "\n"});
+  write_line({note_event("died", why.substr(0, 200)).text(), "\n"});
   write_phase();
   watch_no_more();
 }
@@ -215,38 +215,24 @@ public:
     detail::phase.text[length] = '\0';
   }
 
-  [[nodiscard]] static json::Object sample(std::string_view series, std::size_t index,
-                                           double elapsed_s) {
-    return json::Object()
-        .add("ev", "sample")
-        .add("series", series)
-        .add("rank", 0)
-        .add("i", index)
-        .add("elapsed_s", elapsed_s);
-  }
-
   void add(const json::Object& event) {
     if (rank == 0)
       record_.add(event);
   }
 
   // `value` is what rank 0 knows: reduce it first.
-  void check(std::string_view name, double value) {
-    add(json::Object().add("ev", "check").add("name", name).add("value", value));
-  }
+  void check(std::string_view name, double value) { add(check_event(name, value)); }
 
   template <class Value>
   void note(std::string_view key, const Value& value) {
-    add(json::Object().add("ev", "note").add("key", key).add("value", value));
+    add(note_event(key, value));
   }
 
   // Collective: all ranks skip, or none.
-  void skip(std::string_view reason) {
-    finish(json::Object().add("ev", "skip").add("reason", reason));
-  }
+  void skip(std::string_view reason) { finish(skip_event(reason)); }
 
   // Collective.
-  void end() { finish(json::Object().add("ev", "end")); }
+  void end() { finish(end_event()); }
 
   const int rank;
   const int ranks;
@@ -271,12 +257,6 @@ private:
 };
 
 namespace detail {
-
-[[nodiscard]] inline int describe(const char* name) {
-  const auto hello = hello_event(name, {});
-  std::printf("%s\n", hello.text().c_str());
-  return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
-}
 
 // One rank that gives up takes all with it: the others would wait for it for ever.
 [[nodiscard]] inline int give_up(const char* name, int rank, const char* why,
@@ -309,8 +289,8 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
   std::signal(SIGXFSZ, SIG_IGN);
   int rank = 0;
   try {
-    if (argc == 2 && std::string_view(argv[1]) == "--describe")
-      return detail::describe(name);
+    if (const auto status = described(name, argc, argv))
+      return *status;
     Arguments arguments(argc, argv);
     const auto settings = prepare(arguments);
     const CommonArguments common(arguments);

@@ -40,22 +40,4 @@ inline void meet(double idle_s = 0) {
   }
 }
 
-// On rank 0 the numbers of every rank one after another, however many each has; nothing elsewhere.
-[[nodiscard]] inline std::vector<double> gather_any(const std::vector<double>& mine) {
-  const int ranks = world_size();
-  const int count = static_cast<int>(mine.size());
-  std::vector<int> counts(static_cast<std::size_t>(ranks));
-  MPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
-  std::vector<int> starts;
-  int total = 0;
-  for (const int each : counts) {
-    starts.push_back(total);
-    total += each;
-  }
-  std::vector<double> all(static_cast<std::size_t>(total));
-  MPI_Gatherv(mine.data(), count, MPI_DOUBLE, all.data(), counts.data(), starts.data(), MPI_DOUBLE,
-              0, MPI_COMM_WORLD);
-  return all;
-}
-
 } // namespace seatrial::mpi

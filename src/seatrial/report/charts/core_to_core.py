@@ -9,34 +9,15 @@ from itertools import pairwise
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.units import Unit
 from seatrial.report.charts.core_pairs import CorePairs, core_pairs
-from seatrial.report.charts.heat import (
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    HeatScale,
-    Place,
-    cells,
-    heat_scale,
-    legend,
-    number,
-    rectangle,
-    svg,
-    text,
-    values_in_cells,
-)
+from seatrial.report.charts.heat import HeatScale, Place, number, text
+from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
 from seatrial.report.svg import Svg
 from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import cpu_list, show, show_range
 from seatrial.report.view import BenchmarkView, TrialView
 
-_SIDE = 544.0
-_LARGEST_CELL = 46.0
-_CELL_WITH_NUMBER = 30.0
-_CELL_WITH_LABEL = 14.0
 _LEAST_MARK = 5.0
 _LONGEST_LABEL = 11
-_SPARSE = 0.5
-"""Where less than this share of the pairs was measured, single cells are drawn at least `_LEAST_MARK` wide."""
-_LEFT, _TOP = 76.0, 40.0
 _BORDER = {40: "border-package", 30: "border-node"}
 
 
@@ -84,27 +65,9 @@ def in_words(pairs: CorePairs, unit: Unit) -> str:
 
 
 def _picture(pairs: CorePairs, unit: Unit, ident: str, title: str, said: str) -> Svg:
-    count = len(pairs.cpus)
-    side = min(_LARGEST_CELL, _SIDE / count)
-    whole = side * count
-    values = _values(pairs)
-    scale = heat_scale(list(values.values()), unit)
-    sparse = len(values) < _SPARSE * count * (count - 1)
-    drawn = [
-        rectangle(0, 0, whole, whole, "ground"),
-        _diagonal(count, side),
-        cells(values, scale, side, side, _LEAST_MARK if sparse else 0.0),
-        values_in_cells(values, scale, side, side) if side >= _CELL_WITH_NUMBER else "",
-        *_borders(pairs, side, whole),
-        *_labels(pairs, side, whole),
-        rectangle(0, 0, whole, whole, "frame"),
-    ]
-    is_blank = len(values) < count * (count - 1)
-    key = legend(scale, 0, whole + 16, "less is better", is_blank)
-    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(drawn)}{key}</g>'
-    width = _LEFT + max(whole + 2, LEGEND_WIDTH)
-    height = _TOP + whole + 20 + LEGEND_HEIGHT
-    return Svg(svg(ident, width, height, title, f"{said} {_distances_in_words(pairs, unit, scale)}", content))
+    matrix = Matrix(_values(pairs), len(pairs.cpus), unit, "less is better", _LEAST_MARK)
+    marks = [*_borders(pairs, matrix.side, matrix.edge), *_labels(pairs, matrix.side)]
+    return matrix.drawn(ident, title, f"{said} {_distances_in_words(pairs, unit, matrix.scale)}", marks)
 
 
 def _values(pairs: CorePairs) -> dict[Place, float]:
@@ -112,13 +75,6 @@ def _values(pairs: CorePairs) -> dict[Place, float]:
     position = {cpu: n for n, cpu in enumerate(pairs.cpus)}
     told = {(position[a], position[b]): figure.median for (a, b), figure in pairs.figures.items()}
     return {(b, a): value for (a, b), value in told.items()} | told
-
-
-def _diagonal(count: int, side: float) -> str:
-    squares = "".join(
-        f"M{number(n * side)} {number(n * side)}h{number(side)}v{number(side)}h{number(-side)}z" for n in range(count)
-    )
-    return f'<path class="self" d="{squares}"/>'
 
 
 def _borders(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
@@ -131,17 +87,17 @@ def _borders(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
         yield f'<path class="{kind}" {line}/>'
 
 
-def _labels(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
+def _labels(pairs: CorePairs, side: float) -> Iterator[str]:
     """Numbers of CPUs at each row and column while there is room, else runs of them at each group; packages on top."""
     ends = sorted({0, *pairs.boundaries, len(pairs.cpus)})
-    if side >= _CELL_WITH_LABEL:
+    if side >= CELL_WITH_LABEL:
         for n, cpu in enumerate(pairs.cpus):
             yield text(-6, (n + 0.5) * side + 4, str(cpu), "tick", "end")
-            if side >= _CELL_WITH_LABEL + 6:
+            if side >= CELL_WITH_LABEL + 6:
                 yield text((n + 0.5) * side, -6, str(cpu), "tick")
     else:
         for start, end in pairwise(ends):
-            if (end - start) * side >= _CELL_WITH_LABEL:
+            if (end - start) * side >= CELL_WITH_LABEL:
                 run = cpu_list(sorted(pairs.cpus[start:end]))
                 yield text(
                     -6,

@@ -7,36 +7,18 @@ from dataclasses import dataclass
 from statistics import median
 
 from seatrial.analysis.pairs import pair_of
-from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.outlier import Outlier
-from seatrial.report.charts.heat import (
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    Place,
-    cells,
-    heat_scale,
-    legend,
-    number,
-    rectangle,
-    svg,
-    text,
-    values_in_cells,
-)
+from seatrial.report.charts.heat import Place, number, rectangle, text
+from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
 from seatrial.report.charts.shapes import rank_pair
 from seatrial.report.studies.outlier_words import screening_lines
 from seatrial.report.svg import Svg
 from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.units import show, show_range
+from seatrial.report.units import arrow_meaning, show, show_range
 from seatrial.report.view import BenchmarkView, TrialView
 
-_SIDE = 544.0
-_LARGEST_CELL = 46.0
-_CELL_WITH_NUMBER = 30.0
-_CELL_WITH_LABEL = 14.0
 _LEAST_MARK = 3.0
-_SPARSE = 0.5
-_LEFT, _TOP = 76.0, 40.0
 
 Pair = tuple[int, int]
 
@@ -108,36 +90,14 @@ def _picture(
     said: str,
 ) -> Svg:
     first = next(iter(figures.values()))
-    count = max(rank for pair in figures for rank in pair) + 1
-    side = min(_LARGEST_CELL, _SIDE / count)
-    edge = side * count
     values: dict[Place, float] = {}
     for (a, b), figure in figures.items():
         values[a, b] = values[b, a] = figure.median
-    scale = heat_scale(list(values.values()), first.unit)
-    sparse = len(values) < _SPARSE * count * (count - 1)
-    drawn = [
-        rectangle(0, 0, edge, edge, "ground"),
-        _diagonal(count, side),
-        cells(values, scale, side, side, _LEAST_MARK if sparse else 0.0),
-        values_in_cells(values, scale, side, side) if side >= _CELL_WITH_NUMBER else "",
-        *_borders(hosts, side, edge),
-        *_labels(hosts, count, side, edge),
-        rectangle(0, 0, edge, edge, "frame"),
-        *(frame for one in slow for frame in _frames(one, hosts, side, edge)),
-    ]
-    better = "less is better" if first.better is Better.LOWER else "more is better"
-    key = legend(scale, 0, edge + 16, better, len(values) < count * (count - 1))
-    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(drawn)}{key}</g>'
-    width = _LEFT + max(edge + 2, LEGEND_WIDTH)
-    return Svg(svg(ident, width, _TOP + edge + 20 + LEGEND_HEIGHT, title, said, content))
-
-
-def _diagonal(count: int, side: float) -> str:
-    squares = "".join(
-        f"M{number(n * side)} {number(n * side)}h{number(side)}v{number(side)}h{number(-side)}z" for n in range(count)
-    )
-    return f'<path class="self" d="{squares}"/>'
+    count = max(rank for pair in figures for rank in pair) + 1
+    matrix = Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK)
+    side, edge = matrix.side, matrix.edge
+    marks = [*_borders(hosts, side, edge), *_labels(hosts, count, side)]
+    return matrix.drawn(ident, title, said, marks, (frame for one in slow for frame in _frames(one, hosts, side, edge)))
 
 
 def _frames(one: Outlier, hosts: Sequence[str], side: float, edge: float) -> Iterator[str]:
@@ -167,14 +127,14 @@ def _borders(hosts: Sequence[str], side: float, edge: float) -> Iterator[str]:
             yield f'<path class="border-node" d="M{at} 0V{end}M0 {at}H{end}"/>'
 
 
-def _labels(hosts: Sequence[str], count: int, side: float, edge: float) -> Iterator[str]:
+def _labels(hosts: Sequence[str], count: int, side: float) -> Iterator[str]:
     """The number of every rank while there is room, else of some; the names of hosts on top, where they fit."""
     step = 1
-    while step * side < _CELL_WITH_LABEL:
+    while step * side < CELL_WITH_LABEL:
         step *= 2
     for rank in range(0, count, step):
         yield text(-6, (rank + 0.5) * side + 4, str(rank), "tick", "end")
-        if step * side >= _CELL_WITH_LABEL + 6:
+        if step * side >= CELL_WITH_LABEL + 6:
             yield text((rank + 0.5) * side, -6, str(rank), "tick")
     yield text(-6, -6, "rank", "tick", "end")
     if len(set(hosts)) < 2:

@@ -1,0 +1,85 @@
+"""A square picture of pairs: a cell for each two of some things, nothing on the diagonal, the colours' legend below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from seatrial.model.units import Unit
+from seatrial.report.charts.heat import (
+    LEGEND_HEIGHT,
+    LEGEND_WIDTH,
+    HeatScale,
+    Place,
+    cells,
+    heat_scale,
+    legend,
+    number,
+    rectangle,
+    svg,
+    values_in_cells,
+)
+from seatrial.report.svg import Svg
+
+CELL_WITH_LABEL = 14.0
+"""The least side of a cell beside which its row can be named."""
+_SIDE = 544.0
+_LARGEST_CELL = 46.0
+_CELL_WITH_NUMBER = 30.0
+_SPARSE = 0.5
+_LEFT, _TOP = 76.0, 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """`values` of the pairs of `count` things, in SI; places that have none stay blank.
+
+    Where less than half of the pairs has a value, each cell is drawn at least `least_mark` wide. `better` says which
+    end of the scale is.
+    """
+
+    values: Mapping[Place, float]
+    count: int
+    unit: Unit
+    better: str
+    least_mark: float
+
+    @property
+    def side(self) -> float:
+        """Of a cell."""
+        return min(_LARGEST_CELL, _SIDE / self.count)
+
+    @property
+    def edge(self) -> float:
+        """Of the whole square."""
+        return self.side * self.count
+
+    @property
+    def scale(self) -> HeatScale:
+        """From the smallest to the largest value."""
+        return heat_scale(list(self.values.values()), self.unit)
+
+    def drawn(self, ident: str, title: str, said: str, marks: Iterable[str], over: Iterable[str] = ()) -> Svg:
+        """The picture. `marks` (borders and labels) and then `over` are drawn on the cells, from the square's corner
+        on; the frame of the square lies between them."""
+        side, edge, scale = self.side, self.edge, self.scale
+        pairs = self.count * (self.count - 1)
+        parts = [
+            rectangle(0, 0, edge, edge, "ground"),
+            self._diagonal(),
+            cells(self.values, scale, side, side, self.least_mark if len(self.values) < _SPARSE * pairs else 0.0),
+            values_in_cells(self.values, scale, side, side) if side >= _CELL_WITH_NUMBER else "",
+            *marks,
+            rectangle(0, 0, edge, edge, "frame"),
+            *over,
+            legend(scale, 0, edge + 16, self.better, len(self.values) < pairs),
+        ]
+        content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
+        width = _LEFT + max(edge + 2, LEGEND_WIDTH)
+        return Svg(svg(ident, width, _TOP + edge + 20 + LEGEND_HEIGHT, title, said, content))
+
+    def _diagonal(self) -> str:
+        length = number(self.side)
+        starts = (number(n * self.side) for n in range(self.count))
+        squares = "".join(f"M{start} {start}h{length}v{length}h-{length}z" for start in starts)
+        return f'<path class="self" d="{squares}"/>'
