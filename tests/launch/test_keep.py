@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.starting import rank_helpers
+from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.errors import BuildError
 from seatrial.launch.place import Helpers, rank_records
 from seatrial.launch.process_tree import children, descendants, is_alive

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.starting import rank_helpers
+from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.errors import BuildError
 from seatrial.launch.mpi import rank_command
 from seatrial.launch.place import Helpers, kept, placed, rank_records

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.engine.environments import Environments
-from seatrial.engine.starting import rank_helpers
+from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.environments.build import Built, Environment, build
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import Native

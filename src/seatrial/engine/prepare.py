@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
+from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, find_blas
 from seatrial.environments.build import Built, Environment, build, introduce_with, program_key
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
@@ -98,14 +100,13 @@ def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str 
 def found_program(program: External) -> tuple[External, Installed]:
     """The first of a program and its alternatives that is installed. Raises NotInstalledError for the first one where
     none is, BuildError where one cannot be used."""
-    missing: NotInstalledError | None = None
-    for candidate in (program, *program.alternatives):
-        try:
-            return candidate, find_installed(candidate)
-        except NotInstalledError as problem:
-            missing = missing or problem
-    assert missing is not None  # noqa: S101 - there is at least one candidate
-    raise missing
+    try:
+        return program, find_installed(program)
+    except NotInstalledError:
+        for candidate in program.alternatives:
+            with suppress(NotInstalledError):
+                return candidate, find_installed(candidate)
+        raise
 
 
 @dataclass(slots=True)
@@ -147,6 +148,7 @@ class _Session:
             else:
                 built = self._build(environment, program.source, key, point)
             point, built, key = self._identified(point, program, built)
+            self._helpers(environment.mpi)
         except BuildError as problem:
             return _refused(point, described, key, self.machine_key, problem)
         experiment = _experiment(point, described[0], key, self.machine_key)
@@ -195,6 +197,11 @@ class _Session:
         identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
         return point, built, content_key(identity)
 
+    def _helpers(self, mpi: Mpi | None) -> None:
+        """Build what stands around ranks. Raises BuildError."""
+        if mpi is not None and self.builds:
+            rank_helpers()
+
     def _library(self, point: Point, program: Native, built: Built, variables: Mapping[str, str]) -> _Loaded:
         key = (built.key, point.environment, point.parameters["blas"])
         if key not in self.loaded:
@@ -222,6 +229,7 @@ class _Session:
         document: dict[str, Any] = dict(found.document())
         identity: dict[str, Any] = {"program": found.key}
         try:
+            self._helpers(mpi)
             by_settings = setting_variables(mpi, point.environment.mpi_settings) if mpi is not None else ()
         except BuildError as problem:
             return _refused(point, (found.key, document), found.key, self.machine_key, problem)

@@ -3,60 +3,16 @@
 from __future__ import annotations
 
 import os
-import platform
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 from seatrial.engine.prepare import Ready
+from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.engine.ranks import rank_layout
-from seatrial.environments.build import (
-    NATIVE_HEADERS,
-    Environment,
-    build,
-    cache_folder,
-    kept_environments,
-    libc_version,
-)
-from seatrial.environments.compiler import first_compiler
-from seatrial.environments.target import Target
 from seatrial.environments.variables import variables_with
-from seatrial.errors import NoCompilerError
 from seatrial.launch.mpi import rank_command, rank_variables
-from seatrial.launch.place import Helpers, kept, placed
+from seatrial.launch.place import kept, placed
 from seatrial.model.benchmark import External
-
-_ANY_CPU = "any CPU"
-_BASELINE = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
-
-
-def rank_helpers() -> Helpers:
-    """The programs that stand around ranks, built for any CPU of this kind of machine, from the cache or now.
-
-    Raises BuildError where they cannot be built, NoCompilerError where there is no compiler and they are not kept.
-    """
-    return _helpers(cache_folder())
-
-
-@cache
-def _helpers(programs: Path) -> Helpers:
-    """Once for each cache: asking it takes longer than starting ranks may cost."""
-    folder = NATIVE_HEADERS / "launch"
-    environment = _environment()
-    keep, place = (build(environment, folder / f"{name}.cpp").path for name in ("keep", "place"))
-    return Helpers(keep, place)
-
-
-def _environment() -> Environment:
-    flags = (_BASELINE.get(platform.machine(), "-mtune=generic"),)
-    target = Target(flags, frozenset(), _ANY_CPU)
-    try:
-        return Environment(first_compiler(), target, libc_version())
-    except NoCompilerError:
-        for environment in kept_environments():
-            if environment.target.resolution == _ANY_CPU and environment.libc == libc_version():
-                return environment
-        raise
 
 
 @dataclass(frozen=True, slots=True)

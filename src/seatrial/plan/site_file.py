@@ -184,10 +184,8 @@ def _launcher(document: Document, place: Place) -> str:
 
 def _of_axis(document: Document, place: Place, axis: str) -> str:
     """A value that an axis of a study takes, too: the same rules hold."""
-    node = document.node(place)
-    assert node is not None  # noqa: S101 - its presence was checked
     try:
-        return str(environment_value(axis, node))
+        return str(environment_value(axis, document.node(place) or document.root))
     except UsageError as error:
         raise document.refuse(place, error.message, error.todo) from None
 

@@ -93,7 +93,7 @@ def read_hpl(lines: Sequence[str], first: int = 1) -> HplOutput:
     Raises ParseError where the output is cut off before its summary, holds two runs, or contradicts itself.
     """
     numbered = _Lines(lines, first)
-    title = numbered.only(_TITLE, "title `HPLinpack`")
+    _, title = numbered.only(_TITLE, "title `HPLinpack`")
     tests = _tests(numbered)
     skipped = _skipped(numbered, tests)
     return HplOutput(title[1], tuple(tests), skipped)
@@ -108,23 +108,16 @@ class _Lines:
         """The error that the line at `place` (from 0) is wrong."""
         return ParseError(TOOL, self.first + place, self.lines[place], why)
 
-    def place_of(self, pattern: re.Pattern[str], what: str) -> int:
-        """Where the one line is that holds this pattern."""
-        places = [place for place, text in enumerate(self.lines) if pattern.search(text)]
-        if not places:
+    def only(self, pattern: re.Pattern[str], what: str) -> tuple[int, re.Match[str]]:
+        """Where the one line is that holds this pattern, and the match."""
+        found = [(place, match) for place, text in enumerate(self.lines) if (match := pattern.search(text))]
+        if not found:
             raise ParseError(TOOL, None, "", f"there is no {what}: the file is of another tool, or cut off")
-        if len(places) > 1:
-            earlier = self.first + places[0]
+        if len(found) > 1:
+            earlier = self.first + found[0][0]
             why = f"a second {what}, after that of line {earlier}: two runs in one file; give each in a file"
-            raise self.error(places[1], why)
-        return places[0]
-
-    def only(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
-        """The match of the one line that holds this pattern."""
-        place = self.place_of(pattern, what)
-        match = pattern.search(self.lines[place])
-        assert match is not None  # noqa: S101 - place_of found it by the same pattern
-        return match
+            raise self.error(found[1][0], why)
+        return found[0]
 
     def number(self, place: int, token: str, what: str) -> float:
         """A token of a line as a number from zero on."""
@@ -195,16 +188,15 @@ def _half_unit(token: str) -> float:
 
 def _skipped(lines: _Lines, tests: Sequence[HplTest]) -> int:
     """The tests that were skipped, where the summary counts what stands above it; else raises ParseError."""
-    place = lines.place_of(_FINISHED, "summary `Finished N tests`")
-    lines.place_of(_END, "line `End of Tests.`")
-    match = _FINISHED.search(lines.lines[place])
-    total = lines.whole(place, match[1] if match else "", "the number of tests")
+    place, match = lines.only(_FINISHED, "summary `Finished N tests`")
+    lines.only(_END, "line `End of Tests.`")
+    total = lines.whole(place, match[1], "the number of tests")
     below = lines.lines[place + 1 : place + 1 + _SUMMARY_LINES]
     if any(_UNCHECKED.search(text) for text in below):
         why = "the tests ran without a check of their residual; set a threshold above 0 in HPL.dat"
         raise lines.error(place, why)
     passed, failed, skipped = (
-        next((int(match[1]) for text in below if (match := pattern.search(text))), None) for pattern in _COUNTS
+        next((int(count[1]) for text in below if (count := pattern.search(text))), None) for pattern in _COUNTS
     )
     if passed is None or failed is None or skipped is None:
         raise lines.error(place, "the summary below this line is cut off")

@@ -1,0 +1,52 @@
+"""The programs that stand around ranks, ours and the site's: found or built before anything is started."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+
+from seatrial.environments.build import (
+    NATIVE_HEADERS,
+    Environment,
+    build,
+    cache_folder,
+    kept_environments,
+    libc_version,
+)
+from seatrial.environments.compiler import first_compiler
+from seatrial.environments.target import Target
+from seatrial.errors import NoCompilerError
+from seatrial.launch.place import Helpers
+
+_ANY_CPU = "any CPU"
+_BASELINE = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
+
+
+def rank_helpers() -> Helpers:
+    """The programs that stand around ranks, built for any CPU of this kind of machine, from the cache or now.
+
+    Raises BuildError where they cannot be built, NoCompilerError where there is no compiler and they are not kept.
+    """
+    return _helpers(cache_folder())
+
+
+@cache
+def _helpers(programs: Path) -> Helpers:
+    """Once for each cache: asking it takes longer than starting ranks may cost."""
+    folder = NATIVE_HEADERS / "launch"
+    environment = _environment()
+    keep, place = (build(environment, folder / f"{name}.cpp").path for name in ("keep", "place"))
+    return Helpers(keep, place)
+
+
+def _environment() -> Environment:
+    flags = (_BASELINE.get(platform.machine(), "-mtune=generic"),)
+    target = Target(flags, frozenset(), _ANY_CPU)
+    try:
+        return Environment(first_compiler(), target, libc_version())
+    except NoCompilerError:
+        for environment in kept_environments():
+            if environment.target.resolution == _ANY_CPU and environment.libc == libc_version():
+                return environment
+        raise

@@ -1,0 +1,64 @@
+"""From points to experiments: what this machine lacks is an outcome before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_up import made_up_machine
+
+from seatrial.engine import prepare as preparing
+from seatrial.engine.environments import Environments
+from seatrial.engine.events import Silent
+from seatrial.engine.prepare import Ready, Refused, prepare
+from seatrial.environments.installed import Installed
+from seatrial.errors import NoCompilerError
+from seatrial.launch.place import Helpers
+from seatrial.model.benchmark import External
+from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.outcome import State
+from seatrial.plan.points import plan_points
+
+
+@pytest.fixture
+def lammps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    """LAMMPS of the site, without an MPI."""
+    found = Installed(tmp_path / "lmp", "1.0", "0" * 64)
+
+    def installed(program: External) -> tuple[External, Installed]:
+        return program, found
+
+    monkeypatch.setattr(preparing, "found_program", installed)
+    return found
+
+
+def _prepared(ranks: str) -> Ready | Refused:
+    machine = made_up_machine(cores=2)
+    points = plan_points(["apps.lammps"], {"ranks": [ranks], "threads": ["1"]}, machine)
+    (one,) = prepare(points, Environments(machine), "machine", Silent())
+    return one
+
+
+def _no_helpers() -> Helpers:
+    raise NoCompilerError("no C++ compiler was found", "install one, or build ahead")
+
+
+def test_ranks_of_a_site_program_need_the_helpers_that_stand_around_them(
+    lammps: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpi = Mpi("mpich", MpiFamily.MPICH, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
+    monkeypatch.setattr(preparing, "mpi_of", lambda path, variables: mpi)
+    monkeypatch.setattr(preparing, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
+    assert isinstance(_prepared("2"), Ready)
+    monkeypatch.setattr(preparing, "rank_helpers", _no_helpers)
+    refused = _prepared("2")
+    assert isinstance(refused, Refused) and refused.outcome.state is State.UNSUPPORTED
+    assert refused.outcome.reason.startswith("compiler: no C++ compiler was found")
+
+
+def test_one_process_needs_no_helpers(lammps: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "mpi_of", lambda path, variables: None)
+    monkeypatch.setattr(preparing, "rank_helpers", _no_helpers)
+    assert isinstance(_prepared("1"), Ready)
+    refused = _prepared("2")
+    assert isinstance(refused, Refused) and "is not linked with an MPI library" in str(refused.outcome)
