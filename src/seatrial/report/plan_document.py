@@ -51,7 +51,13 @@ def _experiment(planned: PlannedExperiment, repeats: int) -> dict[str, Any]:
 
 
 def _chosen(choice: EnvironmentChoice) -> dict[str, Any]:
-    return {"compiler": choice.compiler, "flags": list(choice.flags), "variables": dict(choice.variables)}
+    return {
+        "compiler": choice.compiler,
+        "flags": list(choice.flags),
+        "mpi": choice.mpi,
+        "settings": dict(choice.mpi_settings),
+        "variables": dict(choice.variables),
+    }
 
 
 def _values(values: Mapping[str, Any]) -> dict[str, Any]:
