@@ -44,9 +44,10 @@ int main(int argc, char **argv) {
 """
 
 LAB = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from seatrial.launch.local import Program, adopt_orphans, run_together
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs behind it without
 adopt_orphans()
 folder = Path(sys.argv[1])
 command = [sys.argv[2], "--parent", str(os.getpid()), "--grace", "3", "--", *sys.argv[3:]]
