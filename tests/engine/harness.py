@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.engine.devices import with_devices
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import chosen_environment, native_environment
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build
+from seatrial.environments.gpu import find_gpus
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment
@@ -37,8 +40,10 @@ def tampered(
     headers = folder / "native"
     shutil.copytree(builds.NATIVE_HEADERS, headers)
     source = Path(shutil.copy(benchmark.program.source, folder))
+    kernels = benchmark.program.source.with_suffix(".cl")
+    beside = [source, *([Path(shutil.copy(kernels, folder))] if kernels.exists() else [])]
     for name, (text, replacement) in edits.items():
-        path = source if name == source.name else headers / name
+        path = next((path for path in beside if path.name == name), headers / name)
         original = path.read_text()
         assert text in original, f"{name} has no {text!r}: where is the fault to be planted now?"
         path.write_text(original.replace(text, replacement, 1))
@@ -62,6 +67,8 @@ def make_ready(
     point = replace(point, benchmark=benchmark)
     assert point.refusal is None, point.refusal
     built = build(environment, benchmark.program.source)
+    if benchmark.program.library == "gpu":
+        point, _ = with_devices(point, find_gpus(built.path, dict(os.environ)))
     experiment = Experiment(benchmark.name, point.parameters, environment.key, built.key, "machine")
     folder.put("machines", "known", {"identity": "machine", **machine_document(machine)})
     folder.put("environments", environment.key, environment.document())

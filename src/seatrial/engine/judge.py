@@ -39,7 +39,7 @@ def judge(
 
 def _declined(record: ProgramRecord) -> Outcome | None:
     """An application that found the point impossible here; it may say so by its exit status as well."""
-    return None if record.skip is None else Outcome.skipped(record.skip)
+    return record.declined
 
 
 def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
@@ -58,7 +58,7 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     if completed.returncode != 0:
         return Outcome.failed(Stage.RUN, f"the program {completed.died_of}", evidence)
     if record.skip is not None:
-        return Outcome.skipped(record.skip)
+        return record.declined
     if record.hello is None or not record.ended:
         return Outcome.failed(Stage.RUN, "the program ended well but its record has no `end`", evidence)
     return None

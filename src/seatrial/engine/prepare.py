@@ -12,11 +12,13 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from seatrial.engine.devices import with_devices
 from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, find_blas
 from seatrial.environments.build import Built, Environment, build, introduce_with, program_key
+from seatrial.environments.gpu import Gpus, NoGpuError, find_gpus, lacking_gpu
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.loader import libraries_of
 from seatrial.environments.mpi import NoMpiError, lacking_mpi, mpi_of
@@ -89,6 +91,8 @@ def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str 
             return f"a C++20 compiler: {environment.message}; {environment.todo}"
         if benchmark.ranks == "mpi" and (need := lacking_mpi()) is not None:
             return f"an MPI: {need}"
+        if program.library == "gpu" and (need := lacking_gpu()) is not None:
+            return f"a device: {need}"
         return f"a BLAS: {HOW_TO_GET_ONE}" if program.library == "blas" and not find_blas() else None
     try:
         found_program(program)
@@ -122,6 +126,7 @@ class _Session:
     documents: dict[Environment, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     installed: dict[str, tuple[External, Installed] | BuildError] = field(default_factory=dict)
     loaded: dict[tuple[str, EnvironmentChoice, Value], _Loaded | BuildError] = field(default_factory=dict)
+    gpus: dict[str, Gpus] = field(default_factory=dict)
     started: dict[tuple[str, EnvironmentChoice], Mapping[str, str]] = field(default_factory=dict)
 
     def prepare(self, point: Point) -> Ready | Refused:
@@ -175,7 +180,9 @@ class _Session:
         library that it loads, and the variables that bend these."""
         variables = variables_with(point.environment.variables)
         identity: dict[str, Any] = {"build": built.key}
-        if program.library is not None:
+        if program.library == "gpu":
+            point, identity["devices"] = with_devices(point, self._gpus(built, variables))
+        if program.library == "blas":
             loaded = self._library(point, program, built, variables)
             loading = replace(program, arguments=partial(_arguments_with, program, loaded.arguments))
             point = replace(
@@ -201,6 +208,14 @@ class _Session:
         """Build what stands around ranks. Raises BuildError."""
         if mpi is not None and self.builds:
             rank_helpers()
+
+    def _gpus(self, built: Built, variables: Mapping[str, str]) -> Gpus:
+        """The devices that a program finds. Raises BuildError. Programs find the same; each environment may show
+        others (CUDA_VISIBLE_DEVICES)."""
+        key = content_key({"variables": dict(variables)})
+        if key not in self.gpus:
+            self.gpus[key] = find_gpus(built.path, variables)
+        return self.gpus[key]
 
     def _library(self, point: Point, program: Native, built: Built, variables: Mapping[str, str]) -> _Loaded:
         key = (built.key, point.environment, point.parameters["blas"])
@@ -360,6 +375,8 @@ def _refused(
         outcome = Outcome.unsupported("setting", str(problem))
     elif isinstance(problem, NoBlasError):
         outcome = Outcome.unsupported("blas", str(problem))
+    elif isinstance(problem, NoGpuError):
+        outcome = Outcome.unsupported(problem.need, problem.message)
     elif isinstance(problem, NotInstalledError):
         outcome = Outcome.unsupported("program", str(problem))
     else:

@@ -165,6 +165,7 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
         f'-DSEATRIAL_BUILD="{key}"',
         "-I",
         str(NATIVE_HEADERS),
+        *_embedding(source),
         *(() if environment.mpi is None else environment.mpi.compile_flags),
         str(source),
         *(() if environment.mpi is None else environment.mpi.link_flags),
@@ -177,14 +178,27 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
     return Built(program, key, command, _introduce(program), seconds, from_cache)
 
 
+def _kernels(source: Path) -> Path | None:
+    """The kernels of a program for devices, which become part of it."""
+    kernels = source.with_suffix(".cl")
+    return kernels if kernels.exists() else None
+
+
+def _embedding(source: Path) -> tuple[str, ...]:
+    """Where the assembler finds the files that become part of a program (native/device/embedded.hpp)."""
+    return () if _kernels(source) is None else (f"-Wa,-I,{NATIVE_HEADERS}", f"-Wa,-I,{source.parent}")
+
+
 @cache
 def _source_digest(source: Path) -> dict[str, str]:
     """File -> SHA-256 of a source (by its name) and of every shared header (by its place), which any may include."""
     try:
+        own = _kernels(source)
+        kernels = {} if own is None else {own.name: own}
         headers = {str(path.relative_to(NATIVE_HEADERS)): path for path in sorted(NATIVE_HEADERS.rglob("*.h*"))}
         return {
             name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for name, path in {source.name: source, **headers}.items()
+            for name, path in {source.name: source, **kernels, **headers}.items()
         }
     except OSError as error:
         raise BuildError(

@@ -125,13 +125,16 @@ class Native:
     compared with it can live at the same time. What such a round finds in the caches must not matter.
 
     `library` names what it loads when it runs, as a parameter of that name chooses: the lab finds it, and adds to the
-    arguments where it lies. What decides about such a library from outside stands in `variables`, the environment
+    arguments where it lies. "gpu" are the drivers of devices, which the program finds itself: the lab asks it which
+    devices there are (`--list`), and resolves the parameters `backend`, `device` and `devices`.
+
+    What decides about such a library from outside stands in `variables`, the environment
     variables whose values make another experiment of the same point.
     """
 
     source: Path
     arguments: Callable[[Params], Sequence[str]]
-    library: Literal["blas"] | None = None
+    library: Literal["blas", "gpu"] | None = None
     variables: tuple[str, ...] = ()
     commands: Callable[[Params], Sequence[str]] | None = None
     inputs: Callable[[Params], Sequence[str]] | None = None

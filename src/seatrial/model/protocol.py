@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from seatrial.errors import ProtocolError
+from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
 
@@ -57,7 +58,8 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRecord:
-    """All that one program run reported. `ended` is False where the run died before its `end` or `skip`."""
+    """All that one program run reported. `ended` is False where the run died before its `end` or `skip`. `need` is
+    a word for what the machine lacks, where that is why the program skipped."""
 
     hello: Hello | None = None
     samples: tuple[Sample, ...] = ()
@@ -65,6 +67,14 @@ class ProgramRecord:
     notes: Mapping[str, Any] = field(default_factory=dict)
     skip: str | None = None
     ended: bool = False
+    need: str | None = None
+
+    @property
+    def declined(self) -> Outcome | None:
+        """The outcome of a program that says itself that there is nothing to measure; None where it does not."""
+        if self.skip is None:
+            return None
+        return Outcome.skipped(self.skip) if self.need is None else Outcome.unsupported(self.need, self.skip)
 
 
 def parse_record(data: bytes) -> ProgramRecord:
@@ -77,6 +87,7 @@ def parse_record(data: bytes) -> ProgramRecord:
     checks: dict[str, float | None] = {}
     notes: dict[str, Any] = {}
     skip: str | None = None
+    need: str | None = None
     ended = False
     lines = data.split(b"\n")[:-1]
     for number, line in enumerate(lines, start=1):
@@ -97,6 +108,7 @@ def parse_record(data: bytes) -> ProgramRecord:
                 notes[str(event["key"])] = event["value"]
             elif kind == "skip":
                 skip, ended = str(event["reason"]), True
+                need = str(event["need"]) if "need" in event else None
             elif kind == "end":
                 ended = True
             else:
@@ -104,7 +116,7 @@ def parse_record(data: bytes) -> ProgramRecord:
         except UNREADABLE as error:
             text = line[:200].decode("utf-8", "replace")
             raise ProtocolError(f"line {number} of the program's record: {error!r}: {text!r}") from error
-    return ProgramRecord(hello, tuple(samples), checks, notes, skip, ended)
+    return ProgramRecord(hello, tuple(samples), checks, notes, skip, ended, need)
 
 
 def _hello(event: Mapping[str, Any]) -> Hello:

@@ -32,6 +32,12 @@ template <class Value>
   return json::Object().add("ev", "skip").add("reason", reason);
 }
 
+// The machine lacks what the measurement needs, in one word and then for people.
+[[nodiscard]] inline json::Object unsupported_event(std::string_view need,
+                                                    std::string_view reason) {
+  return skip_event(reason).add("need", need);
+}
+
 [[nodiscard]] inline json::Object end_event() {
   return json::Object().add("ev", "end");
 }

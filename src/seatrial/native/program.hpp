@@ -21,6 +21,7 @@
 #include "record.hpp"
 #include "team.hpp"
 #include "turns.hpp"
+#include "unsupported.hpp"
 
 namespace seatrial {
 
@@ -79,6 +80,11 @@ public:
     record_.close();
   }
 
+  void unsupported(const Unsupported& lack) {
+    record_.add(unsupported_event(lack.need(), lack.what()));
+    record_.close();
+  }
+
   void end() {
     if (const auto taken = turns.taken())
       note("turns", *taken);
@@ -121,6 +127,8 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
       program.end();
     } catch (const Skip& skip) {
       program.skip(skip.what());
+    } catch (const Unsupported& lack) {
+      program.unsupported(lack);
     }
     return static_cast<int>(Exit::ok);
   } catch (const Failure& failure) {

@@ -37,7 +37,7 @@ _ITERATIONS = 50
 _FLOP_PER_ROW = 370
 """Of one iteration: the report of HPCG 3.1 for 524,288 rows counts 9.56e9 for 50."""
 _SETS_BESIDE_THE_TIMED = 5
-"""What setting up, testing and timing the reference code takes, in sets of 50 iterations (HPCG 3.1, measured)."""
+"""What setting up, testing and timing the reference code takes, in sets of 50 iterations (HPCG 3.1)."""
 
 
 def _prepare(machine: Machine, params: Params) -> Params:

@@ -1,0 +1,78 @@
+"""What all benchmarks of devices have in common: which devices, how many at once, in which precision.
+
+S, EP and TP are those of SHOC (A. Danalis et al., "The Scalable Heterogeneous Computing (SHOC) Benchmark Suite",
+GPGPU-3, 2010): one device; a copy on each device at once; devices that share one problem. A thread drives each device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.benchmarks.placement import spread, thread_count
+from seatrial.model.benchmark import Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+BACKEND = Parameter(
+    "backend",
+    ParameterKind.CHOICE,
+    "auto",
+    "what drives the devices; auto: cuda where it shows a device, else opencl",
+    words=("auto", "cuda", "opencl"),
+)
+
+DEVICES = Parameter(
+    "devices",
+    ParameterKind.INTEGER,
+    "auto",
+    "how many devices work at once, from `device` on; auto: 1 for S, all for EP and TP",
+    words=("auto",),
+    minimum=1,
+)
+
+DEVICE = Parameter("device", ParameterKind.INTEGER, 0, "the first device, as the backend counts", minimum=0)
+
+PRECISION = Parameter("precision", ParameterKind.CHOICE, "fp32", "of the numbers", words=("fp32", "fp64"))
+
+OPTIMISED = Parameter(
+    "optimised", ParameterKind.FLAG, True, "whether the kernels' compiler optimises; false finds its faults"
+)
+
+
+def mode_among(*words: str) -> Parameter:
+    """The ways of working that a benchmark has."""
+    return Parameter(
+        "mode",
+        ParameterKind.CHOICE,
+        "S",
+        "S: one device; EP: a copy on each device at once; TP: devices share one problem",
+        words=words,
+    )
+
+
+def one_or_more(machine: Machine, params: Params) -> Params:
+    """The parameters with `devices` as far as it is known before devices were looked for. Raises Skip where S is to
+    use several."""
+    if params.get("mode", "S") == "S":
+        if params["devices"] not in ("auto", 1):
+            raise Skip(f"S is of one device, not {params['devices']}; EP and TP take more")
+        return {**params, "devices": 1}
+    return params
+
+
+def placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    """A CPU for each device's thread; where nobody knows yet how many there are, for as many as can be."""
+    return spread(machine, thread_count(machine, "all" if params["devices"] == "auto" else params["devices"]))
+
+
+def device_arguments(params: Params) -> list[str]:
+    """The command line that all programs of devices understand."""
+    first, count = whole(params["device"]), 1 if params["devices"] == "auto" else whole(params["devices"])
+    return [
+        *("--backend", str(params["backend"])),
+        *("--devices", ",".join(str(first + k) for k in range(count))),
+        *("--optimised", "1" if params["optimised"] else "0"),
+    ]
+
+
+COMMON: Sequence[Parameter] = (BACKEND, DEVICE, DEVICES, OPTIMISED)

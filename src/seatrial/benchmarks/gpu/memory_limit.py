@@ -1,0 +1,35 @@
+"""The rate of a device's memory as its driver tells it: the limit of what comes from there and goes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Params
+from seatrial.model.sample import Sample
+
+_CACHES_TIMES = 4
+"""Data of less than this many times the last cache may come from there."""
+
+
+def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Params, Sequence[Sample]], Limit]:
+    """2 transfers in each cycle of the memory's clock x width of its bus, for each device; `touched_B` is how much one
+    run reads and writes again and again on each.
+
+    The clock and the width are what the driver tells (CUDA: attributes MEMORY_CLOCK_RATE and
+    GLOBAL_MEMORY_BUS_WIDTH); OpenCL tells neither.
+    """
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        facts = samples[0].extra.get("device")
+        if not isinstance(facts, dict) or not facts.get("memory_clock_Hz") or not facts.get("memory_bus_bits"):
+            return Limit.unknown("B/s", "the driver tells neither clock nor width of the device's memory")
+        cache_B = facts.get("cache_bytes", 0)
+        if touched_B(params) < _CACHES_TIMES * cache_B:
+            return Limit.unknown("B/s", f"the data may come from the device's cache of {cache_B / 2**20:g} MiB")
+        clock_Hz, bits, count = facts["memory_clock_Hz"], facts["memory_bus_bits"], facts.get("devices", 1)
+        derivation = f"2 x {clock_Hz / 1e9:g} GHz x {bits} bit / 8" + (f" x {count} devices" if count > 1 else "")
+        return Limit(2 * clock_Hz * bits / 8 * count, "B/s", derivation, Basis.PHYSICAL)
+
+    return limit

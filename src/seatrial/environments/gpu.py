@@ -1,0 +1,94 @@
+"""The devices of a machine as drivers show them: a measuring program itself looks, since it loads the drivers anyway.
+
+`lacking_gpu` tells without a program whether there is a driver at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.environments.compiler import ask
+from seatrial.errors import BuildError
+
+AUTO = "auto"
+HOW_TO_GET_ONE = (
+    "install the driver of the GPU, or PoCL, which runs OpenCL on any CPU (Debian: pocl-opencl-icd ocl-icd-libopencl1)"
+)
+_ASKING_LIMIT_S = 60.0
+_VENDORS = Path("/etc/OpenCL/vendors")
+
+
+class NoGpuError(BuildError):
+    """There is no device as wanted: `need` says in one word what lacks (driver, device, ...)."""
+
+    def __init__(self, need: str, why: str) -> None:
+        super().__init__(why)
+        self.need = need
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One device of one backend; `facts` is all that its driver tells (native/device/facts.hpp)."""
+
+    backend: str
+    index: int
+    name: str
+    driver: str
+    facts: Mapping[str, Any]
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What makes another device of the same index another experiment."""
+        return {"backend": self.backend, "index": self.index, "name": self.name, "driver": self.driver}
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """What a program found: the devices, and why a backend has none (backend -> (need, why))."""
+
+    devices: tuple[Gpu, ...]
+    absent: Mapping[str, tuple[str, str]]
+
+    def of(self, backend: str) -> tuple[Gpu, ...]:
+        """The devices of a backend; of `auto` those of the first that has any, CUDA before OpenCL.
+
+        Raises NoGpuError where there is none.
+        """
+        wanted = ("cuda", "opencl") if backend == AUTO else (backend,)
+        for name in wanted:
+            if found := tuple(device for device in self.devices if device.backend == name):
+                return found
+        reasons = [self.absent[name] for name in wanted if name in self.absent]
+        need = reasons[-1][0] if reasons else "device"
+        why = "; ".join(f"{name}: {self.absent[name][1]}" for name in wanted if name in self.absent)
+        raise NoGpuError(need, why or f"no device of {backend} was found; {HOW_TO_GET_ONE}")
+
+
+def find_gpus(program: Path, variables: Mapping[str, str]) -> Gpus:
+    """The devices that a measuring program finds. Raises BuildError where it cannot say."""
+    answer = ask([str(program), "--list"], environment=variables, limit_s=_ASKING_LIMIT_S)
+    try:
+        document = json.loads(answer.stdout)
+        return Gpus(
+            tuple(
+                Gpu(each["backend"], int(each["index"]), each["name"], each["driver"], each)
+                for each in document["devices"]
+            ),
+            {each["backend"]: (each["need"], each["why"]) for each in document["absent"]},
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise BuildError(f"{program} does not tell the devices of this machine: {error!r}") from error
+
+
+def lacking_gpu() -> str | None:
+    """Why no device can be measured here, as far as files show; None where there is a driver."""
+    try:
+        if any(_VENDORS.glob("*.icd")):
+            return None
+    except OSError:
+        pass
+    return None if Path("/dev/nvidiactl").exists() else f"no driver of a GPU, nor PoCL; {HOW_TO_GET_ONE}"

@@ -1,0 +1,462 @@
+// The CUDA backend: the driver's interface, and NVRTC where something must be compiled.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/driver_library.hpp"
+#include "device/nvrtc.hpp"
+
+namespace seatrial::device::cuda {
+
+using Handle = void*;
+using Address = std::uint64_t;
+
+// The driver's functions (docs.nvidia.com/cuda/cuda-driver-api); those of a second version under
+// the name that cuda.h gives them.
+class Api : public DriverLibrary {
+public:
+  Api()
+      : DriverLibrary({"libcuda.so.1"}, "driver",
+                      "the driver of NVIDIA's GPUs brings it (Debian: libcuda1)") {
+    init(0);
+  }
+
+  [[nodiscard]] std::string meaning(int code) const override {
+    const char* text = nullptr;
+    using Text = int (*)(int, const char**);
+    const auto name = reinterpret_cast<Text>(find("cuGetErrorName"));
+    return name != nullptr && name(code, &text) == 0 && text != nullptr ? text : "unknown";
+  }
+
+  Call<unsigned> init{*this, "cuInit"};
+  Call<int*> driver_version{*this, "cuDriverGetVersion"};
+  Call<int*> device_count{*this, "cuDeviceGetCount"};
+  Call<int*, int> device{*this, "cuDeviceGet"};
+  Call<char*, int, int> device_name{*this, "cuDeviceGetName"};
+  Call<char*, int, int> device_pci{*this, "cuDeviceGetPCIBusId"};
+  Call<std::size_t*, int> device_memory{*this, "cuDeviceTotalMem_v2"};
+  Call<int*, int, int> attribute{*this, "cuDeviceGetAttribute"};
+  Call<int*, int, int> can_access{*this, "cuDeviceCanAccessPeer"};
+  Call<Handle*, int> retain{*this, "cuDevicePrimaryCtxRetain"};
+  Call<int> release{*this, "cuDevicePrimaryCtxRelease_v2"};
+  Call<Handle> set_current{*this, "cuCtxSetCurrent"};
+  Call<Handle, unsigned> enable_peer{*this, "cuCtxEnablePeerAccess"};
+  Call<Handle> disable_peer{*this, "cuCtxDisablePeerAccess"};
+  Call<std::size_t*, std::size_t*> memory_info{*this, "cuMemGetInfo_v2"};
+  Call<Address*, std::size_t> allocate{*this, "cuMemAlloc_v2"};
+  Call<Address> free{*this, "cuMemFree_v2"};
+  Call<Address*, std::size_t, unsigned> allocate_managed{*this, "cuMemAllocManaged"};
+  Call<void**, std::size_t, unsigned> allocate_host{*this, "cuMemHostAlloc"};
+  Call<void*> free_host{*this, "cuMemFreeHost"};
+  Call<Address*, void*, unsigned> address_of_host{*this, "cuMemHostGetDevicePointer_v2"};
+  Call<Handle*, unsigned> create_stream{*this, "cuStreamCreate"};
+  Call<Handle> destroy_stream{*this, "cuStreamDestroy_v2"};
+  Call<Handle> wait_stream{*this, "cuStreamSynchronize"};
+  Call<Handle*, unsigned> create_event{*this, "cuEventCreate"};
+  Call<Handle> destroy_event{*this, "cuEventDestroy_v2"};
+  Call<Handle, Handle> record{*this, "cuEventRecord"};
+  Call<Handle> wait_event{*this, "cuEventSynchronize"};
+  Call<float*, Handle, Handle> elapsed_ms{*this, "cuEventElapsedTime"};
+  Call<Address, const void*, std::size_t, Handle> write{*this, "cuMemcpyHtoDAsync_v2"};
+  Call<void*, Address, std::size_t, Handle> read{*this, "cuMemcpyDtoHAsync_v2"};
+  Call<Address, Address, std::size_t, Handle> copy{*this, "cuMemcpyDtoDAsync_v2"};
+  Call<Address, Handle, Address, Handle, std::size_t, Handle> copy_peer{*this, "cuMemcpyPeerAsync"};
+  Call<Address, unsigned, std::size_t, Handle> fill{*this, "cuMemsetD32Async"};
+  Call<Handle*, const void*> load{*this, "cuModuleLoadData"};
+  Call<Handle> unload{*this, "cuModuleUnload"};
+  Call<Handle*, Handle, const char*> function{*this, "cuModuleGetFunction"};
+  Call<int*, int, Handle> function_attribute{*this, "cuFuncGetAttribute"};
+  Call<Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+       void**>
+      launch{*this, "cuLaunchKernel"};
+};
+
+// Attributes of a device and of a function, as cuda.h numbers them.
+namespace attribute {
+constexpr int max_group = 1;
+constexpr int local_bytes = 8;
+constexpr int warp = 10;
+constexpr int clock_kHz = 13;
+constexpr int multiprocessors = 16;
+constexpr int memory_clock_kHz = 36;
+constexpr int bus_bits = 37;
+constexpr int cache_bytes = 38;
+constexpr int copy_engines = 40;
+constexpr int integrated = 18;
+constexpr int major = 75;
+constexpr int minor = 76;
+constexpr int function_local = 1;   // shared memory of a group, as CUDA calls it
+constexpr int function_spilled = 3; // local memory of a thread, as CUDA calls it
+constexpr int function_registers = 4;
+} // namespace attribute
+
+// A context is current on a thread until another is: asked again and again, it costs nothing.
+class Context {
+public:
+  Context(const Api& api, int ordinal) : api_(api), ordinal_(ordinal) {
+    api_.retain(&handle_, ordinal_);
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() {
+    if (current() == handle_)
+      current() = nullptr;
+    static_cast<void>(api_.release.status(ordinal_));
+  }
+
+  void enter() const {
+    if (current() == handle_)
+      return;
+    api_.set_current(handle_);
+    current() = handle_;
+  }
+  // Where nothing may be thrown.
+  [[nodiscard]] bool try_enter() const noexcept {
+    try {
+      enter();
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  [[nodiscard]] Handle handle() const noexcept { return handle_; }
+  [[nodiscard]] const Api& api() const noexcept { return api_; }
+
+private:
+  [[nodiscard]] static Handle& current() noexcept {
+    thread_local Handle handle = nullptr;
+    return handle;
+  }
+
+  const Api& api_;
+  int ordinal_;
+  Handle handle_ = nullptr;
+};
+
+class CudaMemory : public Memory {
+public:
+  CudaMemory(const Context& context, std::size_t bytes, Where where)
+      : Memory(bytes), context_(context), where_(where) {
+    constexpr unsigned portable = 1; // CU_MEMHOSTALLOC_PORTABLE: pinned for every device
+    constexpr unsigned mapped = 2;   // CU_MEMHOSTALLOC_DEVICEMAP
+    constexpr unsigned global = 1;   // CU_MEM_ATTACH_GLOBAL
+    context_.enter();
+    const auto& api = context_.api();
+    switch (where) {
+    case Where::device:
+      api.allocate(&address_, bytes);
+      break;
+    case Where::managed:
+      api.allocate_managed(&address_, bytes, global);
+      host_ = reinterpret_cast<void*>(address_);
+      break;
+    case Where::pinned:
+    case Where::mapped:
+      api.allocate_host(&host_, bytes, where == Where::mapped ? portable | mapped : portable);
+      if (where == Where::mapped)
+        api.address_of_host(&address_, host_, 0);
+    }
+  }
+  ~CudaMemory() override {
+    if (!context_.try_enter())
+      return;
+    if (where_ == Where::pinned || where_ == Where::mapped)
+      static_cast<void>(context_.api().free_host.status(host_));
+    else
+      static_cast<void>(context_.api().free.status(address_));
+  }
+
+  [[nodiscard]] void* host() const noexcept override { return host_; }
+  [[nodiscard]] Address address() const noexcept { return address_; }
+  [[nodiscard]] const Context& context() const noexcept { return context_; }
+
+private:
+  const Context& context_;
+  Where where_;
+  Address address_ = 0;
+  void* host_ = nullptr;
+};
+
+[[nodiscard]] inline const CudaMemory& ours(const Memory& memory) {
+  return static_cast<const CudaMemory&>(memory);
+}
+
+class CudaKernel : public KernelHandle {
+public:
+  CudaKernel(const Api& api, Handle module, const std::string& name) : api_(api) {
+    api_.function(&handle_, module, name.c_str());
+  }
+
+  [[nodiscard]] Resources resources() const override {
+    const auto of = [&](int attribute) {
+      int value = 0;
+      api_.function_attribute(&value, attribute, handle_);
+      return static_cast<unsigned>(value);
+    };
+    return {.registers = of(attribute::function_registers),
+            .spilled = of(attribute::function_spilled),
+            .local = of(attribute::function_local)};
+  }
+
+  [[nodiscard]] Handle handle() const noexcept { return handle_; }
+
+private:
+  const Api& api_;
+  Handle handle_ = nullptr;
+};
+
+class CudaModule : public Module {
+public:
+  CudaModule(const Context& context, std::span<const char> code) : context_(context) {
+    context_.enter();
+    context_.api().load(&handle_, code.data());
+  }
+  ~CudaModule() override {
+    if (context_.try_enter())
+      static_cast<void>(context_.api().unload.status(handle_));
+  }
+
+  [[nodiscard]] std::unique_ptr<KernelHandle> kernel(const std::string& name) override {
+    context_.enter();
+    return std::make_unique<CudaKernel>(context_.api(), handle_, name);
+  }
+
+private:
+  const Context& context_;
+  Handle handle_ = nullptr;
+};
+
+class CudaMark : public Mark {
+public:
+  CudaMark(const Context& context, Handle stream) : context_(context) {
+    context_.api().create_event(&handle_, 0);
+    context_.api().record(handle_, stream);
+  }
+  ~CudaMark() override {
+    if (context_.try_enter())
+      static_cast<void>(context_.api().destroy_event.status(handle_));
+  }
+
+  [[nodiscard]] Handle handle() const noexcept { return handle_; }
+
+private:
+  const Context& context_;
+  Handle handle_ = nullptr;
+};
+
+class CudaQueue : public Queue {
+public:
+  explicit CudaQueue(const Context& context) : context_(context), api_(context.api()) {
+    constexpr unsigned non_blocking = 1; // of the default stream
+    context_.enter();
+    api_.create_stream(&stream_, non_blocking);
+  }
+  ~CudaQueue() override {
+    if (context_.try_enter())
+      static_cast<void>(api_.destroy_stream.status(stream_));
+  }
+
+  void write(Memory& to, std::size_t at, const void* from, std::size_t bytes) override {
+    context_.enter();
+    api_.write(ours(to).address() + at, from, bytes, stream_);
+  }
+
+  void read(void* to, const Memory& from, std::size_t at, std::size_t bytes) override {
+    context_.enter();
+    api_.read(to, ours(from).address() + at, bytes, stream_);
+  }
+
+  void copy(Memory& to, std::size_t to_at, const Memory& from, std::size_t from_at,
+            std::size_t bytes) override {
+    context_.enter();
+    const auto& target = ours(to);
+    const auto& source = ours(from);
+    if (&target.context() == &source.context())
+      api_.copy(target.address() + to_at, source.address() + from_at, bytes, stream_);
+    else
+      api_.copy_peer(target.address() + to_at, target.context().handle(),
+                     source.address() + from_at, source.context().handle(), bytes, stream_);
+  }
+
+  void fill(Memory& to, std::size_t at, std::uint32_t pattern, std::size_t bytes) override {
+    context_.enter();
+    api_.fill(ours(to).address() + at, pattern, bytes / sizeof pattern, stream_);
+  }
+
+  void launch(KernelHandle& kernel, const Grid& grid,
+              std::span<const Argument> arguments) override {
+    constexpr std::size_t most = 32;
+    std::array<std::uint64_t, most> values;
+    std::array<void*, most> addresses;
+    if (arguments.size() > most)
+      throw Failure(Exit::software, "a kernel of more than 32 arguments");
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const auto& argument = arguments[i];
+      values[i] = argument.memory != nullptr ? ours(*argument.memory).address() : argument.bits;
+      addresses[i] = &values[i];
+    }
+    context_.enter();
+    api_.launch(static_cast<CudaKernel&>(kernel).handle(), grid.groups, grid.groups_y, 1,
+                grid.items, grid.items_y, 1, 0, stream_, addresses.data(), nullptr);
+  }
+
+  [[nodiscard]] std::unique_ptr<Mark> mark() override {
+    context_.enter();
+    return std::make_unique<CudaMark>(context_, stream_);
+  }
+
+  [[nodiscard]] double seconds_between(const Mark& earlier, const Mark& later) override {
+    context_.enter();
+    const auto first = static_cast<const CudaMark&>(earlier).handle();
+    const auto last = static_cast<const CudaMark&>(later).handle();
+    api_.wait_event(last);
+    float milliseconds = 0;
+    api_.elapsed_ms(&milliseconds, first, last);
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+  void flush() override {} // a stream starts at once
+  void finish() override {
+    context_.enter();
+    api_.wait_stream(stream_);
+  }
+
+private:
+  const Context& context_;
+  const Api& api_;
+  Handle stream_ = nullptr;
+};
+
+class CudaDevice : public Device {
+public:
+  CudaDevice(const Api& api, int index, std::string nvrtc)
+      : api_(api), ordinal_(ordinal_of(api, index)), facts_(facts_of(api, index, ordinal_)),
+        nvrtc_path_(std::move(nvrtc)) {}
+
+  [[nodiscard]] const Facts& facts() const noexcept override { return facts_; }
+
+  [[nodiscard]] std::uint64_t free_bytes() const override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    context().enter();
+    api_.memory_info(&free, &total);
+    return free;
+  }
+
+  [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
+    return std::make_unique<CudaMemory>(context(), bytes, where);
+  }
+
+  [[nodiscard]] std::unique_ptr<Queue> queue() override {
+    return std::make_unique<CudaQueue>(context());
+  }
+
+  [[nodiscard]] std::unique_ptr<Module> build(const Source& source) override {
+    if (!nvrtc_)
+      nvrtc_.emplace(nvrtc_path_);
+    const auto compiled = nvrtc_->compile(source, facts_.capability);
+    return std::make_unique<CudaModule>(context(), compiled.code);
+  }
+
+  [[nodiscard]] bool can_reach(const Device& other) const override {
+    const auto* peer = dynamic_cast<const CudaDevice*>(&other);
+    int answer = 0;
+    if (peer != nullptr && peer != this)
+      api_.can_access(&answer, ordinal_, peer->ordinal_);
+    return answer != 0;
+  }
+
+  void reach(const Device& other, bool is_on) override {
+    constexpr int already_on = 704;  // CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+    constexpr int already_off = 705; // CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
+    const auto peer = static_cast<const CudaDevice&>(other).context().handle();
+    context().enter();
+    try {
+      if (is_on)
+        api_.enable_peer(peer, 0);
+      else
+        api_.disable_peer(peer);
+    } catch (const CallFailed& failed) {
+      if (failed.code() != (is_on ? already_on : already_off))
+        throw;
+    }
+  }
+
+private:
+  [[nodiscard]] static int ordinal_of(const Api& api, int index) {
+    int ordinal = 0;
+    api.device(&ordinal, index);
+    return ordinal;
+  }
+
+  [[nodiscard]] static Facts facts_of(const Api& api, int index, int ordinal) {
+    const auto of = [&](int attribute) {
+      int value = 0;
+      api.attribute(&value, attribute, ordinal);
+      return static_cast<unsigned>(value);
+    };
+    std::array<char, 256> name{};
+    api.device_name(name.data(), static_cast<int>(name.size()) - 1, ordinal);
+    std::array<char, 64> pci{};
+    api.device_pci(pci.data(), static_cast<int>(pci.size()) - 1, ordinal);
+    std::size_t memory = 0;
+    api.device_memory(&memory, ordinal);
+    int version = 0;
+    api.driver_version(&version);
+    Facts facts;
+    facts.backend = "cuda";
+    facts.index = index;
+    facts.name = name.data();
+    facts.vendor = "NVIDIA";
+    facts.driver =
+        "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    facts.pci = pci.data();
+    facts.memory_bytes = memory;
+    facts.cache_bytes = of(attribute::cache_bytes);
+    facts.local_bytes = of(attribute::local_bytes);
+    facts.compute_units = of(attribute::multiprocessors);
+    facts.warp = of(attribute::warp);
+    facts.largest_group = of(attribute::max_group);
+    facts.clock_Hz = 1e3 * of(attribute::clock_kHz);
+    facts.memory_clock_Hz = 1e3 * of(attribute::memory_clock_kHz);
+    facts.memory_bus_bits = of(attribute::bus_bits);
+    facts.capability = static_cast<int>(10 * of(attribute::major) + of(attribute::minor));
+    facts.copy_engines = of(attribute::copy_engines);
+    facts.has_fp64 = true;
+    facts.shares_memory_with_host = of(attribute::integrated) != 0;
+    return facts;
+  }
+
+  // Made when it is first needed: a context takes time and memory of the device.
+  [[nodiscard]] const Context& context() const {
+    if (!context_)
+      context_.emplace(api_, ordinal_);
+    return *context_;
+  }
+
+  const Api& api_;
+  int ordinal_;
+  Facts facts_;
+  std::string nvrtc_path_;
+  std::optional<Nvrtc> nvrtc_;
+  mutable std::optional<Context> context_;
+};
+
+[[nodiscard]] inline int device_count(const Api& api) {
+  int count = 0;
+  api.device_count(&count);
+  return count;
+}
+
+} // namespace seatrial::device::cuda

@@ -1,0 +1,101 @@
+// A kernel with its parameters' types: a call that does not fit does not compile, and what the
+// source declares is held against them when it is built.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "device/device.hpp"
+#include "device/driver_library.hpp"
+
+namespace seatrial::device {
+
+// The names of the dialect for the types that kernels may take.
+template <class Type>
+[[nodiscard]] std::string type_name() {
+  using Plain = std::remove_cv_t<Type>;
+  if constexpr (std::is_pointer_v<Type>) {
+    using Pointed = std::remove_pointer_t<Type>;
+    return (std::is_const_v<Pointed> ? "const " : "") + type_name<std::remove_const_t<Pointed>>() +
+           "*";
+  } else if constexpr (std::is_same_v<Plain, float>) {
+    return "float";
+  } else if constexpr (std::is_same_v<Plain, double>) {
+    return "double";
+  } else if constexpr (std::is_same_v<Plain, std::int32_t>) {
+    return "int";
+  } else if constexpr (std::is_same_v<Plain, std::uint32_t>) {
+    return "u32";
+  } else if constexpr (std::is_same_v<Plain, std::uint64_t>) {
+    return "u64";
+  } else {
+    static_assert(std::is_same_v<Plain, std::int64_t>, "kernels take no such type");
+    return "i64";
+  }
+}
+
+// Memory of elements of one type; what a kernel's pointer is given.
+template <class Element>
+class Array {
+public:
+  Array(Device& device, std::size_t count, Where where = Where::device)
+      : memory_(device.allocate(count * sizeof(Element), where)), count_(count) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return count_ * sizeof(Element); }
+  [[nodiscard]] Memory& memory() const noexcept { return *memory_; }
+  // Where the host can reach it.
+  [[nodiscard]] Element* host() const noexcept { return static_cast<Element*>(memory_->host()); }
+
+private:
+  std::unique_ptr<Memory> memory_;
+  std::size_t count_;
+};
+
+template <class... Types>
+class Kernel {
+public:
+  [[nodiscard]] static Declaration declared(const std::string& name) {
+    return {.name = name, .types = {type_name<Types>()...}};
+  }
+
+  Kernel(Module& module, const std::string& name) : name_(name), handle_(module.kernel(name)) {}
+
+  template <class... Given>
+  void operator()(Queue& queue, const Grid& grid, const Given&... given) const {
+    static_assert(sizeof...(Given) == sizeof...(Types), "the kernel takes another number of them");
+    const std::array<Argument, sizeof...(Types)> arguments = {argument<Types>(given)...};
+    try {
+      queue.launch(*handle_, grid, arguments);
+    } catch (const CallFailed& failed) {
+      throw CallFailed("kernel " + name_ + ", " + std::to_string(grid.groups) + " x " +
+                           std::to_string(grid.groups_y) + " groups of " +
+                           std::to_string(grid.items) + " x " + std::to_string(grid.items_y) +
+                           ": " + failed.what(),
+                       failed.code());
+    }
+  }
+
+  [[nodiscard]] Resources resources() const { return handle_->resources(); }
+
+private:
+  template <class Type, class Given>
+  [[nodiscard]] static Argument argument(const Given& given) {
+    if constexpr (std::is_pointer_v<Type>) {
+      static_assert(std::is_same_v<Given, Array<std::remove_const_t<std::remove_pointer_t<Type>>>>,
+                    "memory of other elements than the kernel takes");
+      return Argument::of(given.memory());
+    } else {
+      static_assert(std::is_same_v<Given, Type>, "a number of another type than the kernel takes");
+      return Argument::of(given);
+    }
+  }
+
+  std::string name_;
+  std::unique_ptr<KernelHandle> handle_;
+};
+
+} // namespace seatrial::device

@@ -1,0 +1,517 @@
+// The OpenCL backend, version 1.2 and later, through the loader of vendors' drivers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/dialect.hpp"
+#include "device/driver_library.hpp"
+#include "device/opencl_errors.hpp"
+#include "device/opencl_vendors.hpp"
+
+namespace seatrial::device::opencl {
+
+using Handle = void*;
+using Flags = std::uint64_t;
+using Word = std::intptr_t;
+
+// The functions that are used (registry.khronos.org/OpenCL).
+class Api : public DriverLibrary {
+public:
+  Api()
+      : DriverLibrary({"libOpenCL.so.1"}, "driver",
+                      "it comes with a GPU's driver or a loader of its own (Debian: "
+                      "ocl-icd-libopencl1)") {}
+
+  [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }
+
+private:
+  OpenClVendors vendors_; // made before the loader is asked for the first time
+
+public:
+  Call<unsigned, Handle*, unsigned*> platforms{*this, "clGetPlatformIDs"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> platform_info{*this,
+                                                                         "clGetPlatformInfo"};
+  Call<Handle, Flags, unsigned, Handle*, unsigned*> devices{*this, "clGetDeviceIDs"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> device_info{*this, "clGetDeviceInfo"};
+  Maker<Handle, const Word*, unsigned, const Handle*, void*, void*> create_context{
+      *this, "clCreateContext"};
+  Call<Handle> release_context{*this, "clReleaseContext"};
+  Maker<Handle, Handle, Handle, Flags> create_queue{*this, "clCreateCommandQueue"};
+  Call<Handle> release_queue{*this, "clReleaseCommandQueue"};
+  Maker<Handle, Handle, Flags, std::size_t, void*> create_buffer{*this, "clCreateBuffer"};
+  Call<Handle> release_memory{*this, "clReleaseMemObject"};
+  Maker<void*, Handle, Handle, unsigned, Flags, std::size_t, std::size_t, unsigned, const Handle*,
+        Handle*>
+      map{*this, "clEnqueueMapBuffer"};
+  Call<Handle, Handle, void*, unsigned, const Handle*, Handle*> unmap{*this,
+                                                                      "clEnqueueUnmapMemObject"};
+  Maker<Handle, Handle, unsigned, const char**, const std::size_t*> create_program{
+      *this, "clCreateProgramWithSource"};
+  Call<Handle, unsigned, const Handle*, const char*, void*, void*> build_program{*this,
+                                                                                 "clBuildProgram"};
+  Call<Handle, Handle, unsigned, std::size_t, void*, std::size_t*> build_info{
+      *this, "clGetProgramBuildInfo"};
+  Call<Handle> release_program{*this, "clReleaseProgram"};
+  Maker<Handle, Handle, const char*> create_kernel{*this, "clCreateKernel"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> kernel_info{*this, "clGetKernelInfo"};
+  Call<Handle, unsigned, unsigned, std::size_t, void*, std::size_t*> argument_info{
+      *this, "clGetKernelArgInfo"};
+  Call<Handle, Handle, unsigned, std::size_t, void*, std::size_t*> group_info{
+      *this, "clGetKernelWorkGroupInfo"};
+  Call<Handle> release_kernel{*this, "clReleaseKernel"};
+  Call<Handle, unsigned, std::size_t, const void*> set_argument{*this, "clSetKernelArg"};
+  Call<Handle, Handle, unsigned, const std::size_t*, const std::size_t*, const std::size_t*,
+       unsigned, const Handle*, Handle*>
+      launch{*this, "clEnqueueNDRangeKernel"};
+  Call<Handle, Handle, unsigned, std::size_t, std::size_t, const void*, unsigned, const Handle*,
+       Handle*>
+      write{*this, "clEnqueueWriteBuffer"};
+  Call<Handle, Handle, unsigned, std::size_t, std::size_t, void*, unsigned, const Handle*, Handle*>
+      read{*this, "clEnqueueReadBuffer"};
+  Call<Handle, Handle, Handle, std::size_t, std::size_t, std::size_t, unsigned, const Handle*,
+       Handle*>
+      copy{*this, "clEnqueueCopyBuffer"};
+  Call<Handle, Handle, const void*, std::size_t, std::size_t, std::size_t, unsigned, const Handle*,
+       Handle*>
+      fill{*this, "clEnqueueFillBuffer"};
+  Call<Handle, unsigned, const Handle*, Handle*> marker{*this, "clEnqueueMarkerWithWaitList"};
+  Call<unsigned, const Handle*> wait{*this, "clWaitForEvents"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> event_time{*this,
+                                                                      "clGetEventProfilingInfo"};
+  Call<Handle> release_event{*this, "clReleaseEvent"};
+  Call<Handle> flush{*this, "clFlush"};
+  Call<Handle> finish{*this, "clFinish"};
+};
+
+// Constants of CL/cl.h.
+namespace constant {
+constexpr unsigned platform_name = 0x0902;
+constexpr Flags all_types = 0xFFFFFFFF;
+constexpr Flags type_cpu = 1 << 1;
+constexpr unsigned device_type = 0x1000;
+constexpr unsigned compute_units = 0x1002;
+constexpr unsigned largest_group = 0x1004;
+constexpr unsigned clock_MHz = 0x100C;
+constexpr unsigned cache_bytes = 0x101E;
+constexpr unsigned memory_bytes = 0x101F;
+constexpr unsigned local_bytes = 0x1023;
+constexpr unsigned available = 0x1027;
+constexpr unsigned name = 0x102B;
+constexpr unsigned vendor = 0x102C;
+constexpr unsigned driver = 0x102D;
+constexpr unsigned fp64 = 0x1032;
+constexpr unsigned unified = 0x1035;
+constexpr unsigned pci_khr = 0x410F;          // cl_khr_pci_bus_info: four words
+constexpr unsigned capability_major = 0x4000; // cl_nv_device_attribute_query
+constexpr unsigned capability_minor = 0x4001;
+constexpr unsigned warp_nv = 0x4003;
+constexpr Flags profiling = 1 << 1;
+constexpr Flags read_write = 1 << 0;
+constexpr Flags host_memory = 1 << 4;
+constexpr Flags map_both = 3;
+constexpr Word platform = 0x1084;
+constexpr unsigned log = 0x1183;
+constexpr unsigned parameters = 0x1191;
+constexpr unsigned address_space = 0x1196;
+constexpr unsigned type_text = 0x1198;
+constexpr unsigned qualifiers = 0x1199;
+constexpr unsigned in_global = 0x119B;
+constexpr Flags is_const = 1 << 0;
+constexpr unsigned used_local = 0x11B2;
+constexpr unsigned used_private = 0x11B4;
+constexpr unsigned ended_at = 0x1283;
+constexpr int no_device = -1;
+constexpr int no_platform = -1001;
+constexpr int build_failed = -11;
+} // namespace constant
+
+// A text that a `clGet...Info` gives.
+template <class Ask, class... Objects>
+[[nodiscard]] std::string text_of(const Ask& ask, Objects... objects) {
+  std::size_t size = 0;
+  ask(objects..., 0, nullptr, &size);
+  std::string text(size, '\0');
+  ask(objects..., size, text.data(), nullptr);
+  return text.substr(0, text.find('\0'));
+}
+
+class Context {
+public:
+  Context(const Api& api, Handle platform, Handle device) : api_(api), device_(device) {
+    const std::array<Word, 3> properties = {constant::platform, reinterpret_cast<Word>(platform),
+                                            0};
+    handle_ = api_.create_context(properties.data(), 1, &device_, nullptr, nullptr);
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() { static_cast<void>(api_.release_context.status(handle_)); }
+
+  [[nodiscard]] const Api& api() const noexcept { return api_; }
+  [[nodiscard]] Handle device() const noexcept { return device_; }
+  [[nodiscard]] Handle handle() const noexcept { return handle_; }
+
+private:
+  const Api& api_;
+  Handle device_;
+  Handle handle_ = nullptr;
+};
+
+// Memory that the host reaches is mapped all the time but while a kernel works on it.
+class OpenClMemory : public Memory {
+public:
+  OpenClMemory(const Context& context, std::size_t bytes, Where where)
+      : Memory(bytes), context_(context) {
+    const auto& api = context_.api();
+    const bool is_of_host = where != Where::device;
+    if (where == Where::managed)
+      throw Unsupported("managed memory", "OpenCL 1.2 has none");
+    handle_ = api.create_buffer(context_.handle(),
+                                constant::read_write | (is_of_host ? constant::host_memory : 0),
+                                bytes, nullptr);
+    if (!is_of_host)
+      return;
+    queue_ = api.create_queue(context_.handle(), context_.device(), 0);
+    host_ = api.map(queue_, handle_, 1, constant::map_both, 0, bytes, 0, nullptr, nullptr);
+  }
+  ~OpenClMemory() override {
+    const auto& api = context_.api();
+    if (queue_ != nullptr) {
+      static_cast<void>(api.unmap.status(queue_, handle_, host_, 0, nullptr, nullptr));
+      static_cast<void>(api.finish.status(queue_));
+      static_cast<void>(api.release_queue.status(queue_));
+    }
+    static_cast<void>(api.release_memory.status(handle_));
+  }
+
+  [[nodiscard]] void* host() const noexcept override { return host_; }
+  [[nodiscard]] Handle handle() const noexcept { return handle_; }
+
+  void give_to(Handle queue) const {
+    if (host_ != nullptr)
+      context_.api().unmap(queue, handle_, host_, 0, nullptr, nullptr);
+  }
+  void take_from(Handle queue) const {
+    if (host_ != nullptr)
+      host_ = context_.api().map(queue, handle_, 0, constant::map_both, 0, bytes(), 0, nullptr,
+                                 nullptr);
+  }
+
+private:
+  const Context& context_;
+  Handle handle_ = nullptr;
+  Handle queue_ = nullptr;
+  mutable void* host_ = nullptr;
+};
+
+[[nodiscard]] inline const OpenClMemory& ours(const Memory& memory) {
+  return static_cast<const OpenClMemory&>(memory);
+}
+
+class OpenClKernel : public KernelHandle {
+public:
+  OpenClKernel(const Context& context, Handle program, const std::string& name)
+      : context_(context), handle_(context.api().create_kernel(program, name.c_str())) {}
+  ~OpenClKernel() override { static_cast<void>(context_.api().release_kernel.status(handle_)); }
+
+  // Registers are nobody's business here; what is spilled is private memory.
+  [[nodiscard]] Resources resources() const override {
+    const auto of = [&](unsigned what) {
+      std::uint64_t value = 0;
+      context_.api().group_info(handle_, context_.device(), what, sizeof value, &value, nullptr);
+      return value;
+    };
+    return {
+        .registers = 0, .spilled = of(constant::used_private), .local = of(constant::used_local)};
+  }
+
+  // Throws Failure where the source declares something else.
+  void check(const Declaration& declaration, const std::string& real) const {
+    unsigned count = 0;
+    const auto& api = context_.api();
+    api.kernel_info(handle_, constant::parameters, sizeof count, &count, nullptr);
+    std::string seen;
+    std::string wanted;
+    for (const auto& type : declaration.types)
+      wanted.append(wanted.empty() ? "" : ", ").append(type);
+    for (unsigned i = 0; i < count; ++i)
+      seen.append(seen.empty() ? "" : ", ").append(parameter(i, real));
+    if (seen != wanted)
+      throw Failure(Exit::software, declaration.name + " takes " + seen + ", not " + wanted);
+  }
+
+  [[nodiscard]] Handle handle() const noexcept { return handle_; }
+
+private:
+  // The type of a parameter in the dialect's words.
+  [[nodiscard]] std::string parameter(unsigned i, const std::string& real) const {
+    const auto& ask = context_.api().argument_info;
+    unsigned space = 0;
+    Flags qualifiers = 0;
+    ask(handle_, i, constant::address_space, sizeof space, &space, nullptr);
+    ask(handle_, i, constant::qualifiers, sizeof qualifiers, &qualifiers, nullptr);
+    auto type = text_of(ask, handle_, i, constant::type_text);
+    const bool is_pointer = type.ends_with('*');
+    if (is_pointer)
+      type.pop_back();
+    for (const auto& [theirs, name] : {std::pair<std::string, std::string>{"real", real},
+                                       {"uint", "u32"},
+                                       {"ulong", "u64"},
+                                       {"long", "i64"}})
+      if (type == theirs)
+        type = name;
+    if (!is_pointer)
+      return type;
+    if (space != constant::in_global)
+      return "a pointer elsewhere";
+    return ((qualifiers & constant::is_const) != 0 ? "const " : "") + type + "*";
+  }
+
+  const Context& context_;
+  Handle handle_;
+};
+
+class OpenClModule : public Module {
+public:
+  OpenClModule(const Context& context, const Source& source) : context_(context) {
+    const auto& api = context_.api();
+    const std::string text = std::string(seatrial_dialect_opencl()) +
+                             std::string(seatrial_dialect_common()) + "#line 1 \"" + source.name +
+                             "\"\n" + std::string(source.text);
+    const char* start = text.data();
+    const std::size_t length = text.size();
+    program_ = api.create_program(context_.handle(), 1, &start, &length);
+    std::string options = "-cl-std=CL1.2 -cl-kernel-arg-info";
+    for (const auto& define : source.defines)
+      options.append(" -D").append(define);
+    if (!source.is_optimised)
+      options.append(" -cl-opt-disable");
+    const auto device = context_.device();
+    const int status =
+        api.build_program.status(program_, 1, &device, options.c_str(), nullptr, nullptr);
+    if (status == constant::build_failed)
+      throw Failure(Exit::software,
+                    source.name + " does not compile:\n" +
+                        text_of(api.build_info, program_, context_.device(), constant::log));
+    if (status != 0)
+      throw CallFailed("clBuildProgram gave " + std::to_string(status) + " (" +
+                           api.meaning(status) + ") for " + source.name,
+                       status);
+    for (const auto& declaration : source.kernels)
+      OpenClKernel(context_, program_, declaration.name).check(declaration, real_of(source));
+  }
+  ~OpenClModule() override { static_cast<void>(context_.api().release_program.status(program_)); }
+
+  [[nodiscard]] std::unique_ptr<KernelHandle> kernel(const std::string& name) override {
+    return std::make_unique<OpenClKernel>(context_, program_, name);
+  }
+
+private:
+  // What the dialect's `real` is.
+  [[nodiscard]] static std::string real_of(const Source& source) {
+    for (const auto& define : source.defines)
+      if (define.starts_with("REAL="))
+        return define.substr(5);
+    return "real";
+  }
+
+  const Context& context_;
+  Handle program_ = nullptr;
+};
+
+class OpenClMark : public Mark {
+public:
+  OpenClMark(const Api& api, Handle queue) : api_(api) { api_.marker(queue, 0, nullptr, &event_); }
+  ~OpenClMark() override { static_cast<void>(api_.release_event.status(event_)); }
+
+  // In the device's own time; waits for this mark.
+  [[nodiscard]] double since(const OpenClMark& earlier) const {
+    api_.wait(1, &event_);
+    return 1e-9 * static_cast<double>(at() - earlier.at());
+  }
+
+private:
+  [[nodiscard]] std::int64_t at() const {
+    std::int64_t nanoseconds = 0;
+    api_.event_time(event_, constant::ended_at, sizeof nanoseconds, &nanoseconds, nullptr);
+    return nanoseconds;
+  }
+
+  const Api& api_;
+  Handle event_ = nullptr;
+};
+
+class OpenClQueue : public Queue {
+public:
+  explicit OpenClQueue(const Context& context)
+      : api_(context.api()),
+        queue_(api_.create_queue(context.handle(), context.device(), constant::profiling)) {}
+  ~OpenClQueue() override {
+    static_cast<void>(api_.finish.status(queue_));
+    static_cast<void>(api_.release_queue.status(queue_));
+  }
+
+  void write(Memory& to, std::size_t at, const void* from, std::size_t bytes) override {
+    api_.write(queue_, ours(to).handle(), 0, at, bytes, from, 0, nullptr, nullptr);
+  }
+  void read(void* to, const Memory& from, std::size_t at, std::size_t bytes) override {
+    api_.read(queue_, ours(from).handle(), 0, at, bytes, to, 0, nullptr, nullptr);
+  }
+  void copy(Memory& to, std::size_t to_at, const Memory& from, std::size_t from_at,
+            std::size_t bytes) override {
+    api_.copy(queue_, ours(from).handle(), ours(to).handle(), from_at, to_at, bytes, 0, nullptr,
+              nullptr);
+  }
+  void fill(Memory& to, std::size_t at, std::uint32_t pattern, std::size_t bytes) override {
+    api_.fill(queue_, ours(to).handle(), &pattern, sizeof pattern, at, bytes, 0, nullptr, nullptr);
+  }
+
+  void launch(KernelHandle& kernel, const Grid& grid,
+              std::span<const Argument> arguments) override {
+    const auto handle = static_cast<OpenClKernel&>(kernel).handle();
+    for (unsigned i = 0; i < arguments.size(); ++i) {
+      const auto& argument = arguments[i];
+      if (argument.memory == nullptr) {
+        api_.set_argument(handle, i, argument.size, &argument.bits);
+        continue;
+      }
+      const auto memory = ours(*argument.memory).handle();
+      api_.set_argument(handle, i, sizeof memory, &memory);
+      ours(*argument.memory).give_to(queue_);
+    }
+    const std::array<std::size_t, 2> group = {grid.items, grid.items_y};
+    const std::array<std::size_t, 2> all = {static_cast<std::size_t>(grid.groups) * grid.items,
+                                            static_cast<std::size_t>(grid.groups_y) * grid.items_y};
+    api_.launch(queue_, handle, 2, nullptr, all.data(), group.data(), 0, nullptr, nullptr);
+    for (const auto& argument : arguments)
+      if (argument.memory != nullptr)
+        ours(*argument.memory).take_from(queue_);
+  }
+
+  [[nodiscard]] std::unique_ptr<Mark> mark() override {
+    return std::make_unique<OpenClMark>(api_, queue_);
+  }
+  [[nodiscard]] double seconds_between(const Mark& earlier, const Mark& later) override {
+    return static_cast<const OpenClMark&>(later).since(static_cast<const OpenClMark&>(earlier));
+  }
+  void flush() override { api_.flush(queue_); }
+  void finish() override { api_.finish(queue_); }
+
+private:
+  const Api& api_;
+  Handle queue_;
+};
+
+class OpenClDevice : public Device {
+public:
+  OpenClDevice(const Api& api, int index, Handle platform, Handle device)
+      : api_(api), platform_(platform), device_(device), facts_(facts_of(api, index, device)) {}
+
+  [[nodiscard]] const Facts& facts() const noexcept override { return facts_; }
+  // OpenCL does not tell what is free.
+  [[nodiscard]] std::uint64_t free_bytes() const override { return facts_.memory_bytes; }
+  [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
+    return std::make_unique<OpenClMemory>(context(), bytes, where);
+  }
+  [[nodiscard]] std::unique_ptr<Queue> queue() override {
+    return std::make_unique<OpenClQueue>(context());
+  }
+  [[nodiscard]] std::unique_ptr<Module> build(const Source& source) override {
+    return std::make_unique<OpenClModule>(context(), source);
+  }
+  [[nodiscard]] bool can_reach(const Device&) const override { return false; }
+  void reach(const Device&, bool) override {
+    throw Unsupported("peer access", "OpenCL has none between devices");
+  }
+
+private:
+  [[nodiscard]] static Facts facts_of(const Api& api, int index, Handle device) {
+    const auto number = [&]<class Number>(unsigned what, Number otherwise) {
+      Number value{};
+      return api.device_info.status(device, what, sizeof value, &value, nullptr) == 0 ? value
+                                                                                      : otherwise;
+    };
+    Facts facts;
+    facts.backend = "opencl";
+    facts.index = index;
+    facts.name = text_of(api.device_info, device, constant::name);
+    facts.vendor = text_of(api.device_info, device, constant::vendor);
+    facts.driver = text_of(api.device_info, device, constant::driver);
+    facts.memory_bytes = number(constant::memory_bytes, std::uint64_t{0});
+    facts.cache_bytes = number(constant::cache_bytes, std::uint64_t{0});
+    facts.local_bytes = number(constant::local_bytes, std::uint64_t{0});
+    facts.compute_units = number(constant::compute_units, 0U);
+    facts.largest_group = static_cast<unsigned>(number(constant::largest_group, std::size_t{0}));
+    facts.warp = number(constant::warp_nv, 0U);
+    facts.clock_Hz = 1e6 * number(constant::clock_MHz, 0U);
+    facts.capability = static_cast<int>(10 * number(constant::capability_major, 0U) +
+                                        number(constant::capability_minor, 0U));
+    facts.has_fp64 = number(constant::fp64, Flags{0}) != 0;
+    facts.is_cpu = (number(constant::device_type, Flags{0}) & constant::type_cpu) != 0;
+    facts.shares_memory_with_host = number(constant::unified, 0U) != 0;
+    const auto pci = number(constant::pci_khr, std::array<unsigned, 4>{});
+    if (!facts.is_cpu && (pci[0] | pci[1] | pci[2]) != 0) {
+      std::array<char, 40> text{};
+      std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", pci[0], pci[1], pci[2], pci[3]);
+      facts.pci = text.data();
+    }
+    return facts;
+  }
+
+  [[nodiscard]] const Context& context() const {
+    if (!context_)
+      context_.emplace(api_, platform_, device_);
+    return *context_;
+  }
+
+  const Api& api_;
+  Handle platform_;
+  Handle device_;
+  Facts facts_;
+  mutable std::optional<Context> context_;
+};
+
+struct Found {
+  Handle platform;
+  Handle device;
+};
+
+// Every available device of every platform whose name holds these words, in the loader's order.
+[[nodiscard]] inline std::vector<Found> found_devices(const Api& api, std::string_view words) {
+  unsigned count = 0;
+  const int status = api.platforms.status(0, nullptr, &count);
+  if (status == constant::no_platform || count == 0)
+    throw Unsupported("driver", "no OpenCL driver is known to the loader (/etc/OpenCL/vendors); a "
+                                "GPU's driver brings one, PoCL runs on any CPU (Debian: "
+                                "pocl-opencl-icd)");
+  std::vector<Handle> platforms(count);
+  api.platforms(count, platforms.data(), nullptr);
+  std::vector<Found> found;
+  for (const auto platform : platforms) {
+    const auto name = text_of(api.platform_info, platform, constant::platform_name);
+    unsigned there = 0;
+    if (name.find(words) == std::string::npos ||
+        api.devices.status(platform, constant::all_types, 0, nullptr, &there) != 0)
+      continue;
+    std::vector<Handle> devices(there);
+    api.devices(platform, constant::all_types, there, devices.data(), nullptr);
+    for (const auto device : devices) {
+      unsigned is_available = 0;
+      api.device_info(device, constant::available, sizeof is_available, &is_available, nullptr);
+      if (is_available != 0)
+        found.push_back({platform, device});
+    }
+  }
+  return found;
+}
+
+} // namespace seatrial::device::opencl

@@ -1,0 +1,191 @@
+"""Every benchmark of devices on PoCL, with two devices: what it measures is right, and a kernel that does not do its
+work is found, whichever it is. And every kernel compiles for every generation of GPUs that we know.
+
+PoCL runs the kernels on the processor: that tells what they compute, not how fast they are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
+
+from seatrial.benchmarks import registry
+from seatrial.engine.environments import native_environment
+from seatrial.environments.build import build
+from seatrial.environments.gpu import find_gpus, lacking_gpu
+from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import State
+from seatrial.store.folder import ResultsFolder
+
+pytestmark = pytest.mark.real
+
+BENCHMARKS = [b for b in registry().values() if isinstance(b.program, Native) and b.program.library == "gpu"]
+WITH_KERNELS = [b for b in BENCHMARKS if b.program.source.with_suffix(".cl").exists()]
+CAPABILITIES = (60, 70, 80, 90, 100)
+FAULTS = ("nothing", "half", "nan")
+
+# In place of a launch: the kernel that PLANTED names does nothing, half of its work, or writes no numbers.
+PLANTED = r"""
+    const char* planted = std::getenv("PLANTED");
+    const std::string fault = planted == nullptr ? "" : planted;
+    if (!fault.starts_with(name_ + ":")) {
+      queue.launch(*handle_, grid, arguments);
+      return;
+    }
+    constexpr bool writes[] = {(std::is_pointer_v<Types> && !std::is_const_v<std::remove_pointer_t<Types>>)...};
+    std::vector<std::vector<char>> before(arguments.size());
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!writes[i] || !fault.ends_with("half")) continue;
+      const auto half = arguments[i].memory->bytes() / 2;
+      before[i].resize(arguments[i].memory->bytes() - half);
+      queue.read(before[i].data(), *arguments[i].memory, half, before[i].size());
+    }
+    if (!fault.ends_with("nothing")) queue.launch(*handle_, grid, arguments);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!writes[i]) continue;
+      auto& memory = const_cast<Memory&>(*arguments[i].memory);
+      if (fault.ends_with("nan")) queue.fill(memory, 0, 0xffffffff, memory.bytes() / 4 * 4);
+      if (fault.ends_with("half")) queue.write(memory, memory.bytes() / 2, before[i].data(), before[i].size());
+    }
+    queue.finish();
+    if (true) return;
+    try {
+      queue.launch(*handle_, grid, arguments);"""
+FAULTY_LAUNCH = {"device/kernel.hpp": ("    try {\n      queue.launch(*handle_, grid, arguments);", PLANTED)}
+HEADERS = {"device/device_program.hpp": ("#pragma once", "#pragma once\n#include <cstdlib>\n#include <vector>")}
+
+
+@pytest.fixture(autouse=True)
+def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
+    if (lack := lacking_gpu()) is not None:
+        pytest.skip(f"needs {lack}")
+    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
+    monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A benchmark in one of its ways."""
+
+    benchmark: Benchmark
+    settings: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return "-".join((self.benchmark.name, *(value for _, value in self.settings)))
+
+
+def words(benchmark: Benchmark, name: str) -> tuple[str, ...]:
+    """The values of a parameter that is a choice; none where there is no such parameter."""
+    return next((p.words for p in benchmark.parameters if p.name == name), ())
+
+
+def smallest(benchmark: Benchmark) -> tuple[tuple[str, str], ...]:
+    """SHOC's smallest class."""
+    return (("size", "1"),) if "1" in words(benchmark, "size") else ()
+
+
+def cases(benchmark: Benchmark) -> list[Case]:
+    found = []
+    for mode in words(benchmark, "mode") or ("",):
+        for precision in words(benchmark, "precision") or ("",):
+            ways = (("mode", mode), ("precision", precision))
+            found.append(Case(benchmark, (*(way for way in ways if way[1]), *smallest(benchmark))))
+    return found
+
+
+@pytest.mark.parametrize("case", [case for b in BENCHMARKS for case in cases(b)], ids=str)
+def test_it_measures(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
+    ready = make_ready(case.benchmark, live_machine, folder, backend="opencl", **dict(case.settings))
+    record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    wanted = {f.series for f in case.benchmark.figures if f.is_there(ready.point.parameters)}
+    assert wanted <= {sample.series for sample in record.samples}
+    assert len(ready.point.cpus) == (1 if dict(case.settings).get("mode", "S") == "S" else 2)
+
+
+@pytest.mark.parametrize("benchmark", WITH_KERNELS, ids=lambda b: b.name)
+def test_it_is_right_without_optimisation(benchmark: Benchmark, live_machine: Machine, folder: ResultsFolder) -> None:
+    settings = dict(smallest(benchmark))
+    ready = make_ready(benchmark, live_machine, folder, backend="opencl", optimised="false", **settings)
+    record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+
+
+def kernels(benchmark: Benchmark) -> list[str]:
+    return re.findall(r"^KERNEL (\w+)\(", benchmark.program.source.with_suffix(".cl").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("benchmark", WITH_KERNELS, ids=lambda b: b.name)
+def test_a_kernel_that_does_not_do_its_work_is_found(
+    benchmark: Benchmark,
+    live_machine: Machine,
+    folder: ResultsFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every kernel of every mode: one that the planted fault does not reach in a mode must be reached in another."""
+    broken = tampered(benchmark, tmp_path, {**FAULTY_LAUNCH, **HEADERS}, monkeypatch)
+    reached: dict[str, set[str]] = {}
+    for number, case in enumerate(cases(benchmark)):
+        of_case = dict(case.settings)
+        if of_case.get("mode") == "EP":
+            continue  # the kernels of S, on every device
+        ready = make_ready(broken, live_machine, folder, backend="opencl", **of_case)
+        for kernel in kernels(benchmark):
+            for fault in FAULTS:
+                monkeypatch.setenv("PLANTED", f"{kernel}:{fault}")
+                own = ResultsFolder.create(tmp_path / f"{number}-{kernel}-{fault}")
+                record = run_one(ready, live_machine, own)
+                if record.outcome.state is State.INVALID:
+                    reached.setdefault(kernel, set()).add(fault)
+                else:
+                    assert record.outcome.is_ok, record.outcome
+        monkeypatch.delenv("PLANTED")
+    assert reached == {kernel: set(FAULTS) for kernel in kernels(benchmark)}
+
+
+def nvrtc() -> Path | None:
+    """NVIDIA's compiler of the Python package nvidia-cuda-nvrtc-cu12, the last that knows sm_60."""
+    spec = importlib.util.find_spec("nvidia")
+    for place in spec.submodule_search_locations or () if spec is not None else ():
+        for path in Path(place).glob("cuda_nvrtc/lib/libnvrtc.so.12"):
+            return path
+    return None
+
+
+@pytest.mark.parametrize("benchmark", WITH_KERNELS, ids=lambda b: b.name)
+def test_it_compiles_for_every_generation(benchmark: Benchmark, live_machine: Machine) -> None:
+    compiler = nvrtc()
+    if compiler is None:
+        pytest.skip("needs NVRTC (pip install nvidia-cuda-nvrtc-cu12)")
+    program = build(native_environment(live_machine), benchmark.program.source).path
+    for capability in CAPABILITIES:
+        done = subprocess.run(
+            [str(program), "--compile", str(capability), str(compiler)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        compiled = [json.loads(line) for line in done.stdout.splitlines()]
+        seen = {kernel["kernel"] for source in compiled for kernel in source["kernels"]}
+        assert set(kernels(benchmark)) <= seen
+        assert all(kernel["registers"] > 0 for source in compiled for kernel in source["kernels"])
+
+
+def test_a_kernel_that_takes_something_else_is_refused(live_machine: Machine, tmp_path: Path) -> None:
+    program = build(native_environment(live_machine), WITH_KERNELS[0].program.source).path
+    gpus = find_gpus(program, dict(os.environ))
+    assert len(gpus.of("opencl")) == 2 and "cuda" in gpus.absent
