@@ -19,6 +19,7 @@ from seatrial.report.view import BenchmarkView, Row, TrialView
 
 _MOST_DIGITS = 5
 _IN_SIGHT = 12
+_LEAST_OF_A_SWEEP = 3
 _NOT_WORTH_FOLDING = 20
 """Up to this many rows all stand in sight: a fold that hides a few rows costs more than it saves."""
 _WORDS = {Judgement.DEFECT: "low", Judgement.UNSTEADY: "unsteady"}
@@ -133,16 +134,30 @@ def _line(
 
 
 def _in_sight(lines: Sequence[FigureLine]) -> set[int]:
-    """Which rows are not folded: all of a short table; else what is wrong first, then evenly over the rest."""
+    """Which rows are not folded: all of a short table; else what is wrong first, then evenly over the rest.
+
+    Sweeps of few figures are each thinned alike, so that the sizes in sight are the same for all.
+    """
     if len(lines) <= _NOT_WORTH_FOLDING:
         return set(range(len(lines)))
     wrong = [n for n, line in enumerate(lines) if line.row.judgement in (Judgement.DEFECT, Judgement.UNSTEADY)]
     chosen = set(wrong[:_IN_SIGHT])
     rest = [n for n in range(len(lines)) if n not in chosen]
+    sweeps: dict[tuple[str, str], list[int]] = {}
+    for n in rest:
+        sweeps.setdefault((lines[n].row.result.id, lines[n].row.name), []).append(n)
     room = _IN_SIGHT - len(chosen)
-    if room > 1:
-        chosen |= {rest[round(k * (len(rest) - 1) / (room - 1))] for k in range(room)}
+    groups = list(sweeps.values()) if len(sweeps) <= room // _LEAST_OF_A_SWEEP else [rest]
+    for group in groups:
+        chosen |= set(_evenly(group, room // len(groups)))
     return chosen
+
+
+def _evenly(items: Sequence[int], count: int) -> list[int]:
+    """So many of them, the first and the last among them."""
+    if count >= len(items) or count < 2:
+        return list(items[:count])
+    return [items[round(k * (len(items) - 1) / (count - 1))] for k in range(count)]
 
 
 def _letter(number: int) -> str:

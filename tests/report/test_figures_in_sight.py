@@ -1,0 +1,41 @@
+"""Which rows of a long table stand in sight."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from seatrial.report.panels.figures import _in_sight
+from seatrial.report.view import Judgement
+
+
+def lines(figures: list[str], sizes: int, wrong: int | None = None) -> list[SimpleNamespace]:
+    """The rows of sweeps, one after another."""
+    return [
+        SimpleNamespace(
+            row=SimpleNamespace(
+                name=name,
+                result=SimpleNamespace(id="one"),
+                judgement=Judgement.DEFECT if number == wrong else Judgement.EXPECTED,
+            )
+        )
+        for name in figures
+        for number in range(sizes)
+    ]
+
+
+@pytest.mark.parametrize("figures", [["time_max", "time_mean"], ["a", "b", "c", "d"]])
+def test_sweeps_side_by_side_show_the_same_sizes(figures: list[str]) -> None:
+    rows = lines(figures, 23)
+    seen = [{n - start for n in _in_sight(rows) if start <= n < start + 23} for start in range(0, len(rows), 23)]
+    assert len(seen[0]) == 12 // len(figures) and {0, 22} <= seen[0]
+    assert all(of == seen[0] for of in seen)
+
+
+def test_what_is_wrong_is_in_sight() -> None:
+    assert 7 in _in_sight(lines(["time"], 40, wrong=7))
+
+
+def test_many_short_sweeps_are_thinned_as_one() -> None:
+    assert len(_in_sight(lines([str(n) for n in range(30)], 2))) == 12
