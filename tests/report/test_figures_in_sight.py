@@ -15,7 +15,7 @@ def lines(figures: list[str], sizes: int, wrong: int | None = None) -> list[Simp
     return [
         SimpleNamespace(
             row=SimpleNamespace(
-                name=name,
+                figure=SimpleNamespace(name=name),
                 result=SimpleNamespace(id="one"),
                 judgement=Judgement.DEFECT if number == wrong else Judgement.EXPECTED,
             )

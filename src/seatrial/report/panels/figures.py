@@ -145,7 +145,8 @@ def _in_sight(lines: Sequence[FigureLine]) -> set[int]:
     rest = [n for n in range(len(lines)) if n not in chosen]
     sweeps: dict[tuple[str, str], list[int]] = {}
     for n in rest:
-        sweeps.setdefault((lines[n].row.result.id, lines[n].row.name), []).append(n)
+        row = lines[n].row
+        sweeps.setdefault((row.result.id, row.figure.name if row.figure else ""), []).append(n)
     room = _IN_SIGHT - len(chosen)
     groups = list(sweeps.values()) if len(sweeps) <= room // _LEAST_OF_A_SWEEP else [rest]
     for group in groups:
