@@ -18,10 +18,10 @@ import pytest
 from benchmarks.one_repeat import run_one
 from engine.harness import make_ready, tampered
 
-from seatrial.benchmarks import registry
+from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
-from seatrial.environments.gpu import find_gpus, lacking_gpu
+from seatrial.environments.gpu import NoGpuError, find_gpus, lacking_gpu
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.real
 
 BENCHMARKS = [b for b in registry().values() if isinstance(b.program, Native) and b.program.library == "gpu"]
 WITH_KERNELS = [b for b in BENCHMARKS if b.program.source.with_suffix(".cl").exists()]
+REDUCTION = benchmark_named("gpu.reduction")
 CAPABILITIES = (60, 70, 80, 90, 100)
 FAULTS = ("nothing", "half", "nan")
 
@@ -143,8 +144,8 @@ def test_a_kernel_that_does_not_do_its_work_is_found(
     reached: dict[str, set[str]] = {}
     for number, case in enumerate(cases(benchmark)):
         of_case = dict(case.settings)
-        if of_case.get("mode") == "EP":
-            continue  # the kernels of S, on every device
+        if of_case.get("mode") == "EP" or of_case.get("precision") == "fp64":
+            continue  # EP: the kernels of S, on every device; fp64: the same text and the same check
         ready = make_ready(broken, live_machine, folder, backend="opencl", **of_case)
         for kernel in kernels(benchmark):
             for fault in FAULTS:
@@ -185,7 +186,38 @@ def test_it_compiles_for_every_generation(benchmark: Benchmark, live_machine: Ma
         assert all(kernel["registers"] > 0 for source in compiled for kernel in source["kernels"])
 
 
-def test_a_kernel_that_takes_something_else_is_refused(live_machine: Machine, tmp_path: Path) -> None:
-    program = build(native_environment(live_machine), WITH_KERNELS[0].program.source).path
+def test_the_devices_that_a_program_finds(live_machine: Machine) -> None:
+    program = build(native_environment(live_machine), REDUCTION.program.source).path
     gpus = find_gpus(program, dict(os.environ))
-    assert len(gpus.of("opencl")) == 2 and "cuda" in gpus.absent
+    assert [device.index for device in gpus.of("opencl")] == [0, 1]
+    if "cuda" in gpus.absent:
+        with pytest.raises(NoGpuError) as refusal:
+            gpus.of("cuda")
+        assert refusal.value.need in ("driver", "device")
+
+
+@pytest.mark.parametrize(
+    ("text", "replacement", "why"),
+    [
+        ("u64 n) {", "u32 n) {", "reduce takes const float*, float*, u32, not const float*, float*, u64"),
+        ("GLOBAL real* RESTRICT sums", "GLOBAL u32* RESTRICT sums", "reduce takes const float*, u32*, u64, not"),
+        ("BARRIER();", "BARRIERS();", "reduction.cl does not compile"),
+    ],
+)
+def test_kernels_that_do_not_fit_are_refused(
+    text: str,
+    replacement: str,
+    why: str,
+    live_machine: Machine,
+    folder: ResultsFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = tampered(REDUCTION, tmp_path, {"reduction.cl": (text, replacement)}, monkeypatch)
+    record = run_one(make_ready(broken, live_machine, folder, backend="opencl", size="1"), live_machine, folder)
+    assert record.outcome.state is State.FAILED and why in str(record.outcome.evidence), record.outcome
+
+
+def test_more_devices_than_there_are(live_machine: Machine, folder: ResultsFolder) -> None:
+    with pytest.raises(NoGpuError, match="devices 1 to 2 of opencl: 2 found"):
+        make_ready(REDUCTION, live_machine, folder, backend="opencl", mode="EP", device="1", devices="2")

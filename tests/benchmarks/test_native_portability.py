@@ -16,7 +16,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
-from seatrial.environments.build import NATIVE_HEADERS
+from seatrial.environments.build import NATIVE_HEADERS, embedding
 from seatrial.environments.compiler import find_compilers
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark import Benchmark, Native
@@ -28,7 +28,8 @@ pytestmark = pytest.mark.real
 BENCHMARKS = [benchmark for benchmark in registry().values() if isinstance(benchmark.program, Native)]
 BY_SOURCE = {benchmark.program.source: benchmark for benchmark in BENCHMARKS}  # several may be one program
 OF_MPI = [benchmark for benchmark in BY_SOURCE.values() if benchmark.ranks == "mpi"]
-OF_ONE_PROCESS = [benchmark for benchmark in BY_SOURCE.values() if benchmark.ranks != "mpi"]
+OF_DEVICES = [benchmark for benchmark in BY_SOURCE.values() if benchmark.program.library == "gpu"]
+OF_ONE_PROCESS = [b for b in BY_SOURCE.values() if b.ranks != "mpi" and b.program.library != "gpu"]
 STRICT = ("-std=c++20", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", str(NATIVE_HEADERS))
 CROSS_COMPILER = ("aarch64-linux-gnu-g++", "apt install g++-aarch64-linux-gnu")
 EMULATOR = ("qemu-aarch64", "apt install qemu-user")
@@ -67,6 +68,13 @@ def test_what_passes_messages_compiles_without_a_warning(benchmark: Benchmark, t
     if not mpis:
         pytest.skip("needs an MPI library (apt install libopenmpi-dev libmpich-dev)")
     compiles(benchmark, "x86-64", mpis[0].compile_flags, tmp_path)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="needs compilers that build for x86-64")
+@pytest.mark.parametrize("benchmark", OF_DEVICES, ids=lambda benchmark: benchmark.name)
+def test_what_drives_devices_compiles_without_a_warning(benchmark: Benchmark, tmp_path: Path) -> None:
+    """For one level: the kernels are compiled by others (test_gpu_programs.py)."""
+    compiles(benchmark, "x86-64", embedding(benchmark.program.source), tmp_path)
 
 
 @pytest.mark.parametrize("benchmark", OF_ONE_PROCESS, ids=lambda benchmark: benchmark.name)

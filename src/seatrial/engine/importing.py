@@ -19,7 +19,7 @@ from seatrial.benchmarks.imported.figures import GIVEN_BANDWIDTH, GIVEN_FLOPS
 from seatrial.engine.trial import keep_machine
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.imports.readers import reader_of
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark import Benchmark, Native, Skip
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.limit import Basis, Limit
@@ -256,6 +256,8 @@ def _repeat(
     identity: str,
 ) -> Repeat:
     parameters, defaults = _parameters(benchmark, found, given.settings, file.name)
+    if found.is_ours:
+        parameters = _as_started(benchmark, parameters, found, machine, file.name)
     environment: dict[str, Any] = {
         "name": f"{f'{content.tool} {content.version}'.strip()} (imported)",
         "tool": content.tool,
@@ -322,6 +324,31 @@ def _parameters(
     return point, tuple(name for name in point if name not in chosen)
 
 
+def _as_started(
+    benchmark: Benchmark, parameters: Params, found: ImportedExperiment, machine: Machine, file: str
+) -> Params:
+    """The parameters resolved, where they give the arguments that the program was started with. Raises UsageError
+    where they do not: its figures would stand under parameters that they were not measured with."""
+    told = found.notes.get("arguments")
+    if not isinstance(benchmark.program, Native) or not isinstance(told, list):
+        raise UsageError(f"{file} does not tell the program's arguments", "write it with a program of this version")
+    try:
+        parameters = benchmark.prepare(machine, parameters)
+        arguments = list(benchmark.program.arguments(parameters))
+    except (Skip, *UNREADABLE) as problem:
+        raise UsageError(
+            f"{file}: the parameters cannot be resolved without the machine ({problem})", "name it with --from"
+        ) from problem
+    started = dict(zip(told[::2], told[1::2], strict=False))
+    for name, value in zip(arguments[::2], arguments[1::2], strict=True):
+        if name in started and started[name] != value:
+            raise UsageError(
+                f"{file} was made with {name} {started[name]}, and these parameters of {benchmark.name} give {value}",
+                "name the parameters that it was made with: --set key=value",
+            )
+    return parameters
+
+
 def _judge(
     benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment, failed: str
 ) -> Outcome:
@@ -342,6 +369,8 @@ def _judge(
 
 def _checked(benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment) -> Outcome | None:
     """The benchmark's own checks, as far as the file tells their values and the machine tells their bounds."""
+    if found.is_ours:
+        return _all_checked(benchmark, machine, parameters, found)
     cpus = tuple(sorted(machine.pus()))
     if not cpus or machine.last_level_cache_bytes(cpus) is None:
         return None
@@ -354,6 +383,23 @@ def _checked(benchmark: Benchmark, machine: Machine, parameters: Params, found: 
         low, high = check.bound(whole, parameters)
         if not low <= value <= high:
             return Outcome.invalid(check.name, f"{value:.6g}, must be from {low:g} to {high:g} ({check.meaning})")
+    return None
+
+
+def _all_checked(
+    benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment
+) -> Outcome | None:
+    """Every check of a program of ours: one that it did not make fails."""
+    for check in benchmark.checks:
+        value = found.checks.get(check.name)
+        if check.derive is not None:
+            value = check.derive(machine, parameters, found.samples)
+            if value is None:
+                continue  # this machine gives nothing to check against
+        low, high = check.bound(machine, parameters)
+        if value is None or not low <= value <= high:
+            seen = "not reported" if value is None else f"{value:.6g}"
+            return Outcome.invalid(check.name, f"{seen}, must be from {low:g} to {high:g} ({check.meaning})")
     return None
 
 

@@ -165,7 +165,7 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
         f'-DSEATRIAL_BUILD="{key}"',
         "-I",
         str(NATIVE_HEADERS),
-        *_embedding(source),
+        *embedding(source),
         *(() if environment.mpi is None else environment.mpi.compile_flags),
         str(source),
         *(() if environment.mpi is None else environment.mpi.link_flags),
@@ -184,7 +184,7 @@ def _kernels(source: Path) -> Path | None:
     return kernels if kernels.exists() else None
 
 
-def _embedding(source: Path) -> tuple[str, ...]:
+def embedding(source: Path) -> tuple[str, ...]:
     """Where the assembler finds the files that become part of a program (native/device/embedded.hpp)."""
     return () if _kernels(source) is None else (f"-Wa,-I,{NATIVE_HEADERS}", f"-Wa,-I,{source.parent}")
 

@@ -25,6 +25,8 @@ class ImportedExperiment:
     """Values of the benchmark's own checks, as far as the file tells them."""
     failed: str = ""
     """Why this experiment alone is wrong, as the tool itself says; "" where it is not."""
+    is_ours: bool = False
+    """Whether a program of ours made it: then every check must be there, and its arguments tell the parameters."""
 
 
 @dataclass(frozen=True, slots=True)

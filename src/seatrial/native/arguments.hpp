@@ -140,6 +140,18 @@ public:
     }
   }
 
+  // As given, without those of these names.
+  [[nodiscard]] std::vector<std::string>
+  words_without(std::initializer_list<std::string_view> names) const {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : given_)
+      if (std::ranges::find(names, name) == names.end()) {
+        words.emplace_back(name);
+        words.emplace_back(value);
+      }
+    return words;
+  }
+
 private:
   struct Given {
     std::string_view name;

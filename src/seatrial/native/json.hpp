@@ -66,7 +66,8 @@ inline void append(std::string& out, double value) {
     return;
   }
   char text[32];
-  out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+  const char* end = std::to_chars(text, text + sizeof text, value).ptr;
+  out.append(text, static_cast<std::size_t>(end - text));
 }
 
 // A template, so that neither a pointer nor an integer turns into a bool on its way.
@@ -78,7 +79,8 @@ void append(std::string& out, Bool value) {
 template <std::integral Integer>
 requires(!std::same_as<Integer, bool>) void append(std::string& out, Integer value) {
   char text[24];
-  out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+  const char* end = std::to_chars(text, text + sizeof text, value).ptr;
+  out.append(text, static_cast<std::size_t>(end - text));
 }
 
 inline void append(std::string& out, const Object& object);

@@ -44,25 +44,29 @@ struct CommonArguments {
   explicit CommonArguments(Arguments& arguments)
       : record(arguments.required("--record")), cpus(arguments.cpus("--cpus")),
         slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)),
-        parent(arguments.number("--parent", 0L, 0L, 1L << 31)), turns(arguments, cpus.size()) {}
+        parent(arguments.number("--parent", 0L, 0L, 1L << 31)), turns(arguments, cpus.size()),
+        own(arguments.words_without({"--record", "--cpus", "--parent"})) {}
 
-  std::string record;    // the folder to write into
-  std::vector<int> cpus; // one thread on each
-  double slice_s;        // how long to take samples
-  long parent;           // the process whose end is ours too; 0: none
-  Turns turns;           // with programs that this one is compared with
+  std::string record;           // the folder to write into
+  std::vector<int> cpus;        // one thread on each
+  double slice_s;               // how long to take samples
+  long parent;                  // the process whose end is ours too; 0: none
+  Turns turns;                  // with programs that this one is compared with
+  std::vector<std::string> own; // all other arguments
 };
 
 class Program {
 public:
   Program(std::string_view name, CommonArguments& arguments)
       : cpus(arguments.cpus), slice_s(arguments.slice_s), turns(arguments.turns), name_(name),
-        record_(arguments.record) {}
+        record_(arguments.record), stands_alone_(arguments.parent == 0), own_(arguments.own) {}
 
   // After the threads bound themselves and before anything is measured, and written at once: a run
   // that dies later is still known, and a record that cannot be written costs no measurement.
   void hello(const Team& team) {
     record_.add(hello_event(name_, team.bound()));
+    if (stands_alone_) // the lab knows what it asked for; who reads this file elsewhere does not
+      note("arguments", own_);
     record_.flush();
   }
 
@@ -99,6 +103,8 @@ public:
 private:
   std::string name_;
   Record record_;
+  bool stands_alone_;
+  std::vector<std::string> own_;
 };
 
 // `prepare(arguments)` takes the benchmark's own arguments; `measure(program, settings)` does the

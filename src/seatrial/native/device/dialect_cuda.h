@@ -3,6 +3,7 @@
 #define DEVICE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
+#define LOCAL_ARG // before a pointer to such memory, as a parameter of a DEVICE function
 #define CONSTANT static __device__ const
 #define RESTRICT __restrict__
 #define BARRIER() __syncthreads()

@@ -5,6 +5,7 @@
 #define DEVICE static inline
 #define GLOBAL __global
 #define LOCAL __local
+#define LOCAL_ARG __local
 #define CONSTANT __constant
 #define RESTRICT restrict
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)

@@ -11,6 +11,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,14 +121,16 @@ private:
 };
 
 // Samples of a series by the devices' clocks, on each chosen device at once: `make(device)` gives a
-// device's workload. The check `error` is that of the worst device, before and after the
-// measurement.
+// device's workload. Returns the error of the worst device, before and after the measurement.
 //
 // On one device a sample is of that. On several there is one for each, with the device as its
-// point, and one of the series NAME_all: the work of all over the time of the slowest.
+// point, and one of the series NAME_all: the work of all over the time of the slowest. `point` are
+// the coordinates of what this call measures, for programs that measure several things; they take
+// the worst error of all calls as their check.
 template <class Make>
-void measure_each(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                  Make make) {
+[[nodiscard]] double measured_each(Program& program, Team& team, const Chosen& chosen,
+                                   const std::string& series,
+                                   const std::optional<json::Object>& point, Make make) {
   std::vector<std::unique_ptr<Workload>> workloads(chosen.size());
   std::vector<double> errors(2 * chosen.size());
   std::vector<std::vector<Timed>> samples(chosen.size());
@@ -140,12 +143,14 @@ void measure_each(Program& program, Team& team, const Chosen& chosen, const std:
   team.run([&](std::size_t member) {
     or_end([&] {
       auto& workload = *workloads[member];
-      DeviceTimer timer(workload.queue(), [&] { workload.enqueue(); });
+      auto timer = device_timer(workload.queue(), [&] { workload.enqueue(); });
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
           is_last = count.is_enough(done);
         team.barrier().wait();
-        if (is_last)
+        const bool is_over = is_last;
+        team.barrier().wait(); // nobody decides again before all have read it
+        if (is_over)
           break;
         samples[member].push_back(timer.sample());
       }
@@ -168,15 +173,29 @@ void measure_each(Program& program, Team& team, const Chosen& chosen, const std:
                        .add("work", times(*workloads[member], static_cast<double>(sample.runs)))
                        .add("device", limiting_facts(chosen, 1));
       if (chosen.size() > 1)
-        event.add("point", json::Object().add("device", chosen[member].facts().index));
+        event.add("point", json::Object(point.value_or(json::Object()))
+                               .add("device", chosen[member].facts().index));
+      else if (point)
+        event.add("point", *point);
       program.add(event);
     }
-    if (chosen.size() > 1 && runs == static_cast<double>(chosen.size()))
-      program.add(sample_event(series + "_all", i, slowest_s)
-                      .add("work", times(*workloads[0], runs))
-                      .add("device", limiting_facts(chosen, chosen.size())));
+    if (chosen.size() > 1 && runs == static_cast<double>(chosen.size())) {
+      auto event = sample_event(series + "_all", i, slowest_s)
+                       .add("work", times(*workloads[0], runs))
+                       .add("device", limiting_facts(chosen, chosen.size()));
+      if (point)
+        event.add("point", *point);
+      program.add(event);
+    }
   }
-  program.check("error", worst.value());
+  return worst.value();
+}
+
+// The same for programs that measure one thing; the error is their check.
+template <class Make>
+void measure_each(Program& program, Team& team, const Chosen& chosen, const std::string& series,
+                  Make make) {
+  program.check("error", measured_each(program, team, chosen, series, std::nullopt, make));
 }
 
 // A device's share of work that several do together.
@@ -232,7 +251,9 @@ void measure_together(Program& program, Team& team, const Chosen& chosen, const 
       if (member == 0)
         is_last = count.is_enough(done);
       team.barrier().wait();
-      if (is_last)
+      const bool is_over = is_last;
+      team.barrier().wait(); // nobody decides again before all have read it
+      if (is_over)
         break;
       seen[member].push_back(batch(member));
     }

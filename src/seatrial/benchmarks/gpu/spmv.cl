@@ -1,0 +1,53 @@
+// y = A x of a sparse matrix, in three layouts (N. Bell and M. Garland, "Implementing sparse
+// matrix-vector multiplication on throughput-oriented processors", 2009; F. Vazquez et al.,
+// "Improving the performance of the sparse matrix vector product with GPUs", 2010).
+
+// CSR, an item for each row: neighbours read far apart.
+KERNEL csr_scalar(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT columns,
+                  GLOBAL const u32* RESTRICT starts, GLOBAL const real* RESTRICT x,
+                  GLOBAL real* RESTRICT y, u32 rows) {
+  FOR_EACH_INDEX(row, rows) {
+    real sum = 0;
+    for (u32 k = starts[row]; k < starts[row + 1]; ++k)
+      sum += values[k] * x[columns[k]];
+    y[row] = sum;
+  }
+}
+
+// CSR, LANES items for each row. All items of a group go round equally often: they meet.
+KERNEL csr_vector(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT columns,
+                  GLOBAL const u32* RESTRICT starts, GLOBAL const real* RESTRICT x,
+                  GLOBAL real* RESTRICT y, u32 rows) {
+  LOCAL real part[GROUP];
+  for (u32 first = GROUP_ID * (GROUP / LANES); first < rows; first += GROUPS * (GROUP / LANES)) {
+    const u32 lane = LOCAL_ID % LANES;
+    const u32 row = first + LOCAL_ID / LANES;
+    real sum = 0;
+    if (row < rows)
+      for (u32 k = starts[row] + lane; k < starts[row + 1]; k += LANES)
+        sum += values[k] * x[columns[k]];
+    part[LOCAL_ID] = sum;
+    for (u32 width = LANES / 2; width > 0; width /= 2) {
+      BARRIER();
+      if (lane < width)
+        part[LOCAL_ID] += part[LOCAL_ID + width];
+    }
+    if (lane == 0 && row < rows)
+      y[row] = part[LOCAL_ID];
+    BARRIER(); // before the next rows' parts
+  }
+}
+
+// ELLPACK-R: rows of one length, column by column, and how much of each row is there.
+KERNEL ellpack_r(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT columns,
+                 GLOBAL const u32* RESTRICT lengths, GLOBAL const real* RESTRICT x,
+                 GLOBAL real* RESTRICT y, u32 rows) {
+  FOR_EACH_INDEX(row, rows) {
+    real sum = 0;
+    for (u32 k = 0; k < lengths[row]; ++k) {
+      const u64 at = (u64)k * rows + row;
+      sum += values[at] * x[columns[at]];
+    }
+    y[row] = sum;
+  }
+}
