@@ -17,11 +17,12 @@ from seatrial.benchmarks.gpu.device_parameters import (
 )
 from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
 from seatrial.benchmarks.gpu.flop_limit import flop_limit
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
-_BODIES = {"1": 4096, "2": 16384, "3": 65536, "4": 131072, "5": 524288, "large": 1048576}
+_BLOCK = 256
+"""Bodies that a group computes; their number is a multiple of it."""
 _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-11}
 """Relative to the sum of magnitudes: a million terms one after another, each rounded."""
 
@@ -29,8 +30,14 @@ _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-11}
 def _arguments(params: Params) -> list[str]:
     return [
         *device_arguments(params),
-        *("--precision", str(params["precision"]), "--bodies", str(_BODIES[str(params["size"])])),
+        *("--precision", str(params["precision"]), "--bodies", str(params["bodies"])),
     ]
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    if whole(params["bodies"]) % _BLOCK:
+        raise Skip(f"{params['bodies']} bodies are no multiple of {_BLOCK}")
+    return one_or_more(machine, params)
 
 
 def _error(machine: Machine, params: Params) -> tuple[float, float]:
@@ -38,7 +45,7 @@ def _error(machine: Machine, params: Params) -> tuple[float, float]:
 
 
 def _estimate_s(params: Params) -> float:
-    return 3.0 + 2e-12 * _BODIES[str(params["size"])] ** 2
+    return 3.0 + 2e-12 * whole(params["bodies"]) ** 2
 
 
 BENCHMARK = Benchmark(
@@ -49,17 +56,13 @@ BENCHMARK = Benchmark(
         mode_among("S", "TP"),
         PRECISION,
         Parameter(
-            "size",
-            ParameterKind.CHOICE,
-            "4",
-            "1 to 5: 4096, 16384, 65536, 131072 and 524288 bodies; large: 1048576",
-            words=tuple(_BODIES),
+            "bodies", ParameterKind.INTEGER, 131072, "how many bodies there are, a multiple of 256", minimum=_BLOCK
         ),
         *COMMON,
     ),
     figures=(
         Figure(
-            name="rate",
+            name="nbody",
             series="forces",
             unit="flop/s",
             better=Better.HIGHER,
@@ -78,7 +81,7 @@ BENCHMARK = Benchmark(
     ),
     checks=(Check("error", "error of an acceleration, relative to the sum of the magnitudes in it", _error),),
     placement=cpu_of_each_device,
-    prepare=one_or_more,
+    prepare=_prepare,
     estimate_s=_estimate_s,
     verified=False,
 )

@@ -1,0 +1,95 @@
+// D = alpha A B + beta C of square matrices in rows, as tiles: a group of 16 x 16 items makes one of
+// TILE x TILE from strips of A and B that are DEPTH deep, each item PER x PER of its elements in
+// registers (V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008). An
+// item's rows and columns are PER / 4 runs of four, so that they are fetched four at a time.
+#define TILE (16 * PER)
+#define DEPTH 16
+#define PITCH (TILE + 4)
+#define PLACE(i, id) ((i) / 4 * 64 + 4 * (id) + (i) % 4)
+#ifdef OPENCL
+#define LOCAL_POINTER LOCAL
+#else
+#define LOCAL_POINTER
+#endif
+
+// tile[k][i] = from[first + i][k0 + k]
+DEVICE void fetch_rows(LOCAL_POINTER real* tile, GLOBAL const real* from, u32 first, u32 k0, u32 n) {
+  for (u32 i = LOCAL_ID_Y; i < TILE; i += 16)
+    tile[LOCAL_ID * PITCH + i] = from[(u64)(first + i) * n + k0 + LOCAL_ID];
+}
+
+// tile[k][i] = from[k0 + k][first + i]
+DEVICE void fetch_columns(LOCAL_POINTER real* tile, GLOBAL const real* from, u32 first, u32 k0,
+                          u32 n) {
+  for (u32 i = LOCAL_ID; i < TILE; i += 16)
+    tile[LOCAL_ID_Y * PITCH + i] = from[(u64)(k0 + LOCAL_ID_Y) * n + first + i];
+}
+
+// An item's part of a row of a tile.
+DEVICE void take(LOCAL_POINTER const real* row, u32 id, real* out) {
+  for (u32 i = 0; i < PER; i += 4) {
+    const real4 four = *(LOCAL_POINTER const real4*)(row + PLACE(i, id));
+    out[i] = four.x;
+    out[i + 1] = four.y;
+    out[i + 2] = four.z;
+    out[i + 3] = four.w;
+  }
+}
+
+DEVICE void multiply(LOCAL_POINTER const real* a, LOCAL_POINTER const real* b, real* sums) {
+  for (u32 k = 0; k < DEPTH; ++k) {
+    real rows[PER];
+    real columns[PER];
+    take(a + k * PITCH, LOCAL_ID_Y, rows);
+    take(b + k * PITCH, LOCAL_ID, columns);
+    for (u32 i = 0; i < PER; ++i)
+      for (u32 j = 0; j < PER; ++j)
+        sums[i * PER + j] += rows[i] * columns[j];
+  }
+}
+
+DEVICE void store(const real* sums, GLOBAL const real* c, GLOBAL real* d, real alpha, real beta,
+                  u32 n) {
+  for (u32 i = 0; i < PER; ++i)
+    for (u32 j = 0; j < PER; ++j) {
+      const u64 at = (u64)(GROUP_ID_Y * TILE + PLACE(i, LOCAL_ID_Y)) * n + GROUP_ID * TILE +
+                     PLACE(j, LOCAL_ID);
+      d[at] = alpha * sums[i * PER + j] + beta * c[at];
+    }
+}
+
+KERNEL gemm(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRICT b,
+            GLOBAL const real* RESTRICT c, GLOBAL real* RESTRICT d, real alpha, real beta, u32 n) {
+  LOCAL real4 tile_a[DEPTH * PITCH / 4];
+  LOCAL real4 tile_b[DEPTH * PITCH / 4];
+  real sums[PER * PER];
+  for (u32 i = 0; i < PER * PER; ++i)
+    sums[i] = 0;
+  for (u32 k = 0; k < n; k += DEPTH) {
+    fetch_rows((LOCAL_POINTER real*)tile_a, a, GROUP_ID_Y * TILE, k, n);
+    fetch_columns((LOCAL_POINTER real*)tile_b, b, GROUP_ID * TILE, k, n);
+    BARRIER();
+    multiply((LOCAL_POINTER const real*)tile_a, (LOCAL_POINTER const real*)tile_b, sums);
+    BARRIER();
+  }
+  store(sums, c, d, alpha, beta, n);
+}
+
+// The same where the rows of b are the columns of B.
+KERNEL gemm_transposed(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRICT b,
+                       GLOBAL const real* RESTRICT c, GLOBAL real* RESTRICT d, real alpha,
+                       real beta, u32 n) {
+  LOCAL real4 tile_a[DEPTH * PITCH / 4];
+  LOCAL real4 tile_b[DEPTH * PITCH / 4];
+  real sums[PER * PER];
+  for (u32 i = 0; i < PER * PER; ++i)
+    sums[i] = 0;
+  for (u32 k = 0; k < n; k += DEPTH) {
+    fetch_rows((LOCAL_POINTER real*)tile_a, a, GROUP_ID_Y * TILE, k, n);
+    fetch_rows((LOCAL_POINTER real*)tile_b, b, GROUP_ID * TILE, k, n);
+    BARRIER();
+    multiply((LOCAL_POINTER const real*)tile_a, (LOCAL_POINTER const real*)tile_b, sums);
+    BARRIER();
+  }
+  store(sums, c, d, alpha, beta, n);
+}
