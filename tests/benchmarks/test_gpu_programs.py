@@ -97,7 +97,7 @@ def words(benchmark: Benchmark, name: str) -> tuple[str, ...]:
 
 def smallest(benchmark: Benchmark) -> tuple[tuple[str, str], ...]:
     """SHOC's smallest class, or what is small enough for a processor."""
-    small = {"size": "1", "bodies": "4096"}
+    small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384"}
     return tuple((p.name, small[p.name]) for p in benchmark.parameters if p.name in small)
 
 

@@ -18,6 +18,7 @@
 #define ATOMIC_ADD(address, value) atomicAdd(address, value)
 #define ATOMIC_MIN(address, value) atomicMin(address, value)
 #define FMA(a, b, c) fma(a, b, c)
+#define MUL_HI(a, b) __umulhi(a, b)
 typedef unsigned int uint;
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -20,6 +20,7 @@
 #define ATOMIC_ADD(address, value) atomic_add(address, value)
 #define ATOMIC_MIN(address, value) atomic_min(address, value)
 #define FMA(a, b, c) fma(a, b, c)
+#define MUL_HI(a, b) mul_hi((uint)(a), (uint)(b))
 typedef uint u32;
 typedef ulong u64;
 typedef long i64;

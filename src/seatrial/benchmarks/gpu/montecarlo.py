@@ -1,0 +1,107 @@
+"""gpu.montecarlo: European calls priced by simulation, on one device or shared out over several.
+
+Paths are drawn from a counter (Philox), so that results do not depend on how many devices there are. Prices are known
+by formula: the squares of their errors in standard errors, over all options, are distributed as chi-square.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from statistics import NormalDist
+
+from seatrial.benchmarks.gpu.device_parameters import COMMON, PRECISION, device_arguments, mode_among, one_or_more
+from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+_TOLERANCE = {"fp32": 1e-4, "fp64": 1e-12}
+"""Of an option's payoffs drawn again on the host, relative to their sum, which has no negative terms."""
+_UNLIKELY = 1e-3
+_LARGEST = 1 << 33
+"""Paths of all options, against typing errors."""
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    if whole(params["paths"]) % 4:
+        raise Skip(f"{params['paths']} paths are no multiple of 4")
+    if whole(params["paths"]) * whole(params["options"]) > _LARGEST:
+        raise Skip(f"more than {_LARGEST} paths in all")
+    return one_or_more(machine, params)
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *device_arguments(params),
+        *("--precision", str(params["precision"]), "--drive", str(params["drive"])),
+        *("--options", str(params["options"]), "--paths", str(params["paths"])),
+    ]
+
+
+def _error(machine: Machine, params: Params) -> tuple[float, float]:
+    return (0.0, _TOLERANCE[str(params["precision"])])
+
+
+def _chi_square(machine: Machine, params: Params) -> tuple[float, float]:
+    """Where the chi-square distribution of so many options has its middle 99.8 %: its cube root is nearly normal (E. B.
+    Wilson and M. M. Hilferty, "The distribution of chi-square", 1931; from 32 on these quantiles are off by less than
+    0.3 %)."""
+    options = whole(params["options"])
+    z = NormalDist().inv_cdf(1 - _UNLIKELY)
+    variance = 2 / (9 * options)
+    return (
+        options * (1 - variance - z * math.sqrt(variance)) ** 3,
+        options * (1 - variance + z * math.sqrt(variance)) ** 3,
+    )
+
+
+def _estimate_s(params: Params) -> float:
+    return 3.0 + 1e-9 * whole(params["paths"]) * whole(params["options"])
+
+
+BENCHMARK = Benchmark(
+    name="gpu.montecarlo",
+    question="How many options do devices price in a second by simulation?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    parameters=(
+        mode_among("S", "TP"),
+        PRECISION,
+        Parameter(
+            "drive",
+            ParameterKind.CHOICE,
+            "threaded",
+            "who drives several devices: threaded, a thread each; streamed, one thread for all of them",
+            words=("threaded", "streamed"),
+        ),
+        Parameter("options", ParameterKind.INTEGER, 1024, "options that are priced, in all", minimum=32),
+        Parameter("paths", ParameterKind.INTEGER, 262144, "paths of each option, a multiple of 4", minimum=4096),
+        *COMMON,
+    ),
+    figures=(
+        Figure(
+            name="options",
+            series="pricing",
+            unit="op/s",
+            better=Better.HIGHER,
+            value=lambda sample: sample.work["options"] / sample.elapsed_s,
+            work="options, each by `paths` paths",
+        ),
+        Figure(
+            name="paths",
+            series="pricing",
+            unit="op/s",
+            better=Better.HIGHER,
+            value=lambda sample: sample.work["ops"] / sample.elapsed_s,
+            work="paths of all options",
+        ),
+    ),
+    checks=(
+        Check("error", "error of the sum of an option's payoffs, relative to it", _error),
+        Check("chi_square", "errors of all prices in standard errors, squared and added up", _chi_square),
+    ),
+    placement=cpu_of_each_device,
+    prepare=_prepare,
+    estimate_s=_estimate_s,
+    verified=False,
+)

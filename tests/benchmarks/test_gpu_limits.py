@@ -1,0 +1,60 @@
+"""The limits of devices, from what a driver tells of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.benchmarks.gpu.flop_limit import flop_limit
+from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.model.limit import Basis
+from seatrial.model.machine import Machine
+from seatrial.model.sample import Sample
+
+H200 = {
+    "devices": 1,
+    "compute_units": 132,
+    "clock_Hz": 1.98e9,
+    "memory_clock_Hz": 3.201e9,
+    "memory_bus_bits": 6144,
+    "cache_bytes": 60 << 20,
+    "capability": 90,
+}
+POCL = {"devices": 1, "compute_units": 2, "clock_Hz": 3e9, "memory_clock_Hz": 0, "memory_bus_bits": 0, "capability": 0}
+
+
+def sample(facts: dict[str, Any]) -> list[Sample]:
+    return [Sample("sum", 0, 1.0, extra={"device": facts})]
+
+
+def test_an_h200() -> None:
+    """The datasheet says 4.8 TB/s, 67 and 34 TFLOP/s."""
+    of_memory = memory_limit(lambda params: 1 << 30)(Machine(""), {}, sample(H200))
+    assert of_memory.value == pytest.approx(4.92e12, rel=0.01) and of_memory.basis is Basis.PHYSICAL
+    assert flop_limit(Machine(""), {"precision": "fp32"}, sample(H200)).value == pytest.approx(66.9e12, rel=0.01)
+    assert flop_limit(Machine(""), {"precision": "fp64"}, sample(H200)).value == pytest.approx(33.5e12, rel=0.01)
+
+
+def test_several_devices_together() -> None:
+    both = {**H200, "devices": 8}
+    assert memory_limit(lambda params: 1 << 30)(Machine(""), {}, sample(both)).value == pytest.approx(39.3e12, rel=0.01)
+
+
+def test_what_may_come_from_a_cache_has_no_limit_of_the_memory() -> None:
+    limit = memory_limit(lambda params: 1 << 26)(Machine(""), {}, sample(H200))
+    assert limit.value is None and "cache of 60 MiB" in limit.derivation
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+def test_what_the_driver_does_not_tell_is_unknown(precision: str) -> None:
+    assert memory_limit(lambda params: 1 << 30)(Machine(""), {}, sample(POCL)).value is None
+    assert flop_limit(Machine(""), {"precision": precision}, sample(POCL)).value is None
+
+
+@pytest.mark.parametrize(("figure", "share"), [("fma", 1.0), ("add", 0.5), ("multiply", 0.5), ("mixed", 0.75)])
+def test_operations_of_less_than_two_flop_reach_less(figure: str, share: float) -> None:
+    limit = benchmark_named("gpu.max-flops").figure(figure).limit
+    assert limit is not None
+    assert limit(Machine(""), {"precision": "fp64"}, sample(H200)).value == pytest.approx(share * 33.45e12, rel=0.01)
