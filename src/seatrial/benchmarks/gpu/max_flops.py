@@ -28,8 +28,8 @@ def _arguments(params: Params) -> list[str]:
 
 
 def _limit_of(flops: int, instructions: int) -> Callable[[Machine, Params, Sequence[Sample]], Limit]:
-    """The share of the multiply-adds' rate that such operations can reach: an instruction of one flop fills the place of
-    one of two."""
+    """The share of the multiply-adds' rate that such operations can reach: an instruction of one flop takes the place
+    of one of two."""
     share = flops / (2 * instructions)
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
