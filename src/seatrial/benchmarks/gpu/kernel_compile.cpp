@@ -143,7 +143,7 @@ void measure(Program& program, Team&, const Chosen& chosen, const Settings&) {
   WorstError worst;
   worst.add(builder.build().wrong); // brings the compiler itself to memory
   const SampleCount samples(program.slice_s);
-  for (std::size_t i = 0; !samples.is_enough(i); ++i) {
+  for (std::size_t i = 0; !samples.is_enough(i, i); ++i) {
     const auto built = builder.build();
     worst.add(built.wrong);
     const auto facts = limiting_facts(chosen, 1);

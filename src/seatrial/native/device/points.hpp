@@ -62,8 +62,9 @@ sampled_points(Program& program, Team& team, std::size_t points,
   bool is_last = false;
   team.run([&](std::size_t member) {
     for (std::size_t done = 0;; ++done) {
+      team.barrier().wait(); // all samples are there
       if (member == 0)
-        is_last = count.is_enough(done);
+        is_last = count.is_enough(done, whole_rounds(samples, points));
       team.barrier().wait();
       if (is_last)
         break;

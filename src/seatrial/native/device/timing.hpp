@@ -30,7 +30,7 @@ public:
   }
 
   // k more runs must take about as long as k: where something held up one of the batches they do
-  // not, and after some attempts `elapsed_s` is 0: no sample.
+  // not, and after some attempts `elapsed_s` is 0: no sample, and longer batches from then on.
   [[nodiscard]] Timed sample() {
     for (int attempt = 0; attempt < attempts; ++attempt) {
       const double once_s = batch_(runs_);
@@ -38,7 +38,9 @@ public:
       if (more_s > once_s / disagreement && more_s < once_s * disagreement)
         return {.runs = runs_, .elapsed_s = more_s};
     }
-    return {.runs = runs_, .elapsed_s = 0};
+    const auto tried =
+        std::exchange(runs_, std::min(most_runs, 2 * runs_)); // longer trains suffer less
+    return {.runs = tried, .elapsed_s = 0};
   }
 
 private:

@@ -105,20 +105,35 @@ void or_end(Action action) noexcept {
   }
 }
 
-// How many samples are taken: for as long as the program's slice, within reason.
+// How many rounds of samples are taken: for as long as the program's slice, within reason. Those
+// without a sample of some device are made up for.
 struct SampleCount {
   static constexpr std::size_t least = 5;
   static constexpr std::size_t most = 200;
+  static constexpr double late_times = 20; // so much beyond the slice one whole round is enough
 
   explicit SampleCount(double slice_s) : slice_s_(slice_s) {}
-  [[nodiscard]] bool is_enough(std::size_t done) const {
-    return done >= most || (done >= least && seconds(Clock::now() - begin_) >= slice_s_);
+  [[nodiscard]] bool is_enough(std::size_t done, std::size_t whole) const {
+    const double spent_s = seconds(Clock::now() - begin_);
+    return done >= most || (whole >= least && spent_s >= slice_s_) ||
+           (whole >= 1 && spent_s >= late_times * slice_s_);
   }
 
 private:
   double slice_s_;
   Clock::time_point begin_ = Clock::now();
 };
+
+// Rounds in which every device has a sample, at the point that has the fewest. Each device's
+// samples come round by round, point by point.
+[[nodiscard]] inline std::size_t whole_rounds(const std::vector<std::vector<Timed>>& samples,
+                                              std::size_t points) {
+  std::vector<std::size_t> whole(points);
+  for (std::size_t i = 0; i < samples[0].size(); ++i)
+    whole[i % points] += std::ranges::all_of(
+        samples, [i](const auto& of_device) { return of_device[i].elapsed_s > 0; });
+  return std::ranges::min(whole);
+}
 
 // Samples of a series by the devices' clocks, on each chosen device at once: `make(device)` gives a
 // device's workload. Returns the error of the worst device, before and after the measurement.
@@ -145,12 +160,11 @@ template <class Make>
       auto& workload = *workloads[member];
       auto timer = device_timer(workload.queue(), [&] { workload.enqueue(); });
       for (std::size_t done = 0;; ++done) {
+        team.barrier().wait(); // all samples are there
         if (member == 0)
-          is_last = count.is_enough(done);
-        team.barrier().wait();
-        const bool is_over = is_last;
-        team.barrier().wait(); // nobody decides again before all have read it
-        if (is_over)
+          is_last = count.is_enough(done, whole_rounds(samples, 1));
+        team.barrier().wait(); // it is decided again only after all have read it and come back
+        if (is_last)
           break;
         samples[member].push_back(timer.sample());
       }
@@ -249,7 +263,7 @@ void measure_together(Program& program, Team& team, const Chosen& chosen, const 
   team.run([&](std::size_t member) {
     for (std::size_t done = 0;; ++done) {
       if (member == 0)
-        is_last = count.is_enough(done);
+        is_last = count.is_enough(done, done);
       team.barrier().wait();
       const bool is_over = is_last;
       team.barrier().wait(); // nobody decides again before all have read it
