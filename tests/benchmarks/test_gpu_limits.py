@@ -47,6 +47,13 @@ def test_what_may_come_from_a_cache_has_no_limit_of_the_memory() -> None:
     assert limit.value is None and "cache of 60 MiB" in limit.derivation
 
 
+def test_devices_that_share_a_problem_may_each_hold_their_part_in_a_cache() -> None:
+    eight = sample({**H200, "devices": 8})
+    of_memory = memory_limit(lambda params: 1 << 30)
+    assert of_memory(Machine(""), {"mode": "EP"}, eight).value is not None
+    assert of_memory(Machine(""), {"mode": "TP"}, eight).value is None
+
+
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
 def test_what_the_driver_does_not_tell_is_unknown(precision: str) -> None:
     assert memory_limit(lambda params: 1 << 30)(Machine(""), {}, sample(POCL)).value is None

@@ -7,12 +7,10 @@ train nor its end counts. Pinned copies of 64 KiB and more are timed by the devi
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_parameters import COMMON, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
+from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
+from seatrial.model.benchmark import Check
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 _KiB = 1 << 10
@@ -33,22 +31,11 @@ def _estimate_s(params: Params) -> float:
     return 3.0 + (_largest_B(params) or _AUTO_B) * 2e-8
 
 
-def _rate(name: str, work: str, *, is_of_all: bool = False) -> Figure:
-    return Figure(
-        name=name,
-        series=name,
-        unit="B/s",
-        better=Better.HIGHER,
-        value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
-        work=work,
-        is_there=lambda params: not is_of_all or (params["mode"] == "EP" and params["devices"] != 1),
-    )
-
-
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.bus-speed",
     question="How fast do data travel between the host's memory and a device's?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         Parameter(
@@ -66,17 +53,11 @@ BENCHMARK = Benchmark(
             "the host's memory: pinned, which the device reaches by itself, or pageable as programs usually have it",
             words=("pinned", "pageable"),
         ),
-        *COMMON,
     ),
     figures=(
-        _rate("download", "bytes from the host to the device"),
-        _rate("readback", "bytes from the device to the host"),
-        _rate("download_all", "the same of all devices together, by the time of the slowest", is_of_all=True),
-        _rate("readback_all", "the same of all devices together, by the time of the slowest", is_of_all=True),
+        *rates("download", "B/s", "bytes", "bytes from the host to the device", series="download"),
+        *rates("readback", "B/s", "bytes", "bytes from the device to the host", series="readback"),
     ),
     checks=(Check("error", "bytes that came back otherwise than they were sent", zero),),
-    placement=cpu_of_each_device,
-    prepare=one_or_more,
     estimate_s=_estimate_s,
-    verified=False,
 )

@@ -5,15 +5,14 @@ As SHOC's MaxFlops; every result is held against the same chain on the host, bit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_parameters import COMMON, PRECISION, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
+from seatrial.benchmarks.gpu.device_benchmark import LimitOf, device_benchmark, rates
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
 from seatrial.benchmarks.gpu.flop_limit import flop_limit
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.benchmark import Check
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params
@@ -27,7 +26,7 @@ def _arguments(params: Params) -> list[str]:
     return [*device_arguments(params), "--precision", str(params["precision"])]
 
 
-def _limit_of(flops: int, instructions: int) -> Callable[[Machine, Params, Sequence[Sample]], Limit]:
+def _limit_of(flops: int, instructions: int) -> LimitOf:
     """The share of the multiply-adds' rate that such operations can reach: an instruction of one flop takes the place
     of one of two."""
     share = flops / (2 * instructions)
@@ -42,38 +41,27 @@ def _limit_of(flops: int, instructions: int) -> Callable[[Machine, Params, Seque
     return limit
 
 
-def _figures() -> Iterator[Figure]:
-    for name, (flops, instructions) in _KINDS.items():
-        for suffix, what in (("", "on one device"), ("_all", "on all devices, by the time of the slowest")):
-            yield Figure(
-                name=f"{name}{suffix}",
-                series=f"{name}{suffix}",
-                unit="flop/s",
-                better=Better.HIGHER,
-                value=lambda sample: sample.work["flops"] / sample.elapsed_s,
-                work=f"{flops} flop for each operation of a chain, {what}",
-                limit=_limit_of(flops, instructions),
-                is_there=_always if not suffix else _of_several,
-            )
-
-
-def _always(params: Params) -> bool:
-    return True
-
-
-def _of_several(params: Params) -> bool:
-    return params["mode"] == "EP" and params["devices"] != 1
-
-
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.max-flops",
     question="How fast do a device's vector units add and multiply?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
-    parameters=(mode_among("S", "EP"), PRECISION, *COMMON),
-    figures=tuple(_figures()),
+    arguments=_arguments,
+    parameters=(
+        mode_among("S", "EP"),
+        PRECISION,
+    ),
+    figures=[
+        figure
+        for name, (flops, instructions) in _KINDS.items()
+        for figure in rates(
+            name,
+            "flop/s",
+            "flops",
+            f"{flops} flop for each operation of a chain",
+            series=name,
+            limit=_limit_of(flops, instructions),
+        )
+    ],
     checks=(Check("different", "share of the results that differ in any bit from the same chain on the host", zero),),
-    placement=cpu_of_each_device,
-    prepare=one_or_more,
     estimate_s=lambda params: 6.0,
-    verified=False,
 )

@@ -7,13 +7,10 @@ box without periods. (SHOC's stand anywhere: two that are very near have forces 
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from seatrial.benchmarks.gpu.device_parameters import COMMON, PRECISION, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.model.benchmark import Check
+from seatrial.model.parameter import Params
 
 _TOLERANCE = {"fp32": 2e-5, "fp64": 4e-14}
 """Of the worst atom's force, relative to the sum of magnitudes of its pairs' forces: above rounding, below what a near
@@ -23,11 +20,7 @@ _NEIGHBOURS = 128
 
 
 def _atoms(params: Params) -> int:
-    return _ATOMS[str(params["size"])]
-
-
-def _error(machine: Machine, params: Params) -> tuple[float, float]:
-    return (0.0, _TOLERANCE[str(params["precision"])])
+    return chosen_size(_ATOMS, params)
 
 
 def _arguments(params: Params) -> list[str]:
@@ -42,43 +35,19 @@ def _estimate_s(params: Params) -> float:
     return 2.0 + _atoms(params) * 2e-5
 
 
-def _rate(name: str, series: str, work: str) -> Figure:
-    return Figure(
-        name=name,
-        series=series,
-        unit="flop/s",
-        better=Better.HIGHER,
-        value=lambda sample: sample.work["ops"] / sample.elapsed_s,
-        work=work,
-        is_there=lambda params: series == "forces" or (params["mode"] == "EP" and params["devices"] != 1),
-    )
-
-
 _OPS = "8 for each neighbour's distance, 13 for each force of one nearer than the cutoff"
 
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.md",
     question="How fast does a device compute the forces between atoms?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
-        Parameter(
-            "size",
-            ParameterKind.CHOICE,
-            "large",
-            "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000",
-            words=tuple(_ATOMS),
-        ),
-        *COMMON,
+        size_class(_ATOMS, "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000"),
     ),
-    figures=(
-        _rate("rate", "forces", _OPS),
-        _rate("rate_all", "forces_all", f"{_OPS}, of all devices, by the time of the slowest"),
-    ),
-    checks=(Check("error", "error of the worst atom's force, relative to its pairs' forces", _error),),
-    placement=cpu_of_each_device,
-    prepare=one_or_more,
+    figures=rates("rate", "flop/s", "ops", _OPS, series="forces"),
+    checks=(Check("error", "error of the worst atom's force, relative to its pairs' forces", up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
-    verified=False,
 )

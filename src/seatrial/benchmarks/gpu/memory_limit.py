@@ -15,7 +15,7 @@ _CACHES_TIMES = 4
 
 def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Params, Sequence[Sample]], Limit]:
     """2 transfers in each cycle of the memory's clock x width of its bus, for each device; `touched_B` is how much one
-    run reads and writes again and again on each.
+    run reads and writes again and again, on each device or, where they share one problem (TP), on all together.
 
     The clock and the width are what the driver tells (CUDA: attributes MEMORY_CLOCK_RATE and
     GLOBAL_MEMORY_BUS_WIDTH); OpenCL tells neither.
@@ -25,10 +25,11 @@ def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Par
         facts = samples[0].extra.get("device")
         if not isinstance(facts, dict) or not facts.get("memory_clock_Hz") or not facts.get("memory_bus_bits"):
             return Limit.unknown("B/s", "the driver tells neither clock nor width of the device's memory")
-        cache_B = facts.get("cache_bytes", 0)
-        if touched_B(params) < _CACHES_TIMES * cache_B:
-            return Limit.unknown("B/s", f"the data may come from the device's cache of {cache_B / 2**20:g} MiB")
         clock_Hz, bits, count = facts["memory_clock_Hz"], facts["memory_bus_bits"], facts.get("devices", 1)
+        cache_B = facts.get("cache_bytes", 0)
+        on_each_B = touched_B(params) / (count if params.get("mode") == "TP" else 1)
+        if on_each_B < _CACHES_TIMES * cache_B:
+            return Limit.unknown("B/s", f"the data may come from the device's cache of {cache_B / 2**20:g} MiB")
         derivation = f"2 x {clock_Hz / 1e9:g} GHz x {bits} bit / 8" + (f" x {count} devices" if count > 1 else "")
         return Limit(2 * clock_Hz * bits / 8 * count, "B/s", derivation, Basis.PHYSICAL)
 

@@ -7,12 +7,11 @@ by formula: the squares of their errors in standard errors, over all options, ar
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from statistics import NormalDist
 
-from seatrial.benchmarks.gpu.device_parameters import COMMON, PRECISION, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate, up_to
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among, one_or_more
+from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
@@ -39,10 +38,6 @@ def _arguments(params: Params) -> list[str]:
     ]
 
 
-def _error(machine: Machine, params: Params) -> tuple[float, float]:
-    return (0.0, _TOLERANCE[str(params["precision"])])
-
-
 def _chi_square(machine: Machine, params: Params) -> tuple[float, float]:
     """Where the chi-square distribution of so many options has its middle 99.8 %: its cube root is nearly normal (E. B.
     Wilson and M. M. Hilferty, "The distribution of chi-square", 1931; from 32 on these quantiles are off by less than
@@ -60,10 +55,11 @@ def _estimate_s(params: Params) -> float:
     return 3.0 + 1e-9 * whole(params["paths"]) * whole(params["options"])
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.montecarlo",
     question="How many options do devices price in a second by simulation?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
         PRECISION,
@@ -76,32 +72,15 @@ BENCHMARK = Benchmark(
         ),
         Parameter("options", ParameterKind.INTEGER, 1024, "options that are priced, in all", minimum=32),
         Parameter("paths", ParameterKind.INTEGER, 262144, "paths of each option, a multiple of 4", minimum=4096),
-        *COMMON,
     ),
     figures=(
-        Figure(
-            name="options",
-            series="pricing",
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["options"] / sample.elapsed_s,
-            work="options, each by `paths` paths",
-        ),
-        Figure(
-            name="paths",
-            series="pricing",
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["ops"] / sample.elapsed_s,
-            work="paths of all options",
-        ),
+        rate("options", "op/s", "options", "options, each by `paths` paths", series="pricing"),
+        rate("paths", "op/s", "ops", "paths of all options", series="pricing"),
     ),
     checks=(
-        Check("error", "error of the sum of an option's payoffs, relative to it", _error),
+        Check("error", "error of the sum of an option's payoffs, relative to it", up_to(_TOLERANCE)),
         Check("chi_square", "errors of all prices in standard errors, squared and added up", _chi_square),
     ),
-    placement=cpu_of_each_device,
     prepare=_prepare,
     estimate_s=_estimate_s,
-    verified=False,
 )

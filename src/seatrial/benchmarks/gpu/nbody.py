@@ -6,18 +6,10 @@ sample of CUDA); the instructions behind it are fewer.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from seatrial.benchmarks.gpu.device_parameters import (
-    COMMON,
-    PRECISION,
-    device_arguments,
-    mode_among,
-    one_or_more,
-)
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate, up_to
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among, one_or_more
 from seatrial.benchmarks.gpu.flop_limit import flop_limit
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
@@ -40,48 +32,36 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return one_or_more(machine, params)
 
 
-def _error(machine: Machine, params: Params) -> tuple[float, float]:
-    return (0.0, _TOLERANCE[str(params["precision"])])
-
-
 def _estimate_s(params: Params) -> float:
     return 3.0 + 2e-12 * whole(params["bodies"]) ** 2
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.nbody",
     question="How fast do devices compute the forces between all pairs of many bodies?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
         PRECISION,
         Parameter(
             "bodies", ParameterKind.INTEGER, 131072, "how many bodies there are, a multiple of 256", minimum=_BLOCK
         ),
-        *COMMON,
     ),
     figures=(
-        Figure(
-            name="nbody",
+        rate(
+            "nbody",
+            "flop/s",
+            "flops",
+            "20 flop for each pair of bodies and each direction in fp32, 30 in fp64",
             series="forces",
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["flops"] / sample.elapsed_s,
-            work="20 flop for each pair of bodies and each direction in fp32, 30 in fp64",
             limit=flop_limit,
         ),
-        Figure(
-            name="interactions",
-            series="forces",
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["ops"] / sample.elapsed_s,
-            work="forces of one body on another",
-        ),
+        rate("interactions", "op/s", "ops", "forces of one body on another", series="forces"),
     ),
-    checks=(Check("error", "error of an acceleration, relative to the sum of the magnitudes in it", _error),),
-    placement=cpu_of_each_device,
+    checks=(
+        Check("error", "error of an acceleration, relative to the sum of the magnitudes in it", up_to(_TOLERANCE)),
+    ),
     prepare=_prepare,
     estimate_s=_estimate_s,
-    verified=False,
 )

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_parameters import COMMON, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, of_several
+from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
+from seatrial.model.benchmark import Better, Check, Figure
 
 
 def _time(name: str, counted: str, work: str) -> Figure:
@@ -31,15 +29,16 @@ def _time_all(name: str, work: str) -> Figure:
         better=Better.LOWER,
         value=lambda sample: sample.elapsed_s,
         work=work,
-        is_there=lambda params: params["mode"] == "EP" and params["devices"] != 1,
+        is_there=of_several,
     )
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.queue-delay",
     question="How long does it take until kernels that are given to an idle device are done?",
-    program=Native(Path(__file__).with_suffix(".cpp"), device_arguments, library="gpu"),
-    parameters=(mode_among("S", "EP"), *COMMON),
+    arguments=device_arguments,
+    parameters=(mode_among("S", "EP"),),
     figures=(
         _time("delay", "trials", "from enqueueing that many kernels on an idle queue to the end of the last"),
         _time("launch", "launches", "of each kernel in a long train: 2k kernels less k kernels"),
@@ -47,8 +46,5 @@ BENCHMARK = Benchmark(
         _time_all("launch", "the same on all devices at once, of the slowest"),
     ),
     checks=(Check("error", "how far a count of launches by the kernels is from the number of launches", zero),),
-    placement=cpu_of_each_device,
-    prepare=one_or_more,
     estimate_s=lambda params: 2.0,
-    verified=False,
 )

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from seatrial.benchmarks.gpu.device_parameters import COMMON, PRECISION, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
+from seatrial.benchmarks.gpu.device_benchmark import (
+    chosen_size,
+    device_benchmark,
+    element_bytes,
+    rates,
+    size_class,
+    up_to,
+)
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.benchmark import Check
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Params
 from seatrial.model.sample import Sample
 
 _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-13}
@@ -25,18 +31,13 @@ _SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 <
 
 
 def _bytes(params: Params) -> int:
-    return _SIZES[str(params["size"])]
-
-
-def _error(machine: Machine, params: Params) -> tuple[float, float]:
-    return (0.0, _TOLERANCE[str(params["precision"])])
+    return chosen_size(_SIZES, params)
 
 
 def _arguments(params: Params) -> list[str]:
-    element = 8 if params["precision"] == "fp64" else 4
     return [
         *device_arguments(params),
-        *("--precision", str(params["precision"]), "--count", str(_bytes(params) // element)),
+        *("--precision", str(params["precision"]), "--count", str(_bytes(params) // element_bytes(params))),
         *("--together", "1" if params["mode"] == "TP" else "0"),
     ]
 
@@ -53,45 +54,31 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     return Limit(memory.value / 2, memory.unit, f"{memory.derivation} / 2 (read and written)", memory.basis)
 
 
-def _rate(name: str, series: str, work: str) -> Figure:
-    return Figure(
-        name=name,
-        series=series,
-        unit="B/s",
-        better=Better.HIGHER,
-        value=lambda sample: sample.work["bytes"] / sample.elapsed_s,
-        work=work,
-        limit=_limit,
-        is_there=lambda params: (name == "bandwidth") or (params["mode"] == "EP" and params["devices"] != 1),
-    )
-
-
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.scan",
     question="How fast does a device form the prefix sums of the numbers in its memory?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    arguments=_arguments,
     parameters=(
         mode_among("S", "EP", "TP"),
         PRECISION,
-        Parameter(
-            "size",
-            ParameterKind.CHOICE,
-            "large",
-            "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB",
-            words=tuple(_SIZES),
-        ),
-        *COMMON,
+        size_class(_SIZES, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
-    figures=(
-        _rate("bandwidth", "scan", "each number counts once; three kernels read it twice and write its sum"),
-        _rate("bandwidth_all", "scan_all", "the same of all devices together, by the time of the slowest"),
+    figures=rates(
+        "bandwidth",
+        "B/s",
+        "bytes",
+        "each number counts once; three kernels read it twice and write its sum",
+        series="scan",
+        limit=_limit,
     ),
     checks=(
-        Check("error", "error of the worst prefix sum, relative to the root of the sum of squares before it", _error),
+        Check(
+            "error",
+            "error of the worst prefix sum, relative to the root of the sum of squares before it",
+            up_to(_TOLERANCE),
+        ),
     ),
-    placement=cpu_of_each_device,
-    prepare=one_or_more,
     estimate_s=_estimate_s,
-    verified=False,
 )
 """`size` is that of one device; for TP that of all together."""

@@ -5,15 +5,18 @@ matrix vector product with GPUs", 2010)."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from seatrial.benchmarks.gpu.device_parameters import COMMON, PRECISION, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
+from seatrial.benchmarks.gpu.device_benchmark import (
+    chosen_size,
+    device_benchmark,
+    element_bytes,
+    rates,
+    size_class,
+    up_to,
+)
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
-from seatrial.model.units import Unit
+from seatrial.model.benchmark import Check
+from seatrial.model.parameter import Params
 
 _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-13}
 """Of each element of y, relative to the sum of magnitudes |a||x| of its row: above what rounding does to sums of some
@@ -23,16 +26,11 @@ _FILL = 0.01
 
 
 def _rows(params: Params) -> int:
-    return _ROWS[str(params["size"])]
+    return chosen_size(_ROWS, params)
 
 
 def _bytes(params: Params) -> float:
-    element = 8 if params["precision"] == "fp64" else 4
-    return _FILL * _rows(params) ** 2 * (element + 4)
-
-
-def _error(machine: Machine, params: Params) -> tuple[float, float]:
-    return (0.0, _TOLERANCE[str(params["precision"])])
+    return _FILL * _rows(params) ** 2 * (element_bytes(params) + 4)
 
 
 def _arguments(params: Params) -> list[str]:
@@ -47,50 +45,33 @@ def _estimate_s(params: Params) -> float:
     return 4.0 + _bytes(params) * 2e-8
 
 
-def _figure(name: str, unit: Unit, series: str, what: str, work: str) -> Figure:
-    return Figure(
-        name=name,
-        series=series,
-        unit=unit,
-        better=Better.HIGHER,
-        value=lambda sample: sample.work[what] / sample.elapsed_s,
-        work=work,
-        limit=memory_limit(_bytes) if what == "bytes" else None,
-        one_limit_over=("format",),
-        is_there=lambda params: series == "product" or (params["mode"] == "EP" and params["devices"] != 1),
-    )
-
-
 _OPS = "2 per non-zero"
 _BYTES = "value and column of each non-zero, the row pointers or lengths, x and y once"
 
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.spmv",
     question="How fast does a device multiply a sparse matrix with a vector?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
-        Parameter(
-            "size",
-            ParameterKind.CHOICE,
-            "large",
-            "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; of 1 % fill all",
-            words=tuple(_ROWS),
-        ),
-        *COMMON,
+        size_class(_ROWS, "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; of 1 % fill all"),
     ),
     figures=(
-        _figure("rate", "flop/s", "product", "ops", _OPS),
-        _figure("bandwidth", "B/s", "product", "bytes", _BYTES),
-        _figure("rate_all", "flop/s", "product_all", "ops", f"{_OPS}, of all devices, by the time of the slowest"),
-        _figure(
-            "bandwidth_all", "B/s", "product_all", "bytes", f"{_BYTES}, of all devices, by the time of the slowest"
+        *rates("rate", "flop/s", "ops", _OPS, series="product", one_limit_over=("format",)),
+        *rates(
+            "bandwidth",
+            "B/s",
+            "bytes",
+            _BYTES,
+            series="product",
+            limit=memory_limit(_bytes),
+            one_limit_over=("format",),
         ),
     ),
-    checks=(Check("error", "error of the worst element, relative to the sum of magnitudes of its row", _error),),
-    placement=cpu_of_each_device,
-    prepare=one_or_more,
+    checks=(
+        Check("error", "error of the worst element, relative to the sum of magnitudes of its row", up_to(_TOLERANCE)),
+    ),
     estimate_s=_estimate_s,
-    verified=False,
 )

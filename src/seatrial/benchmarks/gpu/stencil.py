@@ -7,15 +7,18 @@ however long it runs.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from seatrial.benchmarks.gpu.device_parameters import COMMON, PRECISION, device_arguments, mode_among, one_or_more
-from seatrial.benchmarks.gpu.device_parameters import placement as cpu_of_each_device
+from seatrial.benchmarks.gpu.device_benchmark import (
+    chosen_size,
+    device_benchmark,
+    element_bytes,
+    rate,
+    size_class,
+    up_to,
+)
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
-from seatrial.model.machine import Machine
+from seatrial.model.benchmark import Check
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.units import Unit
 
 _TOLERANCE = {"fp32": 1e-6, "fp64": 2e-15}
 """Of each value after five steps from random ones in [-1, 1]: some ten times the rounding of five sums of nine, below
@@ -24,20 +27,15 @@ _SIDES = {"1": 512, "2": 1024, "3": 2048, "4": 4096, "large": 16384}
 
 
 def _side(params: Params) -> int:
-    return _SIDES[str(params["size"])]
+    return chosen_size(_SIDES, params)
 
 
 def _element(params: Params) -> int:
-    return 8 if params["precision"] == "fp64" else 4
+    return element_bytes(params)
 
 
 def _touched_B(params: Params) -> float:
-    devices = 1 if params["devices"] == "auto" else whole(params["devices"])
-    return 2 * _element(params) * _side(params) ** 2 / devices
-
-
-def _error(machine: Machine, params: Params) -> tuple[float, float]:
-    return (0.0, _TOLERANCE[str(params["precision"])])
+    return 2 * element_bytes(params) * _side(params) ** 2
 
 
 def _arguments(params: Params) -> list[str]:
@@ -54,32 +52,15 @@ def _estimate_s(params: Params) -> float:
     return 3.0 + _side(params) ** 2 * (2e-7 + 2.5e-10 * iterations)
 
 
-def _figure(name: str, unit: Unit, what: str, work: str) -> Figure:
-    return Figure(
-        name=name,
-        series="steps",
-        unit=unit,
-        better=Better.HIGHER,
-        value=lambda sample: sample.work[what] / sample.elapsed_s,
-        work=work,
-        limit=memory_limit(_touched_B) if what == "bytes" else None,
-    )
-
-
-BENCHMARK = Benchmark(
+BENCHMARK = device_benchmark(
+    __file__,
     name="gpu.stencil",
     question="How fast does a device apply a 9-point stencil to a grid again and again?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
         PRECISION,
-        Parameter(
-            "size",
-            ParameterKind.CHOICE,
-            "large",
-            "1 to 4: SHOC's 512, 1024, 2048 and 4096 points across; large: 16384",
-            words=tuple(_SIDES),
-        ),
+        size_class(_SIDES, "1 to 4: SHOC's 512, 1024, 2048 and 4096 points across; large: 16384"),
         Parameter(
             "iterations",
             ParameterKind.INTEGER,
@@ -88,16 +69,19 @@ BENCHMARK = Benchmark(
             words=("auto",),
             minimum=1,
         ),
-        *COMMON,
     ),
     figures=(
-        _figure("points", "op/s", "points", "points of all steps"),
-        _figure("rate", "flop/s", "ops", "11 per point, as SHOC counts: 3 products and 8 sums"),
-        _figure("bandwidth", "B/s", "bytes", "each point is read and written once in each step"),
+        rate("points", "op/s", "points", "points of all steps", series="steps"),
+        rate("rate", "flop/s", "ops", "11 per point, as SHOC counts: 3 products and 8 sums", series="steps"),
+        rate(
+            "bandwidth",
+            "B/s",
+            "bytes",
+            "each point is read and written once in each step",
+            series="steps",
+            limit=memory_limit(_touched_B),
+        ),
     ),
-    checks=(Check("error", "error of the worst point, where values are of magnitude 1", _error),),
-    placement=cpu_of_each_device,
-    prepare=one_or_more,
+    checks=(Check("error", "error of the worst point, where values are of magnitude 1", up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
-    verified=False,
 )

@@ -1,0 +1,126 @@
+"""The parts of a declaration that all benchmarks of devices have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.gpu.device_parameters import COMMON, one_or_more, placement
+from seatrial.model.benchmark import Benchmark, Better, Bound, Check, Figure, Native
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.sample import Sample
+from seatrial.model.units import Unit
+
+LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
+
+_ALL = "the same of all devices together, by the time of the slowest"
+
+
+def device_benchmark(
+    file: str,
+    *,
+    name: str,
+    question: str,
+    arguments: Callable[[Params], Sequence[str]],
+    parameters: Sequence[Parameter],
+    figures: Sequence[Figure],
+    checks: Sequence[Check],
+    estimate_s: Callable[[Params], float],
+    prepare: Callable[[Machine, Params], Params] = one_or_more,
+) -> Benchmark:
+    """A benchmark whose program and kernels stand beside the declaration `file` under its stem. Nobody has seen one of
+    these run on a GPU yet."""
+    return Benchmark(
+        name=name,
+        question=question,
+        program=Native(Path(file).with_suffix(".cpp"), arguments, library="gpu"),
+        parameters=(*parameters, *COMMON),
+        figures=tuple(figures),
+        checks=tuple(checks),
+        placement=placement,
+        prepare=prepare,
+        estimate_s=estimate_s,
+        verified=False,
+    )
+
+
+def size_class(sizes: Mapping[str, int], meaning: str) -> Parameter:
+    """SHOC's classes by their numbers, and `large`, which is beyond the caches of today."""
+    return Parameter("size", ParameterKind.CHOICE, "large", meaning, words=tuple(sizes))
+
+
+def chosen_size(sizes: Mapping[str, int], params: Params) -> int:
+    """What the class stands for."""
+    return sizes[str(params["size"])]
+
+
+def element_bytes(params: Params) -> int:
+    """Of a number in the precision of the point."""
+    return 8 if params["precision"] == "fp64" else 4
+
+
+def up_to(tolerances: Mapping[str, float]) -> Bound:
+    """From 0 to what is tolerated in the precision of the point."""
+    return lambda machine, params: (0.0, tolerances[str(params["precision"])])
+
+
+def of_several(params: Params) -> bool:
+    """Whether devices work at once without sharing anything, so that their samples are put together."""
+    return params["mode"] == "EP" and params["devices"] != 1
+
+
+def _always(params: Params) -> bool:
+    return True
+
+
+def rate(
+    name: str,
+    unit: Unit,
+    counted: str,
+    work: str,
+    *,
+    series: str,
+    limit: LimitOf | None = None,
+    one_limit_over: tuple[str, ...] = (),
+    is_there: Callable[[Params], bool] = _always,
+) -> Figure:
+    """What is `counted` in a sample over its time, of one device or of those that share one problem."""
+    return Figure(
+        name=name,
+        series=series,
+        unit=unit,
+        better=Better.HIGHER,
+        value=lambda sample: sample.work[counted] / sample.elapsed_s,
+        work=work,
+        limit=limit,
+        one_limit_over=one_limit_over,
+        is_there=is_there,
+    )
+
+
+def rates(
+    name: str,
+    unit: Unit,
+    counted: str,
+    work: str,
+    *,
+    series: str,
+    limit: LimitOf | None = None,
+    one_limit_over: tuple[str, ...] = (),
+) -> tuple[Figure, Figure]:
+    """The same, and NAME_all of devices that work at once, from the samples of the series SERIES_all."""
+    return (
+        rate(name, unit, counted, work, series=series, limit=limit, one_limit_over=one_limit_over),
+        rate(
+            f"{name}_all",
+            unit,
+            counted,
+            _ALL,
+            series=f"{series}_all",
+            limit=limit,
+            one_limit_over=one_limit_over,
+            is_there=of_several,
+        ),
+    )
