@@ -36,7 +36,7 @@ struct Settings {
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64",
+      .is_fp64 = asks_for_fp64(arguments),
       .order = arguments.number<std::uint32_t>("--order", 256, largest_tile, 1 << 17)};
   if (settings.order % largest_tile != 0)
     throw Failure(Exit::usage, "--order: a multiple of " + std::to_string(largest_tile));
@@ -203,10 +203,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
 }
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_fp64)
-    measure_as<double>(program, team, chosen, settings);
-  else
-    measure_as<float>(program, team, chosen, settings);
+  in_precision(chosen, settings.is_fp64,
+               [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }
 
 } // namespace

@@ -36,7 +36,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64"};
+  return {.is_fp64 = asks_for_fp64(arguments)};
 }
 
 template <class Real>
@@ -166,10 +166,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen) {
 }
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_fp64)
-    measure_as<double>(program, team, chosen);
-  else
-    measure_as<float>(program, team, chosen);
+  in_precision(chosen, settings.is_fp64,
+               [&]<class Real>(Real) { measure_as<Real>(program, team, chosen); });
 }
 
 } // namespace

@@ -35,7 +35,7 @@ struct Settings {
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64",
+      .is_fp64 = asks_for_fp64(arguments),
       .is_streamed =
           arguments.choice("--drive", "threaded", {"threaded", "streamed"}) == "streamed",
       .options = arguments.number<std::uint32_t>("--options", 1024, 32, 1U << 24),
@@ -302,10 +302,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
 }
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_fp64)
-    measure_as<double>(program, team, chosen, settings);
-  else
-    measure_as<float>(program, team, chosen, settings);
+  in_precision(chosen, settings.is_fp64,
+               [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }
 
 } // namespace

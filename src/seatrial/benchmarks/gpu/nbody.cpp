@@ -33,7 +33,7 @@ struct Settings {
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64",
+      .is_fp64 = asks_for_fp64(arguments),
       .bodies = arguments.number<std::uint32_t>("--bodies", 4096, block, 1U << 26)};
   if (settings.bodies % block != 0)
     throw Failure(Exit::usage, "--bodies: a multiple of " + std::to_string(block));
@@ -246,10 +246,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_
 }
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_fp64)
-    measure_as<double>(program, team, chosen, settings.bodies);
-  else
-    measure_as<float>(program, team, chosen, settings.bodies);
+  in_precision(chosen, settings.is_fp64,
+               [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings.bodies); });
 }
 
 } // namespace

@@ -33,7 +33,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64",
+  return {.is_fp64 = asks_for_fp64(arguments),
           .is_shared = arguments.flag("--together", false),
           .count = arguments.number<std::uint64_t>("--count", 1 << 18, 1, std::uint64_t{1} << 36)};
 }
@@ -258,18 +258,20 @@ void measure_shared(Program& program, Team& team, const Chosen& chosen, std::uin
                    }));
 }
 
+template <class Real>
+void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+  if (settings.is_shared)
+    measure_shared<Real>(program, team, chosen, settings.count);
+  else
+    measure_each(program, team, chosen, "scan", MakeAlone([&](Device& device) {
+                   return std::make_unique<Alone<Real>>(device, chosen.is_optimised(),
+                                                        settings.count);
+                 }));
+}
+
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_shared) {
-    (settings.is_fp64 ? measure_shared<double> : measure_shared<float>)(program, team, chosen,
-                                                                        settings.count);
-    return;
-  }
-  const MakeAlone make = [&](Device& device) -> std::unique_ptr<Workload> {
-    if (settings.is_fp64)
-      return std::make_unique<Alone<double>>(device, chosen.is_optimised(), settings.count);
-    return std::make_unique<Alone<float>>(device, chosen.is_optimised(), settings.count);
-  };
-  measure_each(program, team, chosen, "scan", make);
+  in_precision(chosen, settings.is_fp64,
+               [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }
 
 } // namespace

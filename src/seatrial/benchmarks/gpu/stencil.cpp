@@ -43,7 +43,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64",
+  return {.is_fp64 = asks_for_fp64(arguments),
           .is_shared = arguments.flag("--together", false),
           .side = arguments.number<std::uint32_t>("--side", 512, 1, 1 << 17),
           .iterations = arguments.number<std::uint32_t>("--iterations", 0, 0, 1 << 20)};
@@ -377,10 +377,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
 }
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_fp64)
-    measure_as<double>(program, team, chosen, settings);
-  else
-    measure_as<float>(program, team, chosen, settings);
+  in_precision(chosen, settings.is_fp64,
+               [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }
 
 } // namespace

@@ -38,7 +38,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64",
+  return {.is_fp64 = asks_for_fp64(arguments),
           .largest = arguments.number<std::uint64_t>("--largest", 0, 0, std::uint64_t{1} << 53)};
 }
 
@@ -218,10 +218,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
 }
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_fp64)
-    measure_as<double>(program, team, chosen, settings);
-  else
-    measure_as<float>(program, team, chosen, settings);
+  in_precision(chosen, settings.is_fp64,
+               [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }
 
 } // namespace

@@ -64,6 +64,24 @@ private:
   bool is_optimised_;
 };
 
+// --precision fp32|fp64
+[[nodiscard]] inline bool asks_for_fp64(Arguments& arguments) {
+  return arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64";
+}
+
+// `action(Real{})` in the precision that was asked for. Throws Unsupported where a device has none.
+template <class Action>
+void in_precision(const Chosen& chosen, bool is_fp64, Action action) {
+  if (!is_fp64) {
+    action(float{});
+    return;
+  }
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (!chosen[i].facts().has_fp64)
+      throw Unsupported("fp64", chosen[i].facts().name + " has no double precision");
+  action(double{});
+}
+
 // Kernels of one file for one device, with what all dialects need to know of it.
 [[nodiscard]] inline Source source_for(const Device& device, Source source, bool is_optimised) {
   if (device.facts().is_cpu)

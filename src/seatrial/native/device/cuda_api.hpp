@@ -1,0 +1,94 @@
+// The functions and constants of CUDA's driver interface that are used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "device/driver_library.hpp"
+
+namespace seatrial::device::cuda {
+
+using Handle = void*;
+using Address = std::uint64_t;
+
+// The driver's functions (docs.nvidia.com/cuda/cuda-driver-api); those of a second version under
+// the name that cuda.h gives them.
+class Api : public DriverLibrary {
+public:
+  Api()
+      : DriverLibrary({"libcuda.so.1"}, "driver",
+                      "the driver of NVIDIA's GPUs brings it (Debian: libcuda1)") {
+    init(0);
+  }
+
+  [[nodiscard]] std::string meaning(int code) const override {
+    const char* text = nullptr;
+    using Text = int (*)(int, const char**);
+    const auto name = reinterpret_cast<Text>(find("cuGetErrorName"));
+    return name != nullptr && name(code, &text) == 0 && text != nullptr ? text : "unknown";
+  }
+
+  Call<unsigned> init{*this, "cuInit"};
+  Call<int*> driver_version{*this, "cuDriverGetVersion"};
+  Call<int*> device_count{*this, "cuDeviceGetCount"};
+  Call<int*, int> device{*this, "cuDeviceGet"};
+  Call<char*, int, int> device_name{*this, "cuDeviceGetName"};
+  Call<char*, int, int> device_pci{*this, "cuDeviceGetPCIBusId"};
+  Call<std::size_t*, int> device_memory{*this, "cuDeviceTotalMem_v2"};
+  Call<int*, int, int> attribute{*this, "cuDeviceGetAttribute"};
+  Call<int*, int, int> can_access{*this, "cuDeviceCanAccessPeer"};
+  Call<Handle*, int> retain{*this, "cuDevicePrimaryCtxRetain"};
+  Call<int> release{*this, "cuDevicePrimaryCtxRelease_v2"};
+  Call<Handle> set_current{*this, "cuCtxSetCurrent"};
+  Call<Handle, unsigned> enable_peer{*this, "cuCtxEnablePeerAccess"};
+  Call<Handle> disable_peer{*this, "cuCtxDisablePeerAccess"};
+  Call<std::size_t*, std::size_t*> memory_info{*this, "cuMemGetInfo_v2"};
+  Call<Address*, std::size_t> allocate{*this, "cuMemAlloc_v2"};
+  Call<Address> free{*this, "cuMemFree_v2"};
+  Call<Address*, std::size_t, unsigned> allocate_managed{*this, "cuMemAllocManaged"};
+  Call<void**, std::size_t, unsigned> allocate_host{*this, "cuMemHostAlloc"};
+  Call<void*> free_host{*this, "cuMemFreeHost"};
+  Call<Address*, void*, unsigned> address_of_host{*this, "cuMemHostGetDevicePointer_v2"};
+  Call<Handle*, unsigned> create_stream{*this, "cuStreamCreate"};
+  Call<Handle> destroy_stream{*this, "cuStreamDestroy_v2"};
+  Call<Handle> wait_stream{*this, "cuStreamSynchronize"};
+  Call<Handle*, unsigned> create_event{*this, "cuEventCreate"};
+  Call<Handle> destroy_event{*this, "cuEventDestroy_v2"};
+  Call<Handle, Handle> record{*this, "cuEventRecord"};
+  Call<Handle> wait_event{*this, "cuEventSynchronize"};
+  Call<float*, Handle, Handle> elapsed_ms{*this, "cuEventElapsedTime"};
+  Call<Address, const void*, std::size_t, Handle> write{*this, "cuMemcpyHtoDAsync_v2"};
+  Call<void*, Address, std::size_t, Handle> read{*this, "cuMemcpyDtoHAsync_v2"};
+  Call<Address, Address, std::size_t, Handle> copy{*this, "cuMemcpyDtoDAsync_v2"};
+  Call<Address, Handle, Address, Handle, std::size_t, Handle> copy_peer{*this, "cuMemcpyPeerAsync"};
+  Call<Address, unsigned, std::size_t, Handle> fill{*this, "cuMemsetD32Async"};
+  Call<Handle*, const void*> load{*this, "cuModuleLoadData"};
+  Call<Handle> unload{*this, "cuModuleUnload"};
+  Call<Handle*, Handle, const char*> function{*this, "cuModuleGetFunction"};
+  Call<int*, int, Handle> function_attribute{*this, "cuFuncGetAttribute"};
+  Call<Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+       void**>
+      launch{*this, "cuLaunchKernel"};
+};
+
+// Attributes of a device and of a function, as cuda.h numbers them.
+namespace attribute {
+constexpr int max_group = 1;
+constexpr int local_bytes = 8;
+constexpr int warp = 10;
+constexpr int clock_kHz = 13;
+constexpr int multiprocessors = 16;
+constexpr int memory_clock_kHz = 36;
+constexpr int bus_bits = 37;
+constexpr int cache_bytes = 38;
+constexpr int copy_engines = 40;
+constexpr int integrated = 18;
+constexpr int major = 75;
+constexpr int minor = 76;
+constexpr int function_local = 1;   // shared memory of a group, as CUDA calls it
+constexpr int function_spilled = 3; // local memory of a thread, as CUDA calls it
+constexpr int function_registers = 4;
+} // namespace attribute
+
+} // namespace seatrial::device::cuda

@@ -1,0 +1,139 @@
+// The functions and constants of OpenCL that are used, as its loader gives them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "device/driver_library.hpp"
+#include "device/opencl_errors.hpp"
+#include "device/opencl_vendors.hpp"
+
+namespace seatrial::device::opencl {
+
+using Handle = void*;
+using Flags = std::uint64_t;
+using Word = std::intptr_t;
+
+// The functions that are used (registry.khronos.org/OpenCL).
+class Api : public DriverLibrary {
+public:
+  Api()
+      : DriverLibrary({"libOpenCL.so.1"}, "driver",
+                      "it comes with a GPU's driver or a loader of its own (Debian: "
+                      "ocl-icd-libopencl1)") {}
+
+  [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }
+
+private:
+  OpenClVendors vendors_; // made before the loader is asked for the first time
+
+public:
+  Call<unsigned, Handle*, unsigned*> platforms{*this, "clGetPlatformIDs"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> platform_info{*this,
+                                                                         "clGetPlatformInfo"};
+  Call<Handle, Flags, unsigned, Handle*, unsigned*> devices{*this, "clGetDeviceIDs"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> device_info{*this, "clGetDeviceInfo"};
+  Maker<Handle, const Word*, unsigned, const Handle*, void*, void*> create_context{
+      *this, "clCreateContext"};
+  Call<Handle> release_context{*this, "clReleaseContext"};
+  Maker<Handle, Handle, Handle, Flags> create_queue{*this, "clCreateCommandQueue"};
+  Call<Handle> release_queue{*this, "clReleaseCommandQueue"};
+  Maker<Handle, Handle, Flags, std::size_t, void*> create_buffer{*this, "clCreateBuffer"};
+  Call<Handle> release_memory{*this, "clReleaseMemObject"};
+  Maker<void*, Handle, Handle, unsigned, Flags, std::size_t, std::size_t, unsigned, const Handle*,
+        Handle*>
+      map{*this, "clEnqueueMapBuffer"};
+  Call<Handle, Handle, void*, unsigned, const Handle*, Handle*> unmap{*this,
+                                                                      "clEnqueueUnmapMemObject"};
+  Maker<Handle, Handle, unsigned, const char**, const std::size_t*> create_program{
+      *this, "clCreateProgramWithSource"};
+  Call<Handle, unsigned, const Handle*, const char*, void*, void*> build_program{*this,
+                                                                                 "clBuildProgram"};
+  Call<Handle, Handle, unsigned, std::size_t, void*, std::size_t*> build_info{
+      *this, "clGetProgramBuildInfo"};
+  Call<Handle> release_program{*this, "clReleaseProgram"};
+  Maker<Handle, Handle, const char*> create_kernel{*this, "clCreateKernel"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> kernel_info{*this, "clGetKernelInfo"};
+  Call<Handle, unsigned, unsigned, std::size_t, void*, std::size_t*> argument_info{
+      *this, "clGetKernelArgInfo"};
+  Call<Handle, Handle, unsigned, std::size_t, void*, std::size_t*> group_info{
+      *this, "clGetKernelWorkGroupInfo"};
+  Call<Handle> release_kernel{*this, "clReleaseKernel"};
+  Call<Handle, unsigned, std::size_t, const void*> set_argument{*this, "clSetKernelArg"};
+  Call<Handle, Handle, unsigned, const std::size_t*, const std::size_t*, const std::size_t*,
+       unsigned, const Handle*, Handle*>
+      launch{*this, "clEnqueueNDRangeKernel"};
+  Call<Handle, Handle, unsigned, std::size_t, std::size_t, const void*, unsigned, const Handle*,
+       Handle*>
+      write{*this, "clEnqueueWriteBuffer"};
+  Call<Handle, Handle, unsigned, std::size_t, std::size_t, void*, unsigned, const Handle*, Handle*>
+      read{*this, "clEnqueueReadBuffer"};
+  Call<Handle, Handle, Handle, std::size_t, std::size_t, std::size_t, unsigned, const Handle*,
+       Handle*>
+      copy{*this, "clEnqueueCopyBuffer"};
+  Call<Handle, Handle, const void*, std::size_t, std::size_t, std::size_t, unsigned, const Handle*,
+       Handle*>
+      fill{*this, "clEnqueueFillBuffer"};
+  Call<Handle, unsigned, const Handle*, Handle*> marker{*this, "clEnqueueMarkerWithWaitList"};
+  Call<unsigned, const Handle*> wait{*this, "clWaitForEvents"};
+  Call<Handle, unsigned, std::size_t, void*, std::size_t*> event_time{*this,
+                                                                      "clGetEventProfilingInfo"};
+  Call<Handle> release_event{*this, "clReleaseEvent"};
+  Call<Handle> flush{*this, "clFlush"};
+  Call<Handle> finish{*this, "clFinish"};
+};
+
+// Constants of CL/cl.h.
+namespace constant {
+constexpr unsigned platform_name = 0x0902;
+constexpr Flags all_types = 0xFFFFFFFF;
+constexpr Flags type_cpu = 1 << 1;
+constexpr unsigned device_type = 0x1000;
+constexpr unsigned compute_units = 0x1002;
+constexpr unsigned largest_group = 0x1004;
+constexpr unsigned clock_MHz = 0x100C;
+constexpr unsigned cache_bytes = 0x101E;
+constexpr unsigned memory_bytes = 0x101F;
+constexpr unsigned local_bytes = 0x1023;
+constexpr unsigned available = 0x1027;
+constexpr unsigned name = 0x102B;
+constexpr unsigned vendor = 0x102C;
+constexpr unsigned driver = 0x102D;
+constexpr unsigned fp64 = 0x1032;
+constexpr unsigned unified = 0x1035;
+constexpr unsigned pci_khr = 0x410F;          // cl_khr_pci_bus_info: four words
+constexpr unsigned capability_major = 0x4000; // cl_nv_device_attribute_query
+constexpr unsigned capability_minor = 0x4001;
+constexpr unsigned warp_nv = 0x4003;
+constexpr Flags profiling = 1 << 1;
+constexpr Flags read_write = 1 << 0;
+constexpr Flags host_memory = 1 << 4;
+constexpr Flags map_both = 3;
+constexpr Word platform = 0x1084;
+constexpr unsigned log = 0x1183;
+constexpr unsigned parameters = 0x1191;
+constexpr unsigned address_space = 0x1196;
+constexpr unsigned type_text = 0x1198;
+constexpr unsigned qualifiers = 0x1199;
+constexpr unsigned in_global = 0x119B;
+constexpr Flags is_const = 1 << 0;
+constexpr unsigned used_local = 0x11B2;
+constexpr unsigned used_private = 0x11B4;
+constexpr unsigned ended_at = 0x1283;
+constexpr int no_device = -1;
+constexpr int no_platform = -1001;
+constexpr int build_failed = -11;
+} // namespace constant
+
+// A text that a `clGet...Info` gives.
+template <class Ask, class... Objects>
+[[nodiscard]] std::string text_of(const Ask& ask, Objects... objects) {
+  std::size_t size = 0;
+  ask(objects..., 0, nullptr, &size);
+  std::string text(size, '\0');
+  ask(objects..., size, text.data(), nullptr);
+  return text.substr(0, text.find('\0'));
+}
+
+} // namespace seatrial::device::opencl
