@@ -2,7 +2,9 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define OPENCL 1
 #define KERNEL __kernel void
-#define DEVICE static inline
+// PoCL 3.1 leaves the local memory of a kernel to all its threads where the optimiser moves it into a
+// function that the kernel calls: each must be part of its kernel before that.
+#define DEVICE static inline __attribute__((always_inline))
 #define GLOBAL __global
 #define LOCAL __local
 #define LOCAL_ARG __local
@@ -19,8 +21,25 @@
 #define GROUPS_Y ((uint)get_num_groups(1))
 #define ATOMIC_ADD(address, value) atomic_add(address, value)
 #define ATOMIC_MIN(address, value) atomic_min(address, value)
+// Of words that groups show each other: relaxed, nothing else is ordered by them.
+#define ATOMIC_LOAD(address) atomic_or((volatile __global uint*)(address), 0u)
+#define ATOMIC_STORE(address, value) ((void)atomic_xchg((volatile __global uint*)(address), value))
+#ifdef cl_khr_int64_base_atomics
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#define ATOMIC_LOAD_64(address) atom_add((volatile __global ulong*)(address), (ulong)0)
+#define ATOMIC_STORE_64(address, value) ((void)atom_xchg((volatile __global ulong*)(address), value))
+#endif
+#define DOUBLE_BITS(value) as_ulong(value)
+#define BITS_DOUBLE(bits) as_double(bits)
+#define POPCOUNT(bits) popcount((uint)(bits))
 #define FMA(a, b, c) fma(a, b, c)
 #define MUL_HI(a, b) mul_hi((uint)(a), (uint)(b))
+#ifdef __IMAGE_SUPPORT__
+__constant sampler_t seatrial_nearest =
+    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+#define TEXTURE __read_only image2d_t
+#define TEXTURE_AT(texture, x, y) read_imagef(texture, seatrial_nearest, (int2)((int)(x), (int)(y)))
+#endif
 typedef uint u32;
 typedef ulong u64;
 typedef long i64;

@@ -1,0 +1,68 @@
+"""gpu.fft: many transforms of 512 complex points, as SHOC's FFT.
+
+The kernel is portable, and tests the compiler as much as the device; a vendor's library is faster.
+"""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.gpu.device_benchmark import (
+    chosen_size,
+    device_benchmark,
+    element_bytes,
+    rates,
+    size_class,
+    up_to,
+)
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.model.benchmark import Check
+from seatrial.model.parameter import Params
+
+_MiB = 1 << 20
+_SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 96 * _MiB, "4": 256 * _MiB, "large": 1 << 30}
+_POINTS = 512
+_TOLERANCE = {"fp32": 2e-6, "fp64": 4e-15}
+"""Of a result, relative to the norm of the transform's input: rounding grows with the logarithm of the number of points
+(J. C. Schatzman, "Accuracy of the discrete Fourier transform and the fast Fourier transform", 1996)."""
+
+
+def _bytes(params: Params) -> int:
+    return chosen_size(_SIZES, params)
+
+
+def _arguments(params: Params) -> list[str]:
+    batches = _bytes(params) // (2 * element_bytes(params) * _POINTS)
+    return [*device_arguments(params), "--precision", str(params["precision"]), "--batches", str(batches)]
+
+
+def _estimate_s(params: Params) -> float:
+    return 4.0 + _bytes(params) * 1e-7
+
+
+_FLOPS = "5 N log2 N flop for each transform, as is usual for any algorithm"
+
+BENCHMARK = device_benchmark(
+    __file__,
+    name="gpu.fft",
+    question="How fast does a device transform many signals of 512 points?",
+    arguments=_arguments,
+    parameters=(
+        mode_among("S", "EP"),
+        PRECISION,
+        size_class(_SIZES, "bytes of all signals; 1 to 4: SHOC's 1, 8, 96 and 256 MiB; large: 1 GiB"),
+    ),
+    figures=(
+        *rates("forward", "flop/s", "flops", _FLOPS, series="forward"),
+        *rates("inverse", "flop/s", "flops", _FLOPS, series="inverse"),
+        *rates(
+            "bandwidth",
+            "B/s",
+            "bytes",
+            "every number read once and written once, forward",
+            series="forward",
+            limit=memory_limit(lambda params: 2.0 * _bytes(params)),
+        ),
+    ),
+    checks=(Check("error", "error of a result, relative to the norm of the transform's input", up_to(_TOLERANCE)),),
+    estimate_s=_estimate_s,
+)
