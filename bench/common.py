@@ -40,6 +40,8 @@ def measure(item: Ready, machine: Machine, slice_s: float | None = None) -> Prog
     with tempfile.TemporaryDirectory() as folder:
         command = command_of(item, Path(folder))
         if slice_s is not None:
+            if "--slice" not in command:
+                command += ["--slice", ""]
             command[command.index("--slice") + 1] = str(slice_s)
         completed = run(command, variables_of(item, Path(folder)), Path(folder), 600.0)
         record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
@@ -54,7 +56,7 @@ def provenance(machine: Machine, item: Ready) -> dict[str, Any]:
     environment = native_environment(machine).document()
     package = machine.of_kind(DeviceKind.PACKAGE)[0].facts
     return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": today(),
         "seatrial": __version__,
         "commit": _commit(),
         "cpu": f"{package.text('model_name')}, {package.text('microarchitecture') or 'microarchitecture unknown'}",
@@ -65,6 +67,11 @@ def provenance(machine: Machine, item: Ready) -> dict[str, Any]:
         "flags": environment["flags"],
         "load_before": os.getloadavg()[0],
     }
+
+
+def today() -> str:
+    """When a result was made."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def rival_provenance(program: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
 from made_up import made_up_machine
@@ -212,10 +213,11 @@ def everything():
 def test_every_rule_is_tested():
     cases = [Case(fires) for fires, _ in (*MACHINES.values(), *DEVICES.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
+    cases += COPIES.values()
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
-    assert names == {*MACHINES, *DEVICES, *RESULTS}, "a rule speaks under a name that has no case"
+    assert names == {*MACHINES, *DEVICES, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
 
 
 @pytest.mark.parametrize("finding", list(everything()), ids=lambda finding: finding.rule)

@@ -20,8 +20,9 @@ from analysis.made_up_nodes import (
 )
 
 from seatrial.analysis.rules import findings
-from seatrial.analysis.rules.devices import faces_down, spans
+from seatrial.analysis.rules.devices import spans
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.host_links import faces_down
 from seatrial.model.machine import Device, DeviceKind, Link, Machine, PeerAccess
 
 FULL = {"pcie_lanes": 16, "pcie_max_lanes": 16, "pcie_GTps": 8.0, "pcie_max_GTps": 8.0}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.gpu.flop_limit import flop_limit
+from seatrial.benchmarks.gpu.flop_limit import flop_limit, matrix_limit
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
 from seatrial.model.limit import Basis
 from seatrial.model.machine import Machine
@@ -35,6 +35,28 @@ def test_an_h200() -> None:
     assert of_memory.value == pytest.approx(4.92e12, rel=0.01) and of_memory.basis is Basis.PHYSICAL
     assert flop_limit(Machine(""), {"precision": "fp32"}, sample(H200)).value == pytest.approx(66.9e12, rel=0.01)
     assert flop_limit(Machine(""), {"precision": "fp64"}, sample(H200)).value == pytest.approx(33.5e12, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("precision", "flops"),
+    [("fp32", 66.9e12), ("fp64", 66.9e12), ("tf32", 535e12), ("fp16", 1070e12), ("bf16", 1070e12)],
+)
+def test_a_library_has_the_tensor_cores_of_an_h200(precision: str, flops: float) -> None:
+    """The datasheet's 67, 67, 495, 989 and 989 TFLOP/s; the last three are at 1.83 GHz, the driver tells 1.98."""
+    limit = benchmark_named("gpu.gemm").figure("gemm").limit
+    assert limit is not None
+    assert limit(Machine(""), {"precision": precision, "library": "vendor"}, sample(H200)).value == pytest.approx(
+        flops, rel=0.01
+    )
+    assert limit(Machine(""), {"precision": precision, "library": "portable"}, sample(H200)).value is None
+
+
+def test_precisions_that_a_device_has_not_have_no_limit() -> None:
+    v100 = {**H200, "capability": 70, "compute_units": 80, "clock_Hz": 1.53e9}
+    assert matrix_limit(Machine(""), {"precision": "fp16"}, sample(v100)).value == pytest.approx(125e12, rel=0.01)
+    assert matrix_limit(Machine(""), {"precision": "fp64"}, sample(v100)).value == pytest.approx(7.8e12, rel=0.01)
+    assert matrix_limit(Machine(""), {"precision": "bf16"}, sample(v100)).value is None
+    assert matrix_limit(Machine(""), {"precision": "fp16"}, sample(POCL)).value is None
 
 
 def test_several_devices_together() -> None:

@@ -11,7 +11,8 @@ import json
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,22 @@ from seatrial.environments.gpu import NoGpuError, find_gpus, lacking_gpu
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
+from seatrial.model.record import RepeatRecord
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = pytest.mark.real
 
-BENCHMARKS = [b for b in registry().values() if isinstance(b.program, Native) and b.program.library == "gpu"]
+BENCHMARKS = [
+    b for b in registry().values() if isinstance(b.program, Native) and b.program.library == "gpu" and b.ranks == "one"
+]
 WITH_KERNELS = [b for b in BENCHMARKS if b.program.source.with_suffix(".cl").exists()]
 REDUCTION = benchmark_named("gpu.reduction")
 CAPABILITIES = (60, 70, 80, 90, 100)
 FAULTS = ("nothing", "half", "nan")
+WAYS = ("algorithm", "payload", "library")
+"""Parameters that name how the work is done: each of their values has kernels or calls of its own."""
+PRECISIONS = ("fp32", "fp64")
+"""That a processor has; others are for GPUs."""
 
 # In place of a launch: the kernel that PLANTED names does nothing, half of its work, or writes no numbers.
 PLANTED = r"""
@@ -97,34 +105,75 @@ def words(benchmark: Benchmark, name: str) -> tuple[str, ...]:
 
 def smallest(benchmark: Benchmark) -> tuple[tuple[str, str], ...]:
     """SHOC's smallest class, or what is small enough for a processor."""
-    small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384"}
+    small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384", "largest_B": "262144"}
     return tuple((p.name, small[p.name]) for p in benchmark.parameters if p.name in small)
 
 
+def all_ways(benchmark: Benchmark) -> list[tuple[tuple[str, str], ...]]:
+    """Every combination of how the work is done; none where there is no choice."""
+    named = [[(name, word) for word in words(benchmark, name) if word != "auto"] for name in WAYS]
+    return list(product(*filter(None, named))) if any(named) else []
+
+
 def cases(benchmark: Benchmark) -> list[Case]:
+    """Every mode in the default way, and every way in S and TP."""
     found = []
+    precisions = [p for p in words(benchmark, "precision") if p in PRECISIONS]
     for mode in words(benchmark, "mode") or ("",):
-        for precision in words(benchmark, "precision") or ("",):
-            ways = (("mode", mode), ("precision", precision))
-            found.append(Case(benchmark, (*(way for way in ways if way[1]), *smallest(benchmark))))
+        for precision in precisions or ("",):
+            for host in words(benchmark, "host") or ("",):
+                ways = (("mode", mode), ("precision", precision), ("host", host))
+                found.append(Case(benchmark, (*(way for way in ways if way[1]), *smallest(benchmark))))
+    for way in all_ways(benchmark):
+        for precision in precisions or ("",):
+            named = (*way, *((("precision", precision),) if precision else ()))
+            found.append(Case(benchmark, (*named, *smallest(benchmark))))
+        if "TP" in words(benchmark, "mode"):
+            found.append(Case(benchmark, (*way, ("mode", "TP"), *smallest(benchmark))))
     return found
+
+
+def needs_its_library(record: RepeatRecord) -> RepeatRecord:
+    """The record, where what the case wants to load is there."""
+    if record.outcome.state is State.UNSUPPORTED and record.outcome.reason.startswith("library: "):
+        pytest.skip(record.outcome.reason)
+    return record
 
 
 @pytest.mark.parametrize("case", [case for b in BENCHMARKS for case in cases(b)], ids=str)
 def test_it_measures(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
     ready = make_ready(case.benchmark, live_machine, folder, backend="opencl", **dict(case.settings))
-    record = run_one(ready, live_machine, folder)
+    record = needs_its_library(run_one(ready, live_machine, folder))
     assert record.outcome.is_ok, record.outcome
     wanted = {f.series for f in case.benchmark.figures if f.is_there(ready.point.parameters)}
     assert wanted <= {sample.series for sample in record.samples}
-    assert len(ready.point.cpus) == (1 if dict(case.settings).get("mode", "S") == "S" else 2)
+    mode, devices = dict(case.settings).get("mode"), ready.point.parameters["devices"]
+    assert mode is None or devices == (1 if mode == "S" else 2)
+    assert len(ready.point.cpus) == devices
 
 
-@pytest.mark.parametrize("benchmark", WITH_KERNELS, ids=lambda b: b.name)
-def test_it_is_right_without_optimisation(benchmark: Benchmark, live_machine: Machine, folder: ResultsFolder) -> None:
-    settings = dict(smallest(benchmark))
-    ready = make_ready(benchmark, live_machine, folder, backend="opencl", optimised="false", **settings)
-    record = run_one(ready, live_machine, folder)
+def cases_without_optimisation(benchmark: Benchmark) -> list[Case]:
+    return [Case(benchmark, (*way, *smallest(benchmark))) for way in all_ways(benchmark) or [()]]
+
+
+@pytest.mark.parametrize("case", [case for b in WITH_KERNELS for case in cases_without_optimisation(b)], ids=str)
+def test_it_is_right_without_optimisation(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
+    settings = dict(case.settings)
+    ready = make_ready(case.benchmark, live_machine, folder, backend="opencl", optimised="false", **settings)
+    record = needs_its_library(run_one(ready, live_machine, folder))
+    assert record.outcome.is_ok, record.outcome
+
+
+@pytest.mark.parametrize("case", [case for b in WITH_KERNELS for case in cases_without_optimisation(b)], ids=str)
+def test_it_is_right_as_on_a_gpu(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
+    """With the kernels, the groups and the order of memory that GPUs get, which differ from a processor's."""
+    program = case.benchmark.program
+    assert isinstance(program, Native)
+    own = program.arguments
+    soon_over = ("--as-gpu", "1", "--slice", "0.01")
+    as_gpu = replace(case.benchmark, program=replace(program, arguments=lambda params: [*own(params), *soon_over]))
+    ready = make_ready(as_gpu, live_machine, folder, backend="opencl", **dict(case.settings))
+    record = needs_its_library(run_one(ready, live_machine, folder))
     assert record.outcome.is_ok, record.outcome
 
 
@@ -147,8 +196,14 @@ def test_a_kernel_that_does_not_do_its_work_is_found(
         of_case = dict(case.settings)
         if of_case.get("mode") == "EP" or of_case.get("precision") == "fp64":
             continue  # EP: the kernels of S, on every device; fp64: the same text and the same check
+        if of_case.get("library") == "vendor":
+            continue  # no kernel of ours
+        if of_case.get("host", "mapped") != "mapped":
+            continue  # which copies without a kernel
         ready = make_ready(broken, live_machine, folder, backend="opencl", **of_case)
         for kernel in kernels(benchmark):
+            if reached.get(kernel) == set(FAULTS):
+                continue
             for fault in FAULTS:
                 monkeypatch.setenv("PLANTED", f"{kernel}:{fault}")
                 own = ResultsFolder.create(tmp_path / f"{number}-{kernel}-{fault}")
@@ -157,7 +212,7 @@ def test_a_kernel_that_does_not_do_its_work_is_found(
                     reached.setdefault(kernel, set()).add(fault)
                 else:
                     assert record.outcome.is_ok, record.outcome
-        monkeypatch.delenv("PLANTED")
+        monkeypatch.delenv("PLANTED", raising=False)
     assert reached == {kernel: set(FAULTS) for kernel in kernels(benchmark)}
 
 

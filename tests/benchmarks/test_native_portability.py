@@ -28,7 +28,7 @@ pytestmark = pytest.mark.real
 BENCHMARKS = [benchmark for benchmark in registry().values() if isinstance(benchmark.program, Native)]
 BY_SOURCE = {benchmark.program.source: benchmark for benchmark in BENCHMARKS}  # several may be one program
 OF_MPI = [benchmark for benchmark in BY_SOURCE.values() if benchmark.ranks == "mpi"]
-OF_DEVICES = [benchmark for benchmark in BY_SOURCE.values() if benchmark.program.library == "gpu"]
+OF_DEVICES = [b for b in BY_SOURCE.values() if b.ranks != "mpi" and b.program.library == "gpu"]
 OF_ONE_PROCESS = [b for b in BY_SOURCE.values() if b.ranks != "mpi" and b.program.library != "gpu"]
 STRICT = ("-std=c++20", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", str(NATIVE_HEADERS))
 CROSS_COMPILER = ("aarch64-linux-gnu-g++", "apt install g++-aarch64-linux-gnu")

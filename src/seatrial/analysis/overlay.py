@@ -5,11 +5,13 @@ The machine that was discovered is never changed; this gives another, which is s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from seatrial.analysis.device_copies import Seen
+from seatrial.analysis.link_rates import copy_facts, measured_fact, with_link_rates
 from seatrial.model.benchmark import Better
-from seatrial.model.fact import Fact, FactKind, Facts
+from seatrial.model.fact import Fact, Facts
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.machine import Device, DeviceKind, Machine
 
@@ -34,19 +36,23 @@ _SHOWN = (
 )
 
 
-def with_measured(machine: Machine, results: Sequence[ExperimentResult]) -> Machine:
-    """The machine with the best measured rates among its facts; those of one NUMA node stand at that node."""
+def with_measured(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> Machine:
+    """The machine with the best measured rates among its facts; those of one NUMA node or GPU stand there, and those of
+    copies on the links that they went over. `seen` says which devices the figures of GPUs are of (see `Trial.seen`).
+    """
+    machine = with_link_rates(machine, results, seen or {})
+    copies = copy_facts(machine, results, seen or {})
     found = [(shown.fact, node, fact) for shown in _SHOWN for node, fact in _best_by_node(shown, results)]
     whole = {name: fact for name, node, fact in found if node is None}
     by_node = {(name, node): fact for name, node, fact in found if node is not None}
-    devices = tuple(_device(device, by_node) for device in machine.devices)
+    devices = tuple(_device(device, by_node, copies.get(device.id, {})) for device in machine.devices)
     return replace(machine, devices=devices, facts=_with(machine.facts, whole))
 
 
-def _device(device: Device, by_node: dict[tuple[str, int], Fact]) -> Device:
-    if device.kind is not DeviceKind.NUMA:
-        return device
-    own = {name: fact for (name, node), fact in by_node.items() if node == device.numa}
+def _device(device: Device, by_node: dict[tuple[str, int], Fact], copies: Mapping[str, Fact]) -> Device:
+    own = dict(copies)
+    if device.kind is DeviceKind.NUMA:
+        own |= {name: fact for (name, node), fact in by_node.items() if node == device.numa}
     return replace(device, facts=_with(device.facts, own)) if own else device
 
 
@@ -68,14 +74,8 @@ def _best_by_node(shown: _Shown, results: Sequence[ExperimentResult]) -> Iterato
             if node not in best or _is_better(figure, best[node][0]):
                 best[node] = (figure, result)
     for node, (figure, result) in best.items():
-        yield node, Fact(figure.median, _source(figure, result), FactKind.MEASURED, figure.unit, volatile=True)
+        yield node, measured_fact(figure, result)
 
 
 def _is_better(figure: FigureResult, other: FigureResult) -> bool:
     return figure.median > other.median if figure.better is Better.HIGHER else figure.median < other.median
-
-
-def _source(figure: FigureResult, result: ExperimentResult) -> str:
-    parameters = {**result.experiment.parameters, **figure.point}
-    told = ", ".join(f"{name}={value}" for name, value in parameters.items())
-    return f"{result.experiment.benchmark} {figure.name} ({told}): median of {figure.n_repeats} repeats"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from seatrial.analysis.device_sums import DEVICES, sums_of_devices
 from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, point_ratio
 from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
 from seatrial.model.benchmark import Better
@@ -33,6 +34,8 @@ def scaling(
 
     Amdahl's law is fitted to strong and Gustafson's to weak scaling, since each assumes how the work grows.
     """
+    if along == DEVICES:
+        results = sums_of_devices(results)
     found = [_result(sweep, kind, along, blocks) for sweep in sweeps(results, (along,), None, given)]
     return tuple(result for result in found if result is not None)
 

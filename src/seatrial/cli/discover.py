@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.overlay import with_measured
-from seatrial.cli.folder import trial_of
+from seatrial.cli.folder import machine_in, trial_of
 from seatrial.cli.output import write_file
 from seatrial.cli.sources import Sources
 from seatrial.model.machine import Machine
@@ -16,22 +18,29 @@ from seatrial.report.machine_text import machine_text
 
 
 def discover_command(sources: Sources, results: Path | None, form: str, output: Path | None) -> None:
-    """Print what this machine is (`form`: text, json or svg), or write it to a file."""
-    machine = sources.machine()
+    """Print what this machine is (`form`: text, json or svg), or write it to a file.
+
+    Where nothing but `results` is named, and they are of one machine, it is that one: see `machine_in`.
+    """
+    machine = None if results is None or sources.dumps or sources.live else machine_in(results)
+    machine = machine or sources.machine()
+    peers: tuple[PeerRates, ...] = ()
     if results is not None:
-        machine = with_measured(machine, trial_of(machine, results).results)
-    text = _shown(machine, form, colour=output is None and sys.stdout.isatty())
+        trial = trial_of(machine, results)
+        peers = peer_rates(machine, trial.results, trial.seen)
+        machine = with_measured(machine, trial.results, trial.seen)
+    text = _shown(machine, peers, form, colour=output is None and sys.stdout.isatty())
     if output is None:
         print(text)
     else:
         write_file(output, text + "\n")
 
 
-def _shown(machine: Machine, form: str, *, colour: bool) -> str:
+def _shown(machine: Machine, peers: Sequence[PeerRates], form: str, *, colour: bool) -> str:
     if form == "json":
         return json.dumps(machine_document(machine), indent=1, allow_nan=False)
     if form == "svg":
         from seatrial.report.drawing import machine_svg
 
-        return machine_svg(machine).rstrip("\n")
-    return machine_text(machine, colour)
+        return machine_svg(machine, peers).rstrip("\n")
+    return machine_text(machine, colour, peers)

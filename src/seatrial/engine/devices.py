@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from seatrial.environments.gpu import AUTO, Gpus, NoGpuError
+from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError
 from seatrial.model.parameter import Value, whole
 from seatrial.plan.points import Point
 
 
 def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any]]]:
-    """The point with its backend and number of devices resolved, a CPU for each, and what identifies the devices.
+    """The point with its backend and number of devices resolved, a CPU for each (ranks keep theirs), and what
+    identifies the devices.
 
     Raises NoGpuError where they are not here.
     """
@@ -25,6 +26,21 @@ def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any
         raise NoGpuError("device", f"{wanted} of {found[0].backend}: {len(found)} found, counted from 0")
     chosen = found[first : first + count]
     resolved: dict[str, Value] = {**params, "backend": found[0].backend, "devices": count}
+    identities = [device.identity for device in chosen]
+    if point.benchmark.ranks == "mpi":  # their CPUs are those of the ranks, which share the devices among them
+        return replace(point, parameters=resolved), identities
     if count > len(point.cpus):
         raise NoGpuError("cpus", f"{count} devices want a CPU each; this process may use {len(point.cpus)}")
-    return replace(point, parameters=resolved, cpus=point.cpus[:count]), [device.identity for device in chosen]
+    return replace(point, parameters=resolved, cpus=_near(chosen, point.cpus)), identities
+
+
+def _near(devices: Sequence[Gpu], cpus: Sequence[int]) -> tuple[int, ...]:
+    """A CPU for each device: of those that are offered one next to it, else one that no other device wants."""
+    found: dict[int, int] = {}
+    for is_told in (True, False):
+        for number, device in enumerate(devices):
+            free = [cpu for cpu in cpus if cpu not in found.values()]
+            near = [cpu for cpu in free if not is_told or cpu in device.local_cpus]
+            if number not in found and near:
+                found[number] = near[0]
+    return tuple(found[number] for number in range(len(devices)))

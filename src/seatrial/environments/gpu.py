@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.environments.compiler import ask
-from seatrial.errors import BuildError
+from seatrial.errors import BuildError, ParseError
+from seatrial.machine.readers.scalars import read_cpu_list
+from seatrial.model.host_links import pci_address
 
 AUTO = "auto"
 HOW_TO_GET_ONE = (
@@ -20,6 +22,7 @@ HOW_TO_GET_ONE = (
 )
 _ASKING_LIMIT_S = 60.0
 _VENDORS = Path("/etc/OpenCL/vendors")
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 
 class NoGpuError(BuildError):
@@ -39,6 +42,8 @@ class Gpu:
     name: str
     driver: str
     facts: Mapping[str, Any]
+    local_cpus: frozenset[int] = frozenset()
+    """The CPUs next to it, as sysfs says; empty where it does not."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -75,13 +80,25 @@ def find_gpus(program: Path, variables: Mapping[str, str]) -> Gpus:
         document = json.loads(answer.stdout)
         return Gpus(
             tuple(
-                Gpu(each["backend"], int(each["index"]), each["name"], each["driver"], each)
+                Gpu(each["backend"], int(each["index"]), each["name"], each["driver"], each, local_cpus(each["pci"]))
                 for each in document["devices"]
             ),
             {each["backend"]: (each["need"], each["why"]) for each in document["absent"]},
         )
     except (ValueError, KeyError, TypeError) as error:
         raise BuildError(f"{program} does not tell the devices of this machine: {error!r}") from error
+
+
+def local_cpus(address: str, folder: Path = _PCI_DEVICES) -> frozenset[int]:
+    """The CPUs that are next to the device at a PCI address (Linux, Documentation/ABI/testing/sysfs-bus-pci:
+    local_cpulist); empty where nothing tells."""
+    known = pci_address(address)
+    if known is None:
+        return frozenset()
+    try:
+        return frozenset(read_cpu_list((folder / known / "local_cpulist").read_text("ascii")))
+    except (OSError, ValueError, ParseError):
+        return frozenset()
 
 
 def lacking_gpu() -> str | None:

@@ -126,7 +126,8 @@ class Native:
 
     `library` names what it loads when it runs, as a parameter of that name chooses: the lab finds it, and adds to the
     arguments where it lies. "gpu" are the drivers of devices, which the program finds itself: the lab asks it which
-    devices there are (`--list`), and resolves the parameters `backend`, `device` and `devices`.
+    devices there are (`--list`), and resolves the parameters `backend`, `device` and `devices`. A program of many ranks
+    (`Benchmark.ranks`) may load either as well.
 
     What decides about such a library from outside stands in `variables`, the environment
     variables whose values make another experiment of the same point.

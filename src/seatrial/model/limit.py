@@ -106,6 +106,9 @@ def fma_rate(cores: Sequence[tuple[float, FmaUnit]], precision: str, clock: str 
 _PCIE_ENCODING = {2.5: 8 / 10, 5.0: 8 / 10, 8.0: 128 / 130, 16.0: 128 / 130, 32.0: 128 / 130, 64.0: 242 / 256}
 """GT/s -> payload share of the raw rate. PCIe 6.0 sends FLITs of 256 B, of which CRC (8 B) and FEC (6 B) leave 242."""
 
+PCIE_GTps = tuple(_PCIE_ENCODING)
+"""The speeds of a lane, from the first generation to the sixth."""
+
 
 def pcie_bandwidth(GTps: float, lanes: int) -> Limit:
     """Raw rate of a PCIe link, per direction, after encoding and before protocol: lanes x GT/s x encoding / 8."""

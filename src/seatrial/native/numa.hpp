@@ -48,28 +48,65 @@ namespace seatrial {
   return available;
 }
 
+namespace detail {
+
+inline constexpr std::size_t mask_bits = 1024; // Linux knows 1024 nodes at most
+inline constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
+using NodeMask = std::array<unsigned long, mask_bits / word_bits>;
+
+[[nodiscard]] inline NodeMask mask_of(int node) {
+  NodeMask mask{};
+  const auto bit = static_cast<std::size_t>(node);
+  if (bit >= mask_bits)
+    throw Skip("there is no NUMA node " + std::to_string(node));
+  mask[bit / word_bits] = 1UL << bit % word_bits;
+  return mask;
+}
+
+[[noreturn]] inline void refuse_node(int node, const std::string& call, int error) {
+  std::string reason = "memory cannot be bound to NUMA node " + std::to_string(node) + ": " + call +
+                       ": " + std::strerror(error);
+  if (error == EPERM || error == ENOSYS)
+    reason += " (a container's filter of system calls?)";
+  else if (error == EINVAL)
+    reason += " (no such node, or one outside this cpuset)";
+  throw Skip(reason);
+}
+
+} // namespace detail
+
 // From now on pages of this range come from this node and from no other. Call before the pages are
 // touched. Skips the benchmark where that cannot be had.
 inline void bind_to_node(void* begin, std::size_t bytes, int node) {
-  constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
-  std::array<unsigned long, 1024 / word_bits> mask{}; // Linux knows 1024 nodes at most
-  const auto bit = static_cast<std::size_t>(node);
-  if (bit >= mask.size() * word_bits)
-    throw Skip("there is no NUMA node " + std::to_string(node));
-  mask[bit / word_bits] = 1UL << bit % word_bits;
+  const auto mask = detail::mask_of(node);
   // The kernel reads one bit less than it is told of.
-  if (syscall(SYS_mbind, begin, bytes, MPOL_BIND, mask.data(), mask.size() * word_bits + 1, 0U) !=
-      0) {
-    const int error = errno;
-    std::string reason = "memory cannot be bound to NUMA node " + std::to_string(node) +
-                         ": mbind: " + std::strerror(error);
-    if (error == EPERM || error == ENOSYS)
-      reason += " (a container's filter of system calls?)";
-    else if (error == EINVAL)
-      reason += " (no such node, or one outside this cpuset)";
-    throw Skip(reason);
-  }
+  if (syscall(SYS_mbind, begin, bytes, MPOL_BIND, mask.data(), detail::mask_bits + 1, 0U) != 0)
+    detail::refuse_node(node, "mbind", errno);
 }
+
+// As long as this lives, what the calling thread touches first comes from this node and from no
+// other: for memory that a driver maps. Skips the benchmark where that cannot be had.
+class TouchedOnNode {
+public:
+  explicit TouchedOnNode(int node) {
+    const auto mask = detail::mask_of(node);
+    if (syscall(SYS_get_mempolicy, &mode_, before_.data(), detail::mask_bits, nullptr, 0UL) != 0)
+      mode_ = MPOL_DEFAULT;
+    if (syscall(SYS_set_mempolicy, MPOL_BIND, mask.data(), detail::mask_bits + 1) != 0)
+      detail::refuse_node(node, "set_mempolicy", errno);
+  }
+  ~TouchedOnNode() {
+    const bool is_plain = mode_ == MPOL_DEFAULT;
+    syscall(SYS_set_mempolicy, mode_, is_plain ? nullptr : before_.data(),
+            is_plain ? 0UL : detail::mask_bits + 1);
+  }
+  TouchedOnNode(const TouchedOnNode&) = delete;
+  TouchedOnNode& operator=(const TouchedOnNode&) = delete;
+
+private:
+  int mode_ = MPOL_DEFAULT; // of the thread before
+  detail::NodeMask before_{};
+};
 
 // Where pages really lie.
 struct PageNodes {

@@ -9,10 +9,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from seatrial.analysis.device_copies import PeerRates
 from seatrial.model.fact import Disagreement, Fact, FactKind
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine, Memory
 from seatrial.report.folded_tree import Fold, fold, walk
+from seatrial.report.links_text import links_text, peers_text, peers_title
 from seatrial.report.matrix_text import matrix_text
 from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, cpu_list, show, show_fact, show_transfers, surrounding
@@ -20,6 +22,8 @@ from seatrial.report.units import count, cpu_list, show, show_fact, show_transfe
 __all__ = ["WIDTH", "clean", "machine_text"]
 
 WIDTH = 118
+_MOST_PEERS = 14
+"""With more devices a matrix of numbers no longer fits a line."""
 
 _SETTINGS = (
     ("kernel parameters", "kernel_parameters"),
@@ -45,8 +49,9 @@ _SETTINGS = (
 )
 
 
-def machine_text(machine: Machine, colour: bool = False) -> str:
-    """The machine as text without a trailing newline; `colour` adds ANSI codes for a terminal.
+def machine_text(machine: Machine, colour: bool = False, peers: Sequence[PeerRates] = ()) -> str:
+    """The machine as text without a trailing newline; `colour` adds ANSI codes for a terminal. `peers` are the copies
+    between its GPUs that were measured.
 
     Text from firmware and drivers is shown without control characters, so that it cannot steer the terminal.
     """
@@ -58,6 +63,8 @@ def machine_text(machine: Machine, colour: bool = False) -> str:
         _block("Memory", _memory(machine), style),
         _block("Limits", _limits(machine), style),
         _block("Measured", _measured(machine), style),
+        _block("Links measured, per direction", links_text(machine), style),
+        *(_block(peers_title(rates), peers_text(rates), style) for rates in peers if len(rates.devices) <= _MOST_PEERS),
         _block("Settings", _settings(machine), style),
         _block("Sources disagree", _disagreements(machine.disagreements()), style, style.warning),
         _block("Could not be read", _sentences(machine.unread), style, style.warning),

@@ -18,13 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.analysis.link_rates import with_link_rates
 from seatrial.analysis.rules.adapters import adapter_far, adapter_without_gpu
 from seatrial.analysis.rules.case import Case, Rule, Seen
 from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hypervisor, memory_limit
+from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off
 from seatrial.analysis.rules.figures import above_ceiling, below_limit
-from seatrial.analysis.rules.links import link_below_capability, link_measured, slot_below_card
+from seatrial.analysis.rules.links import link_below_capability, slot_below_card
+from seatrial.analysis.rules.measured_links import link_measured
 from seatrial.analysis.rules.memory import (
     modules_below_rating,
     modules_unbalanced,
@@ -65,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     link_below_capability,
     slot_below_card,
     shared_uplink,
+    copies_slow_each_other,
     acs_redirects,
     no_peer_access,
     uneven_direct_links,
@@ -85,8 +89,16 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> tuple[Finding, ...]:
     """All findings: those of known loss first, the largest loss first, then by severity, then in the order of RULES.
 
-    `seen` is what probes saw beside each repeat (see `Trial.seen`); it only serves as evidence.
+    `seen` is what probes saw beside each repeat (see `Trial.seen`): evidence, and which GPU a figure is of. Rules find
+    what copies reached at the links that they went over.
     """
-    case = Case(machine, tuple(results), seen or {})
+    seen = seen or {}
+    case = Case(with_link_rates(machine, results, seen), tuple(results), seen)
     found = [finding for rule in RULES for finding in rule(case)]
-    return tuple(sorted(found, key=lambda finding: (-(finding.loss or 0.0), _RANK[finding.severity])))
+    return tuple(sorted(_without_told(found), key=lambda finding: (-(finding.loss or 0.0), _RANK[finding.severity])))
+
+
+def _without_told(found: Sequence[Finding]) -> list[Finding]:
+    """Without what GPUs that share an uplink might lose, where another finding has measured what they lose."""
+    measured = {device for finding in found if finding.rule == "copies-share-uplink" for device in finding.devices}
+    return [f for f in found if f.rule != "gpus-share-uplink" or not set(f.devices) <= measured]

@@ -85,26 +85,6 @@ def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:
     return {node: tuple(sorted(found[node])) for node in sorted(found)}
 
 
-def faces_down(machine: Machine, device: Device) -> bool:
-    """Whether the link that a bridge describes is the one below it: root ports and downstream ports of switches.
-
-    Their link stands at the device below a second time, there with the capability of both ends. Where no source tells
-    a port's type, host bridge, root port, upstream port, downstream port, ... follow each other; a tree that does not
-    begin with a host bridge (NCCL's) leaves the downward ports out.
-    """
-    if device.kind is not DeviceKind.BRIDGE:
-        return False
-    told = device.facts.text("pcie_type")
-    if told is not None:
-        return "Root Port" in told or "Downstream" in told
-    above = [bridge for bridge in machine.ancestors(device) if bridge.kind is DeviceKind.BRIDGE]
-    return bool(above) and _is_host_bridge(above[-1]) and len(above) % 2 == 1
-
-
-def _is_host_bridge(bridge: Device) -> bool:
-    return bridge.pci is not None and bridge.pci.count(":") == 1
-
-
 def spans(names: Iterable[str]) -> str:
     """Names in order, runs of three and more that count up as a span: "gpu-0 to gpu-7", "mlx5_0, mlx5_3"."""
     runs: list[list[str]] = []

@@ -60,14 +60,21 @@ def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:
         f"{show_percent(worst.share)} of its physical limit of {show(worst.ceiling, figure.unit)}{why}."
         + (f" Below the same limit stay {also}." if others else ""),
         diagnosis=f"Expected: {show(ought, figure.unit)} or better. A sound machine reaches {show_percent(LOW_SHARE)}"
-        f"{' of what can be counted' if why else ''}{_holds_back(figure.unit)}, or a limit that is not this machine's.",
+        f"{' of what can be counted' if why else ''}{_holds_back(worst.result, figure.unit)}, or a limit that is not "
+        "this machine's.",
         remedy=f"Mend what the other findings name, then measure again: `{again(machine, worst.result)}`",
         evidence=f"{_interval(figure)}; limit: {worst.limit.derivation}",
         loss=1 - worst.of_attainable,
     )
 
 
-def _holds_back(unit: Unit) -> str:
+def _holds_back(result: ExperimentResult, unit: Unit) -> str:
+    if result.experiment.benchmark.startswith("gpu."):
+        return (
+            ", so something holds it back: a clock that is lowered (power, heat), other work on the device; copies "
+            "from and to the host also memory that is not pinned or on the far socket, or a link that goes down under "
+            "load"
+        )
     if unit == "flop/s":
         return (
             ", so something holds it back: a library or a compiler without code for just this processor, other work on "

@@ -1,4 +1,4 @@
-"""Rules about single links: capable against trained against measured."""
+"""Rules about single links: capable against trained. `measured_links` has those against measured."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from seatrial.analysis.rules.case import Case, cite_best
-from seatrial.analysis.rules.devices import faces_down, is_virtual, spans
+from seatrial.analysis.rules.devices import is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.limit import IMPOSSIBLE_ABOVE, pcie_bandwidth
+from seatrial.model.host_links import faces_down
+from seatrial.model.limit import pcie_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show, show_percent
 
 _TRAINED_ENOUGH = 0.99
-_MEASURED_LOW = 0.6
-"""Headers of packets leave 80 to 95 % of the encoded rate of PCIe (128 to 512 B of payload each), large copies of
-sound devices reach most of that. Below this share something else is in the way."""
-
+_FILLED = 0.6
+"""A link that carries this share of what it is trained to is full, headers and all."""
 _LONE = "the port above"
 """Stands for a port that no source shows."""
 
 _CARDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
-_READ_AGAIN = "`sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'`"
+READ_AGAIN = "`sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'`"
 _SPELLED = {"pcie": "PCIe", "nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 
 
@@ -69,7 +68,7 @@ def _links_of_lone_devices(machine: Machine) -> Iterator[Link]:
     for device in machine.devices:
         if device.kind not in _CARDS or device.id in told:
             continue
-        own, facts = _capability(device), device.facts
+        own, facts = capability_of(device), device.facts
         lanes, speed = facts.integer("pcie_lanes"), facts.number("pcie_GTps")
         stated = facts.best("pcie_lanes")
         if own is None or not lanes or not speed or stated is None:
@@ -90,7 +89,17 @@ def _lowered(machine: Machine, link: Link) -> _Lowered | None:
     lanes = _lanes(device, port)
     narrower = lanes if lanes is not None and lanes[0] < lanes[1] else None
     is_port_known = link.a != _LONE and (port is None or "pcie_max_lanes" in port.facts)
-    return _Lowered(link, capable, trained, narrower, measured is None and _idles(machine, device), is_port_known)
+    is_idle = not _was_loaded(link, device) and _idles(machine, device)
+    return _Lowered(link, capable, trained, narrower, is_idle, is_port_known)
+
+
+def _was_loaded(link: Link, device: Device | None) -> bool:
+    """Whether a measurement shows that the link stays as it was read: what went over the uplink of several devices may
+    have been less than it carries because they have no more."""
+    if link.measured_Bps is None or not link.trained_Bps:
+        return False
+    is_uplink = device is not None and device.kind is DeviceKind.BRIDGE
+    return not is_uplink or link.measured_Bps >= _FILLED * link.trained_Bps
 
 
 def _lanes(device: Device | None, port: Device | None) -> tuple[int, int] | None:
@@ -133,7 +142,7 @@ def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
             "contact, or lanes that the firmware gave to another slot."
             + ("" if first.is_port_known else " No source tells what the port above can do: it may have no more.")
         )
-        remedy = f"Read it under load with {_READ_AGAIN}; if it stays, reseat the card and compare the slot with the "
+        remedy = f"Read it under load with {READ_AGAIN}; if it stays, reseat the card and compare the slot with the "
         remedy += "board's manual"
     elif first.may_be_idle:
         severity = Severity.INFO
@@ -141,16 +150,14 @@ def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
         diagnosis = (
             "Possibly only idle: GPUs lower the speed of their link until they work, and raise it within milliseconds."
         )
-        remedy = f"Read it while the device copies: {_READ_AGAIN} in one shell, a bandwidth test in another"
+        remedy = f"Read it while the device copies: {READ_AGAIN} in one shell, a bandwidth test in another"
     else:
         observation = f"{link_is} trained at {rates}."
         diagnosis = (
             f"{show_percent(loss)} of the link is missing: errors at the full speed, a riser or cable made for less, "
             "a bad contact, or a speed that is set in the firmware."
         )
-        remedy = (
-            f"Read it under load with {_READ_AGAIN}, look for errors with `sudo dmesg | grep -i aer`; if it stays, "
-        )
+        remedy = f"Read it under load with {READ_AGAIN}, look for errors with `sudo dmesg | grep -i aer`; if it stays, "
         remedy += "reseat the card and see the firmware's setting of that slot"
     measured = [entry.link.measured_Bps for entry in group if entry.link.measured_Bps]
     if measured:
@@ -186,7 +193,7 @@ def slot_below_card(case: Case) -> Iterator[Finding]:
         port = machine.device(device.parent or "")
         if device.kind not in _CARDS or port is None:
             continue
-        own, above = _capability(device), _capability(port)
+        own, above = capability_of(device), capability_of(port)
         if own is not None and above is not None and (above[0] < own[0] or above[1] < own[1]):
             groups.setdefault((*own, *above), []).append(device)
     for (lanes, speed, port_lanes, port_speed), devices in groups.items():
@@ -214,63 +221,7 @@ def slot_below_card(case: Case) -> Iterator[Finding]:
         )
 
 
-def _capability(device: Device) -> tuple[int, float] | None:
+def capability_of(device: Device) -> tuple[int, float] | None:
+    """(lanes, GT/s) that a PCI function is capable of, where the sources tell both."""
     lanes, speed = device.facts.integer("pcie_max_lanes"), device.facts.number("pcie_max_GTps")
     return (lanes, speed) if lanes and speed else None
-
-
-def link_measured(case: Case) -> Iterator[Finding]:
-    """Fires where a link was measured far below its rate, and where above what it can carry at all."""
-    low: list[tuple[float, Link, float]] = []
-    impossible: list[Link] = []
-    for link in case.machine.links:
-        measured, capable, trained = link.measured_Bps, link.capable_Bps, link.trained_Bps
-        if not measured:
-            continue
-        if capable and measured > IMPOSSIBLE_ABOVE * capable:
-            impossible.append(link)
-            continue
-        # A link that carried more than its trained rate had been asleep when that was read.
-        rate = trained if trained and measured <= trained else capable
-        if rate and measured < _MEASURED_LOW * rate:
-            low.append((measured / rate, link, rate))
-    if impossible:
-        yield _measured_above(impossible)
-    if low:
-        yield _measured_low(sorted(low, key=lambda entry: entry[0]))
-
-
-def _measured_above(links: Sequence[Link]) -> Finding:
-    link = links[0]
-    return Finding(
-        rule="link-measured-above-capability",
-        severity=Severity.ERROR,
-        devices=tuple(dict.fromkeys(link.b for link in links)),
-        observation=f"{show(link.measured_Bps, 'B/s')} was measured on the link {link.a} - {link.b}, which can carry "
-        f"{show(link.capable_Bps, 'B/s')} per direction.",
-        diagnosis="One of the two is wrong: both directions were counted as one, data came out of a cache, the "
-        "measurement took another way (NVLink), or the capability that a source states is not this link's.",
-        remedy=f"Do not publish the figure; read the link with {_READ_AGAIN} and measure one direction alone",
-        evidence=listed(
-            f"{link.a} - {link.b}: capable {show(link.capable_Bps, 'B/s')} ({link.source})" for link in links
-        ),
-    )
-
-
-def _measured_low(low: Sequence[tuple[float, Link, float]]) -> Finding:
-    share, link, rate = low[0]
-    others = f" So do {len(low) - 1} more." if len(low) > 1 else ""
-    return Finding(
-        rule="link-measured-low",
-        severity=Severity.WARNING,
-        devices=tuple(dict.fromkeys(link.b for _, link, _ in low)),
-        observation=f"The link {link.a} - {link.b} carried {show(link.measured_Bps, 'B/s')}, {show_percent(share)} of "
-        f"the {show(rate, 'B/s')} that it is trained for.{others}",
-        diagnosis="After headers of packets, 80 to 95 % should be left. Memory that is not pinned or on the far "
-        "socket, small transfers, an IOMMU that translates, or another device on the same uplink hold it back.",
-        remedy="Bind the process next to the device (see the bindings), use pinned memory, and measure again alone",
-        evidence=listed(
-            f"{link.a} - {link.b}: {show_percent(share)} of {show(rate, 'B/s')}" for share, link, rate in low
-        ),
-        loss=1 - share,
-    )

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from seatrial.analysis.rules.case import Case, cite_best, is_true
-from seatrial.analysis.rules.devices import faces_down, gpus, is_virtual, spans
+from seatrial.analysis.rules.devices import gpus, is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.host_links import faces_down
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show
 
@@ -16,7 +17,7 @@ _NARROWER = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class _Uplink:
+class Uplink:
     """A link that `cards` (one GPU for each PCI device) share; `rate` is its own, `wanted` theirs together, in B/s."""
 
     link: Link
@@ -37,7 +38,7 @@ def shared_uplink(case: Case) -> Iterator[Finding]:
     leaves least counts.
     """
     machine = case.machine
-    shared = _tightest(machine)
+    shared = shared_uplinks(machine)
     if not shared:
         return
     worst = min(shared, key=lambda uplink: uplink.each)
@@ -69,7 +70,7 @@ def shared_uplink(case: Case) -> Iterator[Finding]:
     )
 
 
-def _tightest(machine: Machine) -> list[_Uplink]:
+def shared_uplinks(machine: Machine) -> list[Uplink]:
     """The uplinks that leave some GPU least, and less than its own link, in the order of the machine."""
     above = {link.b: link for link in machine.links if link.kind == "pcie"}
     below: dict[str, dict[str, tuple[Device, float]]] = {}
@@ -84,7 +85,7 @@ def _tightest(machine: Machine) -> list[_Uplink]:
                 below.setdefault(bridge.id, {}).setdefault(slot, (gpu, own))
     uplinks = [_uplink(above[bridge], cards) for bridge, cards in below.items() if len(cards) > 1]
     narrow = [u for u in uplinks if u is not None and u.rate < _NARROWER * u.wanted]
-    least: dict[str, _Uplink] = {}
+    least: dict[str, Uplink] = {}
     for uplink in narrow:
         for card in uplink.cards:
             # Of equal ones the outermost: it is the one that is named in a block diagram.
@@ -101,11 +102,11 @@ def _alone(card: Device, machine: Machine) -> float:
     return min(rate for rate in rates if rate is not None)
 
 
-def _uplink(link: Link, cards: Mapping[str, tuple[Device, float]]) -> _Uplink | None:
+def _uplink(link: Link, cards: Mapping[str, tuple[Device, float]]) -> Uplink | None:
     rate = _rate(link)
     if rate is None:
         return None
-    return _Uplink(link, rate, sum(own for _, own in cards.values()), tuple(gpu for gpu, _ in cards.values()))
+    return Uplink(link, rate, sum(own for _, own in cards.values()), tuple(gpu for gpu, _ in cards.values()))
 
 
 def _rate(link: Link | None) -> float | None:

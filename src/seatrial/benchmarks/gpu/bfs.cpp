@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -147,16 +148,10 @@ public:
     const auto reached = static_cast<double>(expected_.vertices);
     return {{"ops", edges}, {"bytes", word * (2 * edges + 5 * reached + vertices_)}};
   }
-  void poison() override {
-    constexpr std::uint32_t nan = 0xffffffff;
-    for (const auto* each : {&levels_, &odd_or_even_[0], &odd_or_even_[1], &lengths_})
-      queue_->fill(each->memory(), 0, nan, each->bytes());
-  }
+  void poison() override { spoil(*queue_, levels_, odd_or_even_[0], odd_or_even_[1], lengths_); }
   // How many vertices have another level than they must.
   [[nodiscard]] double error() override {
-    std::vector<std::uint32_t> levels(vertices_);
-    queue_->read(levels.data(), levels_.memory(), 0, levels_.bytes());
-    queue_->finish();
+    const auto levels = on_host(*queue_, levels_);
     std::uint64_t wrong = 0;
     for (std::size_t v = 0; v < levels.size(); ++v)
       wrong += levels[v] != expected_.levels[v];
@@ -177,13 +172,10 @@ private:
                                            .items = group},
         vertices_(static_cast<std::uint32_t>(graph.begins.size() - 1)),
         source_(best_connected(graph)), expected_(search(graph, source_)),
-        begins_(device, graph.begins.size()), neighbours_(device, graph.neighbours.size()),
+        begins_(on_device(device, *queue_, graph.begins)),
+        neighbours_(on_device(device, *queue_, graph.neighbours)),
         levels_(device, vertices_), odd_or_even_{{device, vertices_}, {device, vertices_}},
-        lengths_(device, 3) {
-    queue_->write(begins_.memory(), 0, graph.begins.data(), begins_.bytes());
-    queue_->write(neighbours_.memory(), 0, graph.neighbours.data(), neighbours_.bytes());
-    queue_->finish();
-  }
+        lengths_(device, 3) {}
 
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Module> module_;

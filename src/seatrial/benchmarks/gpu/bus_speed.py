@@ -10,6 +10,7 @@ from __future__ import annotations
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
 from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
+from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
 from seatrial.model.benchmark import Check
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
@@ -17,6 +18,8 @@ _KiB = 1 << 10
 _MiB = 1 << 20
 _AUTO_B = 64 * _MiB
 """Where the program decides; on a processor it takes less."""
+_ONE_LINK = ("size_B", "largest_B", "host", "optimised")
+"""A link stays the same, whatever goes over it."""
 
 
 def _largest_B(params: Params) -> int:
@@ -54,10 +57,20 @@ BENCHMARK = device_benchmark(
             words=("pinned", "pageable"),
         ),
     ),
-    figures=(
-        *rates("download", "B/s", "bytes", "bytes from the host to the device", series="download"),
-        *rates("readback", "B/s", "bytes", "bytes from the device to the host", series="readback"),
-    ),
+    figures=[
+        figure
+        for name, way in (("download", "from the host to the device"), ("readback", "from the device to the host"))
+        for figure in rates(
+            name,
+            "B/s",
+            "bytes",
+            f"bytes {way}",
+            series=name,
+            limit=link_limit(),
+            one_limit_over=_ONE_LINK,
+            attainable=PACKETS,
+        )
+    ],
     checks=(Check("error", "bytes that came back otherwise than they were sent", zero),),
     estimate_s=_estimate_s,
 )

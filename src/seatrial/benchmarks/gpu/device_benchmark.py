@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.gpu.device_parameters import COMMON, one_or_more, placement
-from seatrial.model.benchmark import Benchmark, Better, Bound, Check, Figure, Native
+from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Bound, Check, Figure, Native
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
@@ -29,6 +29,7 @@ def device_benchmark(
     checks: Sequence[Check],
     estimate_s: Callable[[Params], float],
     prepare: Callable[[Machine, Params], Params] = one_or_more,
+    placement: Callable[[Machine, Params], tuple[int, ...]] = placement,
 ) -> Benchmark:
     """A benchmark whose program and kernels stand beside the declaration `file` under its stem. Nobody has seen one of
     these run on a GPU yet."""
@@ -84,6 +85,7 @@ def rate(
     series: str,
     limit: LimitOf | None = None,
     one_limit_over: tuple[str, ...] = (),
+    attainable: Attainable = ALL_OF_IT,
     is_there: Callable[[Params], bool] = _always,
 ) -> Figure:
     """What is `counted` in a sample over its time, of one device or of those that share one problem."""
@@ -95,6 +97,7 @@ def rate(
         value=lambda sample: sample.work[counted] / sample.elapsed_s,
         work=work,
         limit=limit,
+        attainable=lambda params: attainable,
         one_limit_over=one_limit_over,
         is_there=is_there,
     )
@@ -109,10 +112,20 @@ def rates(
     series: str,
     limit: LimitOf | None = None,
     one_limit_over: tuple[str, ...] = (),
+    attainable: Attainable = ALL_OF_IT,
 ) -> tuple[Figure, Figure]:
     """The same, and NAME_all of devices that work at once, from the samples of the series SERIES_all."""
     return (
-        rate(name, unit, counted, work, series=series, limit=limit, one_limit_over=one_limit_over),
+        rate(
+            name,
+            unit,
+            counted,
+            work,
+            series=series,
+            limit=limit,
+            one_limit_over=one_limit_over,
+            attainable=attainable,
+        ),
         rate(
             f"{name}_all",
             unit,
@@ -121,6 +134,7 @@ def rates(
             series=f"{series}_all",
             limit=limit,
             one_limit_over=one_limit_over,
+            attainable=attainable,
             is_there=of_several,
         ),
     )

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -89,21 +90,14 @@ public:
     return {{"flops", flops * static_cast<double>(batches())},
             {"bytes", 4 * static_cast<double>(in_re_.bytes())}};
   }
-  void poison() override {
-    constexpr std::uint32_t nan = 0xffffffff;
-    queue_->fill(out_re_.memory(), 0, nan, out_re_.bytes());
-    queue_->fill(out_im_.memory(), 0, nan, out_im_.bytes());
-  }
+  void poison() override { spoil(*queue_, out_re_, out_im_); }
 
   // Of transforms from the first to the last, relative to the norm of their input; all results must
   // be numbers.
   [[nodiscard]] double error() override {
     constexpr std::size_t looked_at = 8;
-    std::vector<Real> re(out_re_.size());
-    std::vector<Real> im(out_im_.size());
-    queue_->read(re.data(), out_re_.memory(), 0, out_re_.bytes());
-    queue_->read(im.data(), out_im_.memory(), 0, out_im_.bytes());
-    queue_->finish();
+    const auto re = on_host(*queue_, out_re_);
+    const auto im = on_host(*queue_, out_im_);
     WorstError worst;
     for (const auto* values : {&re, &im})
       for (const Real value : *values)
@@ -159,12 +153,11 @@ private:
 template <class Real>
 void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_t batches) {
   WorstError worst;
-  for (const auto& [series, sign] : {std::pair{"forward", 1.0}, std::pair{"inverse", -1.0}})
-    worst.add(measured_each(program, team, chosen, series, std::nullopt,
-                            std::function<std::unique_ptr<Workload>(Device&)>([&](Device& device) {
-                              return std::make_unique<Transforms<Real>>(
-                                  device, chosen.is_optimised(), batches, sign);
-                            })));
+  for (const double sign : {1.0, -1.0})
+    worst.add(measured_each(
+        program, team, chosen, sign > 0 ? "forward" : "inverse", std::nullopt, [&](Device& device) {
+          return std::make_unique<Transforms<Real>>(device, chosen.is_optimised(), batches, sign);
+        }));
   program.check("error", worst.value());
 }
 

@@ -1,4 +1,94 @@
-// D = alpha A B + beta C of square matrices in rows, as tiles: a group of 16 x 16 items makes one of
+// D = alpha A B + beta C of square matrices in rows. The rows of the second kernel's b are the columns
+// of B.
+#ifdef DEVICE_IS_CPU
+
+// A group is one item, and makes ROWS x STRIP of D: STRIP columns of B, DEPTH deep at a time, are
+// brought together so that they stay in its core's first cache, and run past HEIGHT rows of A, whose
+// sums stay in registers (K. Goto and R. A. van de Geijn, "Anatomy of high-performance matrix
+// multiplication", 2008).
+#define STRIP (2 * LANES)
+#define HEIGHT 8
+#define DEPTH 128
+
+// panel[k] = STRIP elements of row k0 + k of B.
+DEVICE void gather_rows(LOCAL_ARG vector* panel, GLOBAL const real* b, u32 first, u32 k0, u32 n) {
+  for (u32 k = 0; k < DEPTH; ++k) {
+    GLOBAL const vector* const row = (GLOBAL const vector*)(b + (u64)(k0 + k) * n + first);
+    panel[2 * k] = row[0];
+    panel[2 * k + 1] = row[1];
+  }
+}
+
+// The same where b holds the columns of B.
+DEVICE void gather_columns(LOCAL_ARG vector* panel, GLOBAL const real* b, u32 first, u32 k0, u32 n) {
+  LOCAL_ARG real* const elements = (LOCAL_ARG real*)panel;
+  for (u32 j = 0; j < STRIP; ++j)
+    for (u32 k = 0; k < DEPTH; ++k)
+      elements[k * STRIP + j] = b[(u64)(first + j) * n + k0 + k];
+}
+
+// HEIGHT rows of D gain what A's columns from k0 on give; the first time they begin with beta C.
+DEVICE void run_past(LOCAL_ARG const vector* panel, GLOBAL const real* a, GLOBAL const real* c,
+                     GLOBAL real* d, real alpha, real beta, u32 k0, u32 n) {
+  vector left[HEIGHT];
+  vector right[HEIGHT];
+#pragma unroll
+  for (u32 i = 0; i < HEIGHT; ++i) {
+    left[i] = 0;
+    right[i] = 0;
+  }
+  for (u32 k = 0; k < DEPTH; ++k) {
+    const vector of_left = panel[2 * k];
+    const vector of_right = panel[2 * k + 1];
+#pragma unroll
+    for (u32 i = 0; i < HEIGHT; ++i) {
+      const real element = a[(u64)i * n + k0 + k];
+      left[i] += element * of_left;
+      right[i] += element * of_right;
+    }
+  }
+#pragma unroll
+  for (u32 i = 0; i < HEIGHT; ++i) {
+    GLOBAL const vector* const before = (GLOBAL const vector*)((k0 == 0 ? c : d) + (u64)i * n);
+    GLOBAL vector* const to = (GLOBAL vector*)(d + (u64)i * n);
+    const real factor = k0 == 0 ? beta : 1;
+    to[0] = alpha * left[i] + factor * before[0];
+    to[1] = alpha * right[i] + factor * before[1];
+  }
+}
+
+DEVICE void multiply_strip(LOCAL_ARG const vector* panel, GLOBAL const real* a,
+                           GLOBAL const real* c, GLOBAL real* d, real alpha, real beta, u32 k0,
+                           u32 n) {
+  for (u32 i = GROUP_ID_Y * ROWS; i < (GROUP_ID_Y + 1) * ROWS; i += HEIGHT) {
+    const u64 at = (u64)i * n;
+    run_past(panel, a + at, c + at + GROUP_ID * STRIP, d + at + GROUP_ID * STRIP, alpha, beta, k0,
+             n);
+  }
+}
+
+KERNEL gemm(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRICT b,
+            GLOBAL const real* RESTRICT c, GLOBAL real* RESTRICT d, real alpha, real beta, u32 n) {
+  LOCAL vector panel[2 * DEPTH];
+  for (u32 k0 = 0; k0 < n; k0 += DEPTH) {
+    gather_rows(panel, b, GROUP_ID * STRIP, k0, n);
+    multiply_strip(panel, a, c, d, alpha, beta, k0, n);
+  }
+}
+
+KERNEL gemm_transposed(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRICT b,
+                       GLOBAL const real* RESTRICT c, GLOBAL real* RESTRICT d, real alpha,
+                       real beta, u32 n) {
+  LOCAL vector panel[2 * DEPTH];
+  for (u32 k0 = 0; k0 < n; k0 += DEPTH) {
+    gather_columns(panel, b, GROUP_ID * STRIP, k0, n);
+    multiply_strip(panel, a, c, d, alpha, beta, k0, n);
+  }
+}
+
+#else
+
+// Tiles: a group of 16 x 16 items makes one of
 // TILE x TILE from strips of A and B that are DEPTH deep, each item PER x PER of its elements in
 // registers (V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008). An
 // item's rows and columns are PER / 4 runs of four, so that they are fetched four at a time.
@@ -75,7 +165,6 @@ KERNEL gemm(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRICT b,
   store(sums, c, d, alpha, beta, n);
 }
 
-// The same where the rows of b are the columns of B.
 KERNEL gemm_transposed(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRICT b,
                        GLOBAL const real* RESTRICT c, GLOBAL real* RESTRICT d, real alpha,
                        real beta, u32 n) {
@@ -93,3 +182,5 @@ KERNEL gemm_transposed(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRIC
   }
   store(sums, c, d, alpha, beta, n);
 }
+
+#endif

@@ -1,5 +1,6 @@
-// gpu.gemm: D = alpha A B + beta C of square matrices by our own tiled kernel, with B and with its
-// transpose in memory. D is not C, as in cuBLASLt, so that every run does and gives the same.
+// gpu.gemm: products of square matrices, with B and with its transpose in memory: D = alpha A B +
+// beta C by our own tiled kernel, D = alpha A B by a tuned library. D is not C, so that every run
+// does and gives the same; libraries would write over C.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
+#include "device/narrow_floats.hpp"
+#include "device/vendor_blas.hpp"
 #include "device/workload.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "gemm.cl")
@@ -26,44 +30,73 @@ using namespace device;
 constexpr unsigned group_side = 16;
 constexpr std::uint32_t largest_tile = 128; // the order is a multiple of it
 constexpr double alpha = 1.5;
-constexpr double beta = -0.5;
+constexpr double beta = -0.5; // of our own kernel
 constexpr std::array kernel_names = {"gemm", "gemm_transposed"};
 
 struct Settings {
-  bool is_fp64;
+  Precision precision;
+  bool is_vendors;
+  std::string blas; // the library's file
   std::uint32_t order;
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = asks_for_fp64(arguments),
+      .precision = precision_named(
+          arguments.choice("--precision", "fp32", {"fp64", "fp32", "tf32", "fp16", "bf16"})),
+      .is_vendors = arguments.choice("--library", "portable", {"portable", "vendor"}) == "vendor",
+      .blas = std::string(arguments.find("--blas").value_or("")),
       .order = arguments.number<std::uint32_t>("--order", 256, largest_tile, 1 << 17)};
   if (settings.order % largest_tile != 0)
     throw Failure(Exit::usage, "--order: a multiple of " + std::to_string(largest_tile));
+  if (!settings.is_vendors && settings.precision != Precision::fp32 &&
+      settings.precision != Precision::fp64)
+    throw Failure(Exit::usage, "--library portable has fp32 and fp64");
   return settings;
 }
 
 template <class Real>
 using Multiply = Kernel<const Real*, const Real*, const Real*, Real*, Real, Real, std::uint32_t>;
 
-// Elements of an item in each direction: as many as its registers hold.
+// Elements of a GPU's item in each direction: as many as its registers hold.
 template <class Real>
-[[nodiscard]] constexpr unsigned per_item(bool is_cpu) {
-  return std::is_same_v<Real, float> && !is_cpu ? 8 : 4;
-}
+constexpr unsigned per_item = std::is_same_v<Real, float> ? 8 : 4;
+
+// On a processor: elements of a line of its caches, of which an item takes two.
+template <class Real>
+constexpr unsigned lanes = 64 / sizeof(Real);
+constexpr unsigned rows_of_item = 128;
 
 template <class Real>
-[[nodiscard]] Source source(unsigned per) {
+[[nodiscard]] Source source() {
   const auto real = type_name<Real>();
+  const auto width = std::to_string(lanes<Real>);
   return {.name = "gemm.cl",
           .text = seatrial_kernels(),
-          .defines = {"REAL=" + real, "real4=" + real + "4", "PER=" + std::to_string(per)},
+          .defines = {"REAL=" + real, "real4=" + real + "4",
+                      "PER=" + std::to_string(per_item<Real>), "vector=" + real + width,
+                      "LANES=" + width, "ROWS=" + std::to_string(rows_of_item)},
           .kernels = {Multiply<Real>::declared(kernel_names[0]),
                       Multiply<Real>::declared(kernel_names[1])}};
 }
 
 [[nodiscard]] std::vector<Source> sources() {
-  return {source<float>(per_item<float>(false)), source<double>(per_item<double>(false))};
+  return {source<float>(), source<double>()};
+}
+
+// The nearest number that the precision has.
+template <class Real>
+[[nodiscard]] Real rounded(double number, Precision precision) {
+  const auto nearest = static_cast<Real>(number);
+  if constexpr (std::is_same_v<Real, float>) {
+    if (precision == Precision::tf32)
+      return to_tf32(nearest);
+    if (precision == Precision::fp16)
+      return from_fp16(to_fp16(nearest));
+    if (precision == Precision::bf16)
+      return from_bf16(to_bf16(nearest));
+  }
+  return nearest;
 }
 
 // Random matrices, and some elements of the result in higher precision: one at random in each of
@@ -71,13 +104,15 @@ template <class Real>
 template <class Real>
 class Problem {
 public:
-  explicit Problem(std::uint32_t wanted) : order(wanted) {
+  explicit Problem(const Settings& settings)
+      : order(settings.order), precision(settings.precision),
+        beta_(settings.is_vendors ? 0 : beta) {
     std::mt19937_64 random(1);
     std::uniform_real_distribution<double> any(-1, 1);
     for (auto* matrix : {&a, &b_transposed, &c}) {
       matrix->resize(std::size_t{order} * order);
       for (auto& element : *matrix)
-        element = static_cast<Real>(any(random));
+        element = rounded<Real>(any(random), precision);
     }
     b.resize(b_transposed.size());
     constexpr std::size_t block = 32;
@@ -100,6 +135,7 @@ public:
   }
 
   const std::uint32_t order;
+  const Precision precision;
   std::vector<Real> a;
   std::vector<Real> b;
   std::vector<Real> b_transposed;
@@ -135,75 +171,138 @@ private:
     }
     const auto at = row * order + column;
     return {.at = at,
-            .value = alpha * sum + beta * static_cast<Wide>(c[at]),
-            .magnitude = alpha * magnitude + std::fabs(beta * static_cast<Wide>(c[at]))};
+            .value = alpha * sum + beta_ * static_cast<Wide>(c[at]),
+            .magnitude = alpha * magnitude + std::fabs(beta_ * static_cast<Wide>(c[at]))};
   }
 
+  double beta_;
   std::vector<Sample> samples_;
 };
 
 template <class Real>
 class Product : public Workload {
 public:
-  Product(Device& device, bool is_optimised, const Problem<Real>& problem, bool is_transposed)
-      : problem_(problem), per_(per_item<Real>(device.facts().is_cpu)), queue_(device.queue()),
-        module_(device.build(source_for(device, source<Real>(per_), is_optimised))),
-        multiply_(*module_, kernel_names[is_transposed ? 1 : 0]), a_(device, problem.a.size()),
-        b_(device, problem.a.size()), c_(device, problem.a.size()), d_(device, problem.a.size()) {
-    const auto& b = is_transposed ? problem.b_transposed : problem.b;
-    queue_->write(a_.memory(), 0, problem.a.data(), a_.bytes());
-    queue_->write(b_.memory(), 0, b.data(), b_.bytes());
-    queue_->write(c_.memory(), 0, problem.c.data(), c_.bytes());
-    queue_->finish();
-  }
+  Product(Device& device, const Problem<Real>& problem)
+      : problem_(problem), queue_(device.queue()), d_(device, problem.a.size()) {}
 
   [[nodiscard]] Queue& queue() override { return *queue_; }
-  void enqueue() override {
-    const unsigned groups = problem_.order / (group_side * per_);
-    multiply_(*queue_,
-              {.groups = groups, .items = group_side, .groups_y = groups, .items_y = group_side},
-              a_, b_, c_, d_, static_cast<Real>(alpha), static_cast<Real>(beta), problem_.order);
-  }
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     const auto n = static_cast<double>(problem_.order);
     return {{"ops", 2 * n * n * n}};
   }
-  void poison() override { queue_->fill(d_.memory(), 0, 0xffffffff, d_.bytes()); }
-  [[nodiscard]] double error() override {
-    std::vector<Real> d(d_.size(), std::numeric_limits<Real>::quiet_NaN());
-    queue_->read(d.data(), d_.memory(), 0, d_.bytes());
-    queue_->finish();
-    return problem_.error(d);
-  }
+  void poison() override { spoil(*queue_, d_); }
+  [[nodiscard]] double error() override { return problem_.error(on_host(*queue_, d_)); }
+
+protected:
+  [[nodiscard]] const Problem<Real>& problem() const { return problem_; }
+  [[nodiscard]] const Array<Real>& d() const { return d_; }
 
 private:
   const Problem<Real>& problem_;
-  unsigned per_;
   std::unique_ptr<Queue> queue_;
+  Array<Real> d_;
+};
+
+template <class Real>
+class TiledProduct : public Product<Real> {
+public:
+  TiledProduct(Device& device, bool is_optimised, const Problem<Real>& problem, bool is_transposed)
+      : Product<Real>(device, problem), grid_(grid(problem.order, device.facts().is_cpu)),
+        module_(device.build(source_for(device, source<Real>(), is_optimised))),
+        multiply_(*module_, kernel_names[is_transposed ? 1 : 0]),
+        a_(on_device(device, this->queue(), problem.a)),
+        b_(on_device(device, this->queue(), is_transposed ? problem.b_transposed : problem.b)),
+        c_(on_device(device, this->queue(), problem.c)) {}
+
+  void enqueue() override {
+    multiply_(this->queue(), grid_, a_, b_, c_, this->d(), static_cast<Real>(alpha),
+              static_cast<Real>(beta), this->problem().order);
+  }
+
+private:
+  [[nodiscard]] static Grid grid(unsigned order, bool is_cpu) {
+    if (is_cpu)
+      return {.groups = order / (2 * lanes<Real>), .items = 1, .groups_y = order / rows_of_item};
+    const unsigned groups = order / (group_side * per_item<Real>);
+    return {.groups = groups, .items = group_side, .groups_y = groups, .items_y = group_side};
+  }
+
+  Grid grid_;
   std::unique_ptr<Module> module_;
   Multiply<Real> multiply_;
   Array<Real> a_;
   Array<Real> b_;
   Array<Real> c_;
-  Array<Real> d_;
+};
+
+template <class Real>
+class VendorProduct : public Product<Real> {
+public:
+  VendorProduct(Device& device, const std::string& blas, const Problem<Real>& problem,
+                bool is_transposed)
+      : Product<Real>(device, problem), blas_(vendor_blas(device, this->queue(), blas)),
+        is_transposed_(is_transposed), a_(narrowed(device, problem.a)),
+        b_(narrowed(device, is_transposed ? problem.b_transposed : problem.b)) {}
+
+  void enqueue() override {
+    blas_->multiply({.precision = this->problem().precision,
+                     .order = this->problem().order,
+                     .is_transposed = is_transposed_,
+                     .alpha = alpha},
+                    *a_, *b_, this->d().memory());
+  }
+
+private:
+  [[nodiscard]] std::unique_ptr<Memory> narrowed(Device& device, const std::vector<Real>& matrix) {
+    const auto precision = this->problem().precision;
+    if (precision != Precision::fp16 && precision != Precision::bf16)
+      return with(device, matrix);
+    std::vector<std::uint16_t> narrow(matrix.size());
+    std::ranges::transform(matrix, narrow.begin(), [precision](Real element) {
+      const auto number = static_cast<float>(element);
+      return precision == Precision::fp16 ? to_fp16(number) : to_bf16(number);
+    });
+    return with(device, narrow);
+  }
+  template <class Element>
+  [[nodiscard]] std::unique_ptr<Memory> with(Device& device, const std::vector<Element>& elements) {
+    auto memory = device.allocate(elements.size() * sizeof(Element), Where::device);
+    this->queue().write(*memory, 0, elements.data(), memory->bytes());
+    this->queue().finish();
+    return memory;
+  }
+
+  std::unique_ptr<Blas> blas_;
+  bool is_transposed_;
+  std::unique_ptr<Memory> a_;
+  std::unique_ptr<Memory> b_;
 };
 
 template <class Real>
 void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  const Problem<Real> problem(settings.order);
+  const Problem<Real> problem(settings);
   WorstError worst;
   for (const bool is_transposed : {false, true})
-    worst.add(measured_each(program, team, chosen, "product",
-                            json::Object().add("transposed", is_transposed ? 1 : 0),
-                            [&](Device& device) {
-                              return std::make_unique<Product<Real>>(device, chosen.is_optimised(),
-                                                                     problem, is_transposed);
-                            }));
+    worst.add(measured_each(
+        program, team, chosen, "product", json::Object().add("transposed", is_transposed ? 1 : 0),
+        [&](Device& device) -> std::unique_ptr<Workload> {
+          if (settings.is_vendors)
+            return std::make_unique<VendorProduct<Real>>(device, settings.blas, problem,
+                                                         is_transposed);
+          return std::make_unique<TiledProduct<Real>>(device, chosen.is_optimised(), problem,
+                                                      is_transposed);
+        }));
   program.check("error", worst.value());
 }
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  in_precision(chosen, settings.is_fp64,
+  if (settings.is_vendors) {
+    const auto queue = chosen[0].queue();
+    const auto blas = vendor_blas(chosen[0], *queue, settings.blas);
+    blas->require(settings.precision);
+    program.note("library", blas->name());
+  }
+  in_precision(chosen, settings.precision == Precision::fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }
 

@@ -1,17 +1,44 @@
-"""gpu.gemm: D = alpha A B + beta C of square matrices by seatrial's own tiled kernel, as SHOC's GEMM does by a library,
-with B and with its transpose in memory: what a device's compiler makes of a plain kernel with register tiles (V. Volkov
-and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008). The ceiling is the vendor's library."""
+"""gpu.gemm: products of square matrices, with B and with its transpose in memory, as SHOC's GEMM.
+
+`portable`: D = alpha A B + beta C by seatrial's own tiled kernel, which shows what a device's compiler makes of a plain
+kernel with register tiles (V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008).
+`vendor`: D = alpha A B by the tuned library, the ceiling: cuBLAS with CUDA, CLBlast (C. Nugteren, IWOCL 2018) with
+OpenCL. It would write over C, so that no two runs were alike. tf32, fp16 and bf16 are what A and B are made of, rounded
+to nearest on the host; products are added up in fp32, and D is fp32.
+"""
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Params
+from collections.abc import Sequence
 
-_TOLERANCE = {"fp32": 1e-5, "fp64": 1e-14}
-"""Of each element, relative to |alpha| sum |a||b| + |beta||c|: above what rounding does to sums of 8192 products of
-random signs, below what one product more or less does (1e-4 of the sum in the largest class)."""
+from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
+from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among, one_or_more
+from seatrial.benchmarks.gpu.flop_limit import matrix_limit
+from seatrial.model.benchmark import Check, Skip
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.sample import Sample
+
+_PRECISION = Parameter(
+    "precision",
+    ParameterKind.CHOICE,
+    "fp32",
+    "of the numbers; tf32, fp16 and bf16: of A and B, with library=vendor and CUDA",
+    words=("fp32", "fp64", "tf32", "fp16", "bf16"),
+)
+_LIBRARY = Parameter(
+    "library",
+    ParameterKind.CHOICE,
+    "portable",
+    "portable: seatrial's own tiled kernel; vendor: cuBLAS with CUDA, CLBlast with OpenCL",
+    words=("portable", "vendor"),
+)
+_PORTABLE = ("fp32", "fp64")
+_TOLERANCE = {"fp32": 1e-5, "fp64": 1e-14, "tf32": 1e-5, "fp16": 1e-5, "bf16": 1e-5}
+"""Of each element, relative to |alpha| sum |a||b| + |beta||c| of the rounded numbers: above what rounding does to sums
+of 8192 products of random signs (tensor cores cut instead of rounding: 1024 steps of 8 products lose up to 2e-6), below
+what one product more or less does (1e-4 of the sum in the largest class)."""
 _ORDERS = {"1": 256, "2": 1024, "3": 2048, "4": 4096, "large": 8192}
 
 
@@ -19,10 +46,17 @@ def _order(params: Params) -> int:
     return chosen_size(_ORDERS, params)
 
 
+def _prepare(machine: Machine, params: Params) -> Params:
+    if params["library"] == "portable" and params["precision"] not in _PORTABLE:
+        raise Skip(f"{params['precision']} is for tensor cores, which library=vendor uses; portable has fp32 and fp64")
+    return one_or_more(machine, params)
+
+
 def _arguments(params: Params) -> list[str]:
     return [
         *device_arguments(params),
-        *("--precision", str(params["precision"]), "--order", str(_order(params))),
+        *("--precision", str(params["precision"]), "--library", str(params["library"])),
+        *("--order", str(_order(params))),
     ]
 
 
@@ -30,17 +64,26 @@ def _estimate_s(params: Params) -> float:
     return 5.0 + _order(params) ** 2 * 3e-7 + 80 * _order(params) ** 3 * 1e-12
 
 
+def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """Of a library. A plain kernel has none: it shows what the compiler makes of it, and nobody expects the peak."""
+    if params["library"] == "portable":
+        return Limit.unknown("flop/s", "a plain kernel is not expected to come near the peak; library=vendor is")
+    return matrix_limit(machine, params, samples)
+
+
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.gemm",
-    question="How fast does a device multiply matrices with a plain tiled kernel?",
+    question="How fast does a device multiply matrices, with a plain tiled kernel or by its tuned library?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
-        PRECISION,
+        _PRECISION,
+        _LIBRARY,
         size_class(_ORDERS, "the order of the matrices: 256, 1024, 2048, 4096; large: 8192"),
     ),
-    figures=rates("gemm", "flop/s", "ops", "2 n^3", series="product"),
+    figures=rates("gemm", "flop/s", "ops", "2 n^3", series="product", limit=_limit),
     checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
+    prepare=_prepare,
 )

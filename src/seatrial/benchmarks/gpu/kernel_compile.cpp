@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -105,18 +106,13 @@ public:
 
 private:
   void poison() {
-    constexpr std::uint32_t pattern = 0xffffffff;
-    queue_->fill(out_.memory(), 0, pattern, out_.bytes());
-    queue_->fill(sums_.memory(), 0, pattern, sums_.bytes());
+    spoil(*queue_, out_, sums_);
     queue_->finish();
   }
 
   [[nodiscard]] double wrong_numbers(const Reference& reference) {
-    std::vector<std::uint32_t> out(count);
-    std::vector<std::uint32_t> sums(groups);
-    queue_->read(out.data(), out_.memory(), 0, out_.bytes());
-    queue_->read(sums.data(), sums_.memory(), 0, sums_.bytes());
-    queue_->finish();
+    const auto out = on_host(*queue_, out_);
+    const auto sums = on_host(*queue_, sums_);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < out.size(); ++i)
       wrong += out[i] == reference.out[i] ? 0 : 1;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -109,16 +110,11 @@ public:
     return {
         {"flops", static_cast<double>(out_.size()) * blocks_ * unrolled * chains * kind_.flops}};
   }
-  void poison() override {
-    constexpr std::uint32_t nan = 0xffffffff;
-    queue_->fill(out_.memory(), 0, nan, out_.bytes());
-  }
+  void poison() override { spoil(*queue_, out_); }
 
   // The share of items whose result differs in any bit.
   [[nodiscard]] double error() override {
-    std::vector<Real> found(out_.size());
-    queue_->read(found.data(), out_.memory(), 0, out_.bytes());
-    queue_->finish();
+    const auto found = on_host(*queue_, out_);
     std::size_t different = 0;
     for (std::size_t i = 0; i < found.size(); ++i)
       different += std::memcmp(&found[i], &expected_[i % group], sizeof(Real)) != 0;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -215,12 +216,9 @@ public:
         compute_(*module_, "forces"),
         groups_(device.facts().is_cpu ? device.facts().compute_units
                                       : (box.atoms + group - 1) / group),
-        places_(device, box.places.size()), neighbours_(device, box.neighbours.size()),
-        force_(device, std::size_t{3} * box.atoms) {
-    queue_->write(places_.memory(), 0, box.places.data(), places_.bytes());
-    queue_->write(neighbours_.memory(), 0, box.neighbours.data(), neighbours_.bytes());
-    queue_->finish();
-  }
+        places_(on_device(device, *queue_, box.places)),
+        neighbours_(on_device(device, *queue_, box.neighbours)),
+        force_(device, std::size_t{3} * box.atoms) {}
 
   [[nodiscard]] Queue& queue() override { return *queue_; }
   void enqueue() override {
@@ -232,13 +230,11 @@ public:
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     return {{"ops", 8 * static_cast<double>(box_.neighbours.size()) + 13 * box_.pairs}};
   }
-  void poison() override { queue_->fill(force_.memory(), 0, 0xffffffff, force_.bytes()); }
+  void poison() override { spoil(*queue_, force_); }
 
   // Of all atoms, of the largest boxes every so many.
   [[nodiscard]] double error() override {
-    std::vector<Real> force(force_.size(), std::numeric_limits<Real>::quiet_NaN());
-    queue_->read(force.data(), force_.memory(), 0, force_.bytes());
-    queue_->finish();
+    const auto force = on_host(*queue_, force_);
     WorstError worst;
     for (std::size_t axis = 0; axis < 3; ++axis)
       for (std::size_t atom = 0; atom < box_.atoms; ++atom)

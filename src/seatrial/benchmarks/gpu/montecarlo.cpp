@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -174,11 +175,7 @@ public:
     price_(*queue_, {.groups = count_, .items = group}, spot_, strike_, mean_, spread_, sums_,
            squares_, paths_, first_, seed);
   }
-  void poison() {
-    constexpr std::uint32_t nan = 0xffffffff;
-    queue_->fill(sums_.memory(), 0, nan, sums_.bytes());
-    queue_->fill(squares_.memory(), 0, nan, squares_.bytes());
-  }
+  void poison() { spoil(*queue_, sums_, squares_); }
 
   // Of the sums of some options, from the first to the last, relative to these sums.
   [[nodiscard]] double error() {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -131,11 +132,7 @@ public:
                 static_cast<Real>(softening2), first_, static_cast<std::uint32_t>(bodies_.size()));
   }
 
-  void poison() {
-    constexpr std::uint32_t nan = 0xffffffff;
-    for (auto* axis : {&ax_, &ay_, &az_})
-      queue_->fill(axis->memory(), 0, nan, axis->bytes());
-  }
+  void poison() { spoil(*queue_, ax_, ay_, az_); }
 
   // Of bodies from the first to the last: every number must be one, some are computed again.
   [[nodiscard]] double error() {
@@ -144,9 +141,7 @@ public:
     const std::array<const Array<Real>*, 3> axes = {&ax_, &ay_, &az_};
     WorstError worst;
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      found[axis].resize(count_);
-      queue_->read(found[axis].data(), axes[axis]->memory(), 0, axes[axis]->bytes());
-      queue_->finish();
+      found[axis] = on_host(*queue_, *axes[axis]);
       for (const Real value : found[axis])
         if (!std::isfinite(value))
           worst.add(std::numeric_limits<double>::quiet_NaN());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/points.hpp"
 
@@ -71,9 +72,7 @@ public:
 
   // How far the counter that is farthest from the number of launches is from it.
   [[nodiscard]] double error_after() override {
-    std::array<std::uint32_t, group> counters{};
-    queue_->read(counters.data(), counters_.memory(), 0, counters_.bytes());
-    queue_->finish();
+    const auto counters = on_host(*queue_, counters_);
     const std::uint32_t expected = poisoned + launches_;
     double worst = 0;
     for (const auto counter : counters) {

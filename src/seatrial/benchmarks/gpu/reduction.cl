@@ -1,9 +1,32 @@
 // The sum of n numbers: each item adds its own, each group its items', and a second run of one
-// group the groups' sums.
+// group the groups' sums. An item of a GPU has IN_FLIGHT loads of 16 B (WIDE, of WIDTH numbers) on
+// their way at once, in rows of LANES items: a loop over single numbers waits for each of them.
+#if WIDTH == 4
+#define TOTAL(wide) ((wide.x + wide.y) + (wide.z + wide.w))
+#else
+#define TOTAL(wide) (wide.x + wide.y)
+#endif
+
 KERNEL reduce(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT sums, u64 n) {
   LOCAL real part[GROUP];
   real sum = 0;
+#ifdef DEVICE_IS_CPU
   FOR_EACH_INDEX(i, n) sum += in[i];
+#else
+  GLOBAL const WIDE* RESTRICT wide = (GLOBAL const WIDE*)in;
+  const u64 rows = n / (WIDTH * LANES * IN_FLIGHT); // of which each has IN_FLIGHT wide ones an item
+  real sum_of[IN_FLIGHT];
+  _Pragma("unroll") for (u32 k = 0; k < IN_FLIGHT; ++k) sum_of[k] = 0;
+  FOR_EACH_INDEX(i, rows * LANES) {
+    const u64 first = i / LANES * (LANES * IN_FLIGHT) + i % LANES;
+    WIDE held[IN_FLIGHT];
+    _Pragma("unroll") for (u32 k = 0; k < IN_FLIGHT; ++k) held[k] = wide[first + k * LANES];
+    _Pragma("unroll") for (u32 k = 0; k < IN_FLIGHT; ++k) sum_of[k] += TOTAL(held[k]);
+  }
+  const u64 done = rows * (WIDTH * LANES * IN_FLIGHT);
+  FOR_EACH_INDEX(i, n - done) sum += in[done + i];
+  _Pragma("unroll") for (u32 k = 0; k < IN_FLIGHT; ++k) sum += sum_of[k];
+#endif
   part[LOCAL_ID] = sum;
   for (u32 width = GROUP / 2; width > 0; width /= 2) {
     BARRIER();

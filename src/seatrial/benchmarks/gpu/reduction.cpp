@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/device_program.hpp"
+#include "device/shared_problem.hpp"
 #include "device/workload.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "reduction.cl")
@@ -23,6 +24,9 @@ using namespace device;
 
 constexpr unsigned group = 256;
 constexpr unsigned groups_per_unit = 8;
+constexpr std::size_t wide_bytes = 16; // of the widest load
+constexpr unsigned lanes = 32;         // items that read neighbours
+constexpr unsigned in_flight = 4;      // wide loads that an item waits for at once
 
 struct Settings {
   bool is_fp64;
@@ -41,9 +45,12 @@ using Reduce = Kernel<const Real*, Real*, std::uint64_t>;
 
 template <class Real>
 [[nodiscard]] Source source() {
+  const std::string width = std::to_string(wide_bytes / sizeof(Real));
   return {.name = "reduction.cl",
           .text = seatrial_kernels(),
-          .defines = {"REAL=" + type_name<Real>(), "GROUP=" + std::to_string(group)},
+          .defines = {"REAL=" + type_name<Real>(), "WIDE=" + type_name<Real>() + width,
+                      "WIDTH=" + width, "GROUP=" + std::to_string(group),
+                      "LANES=" + std::to_string(lanes), "IN_FLIGHT=" + std::to_string(in_flight)},
           .kernels = {Reduce<Real>::declared("reduce")}};
 }
 
@@ -133,54 +140,49 @@ private:
   Sum<Real> sum_;
 };
 
-// What the members' sums come to; every member has it in the end, as after MPI_Allreduce.
 template <class Real>
-struct Parts {
-  explicit Parts(std::size_t members) : sums(members), totals(members) {}
-  std::vector<std::unique_ptr<Sum<Real>>> of;
-  std::vector<Real> sums;
-  std::vector<Real> totals;
-};
+using Sums = std::vector<std::unique_ptr<Sum<Real>>>;
 
+// Every member has the sum of all in the end, as after MPI_Allreduce.
 template <class Real>
 class Part : public Share {
 public:
-  Part(Team& team, Parts<Real>& parts, std::size_t member)
-      : team_(team), parts_(parts), member_(member) {}
+  Part(const Sums<Real>& sums, Gathered<Real>& gathered, std::size_t member)
+      : sums_(sums), gathered_(gathered), member_(member) {}
 
   void run() override {
     own().enqueue();
-    parts_.sums[member_] = own().result();
-    team_.barrier().wait();
-    parts_.totals[member_] = std::accumulate(parts_.sums.begin(), parts_.sums.end(), Real{0});
-    team_.barrier().wait(); // nobody changes a sum that another still reads
+    total_ = gathered_.exchange(member_, own().result(), [](const std::vector<Real>& sums) {
+      return std::accumulate(sums.begin(), sums.end(), Real{0});
+    });
   }
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     double bytes = 0;
-    for (const auto& each : parts_.of)
+    for (const auto& each : sums_)
       bytes += each->bytes();
     return {{"bytes", bytes}};
   }
   void poison() override {
-    parts_.totals[member_] = std::numeric_limits<Real>::quiet_NaN();
+    total_ = std::numeric_limits<Real>::quiet_NaN();
     own().poison();
   }
   [[nodiscard]] double error() override {
     long double expected = 0;
     long double magnitude = 0;
-    for (const auto& each : parts_.of) {
+    for (const auto& each : sums_) {
       expected += each->expected();
       magnitude += each->magnitude();
     }
-    return relative(static_cast<long double>(parts_.totals[member_]), expected, magnitude);
+    return relative(static_cast<long double>(total_), expected, magnitude);
   }
 
 private:
-  [[nodiscard]] Sum<Real>& own() { return *parts_.of[member_]; }
+  [[nodiscard]] Sum<Real>& own() { return *sums_[member_]; }
 
-  Team& team_;
-  Parts<Real>& parts_;
+  const Sums<Real>& sums_;
+  Gathered<Real>& gathered_;
   std::size_t member_;
+  Real total_ = 0;
 };
 
 template <class Real>
@@ -192,16 +194,13 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
     });
     return;
   }
-  Parts<Real> parts(chosen.size());
-  parts.of.resize(chosen.size());
-  team.run([&](std::size_t member) {
-    const auto first = settings.count * member / chosen.size();
-    const auto last = settings.count * (member + 1) / chosen.size();
-    parts.of[member] = std::make_unique<Sum<Real>>(
-        chosen[member], is_optimised, std::max(last - first, std::uint64_t{1}), member + 1);
-  });
+  const auto sums = shared_out<Sum<Real>>(
+      team, chosen, settings.count, [&](Device& device, std::uint64_t count, std::size_t member) {
+        return std::make_unique<Sum<Real>>(device, is_optimised, count, member + 1);
+      });
+  Gathered<Real> gathered(team);
   measure_together(program, team, chosen, "sum", [&](std::size_t member) {
-    return std::make_unique<Part<Real>>(team, parts, member);
+    return std::make_unique<Part<Real>>(sums, gathered, member);
   });
 }
 

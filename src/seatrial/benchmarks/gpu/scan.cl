@@ -1,9 +1,10 @@
 // The exclusive prefix sum of n numbers in three kernels: each group adds up a part, one group scans
 // the parts' sums, and each group scans its part from its offset on. A part is a run of tiles.
+// Below them the same in a single pass.
 
 #define TILE (GROUP * PER_ITEM)
-// A word between 32 of them: items that walk runs of their own find them in different banks.
-#define PADDED(i) ((i) + (i) / 32)
+// A number between 128 B of them: items that walk runs of their own find them in different banks.
+#define PADDED(i) ((i) + (i) / (u32)(128 / sizeof(real)))
 
 DEVICE u64 part_begin(u64 n, u32 part, u32 parts) {
   return n / parts * part + n % parts * part / parts;
@@ -104,3 +105,197 @@ KERNEL scan_parts(GLOBAL const real* RESTRICT in, GLOBAL const real* RESTRICT su
     BARRIER(); // nobody loads the next tile over this one
   }
 }
+
+#ifdef SINGLE_PASS
+// A group scans one tile and learns what stands before it by decoupled look-back (D. Merrill and
+// M. Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016): it shows the sum of
+// its tile, looks at those before until one shows the sum of all up to it, and shows that of its own.
+//
+// Tiles are taken by tickets: the group that waits knows that those before have begun, and they need
+// nothing of it. `states` begins with the tickets' counter; two words for each tile follow. Each
+// carries half of a sum and, above it, which sum that is: a status is written once, so halves of the
+// same status belong together, whenever they arrive. Nothing but these words is passed from group to
+// group: they need no order among other accesses, only to be written and read whole.
+#define EMPTY 0u
+#define OF_TILE 1u
+#define UP_TO_TILE 2u
+#define STATE(states, tile) ((states) + 2 * ((u64)(tile) + 1))
+
+// In double precision also for fp32: one sum may have passed through thousands of tiles.
+DEVICE void show(GLOBAL u64* state, u32 status, double sum) {
+  const u64 bits = DOUBLE_BITS(sum);
+  ATOMIC_STORE_64(state, (u64)status << 32 | bits >> 32);
+  ATOMIC_STORE_64(state + 1, (u64)status << 32 | (bits & 0xffffffffu));
+}
+
+DEVICE u32 look_at(GLOBAL u64* state, double* sum) {
+  const u64 high = ATOMIC_LOAD_64(state);
+  const u64 low = ATOMIC_LOAD_64(state + 1);
+  *sum = BITS_DOUBLE(high << 32 | (low & 0xffffffffu));
+  return high >> 32 == low >> 32 ? (u32)(high >> 32) : EMPTY;
+}
+
+// What is shown there, once anything is.
+DEVICE u32 wait_for(GLOBAL u64* state, double* sum) {
+  u32 status = look_at(state, sum);
+  while (status == EMPTY) {
+    PAUSE();
+    status = look_at(state, sum);
+  }
+  return status;
+}
+
+#ifdef WARP
+#define LANE (LOCAL_ID % WARP)
+
+// What the items of a warp up to and with this one have.
+DEVICE real scan_warp(real own) {
+  for (u32 step = 1; step < WARP; step *= 2) {
+    const real left = SHUFFLE_UP(own, step);
+    own += LANE < step ? 0 : left;
+  }
+  return own;
+}
+
+// One warp looks at as many tiles at once: the first lane at the nearest.
+DEVICE double look_back(GLOBAL u64* states, u32 tile) {
+  double before = 0;
+  u32 found = 0;
+  for (u32 end = tile; found == 0; end -= WARP) {
+    double sum = 0;
+    u32 status = UP_TO_TILE; // before the first
+    if (LANE < end)
+      status = wait_for(STATE(states, end - 1 - LANE), &sum);
+    found = BALLOT(status == UP_TO_TILE);
+    if (found != 0 && LANE > FIRST_BIT(found))
+      sum = 0;
+    for (u32 mask = WARP / 2; mask > 0; mask /= 2)
+      sum += SHUFFLE_XOR(sum, mask);
+    before += sum;
+  }
+  return before;
+}
+
+// What stands before an item's numbers, which add up to `sum`.
+DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL u64* states, u32 tile,
+                          real sum, real offset) {
+  const u32 warp = LOCAL_ID / WARP;
+  const real up_to = scan_warp(sum);
+  const real left = SHUFFLE_UP(up_to, 1);
+  if (LANE == WARP - 1)
+    part[warp] = up_to;
+  BARRIER();
+  if (warp == 0) {
+    const real up_to_warp = scan_warp(LANE < GROUP / WARP ? part[LANE] : 0);
+    const real before_warp = SHUFFLE_UP(up_to_warp, 1);
+    const real whole = SHUFFLE(up_to_warp, GROUP / WARP - 1);
+    double before = offset;
+    if (tile > 0) {
+      if (LANE == 0)
+        show(STATE(states, tile), OF_TILE, whole);
+      before = look_back(states, tile);
+    }
+    if (LANE == 0) {
+      show(STATE(states, tile), UP_TO_TILE, before + whole);
+      shown[0] = before;
+    }
+    part[LANE] = LANE == 0 ? 0 : before_warp;
+  }
+  BARRIER();
+  return shown[0] + (part[warp] + (LANE == 0 ? 0 : left));
+}
+#else
+DEVICE double look_back(GLOBAL u64* states, u32 tile) {
+  double before = 0;
+  u32 status = EMPTY;
+  for (u32 end = tile; status != UP_TO_TILE; --end) {
+    double sum = 0;
+    status = wait_for(STATE(states, end - 1), &sum);
+    before += sum;
+  }
+  return before;
+}
+
+// What stands before an item's numbers, which add up to `sum`.
+DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL u64* states, u32 tile,
+                          real sum, real offset) {
+  part[LOCAL_ID] = sum;
+  scan_group(part);
+  if (LOCAL_ID == 0) {
+    const real whole = part[GROUP - 1];
+    shown[0] = offset;
+    if (tile > 0) {
+      show(STATE(states, tile), OF_TILE, whole);
+      shown[0] = look_back(states, tile);
+    }
+    show(STATE(states, tile), UP_TO_TILE, shown[0] + whole);
+  }
+  BARRIER();
+  return shown[0] + (LOCAL_ID == 0 ? 0 : part[LOCAL_ID - 1]);
+}
+#endif
+
+// A tile comes and goes 16 B at a time; only the last one may not be whole.
+DEVICE void load_tile(LOCAL_ARG real* numbers, GLOBAL const real* in, u32 held) {
+  if (held == TILE)
+    for (u32 k = 0; k < PER_ITEM / WIDTH; ++k) {
+      const u32 i = (k * GROUP + LOCAL_ID) * WIDTH;
+      const VECTOR some = *(GLOBAL const VECTOR*)(in + i);
+      numbers[PADDED(i)] = some.x;
+      numbers[PADDED(i + 1)] = some.y;
+#if WIDTH == 4
+      numbers[PADDED(i + 2)] = some.z;
+      numbers[PADDED(i + 3)] = some.w;
+#endif
+    }
+  else
+    for (u32 i = LOCAL_ID; i < TILE; i += GROUP)
+      numbers[PADDED(i)] = i < held ? in[i] : 0;
+  BARRIER();
+}
+
+DEVICE void store_tile(LOCAL_ARG const real* numbers, GLOBAL real* out, u32 held) {
+  BARRIER();
+  if (held == TILE)
+    for (u32 k = 0; k < PER_ITEM / WIDTH; ++k) {
+      const u32 i = (k * GROUP + LOCAL_ID) * WIDTH;
+      VECTOR some;
+      some.x = numbers[PADDED(i)];
+      some.y = numbers[PADDED(i + 1)];
+#if WIDTH == 4
+      some.z = numbers[PADDED(i + 2)];
+      some.w = numbers[PADDED(i + 3)];
+#endif
+      *(GLOBAL VECTOR*)(out + i) = some;
+    }
+  else
+    for (u32 i = LOCAL_ID; i < held; i += GROUP)
+      out[i] = numbers[PADDED(i)];
+}
+
+// What stands before the first number is `offset`.
+KERNEL scan_tiles(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT out, GLOBAL u64* states,
+                  real offset, u64 n) {
+  LOCAL real numbers[PADDED(TILE)];
+  LOCAL real part[GROUP];
+  LOCAL double shown[1];
+  LOCAL u32 ticket[1];
+  if (LOCAL_ID == 0)
+    ticket[0] = ATOMIC_ADD((GLOBAL u32*)states, 1u);
+  BARRIER();
+  const u64 begin = (u64)ticket[0] * TILE;
+  const u32 held = n - begin < TILE ? (u32)(n - begin) : TILE;
+  load_tile(numbers, in + begin, held);
+  real sum = 0;
+  for (u32 k = 0; k < PER_ITEM; ++k)
+    sum += numbers[PADDED(LOCAL_ID * PER_ITEM + k)];
+  real before = (real)before_item(part, shown, states, ticket[0], sum, offset);
+  for (u32 k = 0; k < PER_ITEM; ++k) {
+    const u32 i = LOCAL_ID * PER_ITEM + k;
+    const real own = numbers[PADDED(i)];
+    numbers[PADDED(i)] = before;
+    before += own;
+  }
+  store_tile(numbers, out + begin, held);
+}
+#endif

@@ -6,13 +6,17 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
+#include "device/shared_problem.hpp"
 #include "device/workload.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "scan.cl")
@@ -22,18 +26,31 @@ namespace {
 
 using namespace device;
 
-constexpr unsigned group = 256;
-constexpr unsigned groups_per_unit = 5; // that fit at once: 48 registers of an item
-constexpr std::size_t item_bytes = 32;  // of a tile
+constexpr unsigned groups_per_unit =
+    5; // of three kernels, that fit at once: 48 registers of an item
+
+// How the work is divided. A single pass wants large tiles, so that fewer sums are passed on, and
+// has a warp for that on CUDA; elsewhere few devices take groups of more than 256.
+struct Shape {
+  bool is_single_pass;
+  unsigned group;
+  std::size_t item_bytes; // of a tile
+};
+constexpr Shape three_kernels = {.is_single_pass = false, .group = 256, .item_bytes = 32};
+constexpr Shape single_pass = {.is_single_pass = true, .group = 256, .item_bytes = 64};
+constexpr Shape single_pass_cuda = {.is_single_pass = true, .group = 512, .item_bytes = 64};
 
 struct Settings {
   bool is_fp64;
+  std::string algorithm;
   bool is_shared;
   std::uint64_t count; // of numbers; shared out, of all devices together
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   return {.is_fp64 = asks_for_fp64(arguments),
+          .algorithm = std::string(
+              arguments.choice("--algorithm", "auto", {"auto", "three-kernels", "single-pass"})),
           .is_shared = arguments.flag("--together", false),
           .count = arguments.number<std::uint64_t>("--count", 1 << 18, 1, std::uint64_t{1} << 36)};
 }
@@ -46,20 +63,39 @@ template <class Real>
 using AddOffset = Kernel<Real*, std::uint32_t, Real>;
 template <class Real>
 using ScanParts = Kernel<const Real*, const Real*, Real*, std::uint64_t>;
+template <class Real>
+using ScanTiles = Kernel<const Real*, Real*, std::uint64_t*, Real, std::uint64_t>;
+
+[[nodiscard]] Shape shape_for(const Facts& facts, const std::string& algorithm) {
+  const bool is_cuda = facts.backend == "cuda";
+  if (algorithm == "three-kernels" || (algorithm == "auto" && !is_cuda))
+    return three_kernels;
+  return is_cuda ? single_pass_cuda : single_pass;
+}
 
 template <class Real>
-[[nodiscard]] Source source() {
-  return {.name = "scan.cl",
-          .text = seatrial_kernels(),
-          .defines = {"REAL=" + type_name<Real>(), "GROUP=" + std::to_string(group),
-                      "PER_ITEM=" + std::to_string(item_bytes / sizeof(Real))},
-          .kernels = {AddParts<Real>::declared("add_parts"), ScanSums<Real>::declared("scan_sums"),
-                      AddOffset<Real>::declared("add_offset"),
-                      ScanParts<Real>::declared("scan_parts")}};
+[[nodiscard]] Source source(const Shape& shape) {
+  constexpr std::size_t vector_bytes = 16;
+  const auto width = std::to_string(vector_bytes / sizeof(Real));
+  Source source = {.name = "scan.cl",
+                   .text = seatrial_kernels(),
+                   .defines = {"REAL=" + type_name<Real>(), "GROUP=" + std::to_string(shape.group),
+                               "PER_ITEM=" + std::to_string(shape.item_bytes / sizeof(Real)),
+                               "WIDTH=" + width, "VECTOR=" + type_name<Real>() + width},
+                   .kernels = {AddParts<Real>::declared("add_parts"),
+                               ScanSums<Real>::declared("scan_sums"),
+                               AddOffset<Real>::declared("add_offset"),
+                               ScanParts<Real>::declared("scan_parts")}};
+  if (shape.is_single_pass) {
+    source.defines.emplace_back("SINGLE_PASS=1");
+    source.kernels.push_back(ScanTiles<Real>::declared("scan_tiles"));
+  }
+  return source;
 }
 
 [[nodiscard]] std::vector<Source> sources() {
-  return {source<float>(), source<double>()};
+  return {source<float>(three_kernels), source<double>(three_kernels),
+          source<float>(single_pass_cuda), source<double>(single_pass_cuda)};
 }
 
 // A prefix of numbers in higher precision: its sum, and the sum of its squares, whose root is how
@@ -86,14 +122,19 @@ struct Prefix {
 template <class Real>
 class Scan {
 public:
-  Scan(Device& device, bool is_optimised, std::uint64_t count, std::uint64_t seed)
-      : queue_(device.queue()),
-        module_(device.build(source_for(device, source<Real>(), is_optimised))),
+  Scan(Device& device, bool is_optimised, const std::string& algorithm, std::uint64_t count,
+       std::uint64_t seed)
+      : shape_(shape_for(device.facts(), algorithm)), queue_(device.queue()),
+        module_(device.build(source_for(device, source<Real>(shape_), is_optimised))),
         add_parts_(*module_, "add_parts"), scan_sums_(*module_, "scan_sums"),
         add_offset_(*module_, "add_offset"), scan_parts_(*module_, "scan_parts"),
         parts_(device.facts().is_cpu ? device.facts().compute_units
                                      : groups_per_unit * device.facts().compute_units),
-        numbers_(count), in_(device, count), sums_(device, parts_ + 1), out_(device, count) {
+        tiles_(tiles_of(shape_, count)), numbers_(count), in_(device, count),
+        sums_(device, parts_ + 1), states_(device, 2 * (std::size_t{tiles_} + 1)),
+        out_(device, count) {
+    if (shape_.is_single_pass)
+      scan_tiles_.emplace(*module_, "scan_tiles");
     std::mt19937_64 random(seed);
     std::uniform_real_distribution<double> any(-1, 1);
     for (auto& number : numbers_) {
@@ -108,10 +149,10 @@ public:
   [[nodiscard]] double bytes() const { return static_cast<double>(in_.bytes()); }
   [[nodiscard]] const Prefix<Real>& whole() const { return whole_; }
 
+  // Before others' totals are known.
   void enqueue_sums() {
-    add_parts_(*queue_, {.groups = parts_, .items = group}, in_, sums_,
-               std::uint64_t{numbers_.size()});
-    scan_sums_(*queue_, {.groups = 1, .items = group}, sums_, std::uint32_t{parts_});
+    add_parts_(*queue_, grid(parts_), in_, sums_, std::uint64_t{numbers_.size()});
+    scan_sums_(*queue_, grid(1), sums_, std::uint32_t{parts_});
   }
   [[nodiscard]] Real total() {
     Real value = std::numeric_limits<Real>::quiet_NaN();
@@ -119,19 +160,26 @@ public:
     queue_->finish();
     return value;
   }
-  void enqueue_offset(Real offset) {
-    add_offset_(*queue_, {.groups = 1, .items = group}, sums_, std::uint32_t{parts_}, offset);
+  // The offset goes to a few sums: no further pass over the numbers.
+  void enqueue_after(Real offset) {
+    if (shape_.is_single_pass) {
+      enqueue_tiles(offset);
+    } else {
+      add_offset_(*queue_, grid(1), sums_, std::uint32_t{parts_}, offset);
+      enqueue_parts();
+    }
   }
-  void enqueue_scan() {
-    scan_parts_(*queue_, {.groups = parts_, .items = group}, in_, sums_, out_,
-                std::uint64_t{numbers_.size()});
+  // With nothing before them.
+  void enqueue() {
+    if (shape_.is_single_pass) {
+      enqueue_tiles(0);
+    } else {
+      enqueue_sums();
+      enqueue_parts();
+    }
   }
 
-  void poison() {
-    constexpr std::uint32_t nan = 0xffffffff;
-    queue_->fill(sums_.memory(), 0, nan, sums_.bytes());
-    queue_->fill(out_.memory(), 0, nan, out_.bytes());
-  }
+  void poison() { spoil(*queue_, sums_, states_, out_); }
 
   // Of the worst result, with what stands before the first number.
   [[nodiscard]] double error(Prefix<Real> prefix) {
@@ -153,16 +201,37 @@ public:
   }
 
 private:
+  [[nodiscard]] static unsigned tiles_of(const Shape& shape, std::uint64_t count) {
+    const std::uint64_t tile = shape.group * shape.item_bytes / sizeof(Real);
+    return static_cast<unsigned>((count + tile - 1) / tile);
+  }
+  [[nodiscard]] Grid grid(unsigned groups) const {
+    return {.groups = groups, .items = shape_.group};
+  }
+
+  void enqueue_parts() {
+    scan_parts_(*queue_, grid(parts_), in_, sums_, out_, std::uint64_t{numbers_.size()});
+  }
+  void enqueue_tiles(Real offset) {
+    queue_->fill(states_.memory(), 0, 0, states_.bytes()); // no ticket taken, no sum shown
+    (*scan_tiles_)(*queue_, grid(tiles_), in_, out_, states_, offset,
+                   std::uint64_t{numbers_.size()});
+  }
+
+  Shape shape_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Module> module_;
   AddParts<Real> add_parts_;
   ScanSums<Real> scan_sums_;
   AddOffset<Real> add_offset_;
   ScanParts<Real> scan_parts_;
+  std::optional<ScanTiles<Real>> scan_tiles_;
   unsigned parts_;
+  unsigned tiles_; // of a single pass
   std::vector<Real> numbers_;
   Array<Real> in_;
   Array<Real> sums_; // of the parts, and their total
+  Array<std::uint64_t> states_;
   Array<Real> out_;
   Prefix<Real> whole_;
 };
@@ -170,14 +239,11 @@ private:
 template <class Real>
 class Alone : public Workload {
 public:
-  Alone(Device& device, bool is_optimised, std::uint64_t count)
-      : scan_(device, is_optimised, count, 1) {}
+  Alone(Device& device, bool is_optimised, const Settings& settings)
+      : scan_(device, is_optimised, settings.algorithm, settings.count, 1) {}
 
   [[nodiscard]] Queue& queue() override { return scan_.queue(); }
-  void enqueue() override {
-    scan_.enqueue_sums();
-    scan_.enqueue_scan();
-  }
+  void enqueue() override { scan_.enqueue(); }
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     return {{"bytes", scan_.bytes()}};
   }
@@ -188,36 +254,27 @@ private:
   Scan<Real> scan_;
 };
 
-// What the members know of each other: each one's total, as after MPI_Exscan's exchange.
 template <class Real>
-struct Parts {
-  explicit Parts(std::size_t members) : of(members), totals(members) {}
-  std::vector<std::unique_ptr<Scan<Real>>> of;
-  std::vector<Real> totals;
-};
+using Scans = std::vector<std::unique_ptr<Scan<Real>>>;
 
+// Each member adds the totals of those before it, as after MPI_Exscan.
 template <class Real>
 class Part : public Share {
 public:
-  Part(Team& team, Parts<Real>& parts, std::size_t member)
-      : team_(team), parts_(parts), member_(member) {}
+  Part(const Scans<Real>& scans, Gathered<Real>& gathered, std::size_t member)
+      : scans_(scans), gathered_(gathered), member_(member) {}
 
-  // The offset goes to the few sums of parts: no further pass over the numbers.
   void run() override {
     own().enqueue_sums();
-    parts_.totals[member_] = own().total();
-    team_.barrier().wait();
-    Real offset = 0;
-    for (std::size_t i = 0; i < member_; ++i)
-      offset += parts_.totals[i];
-    team_.barrier().wait(); // nobody changes a total that another still reads
-    own().enqueue_offset(offset);
-    own().enqueue_scan();
+    own().enqueue_after(
+        gathered_.exchange(member_, own().total(), [this](const std::vector<Real>& totals) {
+          return std::accumulate(totals.data(), totals.data() + member_, Real{0});
+        }));
     own().queue().finish();
   }
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     double bytes = 0;
-    for (const auto& each : parts_.of)
+    for (const auto& each : scans_)
       bytes += each->bytes();
     return {{"bytes", bytes}};
   }
@@ -228,15 +285,15 @@ public:
   [[nodiscard]] double error() override {
     Prefix<Real> before;
     for (std::size_t i = 0; i < member_; ++i)
-      before.add(parts_.of[i]->whole());
+      before.add(scans_[i]->whole());
     return own().error(before);
   }
 
 private:
-  [[nodiscard]] Scan<Real>& own() { return *parts_.of[member_]; }
+  [[nodiscard]] Scan<Real>& own() { return *scans_[member_]; }
 
-  Team& team_;
-  Parts<Real>& parts_;
+  const Scans<Real>& scans_;
+  Gathered<Real>& gathered_;
   std::size_t member_;
 };
 
@@ -244,28 +301,28 @@ using MakeAlone = std::function<std::unique_ptr<Workload>(Device&)>;
 using MakeShare = std::function<std::unique_ptr<Share>(std::size_t)>;
 
 template <class Real>
-void measure_shared(Program& program, Team& team, const Chosen& chosen, std::uint64_t count) {
-  Parts<Real> parts(chosen.size());
-  team.run([&](std::size_t member) {
-    const auto first = count * member / chosen.size();
-    const auto last = count * (member + 1) / chosen.size();
-    parts.of[member] =
-        std::make_unique<Scan<Real>>(chosen[member], chosen.is_optimised(),
-                                     std::max(last - first, std::uint64_t{1}), member + 1);
-  });
+void measure_shared(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+  const auto scans = shared_out<Scan<Real>>(
+      team, chosen, settings.count, [&](Device& device, std::uint64_t count, std::size_t member) {
+        return std::make_unique<Scan<Real>>(device, chosen.is_optimised(), settings.algorithm,
+                                            count, member + 1);
+      });
+  Gathered<Real> gathered(team);
   measure_together(program, team, chosen, "scan", MakeShare([&](std::size_t member) {
-                     return std::make_unique<Part<Real>>(team, parts, member);
+                     return std::make_unique<Part<Real>>(scans, gathered, member);
                    }));
 }
 
 template <class Real>
 void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+  program.note("algorithm", shape_for(chosen[0].facts(), settings.algorithm).is_single_pass
+                                ? "single-pass"
+                                : "three-kernels");
   if (settings.is_shared)
-    measure_shared<Real>(program, team, chosen, settings.count);
+    measure_shared<Real>(program, team, chosen, settings);
   else
     measure_each(program, team, chosen, "scan", MakeAlone([&](Device& device) {
-                   return std::make_unique<Alone<Real>>(device, chosen.is_optimised(),
-                                                        settings.count);
+                   return std::make_unique<Alone<Real>>(device, chosen.is_optimised(), settings);
                  }));
 }
 

@@ -17,7 +17,7 @@ from seatrial.benchmarks.gpu.memory_limit import memory_limit
 from seatrial.model.benchmark import Check
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params
 from seatrial.model.sample import Sample
 
 _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-13}
@@ -25,6 +25,14 @@ _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-13}
 for steps of (-1, 1)). Rounding grows with the root of the number of tiles that a group adds up in turn (N. J. Higham,
 "The accuracy of floating point summation", 1993): 7e-7 seen for 64 tiles in fp32, 2.4e-6 for 2441; a number left out of
 2^28 is 5e-5."""
+_ALGORITHM = Parameter(
+    "algorithm",
+    ParameterKind.CHOICE,
+    "auto",
+    "three-kernels: add up parts, scan their sums, scan the parts; single-pass: decoupled look-back (D. Merrill and "
+    "M. Garland, 2016), which reads each number once; auto: single-pass with CUDA, three-kernels else",
+    words=("auto", "three-kernels", "single-pass"),
+)
 _MiB = 1 << 20
 _SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 << 30}
 """SHOC's classes, and one beyond the caches of today."""
@@ -38,6 +46,7 @@ def _arguments(params: Params) -> list[str]:
     return [
         *device_arguments(params),
         *("--precision", str(params["precision"]), "--count", str(_bytes(params) // element_bytes(params))),
+        *("--algorithm", str(params["algorithm"])),
         *("--together", "1" if params["mode"] == "TP" else "0"),
     ]
 
@@ -62,13 +71,14 @@ BENCHMARK = device_benchmark(
     parameters=(
         mode_among("S", "EP", "TP"),
         PRECISION,
+        _ALGORITHM,
         size_class(_SIZES, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
     figures=rates(
         "bandwidth",
         "B/s",
         "bytes",
-        "each number counts once; three kernels read it twice and write its sum",
+        "each number counts once; a single pass reads it once and writes its sum, three kernels read it twice",
         series="scan",
         limit=_limit,
     ),
@@ -81,4 +91,5 @@ BENCHMARK = device_benchmark(
     ),
     estimate_s=_estimate_s,
 )
-"""`size` is that of one device; for TP that of all together."""
+"""`size` is that of one device; for TP that of all together, where a single pass follows a look at the sums: no device
+can begin before it knows what the others' numbers come to."""

@@ -18,7 +18,9 @@ KERNEL csr_scalar(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT
 KERNEL csr_vector(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT columns,
                   GLOBAL const u32* RESTRICT starts, GLOBAL const real* RESTRICT x,
                   GLOBAL real* RESTRICT y, u32 rows) {
+#ifndef WARP
   LOCAL real part[GROUP];
+#endif
   for (u32 first = GROUP_ID * (GROUP / LANES); first < rows; first += GROUPS * (GROUP / LANES)) {
     const u32 lane = LOCAL_ID % LANES;
     const u32 row = first + LOCAL_ID / LANES;
@@ -26,15 +28,19 @@ KERNEL csr_vector(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT
     if (row < rows)
       for (u32 k = starts[row] + lane; k < starts[row + 1]; k += LANES)
         sum += values[k] * x[columns[k]];
+#ifdef WARP
+    for (u32 mask = LANES / 2; mask > 0; mask /= 2)
+      sum += SHUFFLE_XOR(sum, mask);
+#else
     part[LOCAL_ID] = sum;
-    for (u32 width = LANES / 2; width > 0; width /= 2) {
-      BARRIER();
-      if (lane < width)
-        part[LOCAL_ID] += part[LOCAL_ID + width];
-    }
-    if (lane == 0 && row < rows)
-      y[row] = part[LOCAL_ID];
+    BARRIER();
+    if (lane == 0)
+      for (u32 other = 1; other < LANES; ++other)
+        sum += part[LOCAL_ID + other];
     BARRIER(); // before the next rows' parts
+#endif
+    if (lane == 0 && row < rows)
+      y[row] = sum;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/arrays.hpp"
 #include "device/device_program.hpp"
 #include "device/workload.hpp"
 
@@ -23,7 +24,10 @@ namespace {
 using namespace device;
 
 constexpr unsigned group = 128;
-constexpr unsigned lanes = 32; // that share a row
+// That share a row: a warp, of which a CPU has none.
+[[nodiscard]] constexpr unsigned lanes(bool is_cpu) {
+  return is_cpu ? 4 : 32;
+}
 
 struct Layout {
   const char* name;
@@ -32,7 +36,7 @@ struct Layout {
   bool is_ellpack;
 };
 constexpr std::array layouts = {Layout{"csr-scalar", "csr_scalar", group, false},
-                                Layout{"csr-vector", "csr_vector", group / lanes, false},
+                                Layout{"csr-vector", "csr_vector", group / lanes(false), false},
                                 Layout{"ellpackr", "ellpack_r", group, true}};
 
 struct Settings {
@@ -52,11 +56,11 @@ using Multiply = Kernel<const Real*, const std::uint32_t*, const std::uint32_t*,
                         std::uint32_t>;
 
 template <class Real>
-[[nodiscard]] Source source() {
+[[nodiscard]] Source source(bool is_cpu) {
   Source made = {.name = "spmv.cl",
                  .text = seatrial_kernels(),
                  .defines = {"REAL=" + type_name<Real>(), "GROUP=" + std::to_string(group),
-                             "LANES=" + std::to_string(lanes)},
+                             "LANES=" + std::to_string(lanes(is_cpu))},
                  .kernels = {}};
   for (const auto& layout : layouts)
     made.kernels.push_back(Multiply<Real>::declared(layout.kernel));
@@ -64,7 +68,7 @@ template <class Real>
 }
 
 [[nodiscard]] std::vector<Source> sources() {
-  return {source<float>(), source<double>()};
+  return {source<float>(false), source<double>(false)};
 }
 
 // The product in higher precision, and what it is the sum of in magnitude.
@@ -138,15 +142,6 @@ struct Ellpack {
   std::vector<Real> values;
 };
 
-template <class Element>
-[[nodiscard]] Array<Element> on_device(Device& device, Queue& queue,
-                                       const std::vector<Element>& data) {
-  Array<Element> array(device, std::max(data.size(), std::size_t{1}));
-  queue.write(array.memory(), 0, data.data(), data.size() * sizeof(Element));
-  queue.finish();
-  return array;
-}
-
 template <class Real>
 class Product : public Workload {
 public:
@@ -155,7 +150,8 @@ public:
           const std::vector<Real>& values, const std::vector<std::uint32_t>& columns,
           const std::vector<std::uint32_t>& extents)
       : problem_(problem), queue_(device.queue()),
-        module_(device.build(source_for(device, source<Real>(), is_optimised))),
+        module_(
+            device.build(source_for(device, source<Real>(device.facts().is_cpu), is_optimised))),
         multiply_(*module_, layout.kernel),
         groups_(device.facts().is_cpu
                     ? device.facts().compute_units
@@ -175,11 +171,9 @@ public:
                        static_cast<double>(extents_.bytes() + x_.bytes() + y_.bytes());
     return {{"ops", 2 * entries}, {"bytes", bytes}};
   }
-  void poison() override { queue_->fill(y_.memory(), 0, 0xffffffff, y_.bytes()); }
+  void poison() override { spoil(*queue_, y_); }
   [[nodiscard]] double error() override {
-    std::vector<Real> y(problem_.rows, std::numeric_limits<Real>::quiet_NaN());
-    queue_->read(y.data(), y_.memory(), 0, y_.bytes());
-    queue_->finish();
+    const auto y = on_host(*queue_, y_);
     WorstError worst;
     for (std::uint32_t row = 0; row < problem_.rows; ++row) {
       const auto wrong = std::fabs(y[row] - problem_.product[row]);

@@ -7,15 +7,26 @@ Counted as there: 3 elements travel and 2 operations are done for each element o
 from __future__ import annotations
 
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, element_bytes, rates
 from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
-from seatrial.model.benchmark import Check
+from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.model.benchmark import Attainable, Check
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 _KiB = 1 << 10
 _MiB = 1 << 20
 _AUTO_B = 16 * _MiB
 """Where the program decides; on a processor it takes less."""
+_ONE_LINK = ("block_B", "largest_B", "optimised")
+_DOWN, _UP, _FLOPS = 2, 1, 2
+"""Elements that travel down and up for each element of a, and operations."""
+_IN_TURN = Attainable(
+    PACKETS.share * _DOWN / (_DOWN + _UP), f"copies down and up may wait for each other, and {PACKETS.why}"
+)
+
+
+def _per_link_byte(params: Params) -> float:
+    return _FLOPS / (_DOWN * element_bytes(params))
 
 
 def _largest_B(params: Params) -> int:
@@ -52,8 +63,26 @@ BENCHMARK = device_benchmark(
         ),
     ),
     figures=(
-        *rates("bandwidth", "B/s", "bytes", "b and c travel to the device and a from it", series="triad"),
-        *rates("rate", "flop/s", "flops", "an addition and a multiplication for each element", series="triad"),
+        *rates(
+            "bandwidth",
+            "B/s",
+            "bytes",
+            "b and c travel to the device and a from it",
+            series="triad",
+            limit=link_limit(lambda params: (_DOWN + _UP) / _DOWN, how="3 elements travel where 2 go down"),
+            one_limit_over=_ONE_LINK,
+            attainable=_IN_TURN,
+        ),
+        *rates(
+            "rate",
+            "flop/s",
+            "flops",
+            "an addition and a multiplication for each element",
+            series="triad",
+            limit=link_limit(_per_link_byte, "flop/s", "flop for each byte that goes down"),
+            one_limit_over=_ONE_LINK,
+            attainable=_IN_TURN,
+        ),
     ),
     checks=(Check("error", "elements of a that are not exactly b + s c", zero),),
     estimate_s=_estimate_s,

@@ -12,54 +12,12 @@
 #include <vector>
 
 #include "device/cuda_api.hpp"
+#include "device/cuda_context.hpp"
+#include "device/cuda_image.hpp"
 #include "device/device.hpp"
 #include "device/nvrtc.hpp"
 
 namespace seatrial::device::cuda {
-
-// A context is current on a thread until another is: asked again and again, it costs nothing.
-class Context {
-public:
-  Context(const Api& api, int ordinal) : api_(api), ordinal_(ordinal) {
-    api_.retain(&handle_, ordinal_);
-  }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ~Context() {
-    if (current() == handle_)
-      current() = nullptr;
-    static_cast<void>(api_.release.status(ordinal_));
-  }
-
-  void enter() const {
-    if (current() == handle_)
-      return;
-    api_.set_current(handle_);
-    current() = handle_;
-  }
-  // Where nothing may be thrown.
-  [[nodiscard]] bool try_enter() const noexcept {
-    try {
-      enter();
-      return true;
-    } catch (...) {
-      return false;
-    }
-  }
-
-  [[nodiscard]] Handle handle() const noexcept { return handle_; }
-  [[nodiscard]] const Api& api() const noexcept { return api_; }
-
-private:
-  [[nodiscard]] static Handle& current() noexcept {
-    thread_local Handle handle = nullptr;
-    return handle;
-  }
-
-  const Api& api_;
-  int ordinal_;
-  Handle handle_ = nullptr;
-};
 
 class CudaMemory : public Memory {
 public:
@@ -220,7 +178,9 @@ public:
       throw Failure(Exit::software, "a kernel of more than 32 arguments");
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const auto& argument = arguments[i];
-      values[i] = argument.memory != nullptr ? ours(*argument.memory).address() : argument.bits;
+      values[i] = argument.memory != nullptr  ? ours(*argument.memory).address()
+                  : argument.image != nullptr ? ours(*argument.image).handle()
+                                              : argument.bits;
       addresses[i] = &values[i];
     }
     context_.enter();
@@ -242,6 +202,13 @@ public:
     api_.elapsed_ms(&milliseconds, first, last);
     return 1e-3 * static_cast<double>(milliseconds);
   }
+
+  // For libraries that work on its stream, in its context.
+  [[nodiscard]] Handle enter() const {
+    context_.enter();
+    return stream_;
+  }
+  [[nodiscard]] bool try_enter() const noexcept { return context_.try_enter(); }
 
   void flush() override {} // a stream starts at once
   void finish() override {
@@ -273,6 +240,11 @@ public:
 
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
     return std::make_unique<CudaMemory>(context(), bytes, where);
+  }
+
+  [[nodiscard]] std::unique_ptr<Image> image(std::size_t width, std::size_t height,
+                                             std::span<const float> texels) override {
+    return std::make_unique<CudaImage>(context(), width, height, texels);
   }
 
   [[nodiscard]] std::unique_ptr<Queue> queue() override {

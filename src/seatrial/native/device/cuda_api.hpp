@@ -1,6 +1,7 @@
 // The functions and constants of CUDA's driver interface that are used.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +12,53 @@ namespace seatrial::device::cuda {
 
 using Handle = void*;
 using Address = std::uint64_t;
+
+// CUDA_ARRAY_DESCRIPTOR
+struct ArrayShape {
+  std::size_t width; // in texels
+  std::size_t height;
+  int format; // of a channel
+  unsigned channels;
+};
+static_assert(sizeof(ArrayShape) == 24);
+
+// One end of a copy of rows.
+struct End2D {
+  std::size_t x_bytes = 0;
+  std::size_t y = 0;
+  int memory = 0; // where it lies
+  const void* host = nullptr;
+  Address device = 0;
+  Handle array = nullptr;
+  std::size_t pitch = 0; // bytes from a row to the next; of arrays none
+};
+
+// CUDA_MEMCPY2D
+struct Copy2D {
+  End2D from;
+  End2D to;
+  std::size_t width_bytes;
+  std::size_t height;
+};
+static_assert(sizeof(End2D) == 56 && sizeof(Copy2D) == 128);
+
+// CUDA_RESOURCE_DESC of an array
+struct TextureOf {
+  int kind;
+  Handle array;
+  std::array<std::uint64_t, 15> unused{};
+  unsigned flags = 0;
+};
+static_assert(sizeof(TextureOf) == 144 && offsetof(TextureOf, flags) == 136);
+
+// CUDA_TEXTURE_DESC; its rest is of mipmaps and of borders.
+struct TextureReads {
+  std::array<int, 3> beyond_edges; // by dimension
+  int filter;
+  unsigned flags = 0; // none: coordinates count texels
+  std::array<std::uint32_t, 21> unused{};
+};
+static_assert(sizeof(TextureReads) == 104);
 
 // The driver's functions (docs.nvidia.com/cuda/cuda-driver-api); those of a second version under
 // the name that cuda.h gives them.
@@ -50,6 +98,12 @@ public:
   Call<void**, std::size_t, unsigned> allocate_host{*this, "cuMemHostAlloc"};
   Call<void*> free_host{*this, "cuMemFreeHost"};
   Call<Address*, void*, unsigned> address_of_host{*this, "cuMemHostGetDevicePointer_v2"};
+  Call<Handle*, const ArrayShape*> create_array{*this, "cuArrayCreate_v2"};
+  Call<Handle> destroy_array{*this, "cuArrayDestroy"};
+  Call<const Copy2D*> copy_2d{*this, "cuMemcpy2D_v2"};
+  Call<Address*, const TextureOf*, const TextureReads*, const void*> create_texture{
+      *this, "cuTexObjectCreate"};
+  Call<Address> destroy_texture{*this, "cuTexObjectDestroy"};
   Call<Handle*, unsigned> create_stream{*this, "cuStreamCreate"};
   Call<Handle> destroy_stream{*this, "cuStreamDestroy_v2"};
   Call<Handle> wait_stream{*this, "cuStreamSynchronize"};
@@ -90,5 +144,15 @@ constexpr int function_local = 1;   // shared memory of a group, as CUDA calls i
 constexpr int function_spilled = 3; // local memory of a thread, as CUDA calls it
 constexpr int function_registers = 4;
 } // namespace attribute
+
+// Of images, as cuda.h numbers them.
+namespace image {
+constexpr int floats = 0x20; // CU_AD_FORMAT_FLOAT
+constexpr int on_host = 1;   // CU_MEMORYTYPE_HOST
+constexpr int in_array = 3;  // CU_MEMORYTYPE_ARRAY
+constexpr int of_array = 0;  // CU_RESOURCE_TYPE_ARRAY
+constexpr int clamped = 1;   // CU_TR_ADDRESS_MODE_CLAMP
+constexpr int nearest = 0;   // CU_TR_FILTER_MODE_POINT
+} // namespace image
 
 } // namespace seatrial::device::cuda

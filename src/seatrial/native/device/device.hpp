@@ -37,6 +37,16 @@ private:
   std::size_t bytes_;
 };
 
+// A two-dimensional image of texels, four floats each, that kernels read through the device's
+// texture units (TEXTURE_AT of the dialect).
+class Image {
+public:
+  Image() = default;
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+  virtual ~Image() = default;
+};
+
 // A kernel's work: groups of items, in one or two dimensions.
 struct Grid {
   unsigned groups;
@@ -45,13 +55,15 @@ struct Grid {
   unsigned items_y = 1;
 };
 
-// One argument of a kernel: memory of the device, or the bytes of a number.
+// One argument of a kernel: memory of the device, an image, or the bytes of a number.
 struct Argument {
   const Memory* memory = nullptr;
+  const Image* image = nullptr;
   std::size_t size = 0;
   std::uint64_t bits = 0;
 
   static Argument of(const Memory& memory) { return {.memory = &memory}; }
+  static Argument of(const Image& image) { return {.image = &image}; }
   template <class Number>
   static Argument of(Number number) {
     static_assert(sizeof number <= sizeof(std::uint64_t));
@@ -149,6 +161,10 @@ public:
   [[nodiscard]] virtual const Facts& facts() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t free_bytes() const = 0;
   [[nodiscard]] virtual std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) = 0;
+  // Of these texels, row by row, which it takes at once. Throws Unsupported where the device reads
+  // no images.
+  [[nodiscard]] virtual std::unique_ptr<Image> image(std::size_t width, std::size_t height,
+                                                     std::span<const float> texels) = 0;
   [[nodiscard]] virtual std::unique_ptr<Queue> queue() = 0;
   // Throws Failure with the compiler's words where it does not compile, or where a kernel takes
   // something else than declared.

@@ -29,7 +29,8 @@ struct DeviceArguments {
       : backend(arguments.choice("--backend", "auto", {"auto", "cuda", "opencl"})),
         platform(arguments.find("--platform").value_or("")),
         nvrtc(arguments.find("--nvrtc").value_or("")),
-        is_optimised(arguments.flag("--optimised", true)) {
+        is_optimised(arguments.flag("--optimised", true)),
+        is_as_gpu(arguments.flag("--as-gpu", false)) {
     if (arguments.find("--devices"))
       indices = arguments.numbers<std::size_t>("--devices", 0, 1023);
   }
@@ -38,6 +39,7 @@ struct DeviceArguments {
   std::string platform;
   std::string nvrtc;
   bool is_optimised; // kernels without it tell a compiler's faults from ours
+  bool is_as_gpu;    // a processor gets what GPUs get: for tests
   std::vector<std::size_t> indices = {0};
 };
 
@@ -163,7 +165,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare, Source
         std::optional<Devices> devices;
         std::optional<Chosen> opened;
         try {
-          devices.emplace(wanted.backend, wanted.platform, wanted.nvrtc);
+          devices.emplace(wanted.backend, wanted.platform, wanted.nvrtc, wanted.is_as_gpu);
           opened.emplace(*devices, wanted);
         } catch (...) { // a record begins with who wrote it, whatever it says then
           const Team team(program.cpus);

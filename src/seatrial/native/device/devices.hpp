@@ -27,13 +27,15 @@ struct Absent {
 class Devices {
 public:
   // `backend` is cuda, opencl, or auto: the first that has a device. `platform` are words in the
-  // name of OpenCL's platform, `nvrtc` the file of CUDA's compiler; "": any.
-  Devices(std::string_view backend, std::string_view platform, const std::string& nvrtc) {
+  // name of OpenCL's platform, `nvrtc` the file of CUDA's compiler; "": any. `is_as_gpu`:
+  // processors get what GPUs get, which is how that is tested without one.
+  Devices(std::string_view backend, std::string_view platform, const std::string& nvrtc,
+          bool is_as_gpu = false) {
     const bool is_any = backend == "auto";
     if (is_any || backend == "cuda")
       attempt("cuda", [&] { open_cuda(nvrtc); });
     if ((is_any && devices_.empty()) || backend == "opencl")
-      attempt("opencl", [&] { open_opencl(platform); });
+      attempt("opencl", [&] { open_opencl(platform, is_as_gpu); });
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return devices_.size(); }
@@ -71,7 +73,7 @@ private:
       devices_.push_back(std::make_unique<cuda::CudaDevice>(*cuda_, i, nvrtc));
   }
 
-  void open_opencl(std::string_view platform) {
+  void open_opencl(std::string_view platform, bool is_as_gpu) {
     opencl_.emplace();
     const auto found = opencl::found_devices(*opencl_, platform);
     if (found.empty())
@@ -79,7 +81,7 @@ private:
                                       (platform.empty() ? "" : " of " + std::string(platform)));
     for (std::size_t i = 0; i < found.size(); ++i)
       devices_.push_back(std::make_unique<opencl::OpenClDevice>(
-          *opencl_, static_cast<int>(i), found[i].platform, found[i].device));
+          *opencl_, static_cast<int>(i), found[i].platform, found[i].device, is_as_gpu));
   }
 
   std::optional<cuda::Api> cuda_;

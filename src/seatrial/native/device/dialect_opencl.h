@@ -29,6 +29,7 @@
 #define ATOMIC_LOAD_64(address) atom_add((volatile __global ulong*)(address), (ulong)0)
 #define ATOMIC_STORE_64(address, value) ((void)atom_xchg((volatile __global ulong*)(address), value))
 #endif
+#define PAUSE() // OpenCL 1.2 has none
 #define DOUBLE_BITS(value) as_ulong(value)
 #define BITS_DOUBLE(bits) as_double(bits)
 #define POPCOUNT(bits) popcount((uint)(bits))

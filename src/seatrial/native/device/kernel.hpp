@@ -17,7 +17,9 @@ namespace seatrial::device {
 template <class Type>
 [[nodiscard]] std::string type_name() {
   using Plain = std::remove_cv_t<Type>;
-  if constexpr (std::is_pointer_v<Type>) {
+  if constexpr (std::is_same_v<Plain, const Image*>) {
+    return "TEXTURE";
+  } else if constexpr (std::is_pointer_v<Type>) {
     using Pointed = std::remove_pointer_t<Type>;
     return (std::is_const_v<Pointed> ? "const " : "") + type_name<std::remove_const_t<Pointed>>() +
            "*";
@@ -84,7 +86,10 @@ public:
 private:
   template <class Type, class Given>
   [[nodiscard]] static Argument argument(const Given& given) {
-    if constexpr (std::is_pointer_v<Type>) {
+    if constexpr (std::is_same_v<Type, const Image*>) {
+      static_assert(std::is_same_v<Given, Image>, "the kernel takes an image");
+      return Argument::of(given);
+    } else if constexpr (std::is_pointer_v<Type>) {
       static_assert(std::is_same_v<Given, Array<std::remove_const_t<std::remove_pointer_t<Type>>>>,
                     "memory of other elements than the kernel takes");
       return Argument::of(given.memory());

@@ -15,29 +15,10 @@
 #include "device/device.hpp"
 #include "device/dialect.hpp"
 #include "device/opencl_api.hpp"
+#include "device/opencl_context.hpp"
+#include "device/opencl_image.hpp"
 
 namespace seatrial::device::opencl {
-
-class Context {
-public:
-  Context(const Api& api, Handle platform, Handle device) : api_(api), device_(device) {
-    const std::array<Word, 3> properties = {constant::platform, reinterpret_cast<Word>(platform),
-                                            0};
-    handle_ = api_.create_context(properties.data(), 1, &device_, nullptr, nullptr);
-  }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ~Context() { static_cast<void>(api_.release_context.status(handle_)); }
-
-  [[nodiscard]] const Api& api() const noexcept { return api_; }
-  [[nodiscard]] Handle device() const noexcept { return device_; }
-  [[nodiscard]] Handle handle() const noexcept { return handle_; }
-
-private:
-  const Api& api_;
-  Handle device_;
-  Handle handle_ = nullptr;
-};
 
 // Memory that the host reaches is mapped all the time but while a kernel works on it.
 class OpenClMemory : public Memory {
@@ -139,6 +120,7 @@ private:
     for (const auto& [theirs, name] : {std::pair<std::string, std::string>{"real", real},
                                        {"uint", "u32"},
                                        {"ulong", "u64"},
+                                       {"image2d_t", "TEXTURE"},
                                        {"long", "i64"}})
       if (type == theirs)
         type = name;
@@ -253,6 +235,11 @@ public:
     const auto handle = static_cast<OpenClKernel&>(kernel).handle();
     for (unsigned i = 0; i < arguments.size(); ++i) {
       const auto& argument = arguments[i];
+      if (argument.image != nullptr) {
+        const auto image = ours(*argument.image).handle();
+        api_.set_argument(handle, i, sizeof image, &image);
+        continue;
+      }
       if (argument.memory == nullptr) {
         api_.set_argument(handle, i, argument.size, &argument.bits);
         continue;
@@ -276,6 +263,8 @@ public:
   [[nodiscard]] double seconds_between(const Mark& earlier, const Mark& later) override {
     return static_cast<const OpenClMark&>(later).since(static_cast<const OpenClMark&>(earlier));
   }
+  [[nodiscard]] Handle handle() const noexcept { return queue_; }
+
   void flush() override { api_.flush(queue_); }
   void finish() override { api_.finish(queue_); }
 
@@ -286,14 +275,21 @@ private:
 
 class OpenClDevice : public Device {
 public:
-  OpenClDevice(const Api& api, int index, Handle platform, Handle device)
-      : api_(api), platform_(platform), device_(device), facts_(facts_of(api, index, device)) {}
+  OpenClDevice(const Api& api, int index, Handle platform, Handle device, bool is_as_gpu)
+      : api_(api), platform_(platform), device_(device), facts_(facts_of(api, index, device)) {
+    if (is_as_gpu)
+      facts_.is_cpu = false;
+  }
 
   [[nodiscard]] const Facts& facts() const noexcept override { return facts_; }
   // OpenCL does not tell what is free.
   [[nodiscard]] std::uint64_t free_bytes() const override { return facts_.memory_bytes; }
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
     return std::make_unique<OpenClMemory>(context(), bytes, where);
+  }
+  [[nodiscard]] std::unique_ptr<Image> image(std::size_t width, std::size_t height,
+                                             std::span<const float> texels) override {
+    return std::make_unique<OpenClImage>(context(), width, height, texels);
   }
   [[nodiscard]] std::unique_ptr<Queue> queue() override {
     return std::make_unique<OpenClQueue>(context());

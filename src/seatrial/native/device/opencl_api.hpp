@@ -15,6 +15,27 @@ using Handle = void*;
 using Flags = std::uint64_t;
 using Word = std::intptr_t;
 
+// cl_image_format
+struct TexelFormat {
+  unsigned order; // of the channels
+  unsigned type;  // of a channel
+};
+
+// cl_image_desc; all that is 0 here does not matter for images of the host's texels.
+struct ImageShape {
+  unsigned type;
+  std::size_t width;
+  std::size_t height;
+  std::size_t depth = 0;
+  std::size_t array_size = 0;
+  std::size_t row_bytes = 0;
+  std::size_t slice_bytes = 0;
+  unsigned levels = 0;
+  unsigned samples = 0;
+  Handle buffer = nullptr;
+};
+static_assert(sizeof(ImageShape) == 72);
+
 // The functions that are used (registry.khronos.org/OpenCL).
 class Api : public DriverLibrary {
 public:
@@ -40,6 +61,8 @@ public:
   Maker<Handle, Handle, Handle, Flags> create_queue{*this, "clCreateCommandQueue"};
   Call<Handle> release_queue{*this, "clReleaseCommandQueue"};
   Maker<Handle, Handle, Flags, std::size_t, void*> create_buffer{*this, "clCreateBuffer"};
+  Maker<Handle, Handle, Flags, const TexelFormat*, const ImageShape*, const void*> create_image{
+      *this, "clCreateImage"};
   Call<Handle> release_memory{*this, "clReleaseMemObject"};
   Maker<void*, Handle, Handle, unsigned, Flags, std::size_t, std::size_t, unsigned, const Handle*,
         Handle*>
@@ -101,6 +124,7 @@ constexpr unsigned name = 0x102B;
 constexpr unsigned vendor = 0x102C;
 constexpr unsigned driver = 0x102D;
 constexpr unsigned fp64 = 0x1032;
+constexpr unsigned images = 0x1016;
 constexpr unsigned unified = 0x1035;
 constexpr unsigned pci_khr = 0x410F;          // cl_khr_pci_bus_info: four words
 constexpr unsigned capability_major = 0x4000; // cl_nv_device_attribute_query
@@ -110,6 +134,11 @@ constexpr Flags profiling = 1 << 1;
 constexpr Flags read_write = 1 << 0;
 constexpr Flags host_memory = 1 << 4;
 constexpr Flags map_both = 3;
+constexpr Flags read_only = 1 << 2;
+constexpr Flags copied_from_host = 1 << 5;
+constexpr unsigned rgba = 0x10B5;
+constexpr unsigned floats = 0x10DE;
+constexpr unsigned image_2d = 0x10F1;
 constexpr Word platform = 0x1084;
 constexpr unsigned log = 0x1183;
 constexpr unsigned parameters = 0x1191;

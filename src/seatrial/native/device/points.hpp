@@ -104,7 +104,7 @@ inline void add_samples(Program& program, const Chosen& chosen, const SeriesPoin
     const int* device = chosen.size() > 1 ? &chosen[member].facts().index : nullptr;
     program.add(event_at(point.series, sample.elapsed_s, device)
                     .add("work", counted(point, runs))
-                    .add("device", limiting_facts(chosen, 1)));
+                    .add("device", limiting_facts(chosen, 1, member)));
   }
   if (chosen.size() > 1 && good == chosen.size())
     program.add(event_at(point.series + "_all", slowest_s, nullptr)

@@ -73,11 +73,16 @@ private:
   return work;
 }
 
-// What a sample's limit follows from.
-[[nodiscard]] inline json::Object limiting_facts(const Chosen& chosen, std::size_t devices) {
-  const auto& facts = chosen[0].facts();
+// What a sample's limit follows from: it is of so many devices, from the `first` chosen one on.
+[[nodiscard]] inline json::Object limiting_facts(const Chosen& chosen, std::size_t devices,
+                                                 std::size_t first = 0) {
+  const auto& facts = chosen[first].facts();
+  std::vector<std::string> pci; // "" where the driver does not tell
+  for (std::size_t i = first; i < first + devices; ++i)
+    pci.push_back(chosen[i].facts().pci);
   return json::Object()
       .add("devices", devices)
+      .add("pci", pci)
       .add("compute_units", facts.compute_units)
       .add("clock_Hz", facts.clock_Hz)
       .add("memory_clock_Hz", facts.memory_clock_Hz)
@@ -185,7 +190,7 @@ template <class Make>
       runs += 1;
       auto event = sample_event(series, i, sample.elapsed_s)
                        .add("work", times(*workloads[member], static_cast<double>(sample.runs)))
-                       .add("device", limiting_facts(chosen, 1));
+                       .add("device", limiting_facts(chosen, 1, member));
       if (chosen.size() > 1)
         event.add("point", json::Object(point.value_or(json::Object()))
                                .add("device", chosen[member].facts().index));

@@ -1,18 +1,20 @@
 """Charts: of one benchmark, of pairs of CPUs, of the whole trial. To add one, write a maker in a file of its own.
 
 A maker looks at what the figures declare (their points, units and directions) and gives nothing where it does not fit;
-only `roofline_elements` knows benchmarks by name, and says why.
+only `roofline_elements` and `roofline_devices` know benchmarks by name, and say why.
 """
 
 from __future__ import annotations
 
 from seatrial.report.charts.chart import Chart, ChartMaker
 from seatrial.report.charts.core_to_core import CoreToCore, core_to_core
+from seatrial.report.charts.device_pairs import device_pairs
+from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.io_surface import io_surfaces
 from seatrial.report.charts.ladder import ladders
 from seatrial.report.charts.rank_pairs import RankPairs, rank_pairs
 from seatrial.report.charts.repeats import repeats_in_time
-from seatrial.report.charts.roofline import roofline_chart
+from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.sweep import over_a_number
 
 __all__ = [
@@ -21,10 +23,12 @@ __all__ = [
     "CoreToCore",
     "RankPairs",
     "core_to_core",
+    "device_pairs",
+    "devices_side_by_side",
     "io_surfaces",
     "ladders",
     "over_a_number",
     "rank_pairs",
     "repeats_in_time",
-    "roofline_chart",
+    "roofline_charts",
 ]

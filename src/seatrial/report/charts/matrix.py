@@ -1,4 +1,4 @@
-"""A square picture of pairs: a cell for each two of some things, nothing on the diagonal, the colours' legend below."""
+"""A square picture of pairs: a cell for each two of some things, the colours' legend below."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from seatrial.report.charts.heat import (
     number,
     rectangle,
     svg,
+    text,
     values_in_cells,
 )
 from seatrial.report.svg import Svg
@@ -43,6 +44,8 @@ class Matrix:
     unit: Unit
     better: str
     least_mark: float
+    has_diagonal: bool = False
+    """Whether each thing has a value with itself, too: a number without a colour, which are of two things."""
 
     @property
     def side(self) -> float:
@@ -56,19 +59,24 @@ class Matrix:
 
     @property
     def scale(self) -> HeatScale:
-        """From the smallest to the largest value."""
-        return heat_scale(list(self.values.values()), self.unit)
+        """From the smallest to the largest value of two things that are not one."""
+        pairs = [value for (row, column), value in self.values.items() if row != column]
+        return heat_scale(pairs or list(self.values.values()), self.unit)
 
     def drawn(self, ident: str, title: str, said: str, marks: Iterable[str], over: Iterable[str] = ()) -> Svg:
         """The picture. `marks` (borders and labels) and then `over` are drawn on the cells, from the square's corner
         on; the frame of the square lies between them."""
         side, edge, scale = self.side, self.edge, self.scale
-        pairs = self.count * (self.count - 1)
+        own = {place: value for place, value in self.values.items() if place[0] == place[1]}
+        others = {place: value for place, value in self.values.items() if place not in own}
+        has_numbers = side >= _CELL_WITH_NUMBER
+        pairs = self.count * (self.count if self.has_diagonal else self.count - 1)
         parts = [
             rectangle(0, 0, edge, edge, "ground"),
             self._diagonal(),
-            cells(self.values, scale, side, side, self.least_mark if len(self.values) < _SPARSE * pairs else 0.0),
-            values_in_cells(self.values, scale, side, side) if side >= _CELL_WITH_NUMBER else "",
+            cells(others, scale, side, side, self.least_mark if len(self.values) < _SPARSE * pairs else 0.0),
+            values_in_cells(others, scale, side, side) if has_numbers else "",
+            *(self._own_number(place, value) for place, value in own.items() if has_numbers),
             *marks,
             rectangle(0, 0, edge, edge, "frame"),
             *over,
@@ -77,6 +85,10 @@ class Matrix:
         content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
         width = _LEFT + max(edge + 2, LEGEND_WIDTH)
         return Svg(svg(ident, width, _TOP + edge + 20 + LEGEND_HEIGHT, title, said, content))
+
+    def _own_number(self, place: Place, value: float) -> str:
+        at = (place[0] + 0.5) * self.side
+        return text(at, at + 4, self.scale.spelled(value), "tick")
 
     def _diagonal(self) -> str:
         length = number(self.side)

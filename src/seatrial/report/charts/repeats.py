@@ -20,6 +20,8 @@ _PANEL_WIDTH = 222
 _PANEL_HEIGHT = 84
 _LABEL_WIDTH = 0.88 * _PANEL_WIDTH
 """The renderer measures text in its own font; those of some browsers are wider."""
+_LINE = 32
+"""Letters that a label has room for."""
 _LEAST_SPAN = 0.01
 """The axis shows at least +-1 %, so that noise of a tenth of a percent does not look like a mountain range."""
 
@@ -125,10 +127,13 @@ def _domain(rows: Sequence[dict[str, Any]]) -> list[float]:
 
 def _labels(chosen: Sequence[Series]) -> list[str]:
     """Names of the panels: the figure at its point, below it the settings; equal ones are numbered."""
-    names = [
-        "\n".join((" · ".join(filter(None, (figure.name, row.point))), row.settings)).strip() for row, figure in chosen
-    ]
+    names = ["\n".join((_headed(figure.name, row.point), row.settings)).strip() for row, figure in chosen]
     return [f"{name} #{number}" if names.count(name) > 1 else name for number, name in enumerate(names, start=1)]
+
+
+def _headed(name: str, point: str) -> str:
+    """Figure and point on one line, or on two where they are too long for one."""
+    return (" · " if len(name) + len(point) < _LINE else "\n").join(filter(None, (name, point)))
 
 
 def _in_words(chosen: Sequence[Series]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.heat import short
+from seatrial.report.charts.roofline_devices import device_rooflines
 from seatrial.report.charts.roofline_elements import Point, Ridge, Roof, Roofline, roofline
 from seatrial.report.charts.vega import decade_ticks, render, text_layers
 from seatrial.report.tables import Cell, Column, Table
@@ -22,15 +23,18 @@ _SHAPES = {"": "circle", "fp64": "diamond", "fp32": "square"}
 _SERIES = {"fp64": "var(--series-1)", "fp32": "var(--series-2)"}
 
 
-def roofline_chart(view: TrialView) -> Chart | None:
-    """The chart of a trial, or None where memory or arithmetic was not measured."""
-    made = roofline(view)
-    if made is None:
-        return None
-    title = "Roofline"
+def roofline_charts(view: TrialView) -> Iterator[Chart]:
+    """The charts of a trial: of the processor and of each device of which both memory and arithmetic were measured."""
+    of_processor = roofline(view)
+    if of_processor is not None:
+        yield _chart(view, of_processor, "Roofline", "roofline-chart")
+    for device, made in device_rooflines(view):
+        yield _chart(view, made, f"Roofline of {device}", f"roofline-{device}")
+
+
+def _chart(view: TrialView, made: Roofline, title: str, anchor: str) -> Chart:
     said = _in_words(made)
-    svg = render(_spec(made), view.anchor("roofline-chart"), title, said)
-    return Chart(title, said, svg, _table(made))
+    return Chart(title, said, render(_spec(made), view.anchor(anchor), title, said), _table(made))
 
 
 def _in_words(made: Roofline) -> str:

@@ -3,9 +3,9 @@
 The model: S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 Architectures", CACM 52(4), 2009. A program of intensity I (flop/B) reaches at most min(peak, I x bandwidth).
 
-This is the one place of the page that knows benchmarks by name, because what a figure counts cannot be told by its
-shape: a triad has 2 flop for the 24 B that STREAM counts; a product of two n x n matrices has 2 n^3 flop for at least
-4 n^2 numbers that must move (both factors and the result read, the result written).
+This and `roofline_devices` are the places of the page that know benchmarks by name, because what a figure counts cannot
+be told by its shape: a triad has 2 flop for the 24 B that STREAM counts; a product of two n x n matrices has 2 n^3 flop
+for at least 4 n^2 numbers that must move (both factors and the result read, the result written).
 """
 
 from __future__ import annotations
@@ -78,14 +78,19 @@ def roofline(view: TrialView) -> Roofline | None:
     if not triads or not peaks:
         return None
     memory = [*_memory_roofs(view, triads)]
-    compute = [roof for precision in ELEMENT_BITS for roof in _compute_roofs(peaks, precision)]
+    compute = [roof for precision in ELEMENT_BITS for roof in compute_roofs(peaks, precision)]
     points = [*_triad_points(triads), *_product_points(_figures(view, "cpu.gemm", "gemm"))]
-    measured = [roof for roof in (*memory, *compute) if roof.basis == "measured"]
+    return with_ridges((*memory, *compute), points)
+
+
+def with_ridges(roofs: Sequence[Roof], points: Sequence[Point]) -> Roofline:
+    """The roofline of some roofs, of which one of memory and one of arithmetic at least were measured."""
+    measured = [roof for roof in roofs if roof.basis == "measured"]
     bandwidth = next(roof for roof in measured if roof.is_memory)
     ridges = [
         Ridge(roof.value / bandwidth.value, roof.value, bandwidth, roof) for roof in measured if not roof.is_memory
     ]
-    return Roofline((*memory, *compute), tuple(points), tuple(ridges))
+    return Roofline(tuple(roofs), tuple(points), tuple(ridges))
 
 
 def _figures(view: TrialView, benchmark: str, name: str) -> list[Source]:
@@ -96,30 +101,32 @@ def _figures(view: TrialView, benchmark: str, name: str) -> list[Source]:
     return found
 
 
-def _best(sources: Sequence[Source]) -> Source:
+def best(sources: Sequence[Source]) -> Source:
+    """The one with the highest median."""
     return max(sources, key=lambda source: source[1].median)
 
 
 def _memory_roofs(view: TrialView, triads: Sequence[Source]) -> Iterator[Roof]:
-    result, figure = _best(triads)
+    result, figure = best(triads)
     limit = view.trial.machine.named_limit("dram.bandwidth")
     known = limit.value if limit is not None and limit.basis is Basis.PHYSICAL else None
     share = f", {show_percent(figure.median / known)} of the limit" if known else ""
-    origin = f"best triad of {result.experiment.benchmark}: {_told(result)}{share}"
+    origin = f"best triad of {result.experiment.benchmark}: {told(result)}{share}"
     yield Roof("triad", figure.median, True, "measured", origin)
     if limit is not None and known:
         yield Roof("DRAM", known, True, "limit", limit.derivation)
 
 
-def _compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
+def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
+    """What was measured in a precision, and its limit where that is known."""
     own = [source for source in peaks if source[0].experiment.parameters.get("precision") == precision]
     if not own:
         return
-    result, figure = _best(own)
+    result, figure = best(own)
     limit = figure.limit
     known = limit.value if limit is not None and limit.basis is Basis.PHYSICAL else None
     share = f", {show_percent(figure.fraction_of_limit)} of the limit" if known and figure.fraction_of_limit else ""
-    origin = f"best of {result.experiment.benchmark}: {_told(result)}{share}"
+    origin = f"best of {result.experiment.benchmark}: {told(result)}{share}"
     yield Roof(f"{precision} FMA", figure.median, False, "measured", origin, precision)
     if limit is not None and known:
         yield Roof(f"{precision} FMA", known, False, "limit", limit.derivation, precision)
@@ -131,9 +138,9 @@ def _triad_points(triads: Sequence[Source]) -> Iterator[Point]:
     for nontemporal, name in ((False, "triad"), (True, "triad, non-temporal")):
         own = [source for source in triads if source[0].experiment.parameters.get("nontemporal", False) is nontemporal]
         if own:
-            result, figure = _best(own)
+            result, figure = best(own)
             counting = f"Triad: {_TRIAD_FLOP} flop for {_TRIAD_BYTES} B, as STREAM counts."
-            yield Point(name, intensity, figure.median * intensity, counting, _origin(result))
+            yield Point(name, intensity, figure.median * intensity, counting, origin_of(result))
 
 
 def _product_points(products: Sequence[Source]) -> Iterator[Point]:
@@ -144,11 +151,11 @@ def _product_points(products: Sequence[Source]) -> Iterator[Point]:
             if source[0].experiment.parameters.get("precision") == precision and _size(source[0]) is not None
         ]
         if own:
-            result, figure = _best(own)
+            result, figure = best(own)
             n, width = _size(result) or 0, bits // 8
             counting = f"GEMM: 2 n^3 flop for {_NUMBERS_MOVED} n^2 numbers, the least that must move."
             intensity = 2 * n / (_NUMBERS_MOVED * width)
-            yield Point(_PRODUCT_NAMES[precision], intensity, figure.median, counting, _origin(result), precision)
+            yield Point(_PRODUCT_NAMES[precision], intensity, figure.median, counting, origin_of(result), precision)
 
 
 def _size(result: ExperimentResult) -> int | None:
@@ -156,9 +163,11 @@ def _size(result: ExperimentResult) -> int | None:
     return n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None
 
 
-def _origin(result: ExperimentResult) -> str:
-    return f"{result.experiment.benchmark}: {_told(result)}"
+def origin_of(result: ExperimentResult) -> str:
+    """The experiment that an element comes from."""
+    return f"{result.experiment.benchmark}: {told(result)}"
 
 
-def _told(result: ExperimentResult) -> str:
+def told(result: ExperimentResult) -> str:
+    """The settings of an experiment."""
     return settings(result.experiment.parameters)

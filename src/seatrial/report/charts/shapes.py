@@ -17,6 +17,11 @@ def rank_pair(figure: FigureResult) -> tuple[int, int] | None:
     return pair_of(figure.point)
 
 
+def device_pair(figure: FigureResult) -> tuple[int, int] | None:
+    """The two devices (as their backend counts) from one to the other of which it was measured, or None."""
+    return _two(figure, "source", "target")
+
+
 def file_and_record(figure: FigureResult) -> tuple[int, int] | None:
     """(size of the file, size of each record) in bytes, or None."""
     return _two(figure, "file_B", "record_B")
@@ -30,7 +35,7 @@ def working_set(figure: FigureResult) -> int | None:
 
 def has_its_own_panel(figure: FigureResult) -> bool:
     """Whether a panel of the page is about figures of this shape, so that no line need be drawn of them."""
-    return any(shape(figure) is not None for shape in (cpu_pair, rank_pair, working_set))
+    return any(shape(figure) is not None for shape in (cpu_pair, rank_pair, device_pair, working_set))
 
 
 def _two(figure: FigureResult, one: str, other: str) -> tuple[int, int] | None:

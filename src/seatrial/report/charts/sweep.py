@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from seatrial.analysis.device_sums import DEVICES, summed_figures, whole_of
 from seatrial.model.benchmark import Better
 from seatrial.model.limit import Basis
 from seatrial.model.parameter import whole
@@ -20,8 +21,10 @@ from seatrial.report.view import BenchmarkView, TrialView
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20
 """From this ratio of largest to smallest on, an axis is logarithmic."""
-_WORKERS = ("threads", "ranks", "nodes")
+_WORKERS = ("threads", "ranks", "nodes", DEVICES)
 """What shares the work: twice as many ought to give twice the rate, which a line beside the figures shows."""
+_NO_QUANTITIES = frozenset({"device", "source", "target"})
+"""Numbers that are names."""
 _WIDE_RANGE_OF_WORKERS = 8
 _ONE_LIMIT = 0.01
 """Limits that differ by less than this are one line."""
@@ -43,6 +46,7 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         axis = _axis(measured)
         if axis is None:
             continue
+        measured = _whole(measured) if axis == DEVICES else _of_one_device(measured)
         for part, (words, own) in enumerate(_parts(measured, axis), start=1):
             lines = lines_over(own, axis)
             longest = sorted(lines, key=lambda line: -len(line.points))[: len(SERIES_COLOURS)]
@@ -56,14 +60,30 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
             yield Chart(title, caption, svg, _table(title, shown, axis, unit))
 
 
+def _whole(measured: Sequence[Measured]) -> list[Measured]:
+    """Figures of all devices of their experiments, for lines over the number of devices."""
+    summed = summed_figures([row.result for row, _ in measured])
+    wholes = ((row, whole_of(row.result, figure, summed)) for row, figure in measured)
+    return [(row, figure) for row, figure in wholes if figure is not None]
+
+
+def _of_one_device(measured: Sequence[Measured]) -> list[Measured]:
+    """Without those of all but the first of several devices, which another panel compares."""
+    numbers = [figure.point["device"] for _, figure in measured if "device" in figure.point]
+    first = min((number for number in numbers if isinstance(number, int)), default=None)
+    return [(row, figure) for row, figure in measured if figure.point.get("device", first) == first]
+
+
 def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[Measured]]]:
     """(words, figures) of each chart: one, or one for each value of a setting where lines are too many to tell apart.
 
     The setting is that of the fewest values, but at least two.
     """
     names = telling_apart(measured, axis)
-    if len(lines_over(measured, axis)) <= len(SERIES_COLOURS) or not names:
+    if len(lines_over(measured, axis)) <= len(SERIES_COLOURS):
         return [("", measured)]
+    if not names:
+        return _by_family(measured)
     by_name = {name: dict.fromkeys(settings_of(row, figure).get(name) for row, figure in measured) for name in names}
     name = min(by_name, key=lambda name: len(by_name[name]))
     return [
@@ -73,6 +93,16 @@ def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[
         )
         for value in by_name[name]
     ]
+
+
+def _by_family(measured: Sequence[Measured]) -> list[tuple[str, Sequence[Measured]]]:
+    """One chart for each family of figures (h2d, h2d_together and h2d_all are one), where there are several."""
+    families: dict[str, list[Measured]] = {}
+    for row, figure in measured:
+        families.setdefault(figure.name.partition("_")[0], []).append((row, figure))
+    if len(families) in (1, len({figure.name for _, figure in measured})):
+        return [("", measured)]
+    return list(families.items())
 
 
 def _axis(measured: Sequence[Measured]) -> str | None:
@@ -85,7 +115,7 @@ def _axis(measured: Sequence[Measured]) -> str | None:
     for row, figure in measured:
         for found, settings in ((inside, figure.point), (outside, row.result.experiment.parameters)):
             for name, value in settings.items():
-                if isinstance(value, int | float) and not isinstance(value, bool):
+                if isinstance(value, int | float) and not isinstance(value, bool) and name not in _NO_QUANTITIES:
                     found.setdefault(name, set()).add(float(value))
     varying = [name for name, values in inside.items() if len(values) > 1]
     if len(varying) > 1:
@@ -114,6 +144,9 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
         values = [settings_of(row, figure)[name] for row, figure in measured]
         low, high = min(map(whole, values)), max(map(whole, values))
         caption += f" {bare_name(name)} grows with it, {setting_number(name, low)} to {setting_number(name, high)}."
+    device = next((figure.point["device"] for _, figure in measured if "device" in figure.point), None)
+    if device is not None and axis != DEVICES:
+        caption += f" Of several devices, device {device} is shown."
     if len(shown) < number_of_lines:
         caption += f" Shown are {len(shown)} of {number_of_lines} lines; the table above has all."
     return caption

@@ -5,20 +5,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from seatrial.analysis.device_copies import PeerRates
 from seatrial.model.machine import Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.description import describe
 from seatrial.report.drawing.layout import lay_out
+from seatrial.report.drawing.peer_map import with_peer_map
 from seatrial.report.drawing.render import document, fragment
 from seatrial.report.svg import Svg
 
 __all__ = ["machine_svg", "machine_svg_fragment"]
 
 
-def machine_svg(machine: Machine) -> str:
-    """The drawing as an SVG file of its own, light and dark; the same machine always gives the same text."""
+def machine_svg(machine: Machine, peers: Sequence[PeerRates] = ()) -> str:
+    """The drawing as an SVG file of its own, light and dark; the same machine always gives the same text. Where copies
+    between GPUs were measured (`peers`), a heat map of them stands beside it."""
     scene = build_scene(machine)
-    return document(lay_out(scene), f"Topology of {scene.title}", describe(scene))
+    picture = lay_out(scene)
+    beside, said = with_peer_map(picture, peers)
+    return document(picture, f"Topology of {scene.title}", f"{describe(scene)} {said}".rstrip(), beside)
 
 
 def machine_svg_fragment(machine: Machine, key: str = "topology") -> Svg:

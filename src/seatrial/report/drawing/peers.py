@@ -10,7 +10,7 @@ from seatrial.report.drawing.names import clean, several
 from seatrial.report.drawing.pci_forest import PEER_KINDS
 from seatrial.report.drawing.rates import rate_of
 from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
-from seatrial.report.units import count, show
+from seatrial.report.units import count, show, show_percent, show_range
 
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
@@ -117,9 +117,27 @@ def _told_bank(name: str, switches: Sequence[Device], links: Mapping[str, list[L
         )  # fmt: skip
     text = f"{count(even, 'link')} from each GPU" if even is not None else "links differ between GPUs"
     lines = [Line(text + (f", {show(rate, 'B/s')} per direction together" if rate and even is not None else ""))]
+    lines += _measured_lines(links)
     return Bank(
         _switch_title(switches), tuple(lines), tuple(counts), len(switches), _ids(switches), hint=_hint(name, switches)
     )
+
+
+def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
+    """What GPUs reached over their links to switches, from the least to the most; none where it was not measured."""
+    pairs = [
+        (measured, _sum([_rate(link) for link in of_gpu]))
+        for of_gpu in links.values()
+        if (measured := _sum([link.measured_Bps for link in of_gpu])) is not None
+    ]
+    if not pairs:
+        return []
+    least, most = min(pairs, key=lambda pair: pair[0]), max(pair[0] for pair in pairs)
+    grade = rate_of([Link("", "", "nvlink", least[1], least[1], "", least[0])], has_measured=True).grade
+    tone = {Grade.FAIR: Tone.WARNING, Grade.POOR: Tone.ALARM}.get(grade, Tone.PLAIN)
+    rates = show(most, "B/s") if least[0] == most else show_range(least[0], most, "B/s")
+    share = f", {show_percent(least[0] / least[1])} of that" if least[1] else ""
+    return [Line(f"measured {rates} from a GPU to another{share}", tone)]
 
 
 def _sum(numbers: Sequence[float | None]) -> float | None:

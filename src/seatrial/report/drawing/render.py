@@ -12,12 +12,14 @@ from seatrial.report.drawing.scene import Grade, Tone
 _LONGEST_HINT = 1200
 
 
-def document(picture: Picture, title: str, description: str) -> str:
-    """A file of its own: it brings its colours, light and dark, and paints its ground."""
-    head = f"<style>{escape(style.palette() + chr(10) + style.rules('svg'), quote=False)}</style>"
+def document(picture: Picture, title: str, description: str, beside: str = "") -> str:
+    """A file of its own: it brings its colours, light and dark, and paints its ground. `beside` are further elements,
+    which the picture has room for."""
+    own = [style.palette(), style.rules("svg"), *([style.heat_rules()] if beside else [])]
+    head = f"<style>{escape(chr(10).join(own), quote=False)}</style>"
     ground = f'<rect class="ground" width="{_n(picture.width)}" height="{_n(picture.height)}"/>'
     size = f'width="{_n(picture.width)}" height="{_n(picture.height)}" '
-    return f"{_opened(picture, size, 'drawing', title, description)}{head}{ground}{_drawn(picture)}</svg>\n"
+    return f"{_opened(picture, size, 'drawing', title, description)}{head}{ground}{_drawn(picture)}{beside}</svg>\n"
 
 
 def fragment(picture: Picture, title: str, description: str, key: str) -> str:

@@ -10,11 +10,15 @@ _LIGHT = {
     "paper": "#ffffff", "raised": "#f6f7f8", "ink": "#1a1f24", "muted": "#59626b", "rule": "#e1e5e9", "axis": "#9aa4ae",
     "band": "#dfeaf5", "track": "#e9edf1", "accent": "#1f63a8", "alarm": "#b3261e", "caution": "#7a5200",
     "series-1": "#1f63a8", "series-2": "#b4530a", "series-3": "#1d7a55", "series-4": "#8a3fa0", "series-5": "#6b6b00",
+    "heat-1": "#f3e680", "heat-2": "#aed57b", "heat-3": "#62c085", "heat-4": "#04a692", "heat-5": "#117d88",
+    "heat-6": "#025f82", "heat-7": "#0c3b7f", "heat-8": "#261561",
 }  # fmt: skip
 _DARK = {
     "paper": "#14171a", "raised": "#1d2125", "ink": "#e6e9ec", "muted": "#a0aab3", "rule": "#2d3339", "axis": "#69737d",
     "band": "#1e3246", "track": "#272d33", "accent": "#74b0ec", "alarm": "#ff9184", "caution": "#e7b95c",
     "series-1": "#74b0ec", "series-2": "#f0a062", "series-3": "#6fcba0", "series-4": "#d39be6", "series-5": "#d0cc62",
+    "heat-1": "#322571", "heat-2": "#144286", "heat-3": "#0a5d7e", "heat-4": "#0b737e", "heat-5": "#0e9a88",
+    "heat-6": "#57b57b", "heat-7": "#a3ca70", "heat-8": "#ebde77",
 }  # fmt: skip
 FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "Liberation Sans", "DejaVu Sans", sans-serif'
 
@@ -52,6 +56,18 @@ _RULES = """
 {s} .lines .assumed { stroke-dasharray: 5 3; }
 {s} .ground { stroke: none; }
 """
+
+_HEAT_RULES = """
+.heat text { font-size: 12px; } .heat .tick { fill: var(--muted); font-size: 11.5px; }
+.heat .on-low { fill: var(--ink); } .heat .on-high { fill: var(--paper); }
+.heat .ground, .heat .blank { fill: var(--paper); } .heat .self { fill: var(--track); } .heat .frame { fill: none; }
+"""
+
+
+def heat_rules() -> str:
+    """The style of a heat map beside a drawing that stands alone; a page has its own (templates/style.css)."""
+    classes = " ".join(f".heat .h{k} {{ fill: var(--heat-{k}); stroke: none; }}" for k in range(1, 9))
+    return f"{_HEAT_RULES.strip()}\n{classes}"
 
 
 def rules(selector: str) -> str:

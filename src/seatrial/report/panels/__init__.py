@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from seatrial.report.panels.charts import (
     CORES_PANEL,
+    DEVICES_PANEL,
+    EACH_DEVICE_PANEL,
     FILES_PANEL,
     LADDER_PANEL,
     RANKS_PANEL,
@@ -29,6 +31,8 @@ PANELS: tuple[Panel, ...] = (
     LADDER_PANEL,
     CORES_PANEL,
     RANKS_PANEL,
+    DEVICES_PANEL,
+    EACH_DEVICE_PANEL,
     FILES_PANEL,
     SETTINGS_PANEL,
     REPEATS_PANEL,

@@ -11,12 +11,14 @@ from typing import Any
 from seatrial.report.charts import (
     ChartMaker,
     core_to_core,
+    device_pairs,
+    devices_side_by_side,
     io_surfaces,
     ladders,
     over_a_number,
     rank_pairs,
     repeats_in_time,
-    roofline_chart,
+    roofline_charts,
 )
 from seatrial.report.panels.panel import Panel
 from seatrial.report.view import TrialView
@@ -40,6 +42,15 @@ _RANKS = (
     "Messages between every two ranks that were measured. See single cells, rows and columns, and blocks: a pair, a "
     "rank and a node that are slow, and hosts that are far from each other. What is framed is slow for its kind, by a "
     "test over all pairs at once."
+)
+_DEVICES = (
+    "Copies from each device to each other one, and within each. See blocks: devices that reach each other over links "
+    "of their own or below one switch, and those whose data cross the processor; and whether there and back are alike."
+)
+_EACH_DEVICE = (
+    "Figures that were taken of each of several devices, which should be alike. See whether one device stands apart: a "
+    "slower clock, a narrower link or another's work on it; and how far all of them fall behind when they work at "
+    "once: that is what they share, such as an uplink or the host's memory."
 )
 _FILES = (
     "The rate of calls that read and write files, over the size of the file and of each record. See where the rate "
@@ -68,8 +79,8 @@ def _of_each(maker: ChartMaker, about: str) -> Callable[[TrialView], Mapping[str
 
 
 def _roofline(view: TrialView) -> Mapping[str, Any] | None:
-    chart = roofline_chart(view)
-    return None if chart is None else {"about": _ROOFLINE, "charts": [chart]}
+    charts = list(roofline_charts(view))
+    return {"about": _ROOFLINE, "charts": charts} if charts else None
 
 
 def _cores(view: TrialView) -> Mapping[str, Any] | None:
@@ -87,6 +98,8 @@ ROOFLINE_PANEL = Panel("roofline", "Roofline: what memory and arithmetic allow",
 LADDER_PANEL = Panel("latency", "Latency: from the first cache to memory", _of_each(ladders, _LADDER), "charts")
 CORES_PANEL = Panel("cores", "Core to core", _cores)
 RANKS_PANEL = Panel("ranks", "Rank to rank", _ranks)
+DEVICES_PANEL = Panel("devices", "Device to device", _of_each(device_pairs, _DEVICES), "charts")
+EACH_DEVICE_PANEL = Panel("each-device", "Device by device", _of_each(devices_side_by_side, _EACH_DEVICE), "charts")
 FILES_PANEL = Panel("files", "Files: rate over file and record size", _of_each(io_surfaces, _FILES), "charts")
 SETTINGS_PANEL = Panel("sweeps", "Figures over their settings", _of_each(over_a_number, _SETTINGS), "charts")
 REPEATS_PANEL = Panel("charts", "The repeats behind the figures", _of_each(repeats_in_time, _REPEATS))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seatrial.analysis.rules.expectation import Judgement
+from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.limit import Basis
 from seatrial.report.bars import bar
@@ -136,22 +138,40 @@ def _line(
 def _in_sight(lines: Sequence[FigureLine]) -> set[int]:
     """Which rows are not folded: all of a short table; else what is wrong first, then evenly over the rest.
 
-    Sweeps of few figures are each thinned alike, so that the sizes in sight are the same for all.
+    Sweeps of few figures are each thinned alike, so that the sizes in sight are the same for all; of more figures the
+    best of each sweep is in sight.
     """
     if len(lines) <= _NOT_WORTH_FOLDING:
         return set(range(len(lines)))
-    wrong = [n for n, line in enumerate(lines) if line.row.judgement in (Judgement.DEFECT, Judgement.UNSTEADY)]
-    chosen = set(wrong[:_IN_SIGHT])
+    defects = [n for n, line in enumerate(lines) if line.row.judgement is Judgement.DEFECT]
+    unsteady = [n for n, line in enumerate(lines) if line.row.judgement is Judgement.UNSTEADY]
+    chosen = set([*defects, *unsteady][:_IN_SIGHT])
     rest = [n for n in range(len(lines)) if n not in chosen]
+    if len(defects) < _IN_SIGHT < len(defects) + len(unsteady):  # too many of them for a choice by that
+        chosen, rest = set(defects), unsteady
     sweeps: dict[tuple[str, str], list[int]] = {}
     for n in rest:
         row = lines[n].row
         sweeps.setdefault((row.result.id, row.figure.name if row.figure else ""), []).append(n)
     room = _IN_SIGHT - len(chosen)
+    if room // _LEAST_OF_A_SWEEP < len(sweeps) <= room:
+        return chosen | {_best(lines, group) for group in sweeps.values()}
     groups = list(sweeps.values()) if len(sweeps) <= room // _LEAST_OF_A_SWEEP else [rest]
     for group in groups:
         chosen |= set(_evenly(group, room // len(groups)))
     return chosen
+
+
+def _best(lines: Sequence[FigureLine], group: Sequence[int]) -> int:
+    """The row of the best figure; the first where there is none."""
+
+    def rank(number: int) -> float:
+        figure = lines[number].row.figure
+        if figure is None:
+            return -math.inf
+        return figure.median if figure.better is Better.HIGHER else -figure.median
+
+    return max(group, key=rank)
 
 
 def _evenly(items: Sequence[int], count: int) -> list[int]:

@@ -38,13 +38,13 @@ def _context(view: TrialView) -> Mapping[str, Any] | None:
     if not machine.devices:
         return None
     folds = fold(machine)
-    measured = with_measured(machine, view.trial.results)
+    measured = with_measured(machine, view.trial.results, view.trial.seen)
     return {
         "drawing": machine_svg_fragment(measured, view.anchor("topology")),
         "matrix": matrix(machine),
         "bindings": bindings_table(machine),
         "tree": list(_tree(folds)),
-        "devices": _devices(machine, folds),
+        "devices": _devices(measured, folds),
         "memory": _memory(machine),
         "limits": _limits(machine),
         "machine": machine,

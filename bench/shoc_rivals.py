@@ -1,0 +1,208 @@
+"""gpu.* beside SHOC's OpenCL programs on the same device: interleaved rounds, best of rounds.
+
+Both get the same device of the same platform, the same size and precision, and time kernels by the device's own clock.
+A figure of a round is the median of its samples or trials; of the rounds the best is compared, since what else runs on
+a shared machine only ever slows. The order of the two turns from round to round. Rates are compared as each counts:
+the same operations for each (8 flop for a pair of atoms and 13 more within the cutoff, 11 for a point of the stencil,
+5 N log2 N for a transform, 2 for a non-zero, 2 N^3).
+
+SHOC's Scan and Sort fail their own check on some devices (PoCL is one): what they say stands in the result, and
+whether ours are right there.
+
+    python bench/shoc_rivals.py --shoc DIR [--size 1] [--rounds 5] [--only fft ...] [-o docs/results/shoc_rivals.json]
+
+DIR is a folder below which the OpenCL programs of a built SHOC lie. On PoCL it is best that nothing else runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from common import live_machine, measure, provenance, ready, rival_provenance, write
+
+from seatrial.errors import ParseError
+from seatrial.imports.shoc import read_shoc
+from seatrial.model.machine import Machine
+from seatrial.model.reading import readings
+
+_LONGEST_S = 600.0
+_GOAL = 1.0
+_PRECISIONS = {"fp32": 4, "fp64": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One of SHOC's programs. `tests`: its test in either precision, for a figure of ours at a point."""
+
+    name: str
+    program: str
+    tests: Mapping[tuple[str, str], tuple[str, Mapping[str, object]]]
+    """(precision, test) -> figure and point."""
+    counts_order: bool = False
+    """Whether the size is the length of a row in KiB: a run for each precision, so that both have the same order."""
+
+
+Tests = dict[tuple[str, str], tuple[str, dict[str, object]]]
+
+
+def _both(figure: str, single: str, double: str, **point: object) -> Tests:
+    return {("fp32", single): (figure, point), ("fp64", double): (figure, point)}
+
+
+COMPARISONS = (
+    Comparison("reduction", "Reduction", _both("bandwidth", "Reduction", "Reduction-DP")),
+    Comparison("md", "MD", _both("rate", "MD-LJ", "MD-LJ-DP")),
+    Comparison(
+        "spmv",
+        "Spmv",
+        _both("rate", "CSR-Scalar-SP", "CSR-Scalar-DP", format="csr-scalar")
+        | _both("rate", "CSR-Vector-SP", "CSR-Vector-DP", format="csr-vector"),
+    ),
+    Comparison(
+        "fft",
+        "FFT",
+        _both("forward", "SP-FFT", "DP-FFT") | _both("inverse", "SP-FFT-INV", "DP-FFT-INV"),
+    ),
+    Comparison(
+        "gemm",
+        "GEMM",
+        _both("gemm", "SGEMM-N", "DGEMM-N", transposed=0) | _both("gemm", "SGEMM-T", "DGEMM-T", transposed=1),
+        counts_order=True,
+    ),
+    Comparison("stencil", "Stencil2D", _both("rate", "SP_Sten2D", "DP_Sten2D")),
+)
+_CHECKED = {"scan": "Scan", "sort": "Sort"}
+_ORDERS = {"1": 256, "2": 1024, "3": 2048, "4": 4096}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shoc", type=Path, required=True, help="folder below which SHOC's OpenCL programs lie")
+    parser.add_argument("--size", default="1", choices=("1", "2", "3", "4"), help="SHOC's class")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slice", type=float, default=2.0, help="seconds of sampling in a run of ours")
+    parser.add_argument("--only", action="append", choices=[one.name for one in COMPARISONS])
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+
+    machine = live_machine()
+    comparisons = [one for one in COMPARISONS if not options.only or one.name in options.only]
+    programs = {one.name: find(options.shoc, one.program) for one in comparisons}
+    rounds: list[dict[str, dict[str, dict[str, float]]]] = []
+    for number in range(options.rounds):
+        result: dict[str, dict[str, dict[str, float]]] = {}
+        for one in comparisons:
+            for who in ("seatrial", "shoc") if number % 2 == 0 else ("shoc", "seatrial"):
+                seen = (
+                    of_ours(one, machine, options.size, options.slice)
+                    if who == "seatrial"
+                    else of_shoc(one, programs[one.name], options.size)
+                )
+                for test, value in seen.items():
+                    result.setdefault(one.name, {}).setdefault(test, {})[who] = value
+            print(one.name, " ".join(_told(test, pair) for test, pair in result[one.name].items()), flush=True)
+        rounds.append(result)
+    first = ready(machine, f"gpu.{comparisons[0].name}", backend="opencl", size=options.size)
+    write(
+        "shoc_rivals",
+        {
+            "provenance": {**provenance(machine, first), "shoc": rival_provenance(next(iter(programs.values())))},
+            "size": options.size,
+            "goal": _GOAL,
+            "of_best": dict(ratios(rounds)),
+            "right": {name: right(options.shoc, name, machine, options.size) for name in _CHECKED},
+            "rounds": rounds,
+        },
+        options.output,
+    )
+
+
+def _told(test: str, pair: Mapping[str, float]) -> str:
+    return f"{test}: {pair['seatrial'] / pair['shoc']:.2f}"
+
+
+def find(folder: Path, program: str) -> Path:
+    """One of SHOC's programs for OpenCL."""
+    found = [path for path in sorted(folder.rglob(program)) if path.is_file() and "mpi" not in path.parts]
+    found = [path for path in found if "cuda" not in path.parts]
+    if not found:
+        raise SystemExit(f"there is no {program} of SHOC below {folder}")
+    return found[0].resolve()
+
+
+def of_ours(one: Comparison, machine: Machine, size: str, slice_s: float) -> dict[str, float]:
+    """The median of each test's samples, in one run for each precision."""
+    seen: dict[str, float] = {}
+    for precision in _PRECISIONS:
+        item = ready(machine, f"gpu.{one.name}", backend="opencl", size=size, precision=precision)
+        record = measure(item, machine, slice_s)
+        for (of_precision, test), (figure, point) in one.tests.items():
+            if of_precision != precision:
+                continue
+            values = [
+                reading.value
+                for reading in readings(item.point.benchmark, machine, item.point.parameters, record.samples)
+                if reading.figure.name == figure and dict(reading.point) == dict(point)
+            ]
+            seen[test] = median(values)
+    return seen
+
+
+def of_shoc(one: Comparison, program: Path, size: str) -> dict[str, float]:
+    """The median of each test's trials."""
+    seen: dict[str, float] = {}
+    for precision, arguments in _arguments(one, size):
+        output = _run([str(program), "-d", "0", "-n", "10", *arguments])
+        try:
+            (experiment,) = read_shoc(output).experiments
+        except ParseError as error:
+            raise SystemExit(f"{program}: {error}") from error
+        for (of_precision, test), (figure, _point) in one.tests.items():
+            if precision not in ("both", of_precision):
+                continue
+            counted = "bandwidth" if figure == "bandwidth" else "flops"
+            seen[test] = median(
+                next(iter(sample.work.values())) / sample.elapsed_s
+                for sample in experiment.samples
+                if sample.point["test"] == test and sample.series == counted
+            )
+    return seen
+
+
+def _arguments(one: Comparison, size: str) -> list[tuple[str, list[str]]]:
+    """For each run of its program: which precision counts, and what tells the size."""
+    if not one.counts_order:
+        return [("both", ["-s", size])]
+    return [(precision, ["--KiB", str(_ORDERS[size] * B // 1024)]) for precision, B in _PRECISIONS.items()]
+
+
+def _run(command: Sequence[str]) -> bytes:
+    done = subprocess.run(command, capture_output=True, timeout=_LONGEST_S, cwd=Path(command[0]).parent)
+    return done.stdout
+
+
+def ratios(rounds: Sequence[Mapping[str, Mapping[str, Mapping[str, float]]]]) -> Iterator[tuple[str, float]]:
+    """Ours over SHOC's, best of the rounds each."""
+    for name, tests in rounds[0].items():
+        for test in tests:
+            best = {who: max(one[name][test][who] for one in rounds) for who in ("seatrial", "shoc")}
+            yield test, best["seatrial"] / best["shoc"]
+
+
+def right(folder: Path, name: str, machine: Machine, size: str) -> dict[str, Any]:
+    """Whether the results of a program are right, as SHOC's own check and as ours says."""
+    output = _run([str(find(folder, _CHECKED[name])), "-d", "0", "-n", "1", "-s", size]).decode(errors="replace")
+    said = [line.strip() for line in output.splitlines() if line.startswith("Test ")]
+    measure(ready(machine, f"gpu.{name}", backend="opencl", size=size), machine, 0.2)  # ends the script if it is wrong
+    return {"shoc": said, "seatrial": "right"}
+
+
+if __name__ == "__main__":
+    main()

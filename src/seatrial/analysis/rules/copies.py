@@ -1,0 +1,229 @@
+"""A rule about copies between the host and several GPUs: what they reach at once against one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from seatrial.analysis.device_copies import BOTH, WORDS, HostCopy, host_copies
+from seatrial.analysis.rules.again import again
+from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.uplinks import Uplink, shared_uplinks
+from seatrial.analysis.rules.words import listed
+from seatrial.model.figure_result import FigureResult
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.host_links import way_up
+from seatrial.model.machine import Machine
+from seatrial.model.spelling import count, settings, show, show_percent, show_range
+
+_LEAST_LOSS = 0.15
+"""Copies at once that lose less are no finding: sound hosts lose some per cent where devices meet at their memory. The
+interval of what devices reach at once must lie wholly below the interval of what they reach alone by so much."""
+_FILLED = 0.6
+"""An uplink that carries at least this share of its rate is full, headers and all: see `links`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """A device's rates in B/s of one direction at one setting: median and interval, alone and at once."""
+
+    id: str
+    alone: FigureResult
+    at_once: FigureResult
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether others slow it down beyond doubt."""
+        return _ends(self.at_once)[1] < (1 - _LEAST_LOSS) * _ends(self.alone)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """All devices of one direction at one setting. `copy` is one of those at once, for how it was measured."""
+
+    direction: str
+    copy: HostCopy
+    devices: tuple[_Device, ...]
+
+    def loss(self, ids: Sequence[str]) -> float:
+        """The share of the sum alone that is lost at once, by the medians."""
+        own = [device for device in self.devices if device.id in ids]
+        return 1 - sum(d.at_once.median for d in own) / sum(d.alone.median for d in own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slowed:
+    """The GPUs behind one uplink that slow each other, in the direction in which they do most."""
+
+    uplink: Uplink
+    worst: _Comparison
+
+    @property
+    def ids(self) -> list[str]:
+        """The GPUs behind it."""
+        return [card.id for card in self.uplink.cards]
+
+    @property
+    def own(self) -> list[_Device]:
+        """What those of them reach that were measured."""
+        return [device for device in self.worst.devices if device.id in self.ids]
+
+    @property
+    def loss(self) -> float:
+        """The share of their sum alone that is lost at once."""
+        return self.worst.loss(self.ids)
+
+    @property
+    def diagnosis(self) -> str:
+        """What the uplink has to do with it."""
+        link, rate = self.uplink.link, self.uplink.rate
+        filled = sum(device.at_once.median for device in self.own) / (2 if self.worst.direction == BOTH else 1) / rate
+        how = "can carry" if link.capable_Bps else "is trained to carry"
+        shared = f"{count(len(self.ids), 'GPU')} share the uplink {link.a} - {link.b}, which {how} {show(rate, 'B/s')} "
+        shared += "per direction"
+        if filled >= _FILLED:
+            return f"{shared}. At once they fill {show_percent(filled)} of it: it is what slows them."
+        return (
+            f"{shared}. At once they fill only {show_percent(filled)} of it, so something else slows them as well: "
+            "memory on the far socket, an IOMMU that translates, or an uplink that goes down under load."
+        )
+
+
+def copies_slow_each_other(case: Case) -> Iterator[Finding]:
+    """Fires where GPUs that copy at once reach well less than one after the other, and says what they share.
+
+    GPUs behind one narrow uplink make a finding; those that no uplink of the graph explains make another.
+    """
+    compared = _comparisons(case)
+    if not compared:
+        return
+    slowed = [
+        _Slowed(uplink, worst)
+        for uplink in shared_uplinks(case.machine)
+        if (worst := _worst(compared, [card.id for card in uplink.cards])) is not None
+    ]
+    if slowed:
+        yield _of_uplinks(sorted(slowed, key=lambda one: -one.loss), compared)
+    explained = {name for one in slowed for name in one.ids}
+    rest = [device.id for device in compared[0].devices if device.id not in explained]
+    worst = _worst(compared, rest)
+    if worst is not None:
+        slowed_too = [device.id for device in worst.devices if device.id in rest and device.is_slowed]
+        yield _unexplained(case.machine, worst, slowed_too)
+
+
+def _comparisons(case: Case) -> list[_Comparison]:
+    """Of each direction the one with the largest copies, of those that have devices both alone and at once."""
+    groups: dict[tuple[object, ...], list[HostCopy]] = {}
+    for copy in host_copies(case.machine, case.results, case.seen):
+        if copy.device is not None and copy.device.id is not None:
+            groups.setdefault((copy.direction, copy.settings), []).append(copy)
+    largest: dict[str, tuple[float, _Comparison]] = {}
+    for copies in groups.values():
+        alone = {copy.device.id: copy for copy in copies if copy.device and copy.device.id and not copy.at_once}
+        at_once = {copy.device.id: copy for copy in copies if copy.device and copy.device.id and copy.at_once}
+        both = [name for name in at_once if name in alone]
+        if len(both) < 2:
+            continue
+        some = at_once[both[0]]
+        devices = tuple(_Device(name, alone[name].figure, at_once[name].figure) for name in both)
+        size = some.figure.point.get("size_B", 0)
+        rank = float(size) if isinstance(size, int | float) else 0.0
+        if rank >= largest.get(some.direction, (0.0, None))[0]:
+            largest[some.direction] = rank, _Comparison(some.direction, some, devices)
+    return [comparison for _, comparison in largest.values()]
+
+
+def _worst(compared: Sequence[_Comparison], ids: Sequence[str]) -> _Comparison | None:
+    """The direction in which these devices lose most, where at least two of them are slowed; one way before both."""
+    able = [
+        comparison
+        for comparison in compared
+        if sum(device.is_slowed for device in comparison.devices if device.id in ids) > 1
+    ]
+    return max(able, key=lambda each: (each.direction != BOTH, each.loss(ids)), default=None)
+
+
+def _ends(figure: FigureResult) -> tuple[float, float]:
+    """The 95 % interval of the median, or of fewer repeats their whole span."""
+    values = [repeat.value for repeat in figure.repeats] or [figure.median]
+    return figure.ci95 or (min(values), max(values))
+
+
+def _of_uplinks(slowed: Sequence[_Slowed], compared: Sequence[_Comparison]) -> Finding:
+    first, others = slowed[0], slowed[1:]
+    likewise = listed(
+        f"{spans(one.ids)} ({show_percent(1 - one.loss)}, over {one.uplink.link.a} - {one.uplink.link.b})"
+        for one in others
+    )
+    return Finding(
+        rule="copies-share-uplink",
+        severity=Severity.WARNING,
+        devices=tuple(dict.fromkeys(name for one in slowed for name in one.ids)),
+        observation=_observed(first.worst, first.own) + (f" Likewise {likewise}." if others else ""),
+        diagnosis=first.diagnosis,
+        remedy="Give ranks that copy much to the host GPUs of different uplinks first, and keep data on the GPUs; if "
+        "the board has a slot of its own for each, use it",
+        evidence=f"{_evidence(first.worst, first.own)}; uplink: {first.uplink.link.source}"
+        + _others(first.worst, compared, first.ids),
+        loss=first.loss,
+    )
+
+
+def _unexplained(machine: Machine, worst: _Comparison, ids: Sequence[str]) -> Finding:
+    own = [device for device in worst.devices if device.id in ids]
+    if _is_tree_known(machine, ids):
+        diagnosis = (
+            "The graph shows no PCIe link that all of them share and that is narrower than they are together, so what "
+            "they share lies beyond: the memory of one NUMA node, the link between sockets, a root complex, an IOMMU."
+        )
+        remedy = "Let each GPU copy from memory of its own NUMA node (see the bindings), and measure again: "
+    else:
+        diagnosis = (
+            "What they share is not known: no source tells the PCIe tree above all of these GPUs with the speed of "
+            "its links. One narrow uplink of a switch, the memory of one NUMA node, or the link between sockets does "
+            "this."
+        )
+        remedy = "Let a source tell the tree: `sudo lspci -vv > lspci.txt` and `seatrial check --from "
+        remedy += "lspci-vv=lspci.txt --results DIR`; then measure again: "
+    return Finding(
+        rule="copies-slow-each-other",
+        severity=Severity.WARNING,
+        devices=tuple(device.id for device in own),
+        observation=_observed(worst, own),
+        diagnosis=diagnosis,
+        remedy=f"{remedy}`{again(machine, worst.copy.result)}`",
+        evidence=_evidence(worst, own),
+        loss=worst.loss(ids),
+    )
+
+
+def _is_tree_known(machine: Machine, ids: Sequence[str]) -> bool:
+    found = [machine.device(name) for name in ids]
+    return all(device is not None and len(way_up(machine, device)) > 1 for device in found)
+
+
+def _observed(worst: _Comparison, own: Sequence[_Device]) -> str:
+    alone, at_once = sum(d.alone.median for d in own), sum(d.at_once.median for d in own)
+    return (
+        f"{spans(device.id for device in own)} copy {show(at_once, 'B/s')} {WORDS[worst.direction]} all at once, "
+        f"{show_percent(at_once / alone)} of the {show(alone, 'B/s')} that they reach one at a time."
+    )
+
+
+def _evidence(worst: _Comparison, own: Sequence[_Device]) -> str:
+    figure = worst.copy.figure
+    point: Mapping[str, object] = {name: value for name, value in figure.point.items() if name != "device"}
+    where = f" ({settings({name: figure.point[name] for name in point}, ', ')})" if point else ""
+    told = (
+        f"{device.id}: {show_range(*_ends(device.at_once), 'B/s')} at once, "
+        f"{show_range(*_ends(device.alone), 'B/s')} alone"
+        for device in own
+    )
+    return f"{worst.copy.result.experiment.benchmark}{where}: {listed(told)}"
+
+
+def _others(worst: _Comparison, compared: Sequence[_Comparison], ids: Sequence[str]) -> str:
+    told = [f"{WORDS[each.direction]} {show_percent(1 - each.loss(ids))}" for each in compared if each is not worst]
+    return f"; at once over alone in other directions: {', '.join(told)}" if told else ""

@@ -1,0 +1,361 @@
+// gpu.bus-contention: copies between host and devices while ranks pass messages, and messages while
+// devices copy; each alone and beside the other.
+//
+// Rank r drives device r mod their number. Ranks i and i + ranks / 2 are a pair that passes
+// messages. With one thread a rank hands copies to its device and passes messages while they are
+// under way; with two a second thread does nothing but copy.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "clock.hpp"
+#include "device/checked_copies.hpp"
+#include "device/device_program.hpp"
+#include "device/workload.hpp"
+#include "mpi/exchange.hpp"
+#include "mpi/memory.hpp"
+#include "mpi/mpi.hpp"
+#include "mpi/pattern.hpp"
+#include "mpi/program.hpp"
+#include "mpi/rounds.hpp"
+#include "team.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
+constexpr std::size_t least_rounds = 5;
+constexpr double late_times = 20;       // so much beyond the slice one round is enough
+constexpr std::uint64_t most_more = 64; // of what runs beside, where it ends too soon
+constexpr int ping_tag = 1;
+
+using device::Copies;
+using device::Copy;
+
+struct Settings {
+  device::DeviceArguments devices;
+  std::uint64_t copy; // bytes; 0: what suits the device
+  std::size_t small;  // bytes of a message whose latency counts
+  std::size_t large;  // of one that streams
+  std::size_t window; // of those under way at once
+  bool has_copier;    // a second thread
+  double sample_s;
+};
+
+// Drivers have threads of their own, so MPI is told of threads before it starts.
+Settings prepare(Arguments& arguments) {
+  Settings settings{.devices = device::DeviceArguments(arguments),
+                    .copy = arguments.number<std::uint64_t>("--copy", 0, 0, std::uint64_t{1} << 36),
+                    .small = arguments.number<std::size_t>("--small", 8, 1, MiB),
+                    .large = arguments.number<std::size_t>("--large", MiB, 1, 1 << 30),
+                    .window = arguments.number<std::size_t>("--window", 4, 1, 1 << 16),
+                    .has_copier = arguments.number<int>("--threads", 1, 1, 2) == 2,
+                    .sample_s = arguments.number("--sample", 5e-3, 1e-6, 3600.0)};
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  if (provided < MPI_THREAD_FUNNELED)
+    throw Failure(Exit::system, "this MPI library allows no threads beside it");
+  return settings;
+}
+
+enum class Talk { latency, bandwidth };
+
+// The messages of one rank.
+class Messages {
+public:
+  Messages(int rank, int ranks, const Settings& settings)
+      : rank_(rank), leads_(rank < ranks / 2), other_(leads_ ? rank + ranks / 2 : rank - ranks / 2),
+        exchange_(settings.large, settings.window), sent_(settings.small),
+        received_(settings.small) {}
+
+  void fill() {
+    ++round_;
+    exchange_.fill(seed_of(rank_), seed_of(other_));
+    mpi::fill(sent_, seed_of(rank_));
+    mpi::spoil(received_, seed_of(other_));
+  }
+
+  void run(Talk talk, std::uint64_t times) {
+    if (talk == Talk::bandwidth) {
+      exchange_.run(other_, times);
+      return;
+    }
+    for (std::uint64_t i = 0; i < times; ++i) {
+      if (leads_)
+        send();
+      MPI_Recv(received_.data(), static_cast<int>(received_.size()), MPI_BYTE, other_, ping_tag,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (!leads_)
+        send();
+    }
+  }
+
+  void verify(Talk talk) {
+    wrong_ += talk == Talk::bandwidth ? exchange_.wrong(seed_of(other_))
+                                      : mpi::wrong_bytes(received_, seed_of(other_));
+  }
+
+  [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
+
+private:
+  void send() {
+    MPI_Send(sent_.data(), static_cast<int>(sent_.size()), MPI_BYTE, other_, ping_tag,
+             MPI_COMM_WORLD);
+  }
+  [[nodiscard]] std::uint64_t seed_of(int rank) const {
+    return round_ << 24 | static_cast<std::uint64_t>(rank + 1);
+  }
+
+  int rank_;
+  bool leads_;
+  int other_;
+  mpi::Exchange exchange_;
+  std::vector<std::byte> sent_;
+  std::vector<std::byte> received_;
+  std::uint64_t round_ = 0;
+  std::size_t wrong_ = 0;
+};
+
+// What a rank does at once, and how long each took.
+struct Took {
+  double copies_s = 0;
+  double messages_s = 0;
+};
+
+// The two sides of a rank, on one thread or on two.
+class Rank {
+public:
+  Rank(device::Device& device, std::uint64_t bytes, int rank, int ranks, const Settings& settings)
+      : copies_(device, bytes, rank), messages_(rank, ranks, settings) {
+    if (!settings.has_copier)
+      return;
+    auto cpus = bound_cpus(); // two, where ranks are bound at all
+    if (cpus.size() == 2)
+      team_.emplace(cpus);
+    else
+      has_free_copier_ = true;
+  }
+
+  // Collective. No copies or no messages where their number is 0.
+  Took run(Copy copy, std::uint64_t copies, Talk talk, std::uint64_t messages) {
+    copies_.poison();
+    messages_.fill();
+    MPI_Barrier(MPI_COMM_WORLD);
+    Took took;
+    const auto pass = [&] {
+      took.messages_s = timed([&] { messages_.run(talk, messages); }).elapsed_s();
+    };
+    if (copies == 0) {
+      pass();
+    } else if (messages > 0 && (team_ || has_free_copier_)) {
+      at_once(pass, [&] {
+        copies_.begin(copy, copies);
+        took.copies_s = copies_.end_s();
+      });
+    } else {
+      copies_.begin(copy, copies);
+      if (messages > 0)
+        pass();
+      took.copies_s = copies_.end_s();
+    }
+    if (copies > 0)
+      copies_.verify(copy);
+    if (messages > 0)
+      messages_.verify(talk);
+    return took;
+  }
+
+  [[nodiscard]] std::size_t wrong_copied() const { return copies_.wrong(); }
+  [[nodiscard]] std::size_t wrong_passed() const { return messages_.wrong(); }
+
+private:
+  // MPI is the calling thread's, which is member 0.
+  void at_once(const std::function<void()>& pass, const std::function<void()>& copy) {
+    if (team_) {
+      team_->run([&](std::size_t member) { member == 0 ? pass() : copy(); });
+      return;
+    }
+    std::exception_ptr failure;
+    std::jthread copier([&] {
+      try {
+        copy();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    });
+    pass();
+    copier.join();
+    if (failure)
+      std::rethrow_exception(failure);
+  }
+
+  Copies copies_;
+  Messages messages_;
+  std::optional<Team> team_;
+  bool has_free_copier_ = false; // one that is bound nowhere
+};
+
+// One of the four rates: how much of it makes a sample, and how much of the other side runs beside.
+struct Rate {
+  const char* name;
+  bool is_copy;
+  Copy copy; // what is measured, or what runs beside messages
+  Talk talk;
+  std::uint64_t times = 1;
+  std::uint64_t beside = 1;
+  std::uint64_t most_beside = 1;
+  std::vector<std::pair<double, double>> elapsed_s =
+      {}; // alone, and beside: 0 where that had ended
+};
+
+class Measurement {
+public:
+  Measurement(mpi::Program& program, Rank& rank, double sample_s)
+      : program_(program), rank_(rank), sample_s_(sample_s) {
+    for (auto& rate : rates_) { // a trial brings code and memory to their places
+      program_.at(std::string("warm-up, ") + rate.name);
+      static_cast<void>(alone_s(rate));
+      rate.times = scaled(alone_s(rate), sample_s_);
+    }
+    for (auto& rate : rates_) { // three times as long as what it is beside
+      Rate other = rate;
+      other.is_copy = !rate.is_copy;
+      other.times = 1;
+      rate.beside = scaled(alone_s(other), 3 * sample_s_);
+      rate.most_beside = most_more * rate.beside;
+    }
+  }
+
+  void round(std::size_t number) {
+    for (auto& rate : rates_) {
+      program_.at(std::string(rate.name) + ", round " + std::to_string(number));
+      const double alone = alone_s(rate);
+      const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : rate.beside, rate.talk,
+                                  rate.is_copy ? rate.beside : rate.times);
+      const double own_s = rate.is_copy ? took.copies_s : took.messages_s;
+      const double others_s = rate.is_copy ? took.messages_s : took.copies_s;
+      const bool is_beside = mpi::sum(others_s < own_s ? 1 : 0) == 0;
+      rate.elapsed_s.emplace_back(alone, slowest(own_s) * (is_beside ? 1 : 0));
+      if (!is_beside)
+        rate.beside = std::min(2 * rate.beside, rate.most_beside);
+    }
+  }
+
+  [[nodiscard]] std::size_t whole() const {
+    std::size_t least = rates_[0].elapsed_s.size();
+    for (const auto& rate : rates_)
+      least =
+          std::min(least, static_cast<std::size_t>(std::ranges::count_if(
+                              rate.elapsed_s, [](const auto& each) { return each.second > 0; })));
+    return least;
+  }
+
+  // `copied` and `passed` are bytes of one copy of all ranks, and of one window of all.
+  void report(double copied, double passed, const json::Object& devices) {
+    for (const auto& rate : rates_)
+      for (std::size_t i = 0; i < rate.elapsed_s.size(); ++i) {
+        const double alone = rate.elapsed_s[i].first;
+        const double beside = rate.elapsed_s[i].second;
+        const auto times = static_cast<double>(rate.times);
+        json::Object work;
+        if (!rate.is_copy && rate.talk == Talk::latency)
+          work.add("ops", 2 * times);
+        else
+          work.add("bytes", times * (rate.is_copy ? copied : passed));
+        const auto add = [&](const std::string& series, double elapsed_s) {
+          program_.add(sample_event(series, i, elapsed_s)
+                           .add("work", work)
+                           .add("alone_s", alone)
+                           .add("device", devices));
+        };
+        add(rate.name, alone);
+        if (beside > 0) {
+          add(rate.name + std::string("_loaded"), beside);
+          add(rate.name + std::string("_kept"), beside);
+        }
+      }
+  }
+
+private:
+  // Of all ranks: what they do at once is done when the slowest is.
+  [[nodiscard]] static double slowest(double mine) {
+    const auto all = mpi::gather({mine});
+    return mpi::of_first(all.empty() ? 0 : std::ranges::max(all));
+  }
+
+  [[nodiscard]] double alone_s(const Rate& rate) {
+    const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : 0, rate.talk,
+                                rate.is_copy ? 0 : rate.times);
+    return slowest(rate.is_copy ? took.copies_s : took.messages_s);
+  }
+
+  [[nodiscard]] static std::uint64_t scaled(double trial_s, double wanted_s) {
+    constexpr double most = 1 << 16;
+    return static_cast<std::uint64_t>(std::clamp(wanted_s / std::max(trial_s, 1e-7), 0.0, most)) +
+           1;
+  }
+
+  mpi::Program& program_;
+  Rank& rank_;
+  double sample_s_;
+  std::array<Rate, 4> rates_ = {
+      Rate{.name = "download", .is_copy = true, .copy = Copy::download, .talk = Talk::bandwidth},
+      Rate{.name = "readback", .is_copy = true, .copy = Copy::readback, .talk = Talk::bandwidth},
+      Rate{.name = "latency", .is_copy = false, .copy = Copy::both, .talk = Talk::latency},
+      Rate{.name = "bandwidth", .is_copy = false, .copy = Copy::both, .talk = Talk::bandwidth}};
+};
+
+// The devices of all ranks; each rank opens them, and uses its own.
+void measure(mpi::Program& program, const Settings& settings) {
+  if (program.ranks % 2 != 0)
+    throw Failure(Exit::usage, "pairs of ranks pass messages: their number must be even");
+  try {
+    const device::Devices devices(settings.devices.backend, settings.devices.platform,
+                                  settings.devices.nvrtc);
+    const device::Chosen chosen(devices, settings.devices);
+    auto& own = chosen[static_cast<std::size_t>(program.rank) % chosen.size()];
+    const auto bytes = settings.copy != 0 ? settings.copy : own.facts().is_cpu ? 4 * MiB : 16 * MiB;
+    mpi::require_memory(3 * bytes + 2 * settings.window * settings.large);
+    std::vector<json::Object> documents;
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      documents.push_back(chosen[i].facts().document());
+    program.note("devices", documents);
+
+    Rank rank(own, bytes, program.rank, program.ranks, settings);
+    Measurement measurement(program, rank, settings.sample_s);
+    const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
+    constexpr std::size_t most_idle = 10;
+    std::size_t done = 0;
+    while (done < measurement.whole() + most_idle && rounds.another(measurement.whole()))
+      measurement.round(done++);
+    const auto ranks = static_cast<double>(program.ranks);
+    const auto used = std::min(chosen.size(), static_cast<std::size_t>(program.ranks));
+    measurement.report(ranks * static_cast<double>(bytes),
+                       ranks * static_cast<double>(settings.window * settings.large),
+                       device::limiting_facts(chosen, used));
+    program.check("loaded_samples", static_cast<double>(measurement.whole()));
+    program.check("error", mpi::sum(static_cast<double>(rank.wrong_copied())));
+    program.check("wrong_bytes", mpi::sum(static_cast<double>(rank.wrong_passed())));
+  } catch (const Unsupported& lack) {
+    throw Failure(Exit::system, std::string("rank has no device: ") + lack.what());
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (const std::string_view word = argc > 1 ? argv[1] : ""; word == "--list" && argc <= 3)
+    return seatrial::device::detail::list_devices(argc == 3 ? argv[2] : "auto");
+  return seatrial::mpi::run_program("bus_contention", argc, argv, prepare, measure);
+}

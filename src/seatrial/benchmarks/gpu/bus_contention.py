@@ -1,0 +1,165 @@
+"""gpu.bus-contention: what copies between host and devices cost messages between ranks, and the other way round, as
+SHOC's BusCont and MTBusCont.
+
+Rank r drives device r mod their number, and all ranks copy at once; ranks i and i + ranks / 2 pass messages to each
+other. Each of the four rates is measured alone, and `_loaded` beside the other side, which is made to last longer: a
+sample in which it did not is left out. `_kept` is the share of the rate alone that is kept right after it; SHOC's loss
+is 1 less this share (it is not the figure itself, because what is not positive has no ratio to anything).
+
+With `threads=1` a rank hands copies to its device and passes messages while they are under way (BusCont); with
+`threads=2` a second thread of each rank does nothing but copy (MTBusCont), on a CPU of its own where there are enough.
+Where ranks share CPUs, or a device is a processor, what is lost tells more about those CPUs than about any bus.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from seatrial.benchmarks.bounds import between, zero
+from seatrial.benchmarks.gpu.device_parameters import COMMON, device_arguments
+from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bytes_per_second
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.placement import spread
+from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+from seatrial.model.spelling import show_percent
+
+_SLICE_S = 0.25
+_ONE_LINK = ("copy_B", "message_B", "stream_B", "window", "threads", "ranks", "oversubscribe", "optimised")
+_RATES = {
+    "download": "bytes that all ranks copy from the host to their devices",
+    "readback": "bytes that all ranks copy from their devices to the host",
+    "bandwidth": "bytes of messages of stream_B that all ranks send, in both directions at once",
+}
+_BESIDE = {"download": "messages stream", "readback": "messages stream", "latency": "devices copy both ways"}
+
+
+def _wanted_cpus(params: Params) -> int:
+    return whole(params["ranks"]) * whole(params["threads"])
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    resolved = resolved_ranks(machine, params)
+    if whole(resolved["ranks"]) % 2:
+        raise Skip(f"pairs of ranks pass messages: {resolved['ranks']} ranks are no pairs")
+    if whole(resolved["threads"]) > 2:
+        raise Skip("a rank has one thread for all, or a second one that copies")
+    wanted, there = _wanted_cpus(resolved), len(machine.allowed_cpus)
+    if wanted > there and not params["oversubscribe"]:
+        raise Skip(
+            f"{resolved['ranks']} ranks of {resolved['threads']} threads want {wanted} CPUs; this process may use "
+            f"{there} (oversubscribe=true lets them share)"
+        )
+    return {**resolved, "oversubscribe": wanted > there}
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    """The CPUs of each rank's threads, rank by rank; none where they share what there is."""
+    return () if params["oversubscribe"] else spread(machine, _wanted_cpus(params))
+
+
+def _arguments(params: Params) -> list[str]:
+    copy = 0 if params["copy_B"] == "auto" else whole(params["copy_B"])
+    return [
+        *device_arguments(params),
+        *("--slice", str(_SLICE_S), "--threads", str(params["threads"]), "--copy", str(copy)),
+        *("--small", str(params["message_B"]), "--large", str(params["stream_B"]), "--window", str(params["window"])),
+    ]
+
+
+def _one_way(sample: Sample) -> float:
+    return sample.elapsed_s / sample.work["ops"]
+
+
+def _kept(sample: Sample) -> float:
+    """The share of the rate alone, of a sample of the loaded one."""
+    return float(sample.extra["alone_s"]) / sample.elapsed_s
+
+
+def _beside(name: str) -> str:
+    return _BESIDE.get(name, "devices copy both ways")
+
+
+def _three(name: str) -> tuple[Figure, ...]:
+    """A rate alone and beside the other side, and what is kept of it."""
+    is_copy = name in ("download", "readback")
+
+    def rate(suffix: str, said: str) -> Figure:
+        if name == "latency":
+            work = f"half the round trip of a ping-pong of message_B{said}"
+            return Figure(name + suffix, name + suffix, "s", Better.LOWER, _one_way, work)
+        return Figure(
+            name + suffix,
+            name + suffix,
+            "B/s",
+            Better.HIGHER,
+            bytes_per_second,
+            _RATES[name] + said,
+            limit=link_limit() if is_copy else None,
+            attainable=lambda params: PACKETS if is_copy else ALL_OF_IT,
+            one_limit_over=_ONE_LINK,
+        )
+
+    return (
+        rate("", ", alone"),
+        rate("_loaded", f", while {_beside(name)}"),
+        Figure(
+            name=f"{name}_kept",
+            series=f"{name}_kept",
+            unit="1",
+            better=Better.HIGHER,
+            value=_kept,
+            work=f"the time alone over the time while {_beside(name)}",
+            spoken=lambda params, kept: f"{show_percent(1.0 - kept)} lost" if kept < 1.0 else "nothing lost",
+        ),
+    )
+
+
+BENCHMARK = Benchmark(
+    name="gpu.bus-contention",
+    question="What do copies to and from devices cost messages between ranks, and messages the copies?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
+    parameters=(
+        Parameter("ranks", ParameterKind.INTEGER, 2, "ranks, an even number; each has a device", minimum=2),
+        Parameter(
+            "threads",
+            ParameterKind.INTEGER,
+            1,
+            "of a rank: 1 copies and passes messages (BusCont); of 2 one only copies (MTBusCont)",
+            minimum=1,
+        ),
+        NODES,
+        OVERSUBSCRIBE,
+        Parameter(
+            "copy_B",
+            ParameterKind.BYTES,
+            "auto",
+            "bytes of a copy; auto: 16 MiB, or 4 MiB where the device is a processor",
+            words=("auto",),
+            minimum=64 << 10,
+        ),
+        Parameter("message_B", ParameterKind.BYTES, 8, "bytes of a message of the ping-pong", minimum=1),
+        Parameter("stream_B", ParameterKind.BYTES, 1 << 20, "bytes of a message that streams", minimum=1),
+        Parameter(
+            "window", ParameterKind.INTEGER, 4, "messages that are under way at once, in each direction", minimum=1
+        ),
+        *COMMON,
+    ),
+    figures=tuple(figure for name in ("download", "readback", "latency", "bandwidth") for figure in _three(name)),
+    checks=(
+        WRONG_BYTES,
+        Check("error", "bytes that devices and host did not get as they were sent", bound=zero),
+        Check(
+            "loaded_samples", "samples of each rate beside which the other side lasted", bound=between(1.0, math.inf)
+        ),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    ranks="mpi",
+    estimate_s=lambda params: 6.0,
+    verified=False,
+)

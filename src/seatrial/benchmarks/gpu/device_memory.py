@@ -1,0 +1,89 @@
+"""gpu.device-memory: how fast a device reads and writes its memories, by the kinds of access of SHOC's DeviceMemory
+(A. Danalis et al., "The Scalable Heterogeneous Computing (SHOC) Benchmark Suite", GPGPU-3, 2010).
+
+Global memory in words of 4 B: neighbouring items take neighbouring words, or each a run of its own of 512 words, so
+that neighbours are 2 KiB apart. Local (CUDA: shared) memory: 16 KiB of a group of 256 items, neighbours in neighbouring
+banks. Textures of four fp32 channels, 16 B: groups of 16 x 16 items read along the row, in a square of 4 KiB, or up and
+down the image (x becomes 3 x + 29, y becomes 5 y + 11).
+
+Copy and triad of global memory as BabelStream defines them (T. Deakin et al., "Evaluating attainable memory bandwidth
+of parallel programming models via BabelStream", Int. J. Computational Science and Engineering 17(3), 2018): c = a and
+a = b + s c of fp32 numbers, arrays of `size` each, 2 and 3 times 4 B counted for an element.
+
+Where SHOC reads 64 MiB or textures of 16 KiB to 4 MiB again and again, a run here takes every word of `size` once, and
+an image of the same size; and where SHOC adds up one channel of a texel, all four are added up here, so that no
+compiler reads less than what is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.gpu.device_benchmark import LimitOf, chosen_size, device_benchmark, rates, size_class
+from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
+from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.model.benchmark import Check, Figure
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+
+_MiB = 1 << 20
+_SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 << 30}
+"""Of each array of global memory and of the image, 8 in all. Where items take runs of 512 words, only the largest has
+one for each item of a whole GPU."""
+
+
+def _bytes(params: Params) -> int:
+    return chosen_size(_SIZES, params)
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *device_arguments(params),
+        *("--bytes", str(_bytes(params)), "--textures", "1" if params["textures"] else "0"),
+    ]
+
+
+def _kind(series: str, work: str, limit: LimitOf | None = None) -> tuple[Figure, ...]:
+    return rates(series, "B/s", "bytes", work, series=series, limit=limit)
+
+
+def _texture(series: str, work: str) -> tuple[Figure, ...]:
+    def only_with_textures(figure: Figure) -> Figure:
+        return replace(figure, is_there=lambda params: bool(params["textures"]) and figure.is_there(params))
+
+    return tuple(only_with_textures(figure) for figure in _kind(series, work))
+
+
+_FROM_CACHE = "16 B for each read of a texel, most of them from a cache"
+
+BENCHMARK = device_benchmark(
+    __file__,
+    name="gpu.device-memory",
+    question="How fast does a device read and write its global, local and texture memory?",
+    arguments=_arguments,
+    parameters=(
+        mode_among("S", "EP"),
+        size_class(_SIZES, "of each array and of the image: 1, 8, 32 and 64 MiB (4: as SHOC); large: 1 GiB"),
+        Parameter(
+            "textures",
+            ParameterKind.FLAG,
+            True,
+            "whether images are read too; false where a device reads none",
+        ),
+    ),
+    figures=(
+        *_kind("read", "each word is read once, neighbours by neighbours", memory_limit(_bytes)),
+        *_kind("write", "each word is written once, neighbours by neighbours", memory_limit(_bytes)),
+        *_kind("read_strided", "each word is read once, neighbouring items 2 KiB apart"),
+        *_kind("write_strided", "each word is written once, neighbouring items 2 KiB apart"),
+        *_kind("copy", "each of 2 arrays is read or written once", memory_limit(lambda params: 2 * _bytes(params))),
+        *_kind("triad", "each of 3 arrays is read or written once", memory_limit(lambda params: 3 * _bytes(params))),
+        *_kind("local_read", "4 B for each word read from local memory"),
+        *_kind("local_write", "4 B for each word written to local memory"),
+        *_texture("texture_linear", _FROM_CACHE),
+        *_texture("texture_cached", "16 B for each read of a texel, all within 4 KiB"),
+        *_texture("texture_random", "16 B for each read of a texel"),
+    ),
+    checks=(Check("error", "sums and words that are not exactly those of the host", zero),),
+    estimate_s=lambda params: 4.0 + _bytes(params) * 4e-8,
+)

@@ -1,0 +1,111 @@
+"""gpu.p2p: copies between every two devices, one way, both ways at once, and of a few bytes; and within each device.
+
+The matrices are those of CUDA's p2pBandwidthLatencyTest, whose conventions these figures share: the source's queue
+copies into the target's memory; within a device (the diagonal) each byte is read and written, and counted twice.
+`bandwidth` is of copies one behind the other, timed by the source (2k copies less k copies), `both` of such in both
+directions at once, both counted, by the host's clock. `latency` is the time of a copy of a few bytes in a train of
+them, none waited for but the last, by the host's clock.
+
+With `p2p=on` a pair copies directly where its devices can have peer access, and it has it only while it is measured;
+without it the driver takes the data its own way (CUDA), or they go through the host's memory in pieces of 4 MiB, the
+next one coming down while one goes up (OpenCL). Each sample says which: `path` is peer, driver, host, or own.
+"""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate
+from seatrial.benchmarks.gpu.device_parameters import device_arguments
+from seatrial.benchmarks.gpu.link_limit import PACKETS, peer_limit
+from seatrial.benchmarks.placement import spread
+from seatrial.model.benchmark import Better, Check, Figure, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+_AUTO_B = 64 << 20
+"""Where the program decides; on a processor it takes less."""
+_ONE_LINK = ("size_B", "latency_B", "p2p", "optimised")
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    if params["devices"] == 1:
+        raise Skip("copies between devices want two or more of them")
+    return params
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    return spread(machine, len(machine.allowed_cpus))
+
+
+def _arguments(params: Params) -> list[str]:
+    size = 0 if params["size_B"] == "auto" else whole(params["size_B"])
+    return [
+        *device_arguments(params),
+        *("--p2p", "1" if params["p2p"] == "on" else "0", "--size", str(size), "--message", str(params["latency_B"])),
+    ]
+
+
+def _estimate_s(params: Params) -> float:
+    count = 2 if params["devices"] == "auto" else whole(params["devices"])
+    size = _AUTO_B if params["size_B"] == "auto" else whole(params["size_B"])
+    return 3.0 + count**2 * (0.2 + size * 5e-9)
+
+
+BENCHMARK = device_benchmark(
+    __file__,
+    name="gpu.p2p",
+    question="How fast do data travel from each device to each other one?",
+    arguments=_arguments,
+    parameters=(
+        Parameter(
+            "p2p",
+            ParameterKind.CHOICE,
+            "on",
+            "on: copies go directly from device to device where they can; off: no peer access",
+            words=("on", "off"),
+        ),
+        Parameter(
+            "size_B",
+            ParameterKind.BYTES,
+            "auto",
+            "bytes of a copy; auto: 64 MiB, or 16 MiB where the devices are processors",
+            words=("auto",),
+            minimum=8,
+        ),
+        Parameter("latency_B", ParameterKind.BYTES, 4, "bytes of the copy whose latency is measured", minimum=1),
+    ),
+    figures=(
+        rate(
+            "bandwidth",
+            "B/s",
+            "bytes",
+            "bytes from source to target; within one device bytes that are read and written",
+            series="bandwidth",
+            limit=peer_limit(),
+            one_limit_over=_ONE_LINK,
+            attainable=PACKETS,
+        ),
+        rate(
+            "both",
+            "B/s",
+            "bytes",
+            "bytes of both directions, which copy at once",
+            series="both",
+            limit=peer_limit(directions=2),
+            one_limit_over=_ONE_LINK,
+            attainable=PACKETS,
+        ),
+        Figure(
+            name="latency",
+            series="latency",
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s / sample.work["ops"],
+            work="a copy of latency_B bytes in a train of them",
+        ),
+    ),
+    checks=(Check("error", "bytes that did not arrive as they were sent", zero),),
+    prepare=_prepare,
+    placement=_placement,
+    estimate_s=_estimate_s,
+)

@@ -1,0 +1,68 @@
+"""gpu.s3d: the rates of chemical reactions at every point of a grid, as SHOC's S3D takes them from the simulation of
+turbulent combustion of that name (J. H. Chen et al., "Terascale direct numerical simulations of turbulent combustion
+using S3D", 2009).
+
+SHOC evaluates ethylene in air, 22 species and 206 reactions, in some dozens of kernels that a program wrote. Here it is
+hydrogen in air, in one kernel: the part of GRI-Mech 3.0 (G. P. Smith et al.) without carbon and nitrogen's own
+reactions, as Cantera's h2o2.yaml has it: 10 species, two of them inert, and 29 reversible reactions, ten of them with
+third bodies, one of them with Troe's falloff. Each point has a temperature (800 to 2500 K), a pressure (0.9 to 1.1 atm)
+and mass fractions of its own; what comes out are the rates at which the 8 others are made, in kg/m^3/s. So a point is
+less work than SHOC's, of the same kind; the grids are SHOC's.
+
+Flop are counted as they stand in the source, constants left out, with the weights of F. H. McMahon ("The Livermore
+Fortran kernels", UCRL-53745, 1986): 589 additions and multiplications of 1, 12 divisions of 4, 39 exponentials and 3
+logarithms of 8: 973 for a point. There is no limit: those weights are not a device's.
+"""
+
+from __future__ import annotations
+
+from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.model.benchmark import Check
+from seatrial.model.parameter import Params
+
+_TOLERANCE = {"fp32": 1e-4, "fp64": 1e-12}
+"""Of a species' rate, relative to the sum of what each reaction makes or takes of it, forwards and backwards: some ten
+times what rounding does to exponents of up to 60, far below a rate that is none."""
+_EDGES = {
+    "fp32": {"1": 24, "2": 32, "3": 40, "4": 48, "large": 128},
+    "fp64": {"1": 16, "2": 24, "3": 32, "4": 40, "large": 128},
+}
+
+
+def _edge(params: Params) -> int:
+    return chosen_size(_EDGES[str(params["precision"])], params)
+
+
+def _arguments(params: Params) -> list[str]:
+    return [*device_arguments(params), "--precision", str(params["precision"]), "--edge", str(_edge(params))]
+
+
+BENCHMARK = device_benchmark(
+    __file__,
+    name="gpu.s3d",
+    question="How fast does a device evaluate the rates of chemical reactions?",
+    arguments=_arguments,
+    parameters=(
+        mode_among("S", "EP"),
+        PRECISION,
+        size_class(
+            _EDGES["fp32"],
+            "the grid, as SHOC's: 24, 32, 40 and 48 cubed in fp32, 16, 24, 32 and 40 cubed in fp64; large: 128 cubed",
+        ),
+    ),
+    figures=(
+        *rates(
+            "rate", "flop/s", "flops", "973 flop for each point: a division counts 4, an exp or log 8", series="rates"
+        ),
+        *rates("points", "op/s", "ops", "points whose rates are evaluated", series="rates"),
+    ),
+    checks=(
+        Check(
+            "error",
+            "error of the worst rate of a species, relative to the sum of magnitudes of its reactions",
+            up_to(_TOLERANCE),
+        ),
+    ),
+    estimate_s=lambda params: 4.0 + _edge(params) ** 3 * 1e-6,
+)

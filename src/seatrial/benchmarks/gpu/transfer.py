@@ -1,0 +1,134 @@
+"""gpu.transfer: copies between the host's memory and each device's, one device at a time and all at once.
+
+A size is copied again and again, one copy behind the other (nvbandwidth does the same with its large copies): 2k copies
+less k copies, so that neither the start of a train nor its end counts. Pinned and mapped copies of 64 KiB and more in
+one direction are timed by the device, all others by the host. `both` are copies in both directions at once on two
+queues, and counts both; of pageable memory one thread hands over both, so they may take turns.
+
+What devices share on their way to the host shows in the difference between the figures: `h2d` is of a device alone,
+`h2d_together` is its part while all copy, and `h2d_all` the sum of these parts. Each device goes on copying until all
+have their sample, so none is measured while others have ended.
+
+`numa_node` binds the threads that drive the copies and the host's memory: with `auto` each device is driven from a CPU
+that sysfs calls local to it, where there is one, and the memory lies next to that CPU.
+"""
+
+from __future__ import annotations
+
+import math
+
+from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate
+from seatrial.benchmarks.gpu.device_parameters import device_arguments
+from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.placement import pages_check, require_memory, spread
+from seatrial.model.benchmark import Check, Figure, Skip
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+_KiB = 1 << 10
+_GiB = 1 << 30
+_AUTO_B = 64 << 20
+"""Where the program decides; on a processor it takes less."""
+_WORD_B = 8
+_ONE_LINK = ("size_B", "largest_B", "host", "numa_node", "optimised")
+_WAYS = {
+    "h2d": "bytes from the host to the device",
+    "d2h": "bytes from the device to the host",
+    "both": "bytes of both directions, which copy at once",
+}
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    if params["numa_node"] != "auto":
+        require_memory(machine, params["numa_node"])
+    if params["largest_B"] == "auto":
+        return params
+    largest = math.ceil(whole(params["largest_B"]) / _WORD_B) * _WORD_B
+    if largest > _GiB:
+        raise Skip(f"copies of {largest} B: up to 1 GiB are measured")
+    return {**params, "largest_B": largest}
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    """Every CPU that may drive a device: which it is, is known when it is known where the devices are."""
+    return spread(machine, len(machine.allowed_cpus), params["numa_node"])
+
+
+def _arguments(params: Params) -> list[str]:
+    largest = 0 if params["largest_B"] == "auto" else whole(params["largest_B"])
+    node = [] if params["numa_node"] == "auto" else ["--memory-node", str(params["numa_node"])]
+    return [*device_arguments(params), "--host", str(params["host"]), "--largest", str(largest), *node]
+
+
+def _estimate_s(params: Params) -> float:
+    count = 1 if params["devices"] == "auto" else whole(params["devices"])
+    largest = _AUTO_B if params["largest_B"] == "auto" else whole(params["largest_B"])
+    return 3.0 + (count + 1) * (1.0 + largest * 2e-8)
+
+
+def _is_of_several(params: Params) -> bool:
+    return params["devices"] != 1
+
+
+def _figures(way: str, work: str) -> tuple[Figure, ...]:
+    limit = link_limit(lambda params: 2.0, how="both directions") if way == "both" else link_limit()
+
+    def figure(suffix: str, said: str) -> Figure:
+        return rate(
+            way + suffix,
+            "B/s",
+            "bytes",
+            said,
+            series=way + suffix,
+            limit=limit,
+            one_limit_over=_ONE_LINK,
+            attainable=PACKETS,
+            is_there=_is_of_several if suffix else lambda params: True,
+        )
+
+    return (
+        figure("", f"{work}, while no other device copies"),
+        figure("_together", f"{work}, while all devices copy"),
+        figure("_all", "the sum over all devices, which copy at once"),
+    )
+
+
+BENCHMARK = device_benchmark(
+    __file__,
+    name="gpu.transfer",
+    question="How fast do data travel between the host and each device, alone and when all copy at once?",
+    arguments=_arguments,
+    parameters=(
+        Parameter(
+            "host",
+            ParameterKind.CHOICE,
+            "pinned",
+            "the host's memory: pinned, which the device reaches by itself; pageable, as programs usually have it; "
+            "mapped, which a kernel reads and writes",
+            words=("pinned", "pageable", "mapped"),
+        ),
+        Parameter(
+            "largest_B",
+            ParameterKind.BYTES,
+            "auto",
+            "sizes are the powers of 4 from 1 KiB, and this, up to 1 GiB; auto: 64 MiB, or 16 MiB where the device is "
+            "a processor",
+            words=("auto",),
+            minimum=_KiB,
+        ),
+        Parameter(
+            "numa_node",
+            ParameterKind.INTEGER,
+            "auto",
+            "NUMA node of the CPUs that drive the copies and of the host's memory; auto: that of each device",
+            words=("auto",),
+            minimum=0,
+        ),
+    ),
+    figures=[figure for way, work in _WAYS.items() for figure in _figures(way, work)],
+    checks=(Check("error", "bytes that did not arrive as they were sent", zero), pages_check(_placement)),
+    prepare=_prepare,
+    placement=_placement,
+    estimate_s=_estimate_s,
+)

@@ -1,0 +1,144 @@
+"""The links between devices and the processor in a machine's graph: the way of one device, and what the ways of several
+carry at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.spelling import surrounding
+
+PCIE = "pcie"
+_AMD = "1002"
+_DIRECT = frozenset({"c2c", "nvlink", "xgmi"})
+_ADDRESS = re.compile(r"(?P<domain>[0-9a-f]{4,8}):(?P<rest>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
+
+
+def gpu_at(machine: Machine, address: str) -> Device | None:
+    """The GPU at a PCI address as drivers write it (`0000:3B:00.0`, `00000000:3B:00.0`), or None."""
+    wanted = pci_address(address)
+    if wanted is None:
+        return None
+    gpus = machine.of_kind(DeviceKind.GPU)
+    return next((gpu for gpu in gpus if gpu.pci is not None and pci_address(gpu.pci) == wanted), None)
+
+
+def pci_address(text: str) -> str | None:
+    """The address in small letters with a domain of four digits (more where it needs them); None where it is none."""
+    match = _ADDRESS.match(text.strip().lower())
+    return None if match is None else f"{int(match['domain'], 16):04x}:{match['rest']}"
+
+
+def way_up(machine: Machine, device: Device) -> tuple[Link, ...]:
+    """The PCIe links that are known on the way from a device to the processor, its own first."""
+    above = _links_by_lower_end(machine)
+    return tuple(above[part.id] for part in (device, *machine.ancestors(device)) if part.id in above)
+
+
+def direct_links(machine: Machine, device: Device) -> tuple[Link, ...]:
+    """The links beside PCIe (NVLink-C2C, NVLink of POWER, XGMI) from a device to the processors' side."""
+    found = []
+    for link in machine.links:
+        if link.kind.lower() in _DIRECT and device.id in (link.a, link.b):
+            other = machine.device(link.b if link.a == device.id else link.a)
+            if other is not None and other.kind not in (DeviceKind.GPU, DeviceKind.SWITCH):
+                found.append(link)
+    return tuple(found)
+
+
+def carried_together(machine: Machine, devices: Sequence[Device]) -> float | None:
+    """The most that devices can copy at once, in B/s per direction, by what the links on their ways are capable of:
+    below each link no more arrives than it carries. None where the own link of one of them is not known."""
+    rates = {end: link.capable_Bps for end, link in _links_by_lower_end(machine).items() if not _repeats(machine, end)}
+    if any(not rates.get(device.id) for device in devices):
+        return None
+    below: dict[str, dict[str, None]] = {}
+    roots: dict[str, None] = {}
+    for device in devices:
+        way = [device.id, *(above.id for above in machine.ancestors(device))]
+        for lower, upper in pairwise(way):
+            below.setdefault(upper, {})[lower] = None
+        roots[way[-1]] = None
+    return sum(_carried(root, rates, below) for root in roots)
+
+
+def _repeats(machine: Machine, lower_end: str) -> bool:
+    device = machine.device(lower_end)
+    return device is not None and faces_down(machine, device)
+
+
+def _carried(top: str, rates: Mapping[str, float | None], below: Mapping[str, Mapping[str, None]]) -> float:
+    """What arrives at the upper end of a part's link, without recursion: trees of sources may be deep."""
+    order, stack = [], [top]
+    while stack:
+        at = stack.pop()
+        order.append(at)
+        stack += below.get(at, ())
+    carried: dict[str, float] = {}
+    for at in reversed(order):
+        inflow = sum(carried[lower] for lower in below[at]) if at in below else float("inf")
+        carried[at] = min(rates.get(at) or float("inf"), inflow)
+    return carried[top]
+
+
+def faces_down(machine: Machine, device: Device) -> bool:
+    """Whether the link that a bridge describes is the one below it: root ports and downstream ports of switches.
+
+    Their link stands at the device below a second time, there with the capability of both ends. Where no source tells
+    a port's type, host bridge, root port, upstream port, downstream port, ... follow each other; a tree that does not
+    begin with a host bridge (NCCL's) leaves the downward ports out.
+    """
+    if device.kind is not DeviceKind.BRIDGE:
+        return False
+    told = device.facts.text("pcie_type")
+    if told is not None:
+        return "Root Port" in told or "Downstream" in told
+    above = [bridge for bridge in machine.ancestors(device) if bridge.kind is DeviceKind.BRIDGE]
+    return bool(above) and _is_host_bridge(above[-1]) and len(above) % 2 == 1
+
+
+def _is_host_bridge(bridge: Device) -> bool:
+    return bridge.pci is not None and bridge.pci.count(":") == 1
+
+
+def ways_are_told(machine: Machine, devices: Sequence[Device]) -> bool:
+    """Whether copies cannot take a way that the graph does not show, and links are not those that a hypervisor makes
+    up: processors of other architectures, and AMD's beside its GPUs, have faster links of their own."""
+    is_plain = machine.facts.text("architecture") == "x86_64"
+    is_amd = any(device.facts.text("vendor_id") == _AMD for device in devices)
+    return is_plain and not is_amd and surrounding(machine.facts, "hypervisor") is None
+
+
+def narrowest(links: Sequence[Link]) -> Link | None:
+    """The link that is capable of least, the first of equals; None where no capability is told."""
+    known = [link for link in links if link.capable_Bps]
+    return min(known, key=lambda link: link.capable_Bps or 0.0, default=None)
+
+
+def meeting_ways(machine: Machine, a: Device, b: Device) -> tuple[Link, ...]:
+    """The PCIe links on the way from one device to another: up to the first bridge above both, or, where the graph
+    shows none, all the way up from each."""
+    above_b = {part.id for part in machine.ancestors(b)}
+    meeting = next((part.id for part in machine.ancestors(a) if part.id in above_b), None)
+    return (*_until(machine, a, meeting), *_until(machine, b, meeting))
+
+
+def _until(machine: Machine, device: Device, meeting: str | None) -> list[Link]:
+    links = _links_by_lower_end(machine)
+    found = []
+    for part in (device, *machine.ancestors(device)):
+        if part.id == meeting:
+            break
+        if part.id in links:
+            found.append(links[part.id])
+    return found
+
+
+def _links_by_lower_end(machine: Machine) -> dict[str, Link]:
+    found: dict[str, Link] = {}
+    for link in machine.links:
+        if link.kind == PCIE:
+            found.setdefault(link.b, link)
+    return found

@@ -1,0 +1,40 @@
+// Arrays of a device, from and to the host's vectors.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/kernel.hpp"
+
+namespace seatrial::device {
+
+// An array that holds these elements, of at least one. Waits.
+template <class Element>
+[[nodiscard]] Array<Element> on_device(Device& device, Queue& queue,
+                                       const std::vector<Element>& elements) {
+  Array<Element> array(device, std::max(elements.size(), std::size_t{1}));
+  queue.write(array.memory(), 0, elements.data(), elements.size() * sizeof(Element));
+  queue.finish();
+  return array;
+}
+
+// All elements of an array. Waits.
+template <class Element>
+[[nodiscard]] std::vector<Element> on_host(Queue& queue, const Array<Element>& array) {
+  std::vector<Element> elements(array.size());
+  queue.read(elements.data(), array.memory(), 0, array.bytes());
+  queue.finish();
+  return elements;
+}
+
+// Fills arrays with what no right result has: NaN, or the largest number of integers.
+template <class... Elements>
+void spoil(Queue& queue, const Array<Elements>&... arrays) {
+  constexpr std::uint32_t nan = 0xffffffff;
+  (queue.fill(arrays.memory(), 0, nan, arrays.bytes()), ...);
+}
+
+} // namespace seatrial::device

@@ -1,0 +1,81 @@
+// CLBlast, the tuned library of OpenCL devices (C. Nugteren, "CLBlast: A Tuned OpenCL BLAS
+// Library", 2018), on the queue of a device.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "device/blas.hpp"
+#include "device/opencl.hpp"
+
+namespace seatrial::device::opencl {
+
+// The functions that are used (clblast_c.h).
+class ClblastApi : public DriverLibrary {
+public:
+  // `path` is the file of the library; "": the one that the loader finds.
+  explicit ClblastApi(const std::string& path)
+      : DriverLibrary({path.empty() ? "libclblast.so.1" : path}, "library",
+                      "CLBlast is a package of its own (Debian: libclblast1); --blas FILE names "
+                      "one") {}
+
+  [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }
+
+  // layout, op(A), op(B), m, n, k, alpha, A, its offset, its pitch, B, ..., beta, C, ..., queue,
+  // event
+  template <class Real>
+  using Gemm = Call<int, int, int, std::size_t, std::size_t, std::size_t, Real, Handle, std::size_t,
+                    std::size_t, Handle, std::size_t, std::size_t, Real, Handle, std::size_t,
+                    std::size_t, Handle*, Handle*>;
+  Gemm<float> gemm_fp32{*this, "CLBlastSgemm"};
+  Gemm<double> gemm_fp64{*this, "CLBlastDgemm"};
+};
+
+namespace constant {
+constexpr int in_rows = 101;
+constexpr int as_it_is = 111;
+constexpr int transposed = 112;
+} // namespace constant
+
+class Clblast : public Blas {
+public:
+  Clblast(const Facts& facts, OpenClQueue& queue, const std::string& path)
+      : facts_(facts), queue_(queue.handle()), api_(path) {}
+
+  [[nodiscard]] std::string name() const override { return "CLBlast"; }
+
+  // Its half precision adds up in half precision too, which is another thing than elsewhere.
+  void require(Precision precision) const override {
+    if (precision != Precision::fp32 && precision != Precision::fp64)
+      throw Unsupported("precision", "CLBlast has fp32 and fp64 that are added up as such; tensor "
+                                     "cores need backend=cuda");
+    if (precision == Precision::fp64 && !facts_.has_fp64)
+      throw Unsupported("fp64", facts_.name + " has no double precision");
+  }
+
+  void multiply(const MatrixProduct& product, const Memory& a, const Memory& b,
+                Memory& d) override {
+    if (product.precision == Precision::fp64)
+      call(api_.gemm_fp64, product, a, b, d, product.alpha);
+    else
+      call(api_.gemm_fp32, product, a, b, d, static_cast<float>(product.alpha));
+  }
+
+private:
+  template <class Gemm, class Real>
+  void call(const Gemm& gemm, const MatrixProduct& product, const Memory& a, const Memory& b,
+            const Memory& d, Real alpha) {
+    const std::size_t n = product.order;
+    gemm(constant::in_rows, constant::as_it_is,
+         product.is_transposed ? constant::transposed : constant::as_it_is, n, n, n, alpha,
+         ours(a).handle(), 0, n, ours(b).handle(), 0, n, Real{0}, ours(d).handle(), 0, n, &queue_,
+         nullptr);
+  }
+
+  const Facts& facts_;
+  Handle queue_;
+  ClblastApi api_;
+};
+
+} // namespace seatrial::device::opencl

@@ -1,0 +1,50 @@
+// What devices that share one problem need of each other: their shares of it, and what each found.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "device/device_program.hpp"
+#include "team.hpp"
+
+namespace seatrial::device {
+
+// Runs of `count` elements that differ by one at most, and none without any:
+// `make(device, count, member)` gives each member's, made by its own thread.
+template <class Part, class Make>
+[[nodiscard]] std::vector<std::unique_ptr<Part>> shared_out(Team& team, const Chosen& chosen,
+                                                            std::uint64_t count, Make make) {
+  std::vector<std::unique_ptr<Part>> parts(chosen.size());
+  team.run([&](std::size_t member) {
+    const auto first = count * member / chosen.size();
+    const auto last = count * (member + 1) / chosen.size();
+    parts[member] = make(chosen[member], std::max(last - first, std::uint64_t{1}), member);
+  });
+  return parts;
+}
+
+// One value of each member, known to all as after MPI_Allgather.
+template <class Value>
+class Gathered {
+public:
+  explicit Gathered(Team& team) : team_(team), values_(team.size()) {}
+
+  // What `use(values)` makes of them. All members call it at once.
+  template <class Use>
+  [[nodiscard]] auto exchange(std::size_t member, Value own, Use use) {
+    values_[member] = own;
+    team_.barrier().wait();
+    const auto made = use(values_);
+    team_.barrier().wait(); // nobody changes a value that another still reads
+    return made;
+  }
+
+private:
+  Team& team_;
+  std::vector<Value> values_;
+};
+
+} // namespace seatrial::device

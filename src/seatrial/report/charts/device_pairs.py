@@ -1,0 +1,108 @@
+"""The picture of copies between devices: a row for each source, a column for each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from seatrial.analysis.device_copies import PeerRates, peer_rates
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.heat import text
+from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import arrow_meaning, show, show_range
+from seatrial.report.view import BenchmarkView, TrialView
+
+_LEAST_MARK = 3.0
+_LETTER = 7.0
+_PATHS = {
+    "own": "within the device",
+    "peer": "direct",
+    "driver": "the driver's way",
+    "host": "through the host's memory",
+}
+
+Paths = Mapping[tuple[int, int], str]
+
+
+def device_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+    """One chart for each figure of each experiment that measured pairs of devices."""
+    for rates in peer_rates(view.trial.machine, benchmark.results, view.trial.seen):
+        paths = _paths(view, rates)
+        title = f"{benchmark.labels[rates.result.id]}: {rates.figure} between devices"
+        caption = _in_words(rates, paths)
+        first = next(iter(rates.values.values()))
+        values = {place: figure.median for place, figure in rates.values.items()}
+        count = len(rates.devices)
+        matrix = Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK, has_diagonal=True)
+        ident = view.anchor(f"devices-{rates.result.id}-{rates.figure}")
+        picture = matrix.drawn(ident, title, caption, _labels(rates, matrix.side))
+        yield Chart(title, caption, picture, _numbers(rates, paths))
+
+
+def _paths(view: TrialView, rates: PeerRates) -> Paths:
+    """(source, target) -> the way that data took, as the last repeat notes it."""
+    told = [seen.get("notes", {}) for (key, _), seen in view.trial.seen.items() if key == rates.result.id]
+    noted: Any = told[-1].get("paths") if told and isinstance(told[-1], Mapping) else None
+    found: dict[tuple[int, int], str] = {}
+    for each in noted if isinstance(noted, list) else ():
+        if isinstance(each, Mapping) and isinstance(each.get("path"), str):
+            found[each.get("source", -1), each.get("target", -1)] = each["path"]
+    return found
+
+
+def _path(rates: PeerRates, paths: Paths, place: tuple[int, int]) -> str:
+    row, column = place
+    return paths.get((rates.devices[row].number, rates.devices[column].number), "")
+
+
+def _in_words(rates: PeerRates, paths: Paths) -> str:
+    first = next(iter(rates.values.values()))
+    between = [figure.median for (a, b), figure in rates.values.items() if a != b]
+    said = ""
+    if between:
+        said = (
+            f"Median over pairs {show(median(between), first.unit)}, pairs from "
+            f"{show_range(min(between), max(between), first.unit)}. "
+        )
+    detours = {_path(rates, paths, place) for place in rates.values} - {"own", "peer", ""}
+    if detours and rates.is_direct:
+        names = " or ".join(sorted(_PATHS.get(path, path) for path in detours))
+        some = [place for place in rates.values if _path(rates, paths, place) in detours]
+        said += f"{len(some)} of {len(between)} pairs have no peer access: their data go {names}. "
+    return f"{said}Rows are sources, columns targets; the diagonal is within one device."
+
+
+def _labels(rates: PeerRates, side: float) -> Iterator[str]:
+    """The name of each device at its row, and at its column where it fits, else its number."""
+    longest = max(len(device.label) for device in rates.devices)
+    for place, device in enumerate(rates.devices):
+        if side >= CELL_WITH_LABEL:
+            yield text(-6, (place + 0.5) * side + 4, device.label, "tick", "end")
+            short = device.label if longest * _LETTER < side else str(device.number)
+            yield text((place + 0.5) * side, -6, short, "tick")
+    yield text(-6, -22, "from, to", "tick", "end")
+
+
+def _numbers(rates: PeerRates, paths: Paths) -> Table:
+    columns = [
+        Column("From"),
+        Column("To"),
+        *([Column("Way")] if paths else []),
+        Column("Median", numeric=True),
+        Column("95 % interval", numeric=True),
+    ]
+    rows: list[Sequence[Cell]] = []
+    for (row, column), figure in sorted(rates.values.items()):
+        path = _path(rates, paths, (row, column))
+        rows.append(
+            [
+                Cell(rates.devices[row].label),
+                Cell(rates.devices[column].label),
+                *([Cell(_PATHS.get(path, path))] if paths else []),
+                Cell(show(figure.median, figure.unit, 4), figure.median),
+                Cell(show_range(*figure.ci95, figure.unit) if figure.ci95 else "needs 6 repeats"),
+            ]
+        )
+    return Table("Every pair that was measured", columns, rows)

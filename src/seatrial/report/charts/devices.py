@@ -1,0 +1,229 @@
+"""Devices side by side: figures that a program took of each of several devices, which should be alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from seatrial.analysis.device_copies import DeviceName, devices_of
+from seatrial.model.benchmark import Better
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.sample import point_key
+from seatrial.model.units import Unit
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import arrow, display_scale, label, show, show_percent, show_range
+from seatrial.report.view import BenchmarkView, TrialView
+
+_WIDTH, _ROW_HEIGHT = 720, 26
+_TOGETHER = "_together"
+"""Ends the name of a figure that was taken while all devices worked: hollow, in the colour of that of one at a time."""
+_APART = 0.05
+"""A device that is worse than the median of all by less than this is not named."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """A figure of each device at one point. `where` says which of several points it is."""
+
+    name: str
+    where: str
+    figures: Mapping[int, FigureResult]
+
+
+def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+    """One chart for each experiment and unit with figures of two devices or more."""
+    for result in _of_most_devices(benchmark.results):
+        by_unit = _by_unit(result)
+        names = devices_of(view.trial.machine, result, view.trial.seen) if by_unit else {}
+        for unit, families in by_unit.items():
+            title = f"{benchmark.labels[result.id]}: each device"
+            shown = families[: len(SERIES_COLOURS)]
+            said = _in_words(shown, names, unit)
+            ident = view.anchor(f"each-device-{result.id}-{unit}")
+            svg = render(_spec(shown, names, unit), ident, title, said)
+            yield Chart(title, said, svg, _table(families, names, unit))
+
+
+def _of_most_devices(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
+    """Of experiments that differ in the number of devices only, the one with the most."""
+    most: dict[tuple[object, ...], ExperimentResult] = {}
+    for result in results:
+        parameters = dict(result.experiment.parameters)
+        number = parameters.pop("devices", 0)
+        key = (*point_key(parameters), result.experiment.environment)
+        other = most.get(key)
+        if other is None or _whole(number) > _whole(other.experiment.parameters.get("devices", 0)):
+            most[key] = result
+    return list(most.values())
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _by_unit(result: ExperimentResult) -> dict[Unit, list[_Family]]:
+    """The figures of devices by unit, each at the point where all of them together are best."""
+    found: dict[tuple[Unit, str], dict[tuple[object, ...], dict[int, FigureResult]]] = {}
+    for figure in result.figures:
+        device = figure.point.get("device")
+        if isinstance(device, int) and not isinstance(device, bool):
+            rest = {name: value for name, value in figure.point.items() if name != "device"}
+            points = found.setdefault((figure.unit, figure.name), {})
+            points.setdefault(point_key(rest), {})[device] = figure
+    families: dict[Unit, list[_Family]] = {}
+    for (unit, name), points in found.items():
+        most = max(map(len, points.values()))
+        if most > 1:
+            full = {key: figures for key, figures in points.items() if len(figures) == most}
+            best = _best(full.values())
+            rest = {name: value for name, value in next(iter(best.values())).point.items() if name != "device"}
+            words = ", ".join(label(name, value) for name, value in rest.items())
+            families.setdefault(unit, []).append(_Family(name, words, dict(sorted(best.items()))))
+    return families
+
+
+def _best(points: Iterable[Mapping[int, FigureResult]]) -> Mapping[int, FigureResult]:
+    def total(figures: Mapping[int, FigureResult]) -> float:
+        whole = sum(figure.median for figure in figures.values())
+        return whole if next(iter(figures.values())).better is Better.HIGHER else -whole
+
+    return max(points, key=total)
+
+
+def _called(names: Mapping[int, DeviceName], number: int) -> str:
+    """As the drawing names it, beside the backend's number where that is another."""
+    device = names.get(number)
+    return f"device {number}" + (f" ({device.id})" if device is not None and device.id else "")
+
+
+def _in_words(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Unit) -> str:
+    first = next(iter(families[0].figures.values()))
+    said = [f"Medians with their 95 % intervals; {first.better.value} is better {arrow(first.better)}."]
+    by_name = {family.name: family for family in families}
+    apart: dict[str, list[str]] = {}
+    for family in families:
+        rates = {number: figure.median for number, figure in family.figures.items()}
+        if _alone(family) not in by_name:
+            where = f" at {family.where}" if family.where else ""
+            least, most = min(rates.values()), max(rates.values())
+            said.append(f"{family.name}{where}: {show_range(least, most, unit) if most > least else show(most, unit)}.")
+        middle = median(rates.values())
+        worst = (min if first.better is Better.HIGHER else max)(rates, key=rates.__getitem__)
+        if _is_apart(family.figures[worst], middle):
+            share = f"{show_percent(rates[worst] / middle)} in {family.name}"
+            apart.setdefault(_called(names, worst), []).append(share)
+    said += [
+        f"{device[:1].upper()}{device[1:]} stands apart, at {', '.join(told)} of the median."
+        for device, told in apart.items()
+    ]
+    pairs = [(by_name[name], family) for family in families if (name := _alone(family)) in by_name]
+    if pairs:
+        told = ", ".join(f"{one.name} {show_percent(_sum(other) / _sum(one))}" for one, other in pairs if _sum(one))
+        said.append(f"Filled: one device at a time; hollow: all at once, which in sum reach of that: {told}.")
+    return " ".join(said)
+
+
+def _is_apart(figure: FigureResult, middle: float) -> bool:
+    """Whether the whole interval of a figure is that much worse than the median over devices."""
+    low, high = figure.ci95 or (figure.median, figure.median)
+    return high < (1 - _APART) * middle if figure.better is Better.HIGHER else low > (1 + _APART) * middle
+
+
+def _alone(family: _Family) -> str:
+    """The name of the same figure of a device alone, "" where this is none of all at once."""
+    return family.name.removesuffix(_TOGETHER) if family.name.endswith(_TOGETHER) else ""
+
+
+def _sum(family: _Family) -> float:
+    return sum(figure.median for figure in family.figures.values())
+
+
+def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Unit) -> dict[str, Any]:
+    ends = [end for family in families for f in family.figures.values() for end in (f.ci95 or (f.median, f.median))]
+    scale, scaled_unit = display_scale(ends, unit)
+    stems = list(dict.fromkeys(_alone(family) or family.name for family in families))
+    rows = [
+        {
+            "device": _called(names, number),
+            "figure": _alone(family) or family.name,
+            "value": figure.median / scale,
+            "low": (figure.ci95 or (figure.median, figure.median))[0] / scale,
+            "high": (figure.ci95 or (figure.median, figure.median))[1] / scale,
+            "hollow": bool(_alone(family)),
+        }
+        for family in families
+        for number, figure in family.figures.items()
+    ]
+    numbers = sorted({number for family in families for number in family.figures})
+    labels = [_called(names, number) for number in numbers]
+    y = {
+        "field": "device",
+        "type": "nominal",
+        "sort": labels,
+        "title": None,
+        "axis": {"grid": True, "labelLimit": 220, "tickSize": 0, "domain": False, "minExtent": _room(labels)},
+    }
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "title": f"{scaled_unit or 'ratio'} {arrow(next(iter(families[0].figures.values())).better)}",
+        "scale": {"domain": [0, max(ends) * 1.04 / scale], "nice": False},
+        "axis": {"grid": False},
+    }
+    legend = {**STROKE_LEGEND, "symbolType": "circle", "symbolSize": 80, "columns": 3} if len(stems) > 1 else None
+    colours = {"domain": stems, "range": list(SERIES_COLOURS[: len(stems)])}
+    colour = {"field": "figure", "type": "nominal", "sort": None, "title": None, "scale": colours, "legend": legend}
+    offset = {"field": "figure", "type": "nominal", "sort": stems}
+    mark = {"type": "point", "size": 64, "opacity": 1, "strokeWidth": 1.8}
+    filled = {"condition": {"test": "datum.hollow", "value": "var(--paper)"}, **colour}
+    return {
+        "data": {"values": rows},
+        "width": _WIDTH,
+        "height": {"step": max(_ROW_HEIGHT, 12 * len(stems)), "for": "position"},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.5},
+                "encoding": {"y": y, "yOffset": offset, "x": {**x, "field": "low"}, "x2": {"field": "high"},
+                             "color": colour},
+            },
+            {"mark": mark, "encoding": {"y": y, "yOffset": offset, "x": x, "stroke": colour, "fill": filled}},
+        ],
+    }  # fmt: skip
+
+
+def _room(labels: Sequence[str]) -> float:
+    """What the names beside the axis take in the page's letters, which are wider than the renderer's."""
+    return max(map(len, labels)) * 7.0 + 12.0
+
+
+def _table(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Unit) -> Table:
+    columns = [
+        Column("Device", numeric=True),
+        Column("In the machine"),
+        Column("Figure"),
+        Column("Median", numeric=True),
+        Column("95 % interval", numeric=True),
+        Column("Of the median device", numeric=True),
+    ]
+    rows: list[Sequence[Cell]] = []
+    for family in families:
+        middle = median(figure.median for figure in family.figures.values())
+        for number, figure in family.figures.items():
+            device = names.get(number)
+            about = ", ".join(filter(None, (device.id, device.name))) if device is not None else ""
+            share = figure.median / middle if middle else None
+            rows.append(
+                [
+                    Cell(str(number)),
+                    Cell(about),
+                    Cell(f"{family.name}{f' ({family.where})' if family.where else ''}"),
+                    Cell(show(figure.median, unit, 4), figure.median),
+                    Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats"),
+                    Cell(show_percent(share), share),
+                ]
+            )
+    return Table("Figures of each device", columns, rows)

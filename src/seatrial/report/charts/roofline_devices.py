@@ -1,0 +1,117 @@
+"""The rooflines of devices: the rate of their memory, that of their vector units, and the kernels between.
+
+A kernel whose benchmark counts both flop and bytes of one run stands at their ratio. Bytes that do not go to the
+device's memory (those of gpu.triad cross the link to the host) make no such point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seatrial.benchmarks import registry
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.limit import ELEMENT_BITS
+from seatrial.report.charts.roofline_elements import (
+    Point,
+    Roof,
+    Roofline,
+    Source,
+    best,
+    compute_roofs,
+    origin_of,
+    told,
+    with_ridges,
+)
+from seatrial.report.units import show_percent
+from seatrial.report.view import TrialView
+
+_PREFIX = "gpu."
+_PEAK = ("gpu.max-flops", "fma")
+_MEMORY = (("gpu.device-memory", "read"), ("gpu.device-memory", "write"), ("gpu.reduction", "bandwidth"))
+_NOT_OF_MEMORY = frozenset({"gpu.triad"})
+_SIZES = ("1", "2", "3", "4", "large")
+"""From small to large: what fits into a cache is no rate of the memory."""
+_MOST = 4
+"""Devices that are drawn; more of them are alike, as a rule, and the table of figures has all."""
+
+
+def device_rooflines(view: TrialView) -> Iterator[tuple[str, Roofline]]:
+    """(device, roofline) of the first devices of which one alone was measured."""
+    by_device: dict[tuple[str, int], list[ExperimentResult]] = {}
+    for benchmark in view.benchmarks:
+        for result in benchmark.results if benchmark.name.startswith(_PREFIX) else ():
+            parameters = result.experiment.parameters
+            backend, number = parameters.get("backend"), parameters.get("device")
+            if isinstance(number, int) and parameters.get("devices") == 1:
+                by_device.setdefault((str(backend), number), []).append(result)
+    drawn = 0
+    for (backend, number), results in sorted(by_device.items()):
+        made = _roofline(results)
+        if made is not None and drawn < _MOST:
+            drawn += 1
+            yield f"device {number} ({backend})", made
+
+
+def _roofline(results: Sequence[ExperimentResult]) -> Roofline | None:
+    memory = _of_largest([source for name, figure in _MEMORY for source in _sources(results, name, figure)])
+    peaks = _sources(results, *_PEAK)
+    if not memory or not peaks:
+        return None
+    compute = [roof for precision in ELEMENT_BITS for roof in compute_roofs(peaks, precision)]
+    return with_ridges((*_memory_roofs(memory), *compute), list(_points(results)))
+
+
+def _sources(results: Sequence[ExperimentResult], benchmark: str, name: str) -> list[Source]:
+    return [
+        (result, figure)
+        for result in results
+        if result.experiment.benchmark == benchmark
+        for figure in result.figures
+        if figure.name == name and figure.median > 0
+    ]
+
+
+def _of_largest(sources: Sequence[Source]) -> list[Source]:
+    def size(source: Source) -> int:
+        word = source[0].experiment.parameters.get("size")
+        return _SIZES.index(word) if word in _SIZES else len(_SIZES)
+
+    largest = max(map(size, sources), default=0)
+    return [source for source in sources if size(source) == largest]
+
+
+def _memory_roofs(sources: Sequence[Source]) -> Iterator[Roof]:
+    result, figure = best(sources)
+    share = f", {show_percent(figure.fraction_of_limit)} of the limit" if figure.fraction_of_limit else ""
+    origin = f"best of {result.experiment.benchmark} {figure.name}: {told(result)}{share}"
+    yield Roof("memory", figure.median, True, "measured", origin)
+    if figure.limit is not None and figure.limit.value and figure.limit.is_physical:
+        yield Roof("memory", figure.limit.value, True, "limit", figure.limit.derivation)
+
+
+def _points(results: Sequence[ExperimentResult]) -> Iterator[Point]:
+    """The best of each benchmark and precision."""
+    found: dict[tuple[str, str], tuple[Source, FigureResult]] = {}
+    for result in results:
+        for flop, byte in _pairs(result):
+            key = result.experiment.benchmark, str(result.experiment.parameters.get("precision", ""))
+            if key not in found or flop.median > found[key][0][1].median:
+                found[key] = (result, flop), byte
+    for (name, precision), ((result, flop), byte) in found.items():
+        own = f"{name.removeprefix(_PREFIX)} {precision}".rstrip()
+        counting = f"{own}: {flop.work or 'flop'}; bytes: {byte.work or 'as its bandwidth counts them'}."
+        intensity = flop.median / byte.median
+        yield Point(own, intensity, flop.median, counting, origin_of(result), precision)
+
+
+def _pairs(result: ExperimentResult) -> Iterator[tuple[FigureResult, FigureResult]]:
+    """Figures in flop/s and in B/s that are read from the same samples."""
+    benchmark = registry().get(result.experiment.benchmark)
+    if benchmark is None or benchmark.name in _NOT_OF_MEMORY:
+        return
+    series = {figure.name: figure.series for figure in benchmark.figures}
+    for flop in result.figures:
+        for byte in result.figures:
+            is_pair = (flop.unit, byte.unit) == ("flop/s", "B/s") and flop.point == byte.point
+            if is_pair and series.get(flop.name) == series.get(byte.name) and byte.median > 0 and flop.median > 0:
+                yield flop, byte

@@ -1,0 +1,80 @@
+"""The heat map of copies between GPUs that stands beside a drawing, with the names that the GPUs have on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seatrial.analysis.device_copies import PeerRates
+from seatrial.report.charts.heat import LEGEND_WIDTH, Place, number, text
+from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
+from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text
+from seatrial.report.drawing.names import clean
+from seatrial.report.drawing.planning import MARGIN
+from seatrial.report.drawing.scene import Tone
+from seatrial.report.drawing.text_width import fit, text_width
+from seatrial.report.units import arrow_meaning, count, show, show_range
+
+_WIDEST = 1900.0
+"""A drawing with its map on its right is at most as wide; else the map stands below."""
+_GAP = 30.0
+_HEAD = 44.0
+_LABEL_ROOM = 68.0
+_LABEL = 11.5
+_LEFT, _ABOVE, _BELOW = 76.0, 40.0, 54.0
+"""What `Matrix` leaves round its square for labels and the legend of colours."""
+
+
+def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, str]:
+    """(the map as SVG, the same in words), and room for it in the picture; empty where nothing was measured."""
+    rates = _shown(peers)
+    if rates is None:
+        return "", ""
+    values = {place: figure.median for place, figure in rates.values.items() if place[0] != place[1]}
+    some = next(figure for place, figure in rates.values.items() if place[0] != place[1])
+    matrix = Matrix(values, len(rates.devices), some.unit, arrow_meaning(some.better), CELL_WITH_LABEL)
+    width = _LEFT + max(matrix.edge + 2, LEGEND_WIDTH)
+    height = _HEAD + _ABOVE + matrix.edge + _BELOW
+    is_right = picture.width + _GAP + width <= _WIDEST
+    x, y = (picture.width + _GAP - MARGIN, MARGIN) if is_right else (MARGIN, picture.height + _GAP - MARGIN)
+    picture.width = max(picture.width, x + width + MARGIN)
+    picture.height = max(picture.height, y + height + MARGIN)
+    how = "directly" if rates.is_direct else "not directly"
+    told = f"{how}, from row to column, medians of {count(some.n_repeats, 'repeat')}"
+    picture.labels.append(Text(x, y + HEAD_SIZE, rates.title, HEAD_SIZE, bold=True))
+    picture.labels.append(Text(x, y + HEAD_SIZE + 18, told, 12.0, Tone.MUTED))
+    said = f"{rates.title}, {told}: {_in_words(rates, values)}"
+    drawn = matrix.drawn("peers", rates.title, said, _labels(rates, matrix.side))
+    return f'<g transform="translate({number(x)} {number(y + _HEAD)})">{drawn}</g>', said
+
+
+def _shown(peers: Sequence[PeerRates]) -> PeerRates | None:
+    """The latest matrix of bandwidths in one direction, direct ones before others."""
+    able = [
+        rates for rates in peers if rates.figure == "bandwidth" and any(row != column for row, column in rates.values)
+    ]
+    direct = [rates for rates in able if rates.is_direct]
+    chosen = direct or able
+    return chosen[-1] if chosen else None
+
+
+def _labels(rates: PeerRates, side: float) -> Iterator[str]:
+    if side < CELL_WITH_LABEL:
+        return
+    for at, device in enumerate(rates.devices):
+        name = clean(device.label)
+        yield text(-6, (at + 0.5) * side + 4, fit(name, _LABEL_ROOM, _LABEL), "tick", "end")
+        short = name if text_width(name, _LABEL) <= side - 3 else str(device.number)
+        if text_width(short, _LABEL) <= side - 2:
+            yield text((at + 0.5) * side, -6, short, "tick")
+
+
+def _in_words(rates: PeerRates, values: dict[Place, float]) -> str:
+    unit = next(iter(rates.values.values())).unit
+    (low, high) = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    names = [clean(device.label) for device in rates.devices]
+    if values[low] == values[high]:
+        return f"{show(values[low], unit)} between all {count(len(names), 'device')}."
+    return (
+        f"{show_range(values[low], values[high], unit)}, least from {names[low[0]]} to {names[low[1]]}, most from "
+        f"{names[high[0]]} to {names[high[1]]}."
+    )

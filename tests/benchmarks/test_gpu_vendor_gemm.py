@@ -1,0 +1,126 @@
+"""gpu.gemm by a tuned library: CLBlast on PoCL, for real; and what cuBLAS is asked for, by a made-up one, since it
+cannot run without a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from ctypes.util import find_library
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.engine.environments import native_environment
+from seatrial.environments.build import build
+from seatrial.environments.gpu import lacking_gpu
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import State
+from seatrial.plan.points import plan_points
+from seatrial.store.folder import ResultsFolder
+
+pytestmark = pytest.mark.real
+
+GEMM = benchmark_named("gpu.gemm")
+MADE_UP_CUDA = Path(__file__).with_name("made_up_cuda.c")
+VENDOR = {"backend": "opencl", "size": "1", "library": "vendor"}
+
+
+@pytest.fixture
+def pocl(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
+    if (lack := lacking_gpu()) is not None:
+        pytest.skip(f"needs {lack}")
+    monkeypatch.setenv("POCL_DEVICES", "pthread")
+    monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+@pytest.mark.usefixtures("pocl")
+def test_a_library_that_is_not_there(
+    live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what is missing and how to get it."""
+    elsewhere = {"device/clblast.hpp": ("libclblast.so.1", "libclblast-is-not-here.so.1")}
+    ready = make_ready(tampered(GEMM, tmp_path, elsewhere, monkeypatch), live_machine, folder, **VENDOR)
+    outcome = run_one(ready, live_machine, folder).outcome
+    assert outcome.state is State.UNSUPPORTED and outcome.reason.startswith("library: libclblast-is-not-here.so.1")
+    assert "Debian: libclblast1" in outcome.reason
+
+
+@pytest.mark.usefixtures("pocl")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("    gemm(constant::in_rows", "    if (n == 0) gemm(constant::in_rows"),
+        ("n, n, n, alpha", "n / 2, n, n, alpha"),
+        ("n, n, n, alpha", "n, n, n - 1, alpha"),
+        ("product.is_transposed ?", "!product.is_transposed ?"),
+    ],
+    ids=["nothing", "half", "one product less", "the wrong matrix"],
+)
+def test_a_product_that_is_not_right_is_found(
+    fault: tuple[str, str],
+    live_machine: Machine,
+    folder: ResultsFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if find_library("clblast") is None:
+        pytest.skip("needs CLBlast (Debian: libclblast1)")
+    broken = tampered(GEMM, tmp_path, {"device/clblast.hpp": fault}, monkeypatch)
+    record = run_one(make_ready(broken, live_machine, folder, **VENDOR), live_machine, folder)
+    assert record.outcome.state is State.INVALID, record.outcome
+
+
+@pytest.mark.usefixtures("pocl")
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
+def test_precisions_of_tensor_cores(precision: str, live_machine: Machine, folder: ResultsFolder) -> None:
+    """OpenCL has none, and our own kernel does without."""
+    (plain,) = plan_points(["gpu.gemm"], {"precision": [precision], "library": ["portable"]}, live_machine)
+    assert plain.refusal is not None and "library=vendor" in str(plain.refusal)
+    if find_library("clblast") is None:
+        pytest.skip("needs CLBlast (Debian: libclblast1)")
+    ready = make_ready(GEMM, live_machine, folder, **VENDOR, precision=precision)
+    outcome = run_one(ready, live_machine, folder).outcome
+    assert outcome.state is State.UNSUPPORTED and outcome.reason.startswith("precision: "), outcome
+    assert "backend=cuda" in outcome.reason
+
+
+def of_cublas(machine: Machine, folder: Path, precision: str, **variables: str) -> list[dict[str, Any]]:
+    """What gpu.gemm records with a made-up driver and cuBLAS."""
+    if (compiler := shutil.which("cc")) is None:
+        pytest.skip("needs a C compiler")
+    for name in ("libcuda.so.1", "libcublas.so.13"):
+        subprocess.run([compiler, "-O2", "-shared", "-fPIC", str(MADE_UP_CUDA), "-o", str(folder / name)], check=True)
+    records = folder / "records"
+    records.mkdir()
+    command = [str(build(native_environment(machine), GEMM.program.source).path), "--record", str(records)]
+    command += ["--cpus", "0", "--backend", "cuda", "--library", "vendor", "--order", "128", "--precision", precision]
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), **variables}
+    environment.pop("CUDA_HOME", None)
+    subprocess.run(command, env=environment, check=True)
+    return [json.loads(line) for path in records.iterdir() for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp64", "tf32", "fp16", "bf16"])
+def test_what_cublas_is_asked_for(precision: str, live_machine: Machine, tmp_path: Path) -> None:
+    """Matrices, their types and the kind of computation give the product that the program expects."""
+    record = of_cublas(live_machine, tmp_path, precision)
+    (error,) = (event["value"] for event in record if event["ev"] == "check")
+    assert error < (1e-15 if precision == "fp64" else 1e-7)
+    assert any(event.get("key") == "library" and event["value"] == "cuBLAS 130000" for event in record)
+
+
+def test_cublas_before_tensor_cores_of_wide_exponents(live_machine: Machine, tmp_path: Path) -> None:
+    record = of_cublas(live_machine, tmp_path, "bf16", MADE_UP_CAPABILITY="70")
+    (skip,) = (event for event in record if event["ev"] == "skip")
+    assert skip["need"] == "precision" and "A100" in skip["reason"]
