@@ -87,6 +87,7 @@ def main() -> None:
     parser.add_argument("--shoc", type=Path, required=True, help="folder below which SHOC's OpenCL programs lie")
     parser.add_argument("--size", default="1", choices=("1", "2", "3", "4"), help="SHOC's class")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--passes", type=int, default=5, help="trials in a run of SHOC's")
     parser.add_argument("--slice", type=float, default=2.0, help="seconds of sampling in a run of ours")
     parser.add_argument("--only", action="append", choices=[one.name for one in COMPARISONS])
     parser.add_argument("-o", "--output", type=Path)
@@ -103,7 +104,7 @@ def main() -> None:
                 seen = (
                     of_ours(one, machine, options.size, options.slice)
                     if who == "seatrial"
-                    else of_shoc(one, programs[one.name], options.size)
+                    else of_shoc(one, programs[one.name], options.size, options.passes)
                 )
                 for test, value in seen.items():
                     result.setdefault(one.name, {}).setdefault(test, {})[who] = value
@@ -155,11 +156,11 @@ def of_ours(one: Comparison, machine: Machine, size: str, slice_s: float) -> dic
     return seen
 
 
-def of_shoc(one: Comparison, program: Path, size: str) -> dict[str, float]:
+def of_shoc(one: Comparison, program: Path, size: str, passes: int) -> dict[str, float]:
     """The median of each test's trials."""
     seen: dict[str, float] = {}
     for precision, arguments in _arguments(one, size):
-        output = _run([str(program), "-d", "0", "-n", "10", *arguments])
+        output = _run([str(program), "-d", "0", "-n", str(passes), *arguments])
         try:
             (experiment,) = read_shoc(output).experiments
         except ParseError as error:

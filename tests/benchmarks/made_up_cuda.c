@@ -1,12 +1,55 @@
-/* A CUDA driver with one device, whose memory is the host's, and a cuBLAS on it: they do at once
- * what they are asked for, as documented, and know no kernels. Only to see what a program asks for.
- */
+/* A CUDA driver with four devices, whose memory is the host's: 0 and 1 can reach each other, and so
+ * can 2 and 3. It does at once what it is asked for, as documented, but lets a device have one peer
+ * at a time, and refuses copies that do not name the contexts of their memory. Which way copies
+ * between devices took is written to the file that MADE_UP_WAYS names. */
+#include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+enum { devices = 4, most_allocated = 256 };
+enum { invalid_value = 1, unsupported = 217, already_on = 704, not_on = 705, too_many = 711 };
+
 typedef uint64_t Address;
+
+static char contexts[devices];
+static __thread int current = -1;
+static int is_peer[devices][devices];
+static int copied[devices][devices][2]; /* without peer access, and with it */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+  Address begin;
+  size_t bytes;
+  int device;
+} allocated[most_allocated];
+
+static int device_of(const void* context) {
+  return (int)((const char*)context - contexts);
+}
+
+/* The device that has all of this memory; -1: none. */
+static int owner_of(Address begin, size_t bytes) {
+  int owner = -1;
+  pthread_mutex_lock(&guard);
+  for (int i = 0; i < most_allocated; ++i)
+    if (allocated[i].begin != 0 && begin >= allocated[i].begin &&
+        begin + bytes <= allocated[i].begin + allocated[i].bytes)
+      owner = allocated[i].device;
+  pthread_mutex_unlock(&guard);
+  return owner;
+}
+
+__attribute__((destructor)) static void tell(void) {
+  const char* name = getenv("MADE_UP_WAYS");
+  FILE* file = name == NULL ? NULL : fopen(name, "w");
+  for (int a = 0; file != NULL && a < devices; ++a)
+    for (int b = 0; b < devices; ++b)
+      fprintf(file, "%d %d %d %d\n", a, b, copied[a][b][0] != 0, copied[a][b][1] != 0);
+  if (file != NULL)
+    fclose(file);
+}
 
 int cuInit(unsigned flags) {
   return (int)flags;
@@ -15,7 +58,7 @@ int cuDriverGetVersion(int* version) {
   return *version = 13000, 0;
 }
 int cuDeviceGetCount(int* count) {
-  return *count = 1, 0;
+  return *count = devices, 0;
 }
 int cuDeviceGet(int* device, int index) {
   return *device = index, 0;
@@ -24,10 +67,13 @@ int cuDeviceGetName(char* name, int size, int device) {
   return (void)device, strncpy(name, "made up", (size_t)size), 0;
 }
 int cuDeviceGetPCIBusId(char* name, int size, int device) {
-  return (void)device, strncpy(name, "0000:01:00.0", (size_t)size), 0;
+  return snprintf(name, (size_t)size, "0000:%02x:00.0", device + 1), 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) {
   return (void)device, *bytes = 1 << 30, 0;
+}
+int cuMemGetInfo_v2(size_t* free_bytes, size_t* bytes) {
+  return *free_bytes = *bytes = 1 << 30, 0;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   (void)device;
@@ -36,29 +82,69 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
   *value = attribute == 75 ? number / 10 : attribute == 76 ? number % 10 : 1;
   return 0;
 }
+int cuDeviceCanAccessPeer(int* can, int device, int other) {
+  return *can = device / 2 == other / 2, 0;
+}
 int cuDevicePrimaryCtxRetain(void** context, int device) {
-  return (void)device, *context = &cuInit, 0;
+  return *context = &contexts[device], 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int device) {
   return (void)device, 0;
 }
 int cuCtxSetCurrent(void* context) {
-  return context != (void*)&cuInit;
+  return current = device_of(context), 0;
+}
+int cuCtxEnablePeerAccess(void* context, unsigned flags) {
+  const int other = device_of(context);
+  if (flags != 0 || other / 2 != current / 2 || other == current)
+    return unsupported;
+  if (is_peer[current][other])
+    return already_on;
+  for (int i = 0; i < devices; ++i)
+    if (is_peer[current][i])
+      return too_many;
+  return is_peer[current][other] = 1, 0;
+}
+int cuCtxDisablePeerAccess(void* context) {
+  const int other = device_of(context);
+  if (!is_peer[current][other])
+    return not_on;
+  return is_peer[current][other] = 0;
 }
 int cuMemAlloc_v2(Address* address, size_t bytes) {
-  return *address = (Address)malloc(bytes), 0;
+  *address = (Address)malloc(bytes);
+  pthread_mutex_lock(&guard);
+  int place = 0;
+  while (place < most_allocated - 1 && allocated[place].begin != 0)
+    ++place;
+  allocated[place].begin = *address;
+  allocated[place].bytes = bytes;
+  allocated[place].device = current;
+  pthread_mutex_unlock(&guard);
+  return 0;
 }
 int cuMemFree_v2(Address address) {
+  pthread_mutex_lock(&guard);
+  for (int i = 0; i < most_allocated; ++i)
+    if (allocated[i].begin == address)
+      allocated[i].begin = 0;
+  pthread_mutex_unlock(&guard);
   return free((void*)address), 0;
 }
+int cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
+  return (void)flags, *address = malloc(bytes), 0;
+}
+int cuMemFreeHost(void* address) {
+  return free(address), 0;
+}
 int cuStreamCreate(void** stream, unsigned flags) {
-  return (void)flags, *stream = &cuMemFree_v2, 0;
+  return (void)flags, *stream = &contexts[current], 0;
 }
 int cuStreamDestroy_v2(void* stream) {
-  return stream != (void*)&cuMemFree_v2;
+  return (void)stream, 0;
 }
 int cuStreamSynchronize(void* stream) {
-  return stream != (void*)&cuMemFree_v2;
+  return stream != &contexts[current];
 }
 int cuEventCreate(void** event, unsigned flags) {
   return (void)flags, *event = malloc(sizeof(struct timespec)), 0;
@@ -80,76 +166,35 @@ int cuEventElapsedTime(float* milliseconds, void* first, void* last) {
   return 0;
 }
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* stream) {
-  return (void)stream, memcpy((void*)to, from, bytes), 0;
+  if (owner_of(to, bytes) != current || stream != &contexts[current])
+    return invalid_value;
+  return memcpy((void*)to, from, bytes), 0;
 }
 int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* stream) {
-  return (void)stream, memcpy(to, (void*)from, bytes), 0;
+  if (owner_of(from, bytes) != current || stream != &contexts[current])
+    return invalid_value;
+  return memcpy(to, (void*)from, bytes), 0;
+}
+int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void* stream) {
+  if (owner_of(to, bytes) != current || owner_of(from, bytes) != current ||
+      stream != &contexts[current])
+    return invalid_value;
+  return memcpy((void*)to, (void*)from, bytes), 0;
+}
+int cuMemcpyPeerAsync(Address to, void* to_context, Address from, void* from_context, size_t bytes,
+                      void* stream) {
+  const int target = device_of(to_context);
+  const int source = device_of(from_context);
+  if (owner_of(to, bytes) != target || owner_of(from, bytes) != source ||
+      stream != &contexts[current])
+    return invalid_value;
+  copied[source][target][is_peer[source][target] && is_peer[target][source]] = 1;
+  return memcpy((void*)to, (void*)from, bytes), 0;
 }
 int cuMemsetD32Async(Address to, unsigned pattern, size_t count, void* stream) {
-  (void)stream;
+  if (owner_of(to, 4 * count) != current || stream != &contexts[current])
+    return invalid_value;
   for (size_t i = 0; i < count; ++i)
     ((unsigned*)to)[i] = pattern;
-  return 0;
-}
-
-static void* stream_of_cublas;
-int cublasCreate_v2(void** handle) {
-  return *handle = &stream_of_cublas, 0;
-}
-int cublasDestroy_v2(void* handle) {
-  return handle != &stream_of_cublas;
-}
-int cublasGetVersion_v2(void* handle, int* version) {
-  return (void)handle, *version = 130000, 0;
-}
-int cublasSetStream_v2(void* handle, void* stream) {
-  return (void)handle, stream_of_cublas = stream, 0;
-}
-const char* cublasGetStatusString(int status) {
-  return status == 7 ? "CUBLAS_STATUS_INVALID_VALUE" : "?";
-}
-
-/* CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_16BF. */
-static double element(const void* matrix, int type, size_t at) {
-  if (type == 0)
-    return ((const float*)matrix)[at];
-  if (type == 1)
-    return ((const double*)matrix)[at];
-  if (type == 2)
-    return (double)((const _Float16*)matrix)[at];
-  const uint32_t bits = (uint32_t)((const uint16_t*)matrix)[at] << 16;
-  float number;
-  memcpy(&number, &bits, sizeof number);
-  return number;
-}
-
-/* Matrices in columns. The kind of computation says what alpha and beta are: CUBLAS_COMPUTE_32F,
- * CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_64F. */
-int cublasGemmEx(void* handle, int trans_a, int trans_b, int m, int n, int k, const void* alpha,
-                 const void* a, int type_a, int pitch_a, const void* b, int type_b, int pitch_b,
-                 const void* beta, void* c, int type_c, int pitch_c, int compute, int algorithm) {
-  const int is_double = compute == 70;
-  const int is_known =
-      type_a == type_b && (is_double       ? type_a == 1 && type_c == 1
-                           : compute == 77 ? type_a == 0 && type_c == 0
-                                           : compute == 68 && type_a != 1 && type_c == 0);
-  if (!is_known || algorithm != -1 || handle != &stream_of_cublas || stream_of_cublas == NULL)
-    return 7;
-  const double factor = is_double ? *(const double*)alpha : *(const float*)alpha;
-  const double rest = is_double ? *(const double*)beta : *(const float*)beta;
-  if (rest != 0)
-    return 7;
-  for (int j = 0; j < n; ++j)
-    for (int i = 0; i < m; ++i) {
-      double sum = 0;
-      for (int l = 0; l < k; ++l)
-        sum +=
-            element(a, type_a, trans_a == 0 ? (size_t)l * pitch_a + i : (size_t)i * pitch_a + l) *
-            element(b, type_b, trans_b == 0 ? (size_t)j * pitch_b + l : (size_t)l * pitch_b + j);
-      if (is_double)
-        ((double*)c)[(size_t)j * pitch_c + i] = factor * sum;
-      else
-        ((float*)c)[(size_t)j * pitch_c + i] = (float)(factor * sum);
-    }
   return 0;
 }

@@ -235,7 +235,7 @@ def test_a_fault_of_copies_between_devices_is_found(
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("error: "), record.outcome
 
 
-MADE_UP_GPUS = Path(__file__).with_name("made_up_gpus.c")
+MADE_UP_CUDA = Path(__file__).with_name("made_up_cuda.c")
 
 
 def on_made_up_gpus(
@@ -249,7 +249,7 @@ def on_made_up_gpus(
     if len(cpus) < 2:
         pytest.skip("needs two CPUs")
     driver, records, ways = folder / "libcuda.so.1", folder / "records", folder / "ways"
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-pthread", str(MADE_UP_GPUS), "-o", str(driver)], check=True)
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-pthread", str(MADE_UP_CUDA), "-o", str(driver)], check=True)
     records.mkdir()
     program = build(native_environment(machine), benchmark_named(name).program.source).path
     command = [str(program), "--record", str(records), "--backend", "cuda", *arguments]

@@ -27,7 +27,7 @@ from seatrial.store.folder import ResultsFolder
 pytestmark = pytest.mark.real
 
 GEMM = benchmark_named("gpu.gemm")
-MADE_UP_CUDA = Path(__file__).with_name("made_up_cuda.c")
+MADE_UP = {"libcuda.so.1": "made_up_cuda.c", "libcublas.so.13": "made_up_cublas.c"}
 VENDOR = {"backend": "opencl", "size": "1", "library": "vendor"}
 
 
@@ -99,8 +99,9 @@ def of_cublas(machine: Machine, folder: Path, precision: str, **variables: str) 
     """What gpu.gemm records with a made-up driver and cuBLAS."""
     if (compiler := shutil.which("cc")) is None:
         pytest.skip("needs a C compiler")
-    for name in ("libcuda.so.1", "libcublas.so.13"):
-        subprocess.run([compiler, "-O2", "-shared", "-fPIC", str(MADE_UP_CUDA), "-o", str(folder / name)], check=True)
+    for name, source in MADE_UP.items():
+        text = str(Path(__file__).with_name(source))
+        subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-pthread", text, "-o", str(folder / name)], check=True)
     records = folder / "records"
     records.mkdir()
     command = [str(build(native_environment(machine), GEMM.program.source).path), "--record", str(records)]

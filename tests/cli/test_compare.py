@@ -16,6 +16,7 @@ import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 
 from seatrial.cli.compare import CompareRequest, compare_command
+from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.comparison import Verdict
 from seatrial.model.outcome import Outcome, Stage
@@ -156,8 +157,11 @@ def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.real
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path) -> None:
+def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each within a few seconds: the budget is shortened, so verdicts may be open."""
+    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
+    if "gpu." in example.read_text() and (lack := lacking_gpu()) is not None:
+        pytest.skip(f"needs {lack}")
     for word, program in NEEDS.items():
         if word in example.read_text() and shutil.which(program) is None:
             pytest.skip(f"needs {program}")

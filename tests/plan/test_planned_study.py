@@ -81,6 +81,14 @@ def test_the_groups_are_the_sides_of_the_comparisons() -> None:
     assert "figures of memory.stream: copy, scale, add, triad" in text
 
 
+def test_figures_that_the_sides_do_not_have_are_not_promised() -> None:
+    one = "benchmarks: {gpu.transfer: {devices: 1}}\naxes: {host: [pageable, pinned]}\ncompare: host\n"
+    text = " ".join(plan_text(plan_of(one)).split())
+    assert "3 comparisons in 1 group" in text and "figures of gpu.transfer: h2d, d2h, both" in text
+    assert "h2d_together" not in text
+    assert "h2d_together" in plan_text(plan_of(one.replace("devices: 1", "devices: 2")))
+
+
 def test_sides_that_cannot_run_here_are_not_promised() -> None:
     text = "benchmarks: {memory.stream: {}}\naxes: {threads: [64, 1, 2]}\ncompare: threads\n"
     assert document(text)["compare"]["groups"] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.parameter import Value
@@ -105,8 +105,8 @@ def _answers(plan: PlannedStudy, style: Style) -> list[str]:
     study = plan.study
     lines: list[str] = []
     if study.compare is not None:
-        along, figures = study.compare.along, _figures(plan)
-        comparisons = sum((len(group) - 1) * len(figures[group[0].experiment.benchmark]) for group in plan.compared)
+        along = study.compare.along
+        comparisons = sum((len(group) - 1) * len(_figures(plan, group)) for group in plan.compared)
         others = [_value(along, v) for v in _axis_values(plan, along) if v != study.compare.baseline]
         if comparisons:
             told = (
@@ -115,8 +115,8 @@ def _answers(plan: PlannedStudy, style: Style) -> list[str]:
                 f"{count(len(plan.compared), 'group')}, each group measured side by side in random order."
             )
             lines += _wrapped(told)
-            for name in dict.fromkeys(group[0].experiment.benchmark for group in plan.compared):
-                lines += _wrapped(f"figures of {name}: {', '.join(figures[name])}")
+            for name, figures in _figures_by_benchmark(plan).items():
+                lines += _wrapped(f"figures of {name}: {', '.join(figures)}")
         else:
             lines += _wrapped(f"nothing: along {clean(along)} there are no two sides that can run here.")
     if study.scaling is not None:
@@ -126,13 +126,23 @@ def _answers(plan: PlannedStudy, style: Style) -> list[str]:
     return [f"{style.heading}The verdict will be on{style.end}", *lines] if lines else []
 
 
-def _figures(plan: PlannedStudy) -> dict[str, list[str]]:
-    """The figures that are compared, by benchmark."""
+def _figures_by_benchmark(plan: PlannedStudy) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for group in plan.compared:
+        own = found.setdefault(group[0].experiment.benchmark, [])
+        own += [name for name in _figures(plan, group) if name not in own]
+    return found
+
+
+def _figures(plan: PlannedStudy, group: Sequence[PlannedExperiment]) -> list[str]:
+    """The figures that are compared in a group: those that every side of it has."""
     wanted = plan.study.compare.figures if plan.study.compare is not None else ()
-    return {
-        entry.name: [f.name for f in benchmark_named(entry.name).figures if not wanted or f.name in wanted]
-        for entry in plan.study.benchmarks
-    }
+    return [
+        figure.name
+        for figure in benchmark_named(group[0].experiment.benchmark).figures
+        if (not wanted or figure.name in wanted)
+        and all(figure.is_there(planned.experiment.parameters) for planned in group)
+    ]
 
 
 def _axis_values(plan: PlannedStudy, name: str) -> tuple[Value | None, ...]:
