@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.machine import Device, DeviceKind
 from seatrial.model.outcome import State
 from seatrial.plan.points import parse_settings, plan_points
 
@@ -51,8 +54,10 @@ def test_more_threads_than_cpus_are_skipped_never_shared() -> None:
 
 
 def test_without_targets_it_is_the_standard_trial() -> None:
-    points = plan_points([], {}, made_up_machine(cores=2))
-    assert {point.benchmark.name for point in points} == {b.name for b in registry().values() if b.trial}
+    machine = made_up_machine(cores=2)
+    points = plan_points([], {}, machine)
+    wanted = {b.name for b in registry().values() if b.trial and b.is_in_trial(machine)}
+    assert {point.benchmark.name for point in points} == wanted
     assert not any(point.named for point in points)
 
 
@@ -90,3 +95,11 @@ def test_settings_of_another_form_are_refused(option: str) -> None:
 def test_a_setting_said_twice_is_refused() -> None:
     with pytest.raises(UsageError, match="twice"):
         parse_settings(["threads=1", "threads=2"])
+
+
+def test_the_trial_of_a_machine_with_gpus_measures_them_and_others_do_not_ask_for_any() -> None:
+    machine = made_up_machine(cores=4)
+    with_gpu = replace(machine, devices=(*machine.devices, Device("gpu-0", DeviceKind.GPU, "H200")))
+    of_gpus = [p.benchmark.name for p in plan_points([], {}, with_gpu) if p.benchmark.name.startswith("gpu.")]
+    assert {"gpu.transfer", "gpu.p2p", "gpu.device-memory", "gpu.max-flops", "gpu.gemm"} <= set(of_gpus)
+    assert not any(p.benchmark.name.startswith("gpu.") for p in plan_points([], {}, machine))

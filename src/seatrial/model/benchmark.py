@@ -216,6 +216,10 @@ def _nothing_missing(machine: Machine) -> str | None:
     return None
 
 
+def _every_machine(machine: Machine) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """One measurable program with everything that the rest of seatrial needs to know about it.
@@ -237,6 +241,8 @@ class Benchmark:
     needs: Callable[[Machine], str | None] = _nothing_missing
     ranks: Literal["one", "mpi", "gang"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)
+    is_in_trial: Callable[[Machine], bool] = _every_machine
+    """Whether the standard trial of this machine has it: what a machine has none of, its trial does not ask for."""
     sweep: tuple[Params, ...] = ()
     """What `run NAME` measures where no parameter of it is set, one point each; the best of them is the answer. Where
     it is empty, the point of all defaults."""

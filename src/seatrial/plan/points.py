@@ -52,7 +52,7 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], m
     _refuse_unknown(settings, benchmarks)
     points: dict[tuple[object, ...], Point] = {}
     for benchmark in benchmarks:
-        bases = _bases(benchmark, settings) if targets else benchmark.trial
+        bases = _bases(benchmark, settings) if targets else _trial(benchmark, machine)
         environments = _environments(benchmark, settings)
         for base, chosen in itertools.product(bases, _product(benchmark, settings)):
             point = resolve(benchmark, {**base, **chosen}, machine, named=bool(targets))
@@ -61,6 +61,10 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], m
                 key = (benchmark.name, choice, tuple(sorted(point.parameters.items())))
                 points.setdefault(key, replace(point, environment=choice))
     return tuple(points.values())
+
+
+def _trial(benchmark: Benchmark, machine: Machine) -> tuple[Params, ...]:
+    return benchmark.trial if benchmark.is_in_trial(machine) else ()
 
 
 def _bases(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> tuple[Params, ...]:

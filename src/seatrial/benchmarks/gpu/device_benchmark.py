@@ -8,7 +8,7 @@ from pathlib import Path
 from seatrial.benchmarks.gpu.device_parameters import COMMON, one_or_more, placement
 from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Bound, Check, Figure, Native
 from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
+from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
@@ -30,9 +30,10 @@ def device_benchmark(
     estimate_s: Callable[[Params], float],
     prepare: Callable[[Machine, Params], Params] = one_or_more,
     placement: Callable[[Machine, Params], tuple[int, ...]] = placement,
+    trial: Sequence[Params] = (),
 ) -> Benchmark:
-    """A benchmark whose program and kernels stand beside the declaration `file` under its stem. Nobody has seen one of
-    these run on a GPU yet."""
+    """A benchmark whose program and kernels stand beside the declaration `file` under its stem. The trials of machines
+    with GPUs have the points of `trial`. Nobody has seen one of these run on a GPU yet."""
     return Benchmark(
         name=name,
         question=question,
@@ -43,8 +44,14 @@ def device_benchmark(
         placement=placement,
         prepare=prepare,
         estimate_s=estimate_s,
+        trial=tuple(trial),
+        is_in_trial=_has_gpus,
         verified=False,
     )
+
+
+def _has_gpus(machine: Machine) -> bool:
+    return bool(machine.of_kind(DeviceKind.GPU))
 
 
 def size_class(sizes: Mapping[str, int], meaning: str) -> Parameter:

@@ -86,4 +86,5 @@ BENCHMARK = device_benchmark(
     ),
     checks=(Check("error", "sums and words that are not exactly those of the host", zero),),
     estimate_s=lambda params: 4.0 + _bytes(params) * 4e-8,
+    trial=({"mode": "EP"},),
 )

@@ -86,4 +86,5 @@ BENCHMARK = device_benchmark(
     checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
     prepare=_prepare,
+    trial=tuple({"library": "vendor", "precision": name} for name in ("fp64", "fp32", "tf32", "bf16")),
 )

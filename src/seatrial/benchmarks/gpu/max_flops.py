@@ -64,4 +64,5 @@ BENCHMARK = device_benchmark(
     ],
     checks=(Check("different", "share of the results that differ in any bit from the same chain on the host", zero),),
     estimate_s=lambda params: 6.0,
+    trial=({"precision": "fp64"}, {"precision": "fp32"}),
 )

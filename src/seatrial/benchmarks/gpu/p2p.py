@@ -108,4 +108,5 @@ BENCHMARK = device_benchmark(
     prepare=_prepare,
     placement=_placement,
     estimate_s=_estimate_s,
+    trial=({},),
 )
