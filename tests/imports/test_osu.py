@@ -26,6 +26,14 @@ ALLREDUCE_6 = """
 16                      3.40
 """
 
+BOTH_WAYS = """
+# OSU MPI Bi-Directional Bandwidth Test v7.4
+# Datatype: MPI_CHAR.
+# Size      Bandwidth (MB/s)
+1048576             21324.21
+4194304             20111.02
+"""
+
 NON_BLOCKING = """
 # OSU MPI Non-blocking Allreduce Latency Test v5.9
 # Overall = Coll. Init + Compute + MPI_Test + MPI_Wait
@@ -120,6 +128,12 @@ def test_older_releases() -> None:
     assert values_of(file, "time_mean") == {4: 3.11e-6, 8: 3.25e-6, 16: 3.40e-6}
     assert values_of(file, "time_max") == {}  # not printed: absent, not zero
     assert file.experiments[0].parameters["datatype"] == "MPI_FLOAT"
+
+
+def test_both_directions_at_once_are_a_benchmark_of_ours() -> None:
+    (experiment,) = _read(BOTH_WAYS).experiments
+    assert experiment.benchmark == "mpi.bidirectional" and experiment.parameters["datatype"] == "MPI_CHAR"
+    assert values_of(_read(BOTH_WAYS), "bandwidth") == {1 << 20: 21324.21e6, 4 << 20: 20111.02e6}
 
 
 def test_non_blocking_collectives() -> None:

@@ -1,7 +1,8 @@
 """OSU micro-benchmarks, 3.x to 7.x: the text that each program prints.
 
-Latency, bandwidth and allreduce measure what `mpi.*` does; every other program is `imported.osu`. Column names and
-widths: osu-micro-benchmarks, c/util/osu_util_mpi.c. Times are in us, and MB is 10^6 B.
+Latency, bandwidth in one direction and in both, and allreduce measure what `mpi.*` does; every other program is
+`imported.osu`. Column names and widths: osu-micro-benchmarks, c/util/osu_util_mpi.c. Times are in us, and MB is
+10^6 B.
 
 A rate has no time beside it: its sample is what moves in one second. Max Latency is that of the slowest rank, each
 rank's own being a mean over iterations; a time of 0.00 us is below what two decimals tell, and is left out.
@@ -267,9 +268,11 @@ def _datatype_of_old(benchmark: str) -> str:
 
 
 _TAKEN = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")
+_STREAMED = ("window", "buffers", "datatype")
 _OURS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
     "latency": ("mpi.latency", {"time": "one_way"}, ("buffers", "datatype")),
-    "bandwidth": ("mpi.bandwidth", {"bandwidth": "bandwidth"}, ("window", "buffers", "datatype")),
+    "bandwidth": ("mpi.bandwidth", {"bandwidth": "bandwidth"}, _STREAMED),
+    "bi-directional bandwidth": ("mpi.bidirectional", {"bandwidth": "bandwidth"}, _STREAMED),
     "allreduce latency": (
         "mpi.allreduce",
         {"time": "time_mean", "time_max": "time_max"},
