@@ -121,6 +121,12 @@ def test_what_cublas_is_asked_for(precision: str, live_machine: Machine, tmp_pat
     assert any(event.get("key") == "library" and event["value"] == "cuBLAS 130000" for event in record)
 
 
+def test_a_device_without_room(live_machine: Machine, tmp_path: Path) -> None:
+    record = of_cublas(live_machine, tmp_path, "fp32", MADE_UP_MEMORY="1000")
+    (skip,) = (event for event in record if event["ev"] == "skip")
+    assert skip["reason"] == "made up has no room for 64 KiB more; it has 1024 MiB in all"
+
+
 def test_cublas_before_tensor_cores_of_wide_exponents(live_machine: Machine, tmp_path: Path) -> None:
     record = of_cublas(live_machine, tmp_path, "bf16", MADE_UP_CAPABILITY="70")
     (skip,) = (event for event in record if event["ev"] == "skip")

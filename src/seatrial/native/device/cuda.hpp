@@ -15,6 +15,7 @@
 #include "device/cuda_context.hpp"
 #include "device/cuda_image.hpp"
 #include "device/device.hpp"
+#include "device/memory_lack.hpp"
 #include "device/nvrtc.hpp"
 
 namespace seatrial::device::cuda {
@@ -239,7 +240,10 @@ public:
   }
 
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
-    return std::make_unique<CudaMemory>(context(), bytes, where);
+    constexpr int out_of_memory = 2;
+    return or_no_room(facts_, bytes, {out_of_memory}, [&]() -> std::unique_ptr<Memory> {
+      return std::make_unique<CudaMemory>(context(), bytes, where);
+    });
   }
 
   [[nodiscard]] std::unique_ptr<Image> image(std::size_t width, std::size_t height,

@@ -14,6 +14,7 @@
 
 #include "device/device.hpp"
 #include "device/dialect.hpp"
+#include "device/memory_lack.hpp"
 #include "device/opencl_api.hpp"
 #include "device/opencl_context.hpp"
 #include "device/opencl_image.hpp"
@@ -285,7 +286,10 @@ public:
   // OpenCL does not tell what is free.
   [[nodiscard]] std::uint64_t free_bytes() const override { return facts_.memory_bytes; }
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
-    return std::make_unique<OpenClMemory>(context(), bytes, where);
+    // Larger than the largest, no room on the device or in what it has of the host, none left.
+    return or_no_room(facts_, bytes, {-61, -4, -5, -6}, [&]() -> std::unique_ptr<Memory> {
+      return std::make_unique<OpenClMemory>(context(), bytes, where);
+    });
   }
   [[nodiscard]] std::unique_ptr<Image> image(std::size_t width, std::size_t height,
                                              std::span<const float> texels) override {

@@ -1,0 +1,30 @@
+// What no device has room for is no fault of its driver: the point cannot fit here.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+
+#include "device/driver_library.hpp"
+#include "device/facts.hpp"
+#include "failure.hpp"
+
+namespace seatrial::device {
+
+// What `allocate()` makes. Throws Skip where the driver says one of `lacks` for it, with what was
+// wanted and what the device has in all.
+template <class Allocate>
+[[nodiscard]] auto or_no_room(const Facts& facts, std::size_t bytes,
+                              std::initializer_list<int> lacks, Allocate allocate) {
+  try {
+    return allocate();
+  } catch (const CallFailed& failed) {
+    if (std::ranges::find(lacks, failed.code()) == lacks.end())
+      throw;
+    throw Skip(facts.name + " has no room for " + std::to_string(bytes >> 10) +
+               " KiB more; it has " + std::to_string(facts.memory_bytes >> 20) + " MiB in all");
+  }
+}
+
+} // namespace seatrial::device
