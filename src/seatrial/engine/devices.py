@@ -25,7 +25,8 @@ def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any
         wanted = f"device {first}" if count <= 1 else f"devices {first} to {first + count - 1}"
         raise NoGpuError("device", f"{wanted} of {found[0].backend}: {len(found)} found, counted from 0")
     chosen = found[first : first + count]
-    resolved: dict[str, Value] = {**params, "backend": found[0].backend, "devices": count}
+    settled = point.benchmark.on_devices(params, bool(chosen[0].facts.get("cpu")))
+    resolved: dict[str, Value] = {**settled, "backend": found[0].backend, "devices": count}
     identities = [device.identity for device in chosen]
     if point.benchmark.ranks == "mpi":  # their CPUs are those of the ranks, which share the devices among them
         return replace(point, parameters=resolved), identities

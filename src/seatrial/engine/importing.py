@@ -333,7 +333,7 @@ def _as_started(
     if not isinstance(benchmark.program, Native) or not isinstance(told, list):
         raise UsageError(f"{file} does not tell the program's arguments", "write it with a program of this version")
     try:
-        parameters = benchmark.prepare(machine, parameters)
+        parameters = benchmark.on_devices(benchmark.prepare(machine, parameters), _are_processors(found))
         arguments = list(benchmark.program.arguments(parameters))
     except (Skip, *UNREADABLE) as problem:
         raise UsageError(
@@ -347,6 +347,11 @@ def _as_started(
                 "name the parameters that it was made with: --set key=value",
             )
     return parameters
+
+
+def _are_processors(found: ImportedExperiment) -> bool:
+    devices = found.notes.get("devices")
+    return isinstance(devices, list) and bool(devices) and isinstance(devices[0], dict) and bool(devices[0].get("cpu"))
 
 
 def _judge(

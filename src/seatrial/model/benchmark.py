@@ -216,6 +216,10 @@ def _nothing_missing(machine: Machine) -> str | None:
     return None
 
 
+def _as_they_are(params: Params, are_processors: bool) -> Params:
+    return params
+
+
 def _every_machine(machine: Machine) -> bool:
     return True
 
@@ -225,7 +229,8 @@ class Benchmark:
     """One measurable program with everything that the rest of seatrial needs to know about it.
 
     `placement` gives the CPU of each thread, rank by rank where `ranks` is "mpi" (model/layout.py); `prepare` resolves
-    words such as "all" into numbers (raising Skip where the point means nothing on this machine); `needs` says what
+    words such as "all" into numbers (raising Skip where the point means nothing on this machine); `on_devices` does the
+    same once it is known whether the devices that it runs on are processors, which play GPUs; `needs` says what
     this machine lacks for it, or None; `trial` lists the points of the standard trial of a machine; `estimate_s` is the
     time of one repeat, for plans and time limits.
     """
@@ -238,6 +243,7 @@ class Benchmark:
     checks: tuple[Check, ...]
     placement: Callable[[Machine, Params], tuple[int, ...]]
     prepare: Callable[[Machine, Params], Params] = _same
+    on_devices: Callable[[Params, bool], Params] = _as_they_are
     needs: Callable[[Machine], str | None] = _nothing_missing
     ranks: Literal["one", "mpi", "gang"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)

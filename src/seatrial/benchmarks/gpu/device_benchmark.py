@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from seatrial.benchmarks.gpu.device_parameters import COMMON, one_or_more, placement
+from seatrial.benchmarks.gpu.device_parameters import AUTO, COMMON, for_devices, one_or_more, placement
 from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Bound, Check, Figure, Native
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import Parameter, ParameterKind, Params, Value
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
 LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
 
+_CLASSES: Mapping[str, tuple[Value, Value]] = {"size": ("large", "1")}
 _ALL = "the same of all devices together, by the time of the slowest"
 
 
@@ -31,9 +32,11 @@ def device_benchmark(
     prepare: Callable[[Machine, Params], Params] = one_or_more,
     placement: Callable[[Machine, Params], tuple[int, ...]] = placement,
     trial: Sequence[Params] = (),
+    sizes: Mapping[str, tuple[Value, Value]] = _CLASSES,
 ) -> Benchmark:
     """A benchmark whose program and kernels stand beside the declaration `file` under its stem. The trials of machines
-    with GPUs have the points of `trial`. Nobody has seen one of these run on a GPU yet."""
+    with GPUs have the points of `trial`; `sizes` are what `auto` stands for on GPUs and on processors. Nobody has seen
+    one of these run on a GPU yet."""
     return Benchmark(
         name=name,
         question=question,
@@ -43,6 +46,7 @@ def device_benchmark(
         checks=tuple(checks),
         placement=placement,
         prepare=prepare,
+        on_devices=for_devices(sizes),
         estimate_s=estimate_s,
         trial=tuple(trial),
         is_in_trial=_has_gpus,
@@ -56,12 +60,13 @@ def _has_gpus(machine: Machine) -> bool:
 
 def size_class(sizes: Mapping[str, int], meaning: str) -> Parameter:
     """SHOC's classes by their numbers, and `large`, which is beyond the caches of today."""
-    return Parameter("size", ParameterKind.CHOICE, "large", meaning, words=tuple(sizes))
+    told = f"{meaning}; auto: large, or 1 where the device is a processor"
+    return Parameter("size", ParameterKind.CHOICE, AUTO, told, words=(AUTO, *sizes))
 
 
 def chosen_size(sizes: Mapping[str, int], params: Params) -> int:
-    """What the class stands for."""
-    return sizes[str(params["size"])]
+    """What the class stands for; before the devices are known, the largest."""
+    return sizes["large" if params["size"] == AUTO else str(params["size"])]
 
 
 def element_bytes(params: Params) -> int:

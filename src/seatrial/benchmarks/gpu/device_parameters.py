@@ -6,12 +6,14 @@ GPGPU-3, 2010): one device; a copy on each device at once; devices that share on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.model.benchmark import Skip
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
+
+AUTO = "auto"
 
 BACKEND = Parameter(
     "backend",
@@ -48,6 +50,22 @@ def mode_among(*words: str) -> Parameter:
         "S: one device; EP: a copy on each device at once; TP: devices share one problem",
         words=words,
     )
+
+
+def size_of(name: str, large: int, small: int, meaning: str, minimum: int) -> Parameter:
+    """How large the problem is, as a number. `auto` is settled by `for_devices`."""
+    told = f"{meaning}; auto: {large}, or {small} where the device is a processor"
+    return Parameter(name, ParameterKind.INTEGER, AUTO, told, words=(AUTO,), minimum=minimum)
+
+
+def for_devices(sizes: Mapping[str, tuple[Value, Value]]) -> Callable[[Params, bool], Params]:
+    """Settles `auto` of each parameter: what fills a GPU, and what a processor that plays one ends in time."""
+
+    def settled(params: Params, are_processors: bool) -> Params:
+        autos = {name: small if are_processors else large for name, (large, small) in sizes.items()}
+        return {**params, **{name: value for name, value in autos.items() if params.get(name) == AUTO}}
+
+    return settled
 
 
 def one_or_more(machine: Machine, params: Params) -> Params:

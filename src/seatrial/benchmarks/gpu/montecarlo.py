@@ -10,7 +10,14 @@ import math
 from statistics import NormalDist
 
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among, one_or_more
+from seatrial.benchmarks.gpu.device_parameters import (
+    AUTO,
+    PRECISION,
+    device_arguments,
+    mode_among,
+    one_or_more,
+    size_of,
+)
 from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -18,14 +25,20 @@ from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-12}
 """Of an option's payoffs drawn again on the host, relative to their sum, which has no negative terms."""
 _UNLIKELY = 1e-3
+_PATHS = (262144, 16384)
+"""On a GPU, and on a processor."""
 _LARGEST = 1 << 33
 """Paths of all options, against typing errors."""
 
 
+def _paths(params: Params) -> int:
+    return _PATHS[0] if params["paths"] == AUTO else whole(params["paths"])
+
+
 def _prepare(machine: Machine, params: Params) -> Params:
-    if whole(params["paths"]) % 4:
+    if _paths(params) % 4:
         raise Skip(f"{params['paths']} paths are no multiple of 4")
-    if whole(params["paths"]) * whole(params["options"]) > _LARGEST:
+    if _paths(params) * whole(params["options"]) > _LARGEST:
         raise Skip(f"more than {_LARGEST} paths in all")
     return one_or_more(machine, params)
 
@@ -34,7 +47,7 @@ def _arguments(params: Params) -> list[str]:
     return [
         *device_arguments(params),
         *("--precision", str(params["precision"]), "--drive", str(params["drive"])),
-        *("--options", str(params["options"]), "--paths", str(params["paths"])),
+        *("--options", str(params["options"]), "--paths", str(_paths(params))),
     ]
 
 
@@ -52,7 +65,7 @@ def _chi_square(machine: Machine, params: Params) -> tuple[float, float]:
 
 
 def _estimate_s(params: Params) -> float:
-    return 3.0 + 1e-9 * whole(params["paths"]) * whole(params["options"])
+    return 3.0 + 1e-9 * _paths(params) * whole(params["options"])
 
 
 BENCHMARK = device_benchmark(
@@ -71,7 +84,7 @@ BENCHMARK = device_benchmark(
             words=("threaded", "streamed"),
         ),
         Parameter("options", ParameterKind.INTEGER, 1024, "options that are priced, in all", minimum=32),
-        Parameter("paths", ParameterKind.INTEGER, 262144, "paths of each option, a multiple of 4", minimum=4096),
+        size_of("paths", *_PATHS, "paths of each option, a multiple of 4", minimum=4096),
     ),
     figures=(
         rate("options", "op/s", "options", "options, each by `paths` paths", series="pricing"),
@@ -83,4 +96,5 @@ BENCHMARK = device_benchmark(
     ),
     prepare=_prepare,
     estimate_s=_estimate_s,
+    sizes={"paths": _PATHS},
 )

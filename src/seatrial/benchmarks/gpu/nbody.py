@@ -7,33 +7,46 @@ sample of CUDA); the instructions behind it are fewer.
 from __future__ import annotations
 
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among, one_or_more
+from seatrial.benchmarks.gpu.device_parameters import (
+    AUTO,
+    PRECISION,
+    device_arguments,
+    mode_among,
+    one_or_more,
+    size_of,
+)
 from seatrial.benchmarks.gpu.flop_limit import flop_limit
 from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.parameter import Params, whole
 
 _BLOCK = 256
 """Bodies that a group computes; their number is a multiple of it."""
+_BODIES = (131072, 8192)
+"""On a GPU, and on a processor."""
 _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-11}
 """Relative to the sum of magnitudes: a million terms one after another, each rounded."""
+
+
+def _bodies(params: Params) -> int:
+    return _BODIES[0] if params["bodies"] == AUTO else whole(params["bodies"])
 
 
 def _arguments(params: Params) -> list[str]:
     return [
         *device_arguments(params),
-        *("--precision", str(params["precision"]), "--bodies", str(params["bodies"])),
+        *("--precision", str(params["precision"]), "--bodies", str(_bodies(params))),
     ]
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    if whole(params["bodies"]) % _BLOCK:
+    if _bodies(params) % _BLOCK:
         raise Skip(f"{params['bodies']} bodies are no multiple of {_BLOCK}")
     return one_or_more(machine, params)
 
 
 def _estimate_s(params: Params) -> float:
-    return 3.0 + 2e-12 * whole(params["bodies"]) ** 2
+    return 3.0 + 2e-12 * _bodies(params) ** 2
 
 
 BENCHMARK = device_benchmark(
@@ -44,9 +57,7 @@ BENCHMARK = device_benchmark(
     parameters=(
         mode_among("S", "TP"),
         PRECISION,
-        Parameter(
-            "bodies", ParameterKind.INTEGER, 131072, "how many bodies there are, a multiple of 256", minimum=_BLOCK
-        ),
+        size_of("bodies", *_BODIES, "how many bodies there are, a multiple of 256", minimum=_BLOCK),
     ),
     figures=(
         rate(
@@ -63,5 +74,6 @@ BENCHMARK = device_benchmark(
         Check("error", "error of an acceleration, relative to the sum of the magnitudes in it", up_to(_TOLERANCE)),
     ),
     prepare=_prepare,
+    sizes={"bodies": _BODIES},
     estimate_s=_estimate_s,
 )
