@@ -1,5 +1,6 @@
-/* A cuBLAS that multiplies on the host, as documented: matrices in columns. It refuses what the real
- * one refuses: types and kinds of computation that do not go together, and a stream that is none. */
+/* A cuBLAS that multiplies on the host, as documented: matrices in columns. It refuses what the
+ * real one refuses: types and kinds of computation that do not go together, and a stream that is
+ * none. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

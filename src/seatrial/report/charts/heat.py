@@ -133,7 +133,7 @@ def legend(scale: HeatScale, x: float, y: float, note: str, unmeasured: bool) ->
     bounds = scale.bounds if scale.classes > 1 else scale.bounds[:1]
     parts += [text(x + k * _SWATCH_WIDTH, under, scale.spelled(bound), "tick") for k, bound in enumerate(bounds)]
     end = x + scale.classes * _SWATCH_WIDTH + 24
-    parts.append(text(end, y + 10, f"{scale.unit_name}, {note}", "tick", "start"))
+    parts.append(text(end, y + 10, f"{scale.unit_name}, {note}".removeprefix(", "), "tick", "start"))
     if unmeasured:
         parts.append(rectangle(end, under - 10, 12, 12, "blank"))
         parts.append(text(end + 18, under, "not measured", "tick", "start"))

@@ -1,0 +1,93 @@
+"""Merges and reports the made-up tables of many ranks: every rank has sent to every other, 500 rows each.
+
+    python bench/profile_merge.py FOLDER [--ranks 4096] [--rows 500]
+
+FOLDER is made and removed again; 4,096 ranks need 2 GB there (a tmpfs such as /dev/shm will do) and 2 GB of memory.
+Prints seconds of wall and processor time of each step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from probes.made_up_tables import NAMES, Table, Thread
+
+from seatrial.analysis.profile import profiles
+from seatrial.probes.mpi_tables import MODULES_B, PAGE_B, PEERS_AT, SLOT, SLOTS, SLOTS_AT, read_table
+from seatrial.probes.symbols import Symbols
+from seatrial.report.profile_document import profile_json
+from seatrial.report.profile_page import profile_page
+from seatrial.report.profile_text import profile_text
+
+_RANK_AT = 20
+_LIBRARIES = 40
+_BASE, _EACH = 0x400000, 0x100000
+_RANKS_OF_A_NODE = 64
+
+Made = TypeVar("Made")
+
+
+def write_tables(folder: Path, ranks: int, rows: int) -> None:
+    """A file for each rank."""
+    chance = np.random.default_rng(1)
+    lines = (f"{_BASE + k * _EACH:x} {_BASE + (k + 1) * _EACH:x} 1000 /opt/lib{k}.so\n" for k in range(_LIBRARIES))
+    empty = Table(0, ranks, (Thread(over_time=[0.3] * 60),), modules="".join(lines), most_threads=1, wall_s=60.0)
+    data, at = bytearray(empty.data()), PAGE_B + MODULES_B
+    peers = np.tile(np.array([10, 10_000, 10, 10_000], "<u8"), (ranks + 1, 1))
+    peers[ranks] = 0
+    data[at + PEERS_AT : at + PEERS_AT + peers.nbytes] = peers.tobytes()
+    for rank in range(ranks):
+        row = np.zeros(rows, np.dtype(SLOT))
+        row["call"], row["bin"] = chance.integers(1, len(NAMES) + 1, rows), chance.integers(0, 1300, rows)
+        row["site"] = _BASE + chance.integers(0, _LIBRARIES, rows) * _EACH + chance.integers(0, 50, rows) * 16
+        row["count"], row["least_ticks"], row["most_ticks"] = chance.integers(1, 10_000, rows), 400, 90_000
+        row["bytes"], row["ticks"] = row["count"] * 100, row["count"] * chance.integers(500, 5000, rows)
+        slots = np.zeros(SLOTS, np.dtype(SLOT))
+        slots[chance.permutation(SLOTS)[:rows]] = row
+        struct.pack_into("<i", data, _RANK_AT, rank)
+        data[at + SLOTS_AT : at + PEERS_AT] = slots.tobytes()
+        (folder / f"node{rank // _RANKS_OF_A_NODE}-{rank}.mpi").write_bytes(data)
+
+
+def timed(name: str, work: Callable[[], Made]) -> Made:
+    """What `work` gives; its seconds are printed."""
+    wall, processor = time.perf_counter(), time.process_time()
+    made = work()
+    print(f"{name:>7}: {time.perf_counter() - wall:6.2f} s, of the processor {time.process_time() - processor:6.2f} s")
+    return made
+
+
+def main() -> None:
+    """Write the tables, then read, merge and report them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--ranks", type=int, default=4096)
+    parser.add_argument("--rows", type=int, default=500)
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True)
+    try:
+        write_tables(asked.folder, asked.ranks, asked.rows)
+        files = sorted(asked.folder.glob("*.mpi"))
+        tables = timed("read", lambda: [read_table(path, len(NAMES)) for path in files])
+        (profile,) = timed("merge", lambda: profiles(tables, NAMES, Symbols.of_this_machine().frames))
+        timed("text", lambda: profile_text(profile))
+        timed("page", lambda: profile_page([profile]))
+        timed("JSON", lambda: sum(len(piece) for piece in profile_json(profile, 0)))
+        print(f"{profile.ranks} ranks, {len(profile.matrix)} pairs, {len(profile.callsites)} call sites")
+    finally:
+        shutil.rmtree(asked.folder)
+
+
+if __name__ == "__main__":
+    main()

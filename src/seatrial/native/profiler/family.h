@@ -1,0 +1,59 @@
+/* The constants of the library of MPI in force. Handles are ints (MPICH) or pointers (the others).
+ */
+#ifndef SEATRIAL_FAMILY_H
+#define SEATRIAL_FAMILY_H
+
+#include "table_file.h"
+#include "word.h"
+
+#include <stdbool.h>
+
+enum seatrial_status_layout {
+  SEATRIAL_STATUS_ASKED,
+  SEATRIAL_STATUS_MPICH,
+  SEATRIAL_STATUS_OPENMPI
+};
+
+struct seatrial_family_constants {
+  uint32_t family;
+  uint32_t status_layout;
+  uint32_t status_bytes;
+  uint32_t source_offset; /* of MPI_SOURCE in a status */
+  uint32_t handle_bytes;
+  word handle_mask;
+  word comm_world, comm_self, byte, request_null;
+  word in_place, status_ignore, statuses_ignore;
+  int any_source, proc_null, root, undefined;
+  int thread_multiple;
+  int cart, graph, dist_graph; /* what MPI_Topo_test tells */
+};
+
+extern struct seatrial_family_constants seatrial_mpi;
+
+/* Which family's constants are in force; `version` is what MPI_Get_library_version says. May be
+ * called before MPI_Init. */
+void seatrial_choose_family(const char* version);
+
+static inline bool seatrial_is_known(void) {
+  return seatrial_mpi.family != SEATRIAL_UNKNOWN;
+}
+
+static inline word seatrial_handle(word handle) {
+  return handle & seatrial_mpi.handle_mask;
+}
+
+/* The handle at an address, such as the argument of MPI_Wait. */
+static inline word seatrial_handle_at(word address, int64_t index) {
+  return seatrial_mpi.handle_bytes == 4 ? (word)((const uint32_t*)address)[index]
+                                        : ((const word*)address)[index];
+}
+
+/* What kind of communicator, as struct seatrial_slot numbers them. */
+static inline unsigned seatrial_comm_kind(word comm) {
+  if (!seatrial_is_known())
+    return 0;
+  const word handle = seatrial_handle(comm);
+  return handle == seatrial_mpi.comm_world ? 1 : handle == seatrial_mpi.comm_self ? 2 : 3;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* The functions of MPI that the profiler itself calls, by their names behind every tool. */
+#ifndef SEATRIAL_LIBRARY_H
+#define SEATRIAL_LIBRARY_H
+
+#include "word.h"
+
+#define SEATRIAL_LIBRARY(f)                                                                        \
+  f(Get_library_version, char*, int*) f(Query_thread, int*) f(Comm_rank, word, int*)               \
+      f(Comm_size, word, int*) f(Comm_remote_size, word, int*) f(Comm_test_inter, word, int*)      \
+          f(Comm_group, word, word*) f(Comm_remote_group, word, word*)                             \
+              f(Group_from_session_pset, word, const char*, word*) f(Group_rank, word, int*)       \
+                  f(Group_size, word, int*)                                                        \
+                      f(Group_translate_ranks, word, int, const int*, word, int*)                  \
+                          f(Group_free, word*) f(Topo_test, word, int*) f(Cartdim_get, word, int*) \
+                              f(Graph_neighbors_count, word, int, int*)                            \
+                                  f(Dist_graph_neighbors_count, word, int*, int*, int*)            \
+                                      f(Type_size_x, word, int64_t*)                               \
+                                          f(Get_elements_x, word, word, int64_t*)                  \
+                                              f(Test_cancelled, word, int*)
+
+#define SEATRIAL_POINTER(name, ...) int (*name)(__VA_ARGS__);
+struct seatrial_library {
+  SEATRIAL_LIBRARY(SEATRIAL_POINTER)
+};
+#undef SEATRIAL_POINTER
+
+extern struct seatrial_library seatrial_library;
+
+/* Finds them; those that the library lacks are NULL. */
+void seatrial_find_library(void);
+
+#endif

@@ -1,0 +1,14 @@
+/* The library is built on a new system and preloaded on an old one, or inside a container: what
+ * moved into libc with glibc 2.34 is asked for under the version that both have. */
+#ifndef SEATRIAL_OLD_GLIBC_H
+#define SEATRIAL_OLD_GLIBC_H
+
+#if defined(__GLIBC__) && defined(__x86_64__)
+__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+__asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
+#elif defined(__GLIBC__) && defined(__aarch64__)
+__asm__(".symver dlsym, dlsym@GLIBC_2.17");
+__asm__(".symver dlopen, dlopen@GLIBC_2.17");
+#endif
+
+#endif

@@ -1,0 +1,193 @@
+"""What a wrapper does with the arguments of an MPI function beside counting and timing it, as statements in C.
+
+`before` the call handles are read that it changes, and a status is given where the program asks for none; `after` it,
+if it succeeded, `bytes` is what the rank gave to be sent or what arrived, and peers are counted. The arguments have
+their names of the standard. N(x) is a number as the function has it (int, or MPI_Count in a `_c` function), W the
+width in bytes of the elements of its arrays of counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Statements around a call."""
+
+    before: str = ""
+    after: str = ""
+
+
+def traffic_of(base: str) -> Traffic:
+    """That of a function by its name without `_c`; nothing for those that carry no data and end no request."""
+    return _TRAFFIC.get(base.removeprefix("MPI_"), Traffic())
+
+
+_OWN = "struct seatrial_status own; "
+_OWN_STATUS = _OWN + "status = seatrial_told(status, &own);"
+
+
+def _gathered(in_place: str, else_: str = "seatrial_bytes(N(sendcount), sendtype)") -> str:
+    return f"seatrial_is_in_place(sendbuf) ? seatrial_bytes({in_place}, recvtype) : {else_}"
+
+
+_REDUCED = "seatrial_bytes(N(count), datatype)"
+_OWN_COUNT = "seatrial_element(recvcounts, seatrial_rank_of(comm), W)"
+_ALL_SENT = "seatrial_sum(sendcounts, W, seatrial_peers_of(comm))"
+_ALL_READ = "seatrial_sum(recvcounts, W, seatrial_peers_of(comm))"
+
+_COLLECTIVE = {
+    "Barrier": "0",
+    "Allreduce": _REDUCED,
+    "Scan": _REDUCED,
+    "Exscan": _REDUCED,
+    "Reduce": f"seatrial_gives(root) ? {_REDUCED} : 0",
+    "Bcast": f"seatrial_is_root(comm, root) ? {_REDUCED} : 0",
+    "Gather": f"!seatrial_gives(root) ? 0 : {_gathered('N(recvcount)')}",
+    "Gatherv": f"!seatrial_gives(root) ? 0 : {_gathered(_OWN_COUNT)}",
+    "Scatter": "seatrial_is_root(comm, root) ? seatrial_bytes(N(sendcount) * seatrial_peers_of(comm), sendtype) : 0",
+    "Scatterv": f"seatrial_is_root(comm, root) ? seatrial_bytes({_ALL_SENT}, sendtype) : 0",
+    "Allgather": _gathered("N(recvcount)"),
+    "Allgatherv": _gathered(_OWN_COUNT),
+    "Alltoall": _gathered(
+        "N(recvcount) * seatrial_peers_of(comm)", "seatrial_bytes(N(sendcount) * seatrial_peers_of(comm), sendtype)"
+    ),
+    "Alltoallv": _gathered(_ALL_READ, f"seatrial_bytes({_ALL_SENT}, sendtype)"),
+    "Alltoallw": "seatrial_is_in_place(sendbuf)"
+    " ? seatrial_sum_of_types(recvcounts, W, recvtypes, seatrial_peers_of(comm))"
+    " : seatrial_sum_of_types(sendcounts, W, sendtypes, seatrial_peers_of(comm))",
+    "Reduce_scatter": "seatrial_bytes(seatrial_sum(recvcounts, W, seatrial_size_of(comm)), datatype)",
+    "Reduce_scatter_block": "seatrial_bytes(N(recvcount) * seatrial_size_of(comm), datatype)",
+    "Neighbor_allgather": "seatrial_bytes(N(sendcount), sendtype)",
+    "Neighbor_allgatherv": "seatrial_bytes(N(sendcount), sendtype)",
+    "Neighbor_alltoall": "seatrial_bytes(N(sendcount) * seatrial_neighbours_of(comm), sendtype)",
+    "Neighbor_alltoallv": "seatrial_bytes(seatrial_sum(sendcounts, W, seatrial_neighbours_of(comm)), sendtype)",
+    "Neighbor_alltoallw": "seatrial_sum_of_types(sendcounts, W, sendtypes, seatrial_neighbours_of(comm))",
+}
+"""The bytes of the rank's send buffer, as contracts and standard define it: blocking, nonblocking, persistent alike."""
+
+
+def _collectives() -> dict[str, Traffic]:
+    found: dict[str, Traffic] = {}
+    for name, amount in _COLLECTIVE.items():
+        found[name] = found[f"I{name.lower()}"] = Traffic(after=f"bytes = {amount};")
+        keep = f"seatrial_keep_start(request, SEATRIAL_PERSISTENT_COLLECTIVE, comm, (word)-1, {amount});"
+        found[f"{name}_init"] = Traffic(after=keep)
+    return found
+
+
+_SENT = Traffic(after="bytes = seatrial_sent(comm, dest, N(count), datatype);")
+_SENT_BOTH = "bytes = seatrial_sent(comm, dest, N(sendcount), sendtype);"
+_SENT_REPLACED = "bytes = seatrial_sent(comm, dest, N(count), datatype);"
+_RECEIVE = "seatrial_keep_receive(request, SEATRIAL_{}, comm, source, {});"
+
+
+def _point_to_point() -> dict[str, Traffic]:
+    modes = ("send", "bsend", "ssend", "rsend")
+    keep_send = "seatrial_keep_start(request, SEATRIAL_PERSISTENT_SEND, comm, dest, seatrial_bytes({}, datatype));"
+    started = _RECEIVE.format("RECEIVE", 0)
+    partitions = "seatrial_narrow(partitions) * seatrial_wide(count)"
+    return {
+        **{mode.capitalize(): _SENT for mode in modes},
+        **{f"I{mode}": _SENT for mode in modes},
+        **{f"{mode.capitalize()}_init": Traffic(after=keep_send.format("N(count)")) for mode in modes},
+        "Psend_init": Traffic(after=keep_send.format(partitions)),
+        "Recv": Traffic(_OWN_STATUS, "bytes = seatrial_received(comm, status);"),
+        "Irecv": Traffic(after=started),
+        "Recv_init": Traffic(after=_RECEIVE.format("PERSISTENT_RECEIVE", 0)),
+        "Precv_init": Traffic(after=_RECEIVE.format("PARTITIONED_RECEIVE", f"seatrial_bytes({partitions}, datatype)")),
+        "Sendrecv": Traffic(_OWN_STATUS, f"{_SENT_BOTH} seatrial_received(comm, status);"),
+        "Sendrecv_replace": Traffic(_OWN_STATUS, f"{_SENT_REPLACED} seatrial_received(comm, status);"),
+        "Isendrecv": Traffic(after=f"{_SENT_BOTH} {started}"),
+        "Isendrecv_replace": Traffic(after=f"{_SENT_REPLACED} {started}"),
+        "Mprobe": Traffic(after="seatrial_keep_matched(message, comm);"),
+        "Improbe": Traffic(after="if (seatrial_int_at(flag)) seatrial_keep_matched(message, comm);"),
+        "Mrecv": Traffic(
+            f"{_OWN_STATUS} const word matched = seatrial_given(message);",
+            "bytes = seatrial_received_matched(matched, status);",
+        ),
+        "Imrecv": Traffic("const word matched = seatrial_given(message);", "seatrial_start_matched(matched, request);"),
+    }
+
+
+_WAITING = _OWN + "struct seatrial_waiting waiting; "
+_ONE = _WAITING + "seatrial_wait_one(&waiting, request, status, &own); status = waiting.statuses;"
+_ANY = (
+    _WAITING + "seatrial_wait_any(&waiting, seatrial_narrow(count), array_of_requests, status, &own); "
+    "status = waiting.statuses;"
+)
+_MANY = (
+    "struct seatrial_waiting waiting; seatrial_wait_many(&waiting, seatrial_narrow({}), array_of_requests, "
+    "array_of_statuses); array_of_statuses = waiting.statuses;"
+)
+_IF_SO = "if (seatrial_int_at(flag)) "
+_ONE_DONE = "bytes = seatrial_completed(&waiting, 0, status);"
+_ANY_DONE = "bytes = seatrial_completed(&waiting, seatrial_int_at(index), status);"
+_ALL_DONE = "bytes = seatrial_completed_all(&waiting);"
+_SOME = Traffic(_MANY.format("incount"), "bytes = seatrial_completed_some(&waiting, outcount, array_of_indices);")
+
+_REQUESTS = {
+    "Wait": Traffic(_ONE, _ONE_DONE),
+    "Test": Traffic(_ONE, _IF_SO + _ONE_DONE),
+    "Waitany": Traffic(_ANY, _ANY_DONE),
+    "Testany": Traffic(_ANY, _IF_SO + _ANY_DONE),
+    "Waitall": Traffic(_MANY.format("count"), _ALL_DONE),
+    "Testall": Traffic(_MANY.format("count"), _IF_SO + _ALL_DONE),
+    "Waitsome": _SOME,
+    "Testsome": _SOME,
+    "Start": Traffic(after="bytes = seatrial_started(request);"),
+    "Startall": Traffic(after="bytes = seatrial_started_all(seatrial_narrow(count), array_of_requests);"),
+    "Request_free": Traffic("seatrial_drop_request(request);"),
+    "Cancel": Traffic("seatrial_cancel_request(request);"),
+}
+
+_HANDLES = {
+    "Comm_free": Traffic("seatrial_forget_communicator(comm);"),
+    "Comm_disconnect": Traffic("seatrial_forget_communicator(comm);"),
+    "Type_free": Traffic("seatrial_forget_datatypes();"),
+}
+
+_ORIGIN = Traffic(
+    after="if ((int)target_rank != seatrial_mpi.proc_null) bytes = seatrial_bytes(N(origin_count), origin_datatype);"
+)
+_SINGLE = Traffic(after="if ((int)target_rank != seatrial_mpi.proc_null) bytes = seatrial_bytes(1, datatype);")
+_ONE_SIDED = {
+    **dict.fromkeys(("Put", "Rput", "Get", "Rget", "Accumulate", "Raccumulate"), _ORIGIN),
+    **dict.fromkeys(("Get_accumulate", "Rget_accumulate"), _ORIGIN),
+    **dict.fromkeys(("Fetch_and_op", "Compare_and_swap"), _SINGLE),
+}
+"""The origin's buffer, whichever way it goes; these are in no matrix of messages."""
+
+
+def _files() -> dict[str, Traffic]:
+    wrote = Traffic(after=f"bytes = {_REDUCED};")
+    read = Traffic(_OWN_STATUS, "bytes = seatrial_read_bytes(status);")
+    keep = Traffic(after="seatrial_keep_read(request);")
+    places = ("", "_all", "_at", "_at_all", "_shared")
+    split = ("_all", "_at_all", "_ordered")
+    return {
+        **{f"File_write{place}": wrote for place in (*places, "_ordered")},
+        **{f"File_iwrite{place}": wrote for place in places},
+        **{f"File_write{place}_begin": wrote for place in split},
+        **{f"File_read{place}": read for place in (*places, "_ordered")},
+        **{f"File_iread{place}": keep for place in places},
+        **{f"File_read{place}_end": read for place in split},
+    }
+
+
+_LIFETIME = {
+    "Finalize": Traffic("seatrial_closing();", "seatrial_closed();"),
+    "Session_finalize": Traffic("seatrial_closing_session(seatrial_given(session));", "seatrial_closed_session();"),
+    "Abort": Traffic("seatrial_aborting();"),
+}
+
+_TRAFFIC: dict[str, Traffic] = {
+    **_collectives(),
+    **_point_to_point(),
+    **_REQUESTS,
+    **_HANDLES,
+    **_ONE_SIDED,
+    **_files(),
+    **_LIFETIME,
+}

@@ -1,0 +1,61 @@
+"""The table of MPI's functions, and that what is said of traffic names functions and arguments that exist."""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.probes.mpi_functions import function_names, functions
+from seatrial.probes.mpi_traffic import _TRAFFIC, traffic_of
+from seatrial.probes.mpi_wrappers import fortran_names, wrapped, wrapper_text
+
+C_WORDS = frozenset(
+    ("struct", "const", "word", "int", "own", "waiting", "statuses", "bytes", "matched", "root", "proc_null")
+)
+"""What statements hold beside arguments: C's words, their own variables, constants of MPI."""
+BY_NAME = {function.name: function for function in functions()}
+
+
+def test_functions_are_there_once_and_in_order() -> None:
+    names = function_names()
+    assert len(set(names)) == len(names) < 2**16
+    small = [name for name in names if not BY_NAME[name].is_large]
+    assert small == sorted(small) and {"MPI_Send", "MPI_Session_init", "MPI_Pready", "MPI_T_pvar_read"} <= set(small)
+    assert {"MPI_Send_c", "MPI_Alltoallw_c", "MPI_Type_size_c"} <= set(names) and "MPI_Barrier_c" not in names
+
+
+def test_arguments_are_those_of_the_standard() -> None:
+    receive = BY_NAME["MPI_Irecv"].parameters
+    assert [p.name for p in receive] == ["buf", "count", "datatype", "source", "tag", "comm", "request"]
+    assert [p.is_written for p in receive] == [True, False, False, False, False, False, True]
+    assert [p.name for p in receive if p.is_wider] == ["count"]
+    contents = [p.name for p in BY_NAME["MPI_Type_get_contents"].parameters]
+    assert "max_large_counts" not in contents
+    assert "max_large_counts" in [p.name for p in BY_NAME["MPI_Type_get_contents_c"].parameters]
+
+
+def test_timers_and_tools_are_left_alone() -> None:
+    names = {function.name for _, function in wrapped()}
+    assert names.isdisjoint(
+        {"MPI_Wtime", "MPI_Wtick", "MPI_Pcontrol", "MPI_Aint_add", "MPI_Comm_f2c", "MPI_T_init_thread"}
+    )
+    assert all(function_names()[number - 1] == function.name for number, function in wrapped())
+
+
+def test_traffic_is_said_of_functions_that_have_wrappers() -> None:
+    bases = {function.base for _, function in wrapped()}
+    assert {f"MPI_{name}" for name in _TRAFFIC} <= bases
+    for _, function in wrapped():
+        traffic = traffic_of(function.base)
+        named = re.sub(r"\bseatrial_\w+|\bSEATRIAL_\w+", "", traffic.before + traffic.after)
+        used = set(re.findall(r"\b[a-z_]{3,}\b", named)) - C_WORDS
+        known = {parameter.name for parameter in function.parameters}
+        assert used <= known, function.name
+
+
+def test_every_wrapper_is_in_the_text_with_its_number() -> None:
+    text = wrapper_text()
+    for number, function in wrapped():
+        assert f"SEATRIAL_EXPORT word {function.name}(" in text and f"SEATRIAL_EXPORT word P{function.name}(" in text
+        assert f"seatrial_leave({number}," in text
+    assert fortran_names(BY_NAME["MPI_Send"]) == ("mpi_send_", "mpi_send_f08_", "mpi_send_f08ts_")
+    assert fortran_names(BY_NAME["MPI_Status_c2f"]) == ()
