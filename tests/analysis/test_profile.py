@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from probes.made_up_tables import NAMES, Call, Table, Thread
 
@@ -115,10 +117,42 @@ def test_programs_one_after_another_are_worlds_of_their_own() -> None:
     assert all(one.trust.is_complete and one.others == 2 for one in found)
 
 
+def test_programs_beside_each_other_are_told_apart_by_their_jobs() -> None:
+    """All are loaded in one order, as it comes; hydra's ranks know their parent alone."""
+    both = [
+        rank(k, loaded_at_s=1000.0 + k / 10 + j / 100, job=f"pmix {j}", wall_s=10.0 + j)
+        for k in range(4)
+        for j in (1, 2)
+    ]
+    found = merged(*both)
+    assert [(one.ranks, one.wall_s) for one in found] == [(4, pytest.approx(48)), (4, pytest.approx(44))]
+    hydra = [
+        rank(k, loaded_at_s=1000.0 + k / 10 + j / 100, job=f"parent {j}", wall_s=10.0 + j)
+        for k in range(4)
+        for j in (1, 2)
+    ]
+    assert [one.wall_s for one in merged(*(one.but(host="n") for one in hydra))] == [
+        pytest.approx(48),
+        pytest.approx(44),
+    ]
+    hosts = [rank(k, host=f"n{k // 2}", job=f"parent {7 + k // 2}") for k in range(4)]
+    (one,) = merged(*hosts)
+    assert one.trust.is_complete and len({rank.host for rank in one.per_rank}) == 2
+
+
 def test_an_unknown_library_tells_no_sizes() -> None:
     (found,) = merged(*(rank(k, family=0) for k in range(4)))
     assert not found.trust.has_sizes and found.trust.families == ("unknown",)
     assert {one.bound for one in found.calls} == {Bound.UNKNOWN}
+
+
+def test_processes_of_an_unknown_library_have_no_rank_and_are_numbered() -> None:
+    thread = Thread(calls=[Call("MPI_Send", 5, mean_s=0.1)])
+    table = Table(rank=-1, size=0, family=0, threads=(thread,), host="n1")
+    tables = [replace(table, pid=20 + k) for k in range(3)]
+    (found,) = merged(*tables)
+    assert found.ranks == 3 and [one.rank for one in found.per_rank] == [0, 1, 2] and found.trust.is_complete
+    assert not found.trust.has_sizes and found.calls[0].count == 15
 
 
 def test_places_are_the_same_wherever_a_library_was_mapped() -> None:

@@ -109,6 +109,16 @@ def test_it_measures(package: str, live_machine: Machine, tmp_path: Path, need: 
 
 
 @pytest.mark.real
+def test_it_measures_into_a_folder_that_is_named_from_here(
+    live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The application runs in its repeat's folder, from which such a name means another place."""
+    need("lmp", "apt install lammps")
+    monkeypatch.chdir(tmp_path)
+    assert measured(LAMMPS, live_machine, Path("results"))[1].outcome.is_ok
+
+
+@pytest.mark.real
 def test_a_package_that_the_build_lacks_is_skipped(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -233,3 +235,38 @@ def command_of(process: Path) -> str:
         return (process / "cmdline").read_text(errors="replace")
     except OSError:
         return ""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_ranks_of_srun_are_profiled(
+    family: MpiFamily, cluster: Cluster, program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    pmi = {MpiFamily.OPENMPI: "pmix", MpiFamily.MPICH: "pmi2"}[family]
+    command = [*profiling(tmp_path), str(cluster.srun), "-n", "2", f"--mpi={pmi}", str(program(family.value))]
+    done = subprocess.run(command, env=cluster.variables, capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["complete"] and answer["ranks"] == len(answer["per_rank"]) == 2
+    assert {call["call"]: call["count"] for call in answer["calls"]}["MPI_Comm_size"] == 2
+
+
+def test_ranks_that_slurm_ends_for_their_time_are_told(
+    cluster: Cluster, program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """As at the end of a job's time: SIGTERM, then SIGKILL, by scancel."""
+    path = program("mpich")
+    command = [*profiling(tmp_path), str(cluster.srun), "-J", "told", "-n", "2", "--mpi=pmi2", str(path), "hang"]
+    with subprocess.Popen(command, env=cluster.variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+        assert job.stdout is not None and job.stderr is not None
+        while b"rank" not in (line := job.stderr.readline()):
+            assert line, "it ended before a rank spoke"
+        scancel = cluster.srun.with_name("scancel")
+        subprocess.run([scancel, "-n", "told"], env=cluster.variables, check=True)
+        answer = json.loads(job.stdout.read())
+    assert job.returncode == 3 and not answer["complete"] and answer["exit_status"] != 0
+    assert answer["ranks"] == len(answer["per_rank"]) == 2
+    assert {call["call"]: call["count"] for call in answer["calls"]}["MPI_Comm_size"] == 2
+
+
+def profiling(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "seatrial", "profile", "--results", str(folder), "--format", "json", "--"]

@@ -49,7 +49,8 @@ def size_bin(size: int) -> int:
 
 @dataclass(frozen=True)
 class Call:
-    """`count` calls of one kind. `mean_s` and `least_s` are of one; every message has `size` bytes."""
+    """`count` calls of one kind. `mean_s` and `least_s` are of one; every message has `size` bytes. `part`: 1 waiting,
+    2 transfer of calls that stand in a row of their own."""
 
     name: str
     count: int = 1
@@ -58,12 +59,13 @@ class Call:
     least_s: float | None = None
     site: int = 0
     comm: int = 1
+    part: int = 0
 
     def row(self) -> tuple[int, ...]:
         ticks = round(self.count * self.mean_s * RATE)
         least = round((self.mean_s if self.least_s is None else self.least_s) * RATE)
         call = NAMES.index(self.name) + 1
-        key = (call, self.comm, 0, size_bin(self.size), self.site)
+        key = (call, self.comm, self.part, size_bin(self.size), self.site)
         return (*key, self.count, self.count * self.size, ticks, least, ticks, 0)
 
 
@@ -99,6 +101,11 @@ class Table:
     modules: str = ""
     most_threads: int = 2
     pid: int = 77
+    io_loaded: Sequence[int] = ()
+    io_first: Sequence[int] = ()
+    io_last: Sequence[int] = ()
+    io_error: int = 0
+    job: str = "pmix 1"
 
     def data(self) -> bytes:
         """The whole file."""
@@ -111,6 +118,8 @@ class Table:
             *(len(self.threads), area, at, self.rate, loaded, loaded, end if self.state == 2 else 0, end),
             *(round(self.loaded_at_s * 1e9), self.own_ticks, self.lost, self.untold),
             *(self.host.encode(), self.program.encode(), self.library.encode()),
+            *(self.io_loaded or (0,) * 8),
+            *(*(self.io_first or (0,) * 8), *(self.io_last or (0,) * 8), self.io_error, 0, 0, self.job.encode()),
         )
         data = bytearray(at + self.most_threads * area)
         data[: len(head)] = head

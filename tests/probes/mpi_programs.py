@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -31,7 +32,7 @@ from seatrial.probes.mpi_tables import (
 )
 
 TRAFFIC = Path(__file__).with_name("mpi_traffic_program.c")
-_ROOT_MAY = {f"{system}_ALLOW_RUN_AS_ROOT{confirm}": "1" for system in ("OMPI", "PRTE") for confirm in ("", "_CONFIRM")}
+ROOT_MAY = {f"{system}_ALLOW_RUN_AS_ROOT{confirm}": "1" for system in ("OMPI", "PRTE") for confirm in ("", "_CONFIRM")}
 _MORE_RANKS_THAN_CORES = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":OVERSUBSCRIBE",
@@ -47,10 +48,16 @@ def profiler() -> Path:
 @cache
 def traffic_program(mpi: Mpi) -> Path:
     """mpi_traffic_program.c with this library."""
-    program = cache_folder() / f"traffic-{mpi.build_id.replace(':', '-')}"
+    return built(mpi, TRAFFIC)
+
+
+@cache
+def built(mpi: Mpi, source: Path) -> Path:
+    """A program with this library."""
+    program = cache_folder() / f"{source.stem}-{mpi.build_id.replace(':', '-')}"
     # MPICH declares MPI_STATUSES_IGNORE as an address of 1, which gcc takes for an array of no size.
     warnings = ("-Wall", "-Wextra", "-Werror", "-Wno-stringop-overflow", "-Wno-unknown-warning-option")
-    command = (*c_compiler(first_compiler()), "-O1", *warnings, "-pthread", *mpi.compile_flags, str(TRAFFIC))
+    command = (*c_compiler(first_compiler()), "-O1", *warnings, "-pthread", *mpi.compile_flags, str(source))
     subprocess.run([*command, "-o", str(program), *mpi.link_flags], check=True)
     return program
 
@@ -67,6 +74,7 @@ class Seen:
     lost_calls: int
     untold: int
     wall_s: float
+    ticks_per_s: float
     without_site: int = 0
     modules: list[tuple[int, int, str]] = field(default_factory=list)
     calls: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -74,6 +82,8 @@ class Seen:
     kinds: dict[str, set[int]] = field(default_factory=dict)
     peers: dict[int, tuple[int, ...]] = field(default_factory=dict)
     sites: set[int] = field(default_factory=set)
+    parts: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
+    """(call, 1 waiting or 2 transfer) -> calls and seconds."""
     mpi_s: float = 0.0
     over_time_s: float = 0.0
 
@@ -86,7 +96,7 @@ def seen(path: Path) -> Seen:
     )
     lost, untold = rest[2:4]
     wall = (max(finalized, last) - loaded) / rate
-    found = Seen(rank, world, Family(family), State(state), lost, untold, wall)
+    found = Seen(rank, world, Family(family), State(state), lost, untold, wall, rate)
     for line in data[PAGE_B : PAGE_B + MODULES_B].split(b"\0", 1)[0].decode().splitlines():
         begin, end, _, name = line.split(" ", 3)
         found.modules.append((int(begin, 16), int(end, 16), name))
@@ -108,10 +118,14 @@ _PEER = struct.Struct("<QQQQ")
 
 
 def _count(found: Seen, row: tuple[int, ...], rate: float) -> None:
-    call, comm, _, size_bin, site, n, size, ticks, *_ = row
+    call, comm, part, size_bin, site, n, size, ticks, *_ = row
     if call == 0:
         return
     name = function_names()[call - 1]
+    if part:
+        sampled, time_s = found.parts.get((name, part), (0, 0.0))
+        found.parts[name, part] = (sampled + n, time_s + ticks / rate)
+        return
     count, total = found.calls.get(name, (0, 0))
     found.calls[name] = (count + n, total + size)
     found.sizes.setdefault(name, Counter())[bin_floor(size_bin)] += n
@@ -120,11 +134,20 @@ def _count(found: Seen, row: tuple[int, ...], rate: float) -> None:
     found.mpi_s += ticks / rate
 
 
-def run(mpi: Mpi, program: Path, tables: Path, ranks: int, *arguments: str, may_fail: bool = False) -> list[Seen]:
-    """The tables of a program's ranks, by rank."""
+def run(
+    mpi: Mpi,
+    program: Path,
+    tables: Path,
+    ranks: int,
+    *arguments: str,
+    may_fail: bool = False,
+    more: Mapping[str, str] | None = None,
+) -> list[Seen]:
+    """The tables of a program's ranks, by rank. `more` are further variables of the ranks."""
     tables.mkdir()
-    variables = {**os.environ, **_ROOT_MAY, **_MORE_RANKS_THAN_CORES, **dict(mpi.variables)}
-    preload = [f"{name}={value}" for name, value in profiler_variables(profiler(), tables, {}).items()]
+    variables = {**os.environ, **ROOT_MAY, **_MORE_RANKS_THAN_CORES, **dict(mpi.variables)}
+    chosen = {**profiler_variables(profiler(), tables, {}), **(more or {})}
+    preload = [f"{name}={value}" for name, value in chosen.items()]
     assert mpi.launcher is not None
     # The variables are set by env and not for the launcher, which is no program of MPI.
     command = [str(mpi.launcher), "-n", str(ranks), shutil.which("env") or "env", *preload, str(program), *arguments]

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int r, n;
@@ -215,6 +216,38 @@ static void derived(void) {
   MPI_Comm_free(&grid);
 }
 
+/* Each rank receives 24 B from the next one, and 32 B where there is room for 4 B alone. */
+static void failing(void) {
+  MPI_Request all[4];
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Irecv(to, 64, MPI_DOUBLE, previous(), 1, MPI_COMM_WORLD, &all[0]);
+  MPI_Irecv(&to[64], 1, MPI_INT, previous(), 2, MPI_COMM_WORLD, &all[1]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Isend(from, 3, MPI_DOUBLE, next(), 1, MPI_COMM_WORLD, &all[2]);
+  MPI_Isend(from, 8, MPI_INT, next(), 2, MPI_COMM_WORLD, &all[3]);
+  for (int i = 0; i < 9 && MPI_Waitall(4, all, MPI_STATUSES_IGNORE) != MPI_SUCCESS; i++)
+    ;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Rank 1 comes 20 ms later than the others, 12 times; then 6 reductions of 24 B that none is late
+ * for, half of them on a communicator of its own. */
+static void late(void) {
+  MPI_Comm copy;
+  const struct timespec time = {.tv_nsec = 20000000};
+  for (int i = 0; i < 12; i++) {
+    if (r == 1)
+      nanosleep(&time, NULL);
+    MPI_Allreduce(from, to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  for (int i = 0; i < 6; i++)
+    MPI_Allreduce(from, to, 3, MPI_DOUBLE, MPI_SUM, i % 2 ? copy : MPI_COMM_WORLD);
+  for (int i = 0; i < 5; i++)
+    MPI_Allreduce(from, to, 3, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+  MPI_Comm_free(&copy);
+}
+
 /* More kinds of calls than a table has rows for: 5 of each size up to 1024 B. */
 static void sizes(void) {
   char bytes[1024] = {0}, others[1024];
@@ -239,6 +272,24 @@ static void large(void) {
                  MPI_STATUS_IGNORE);
   MPI_Allgatherv_c(from, r + 1, MPI_INT, to, counts, places, MPI_INT, MPI_COMM_WORLD);
   MPI_Scatterv_c(from, counts, places, MPI_INT, to, r + 1, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+/* 2049 MiB to itself, of one MiB sent again and again; and a count of 3 GiB that moves nothing. */
+static void huge(void) {
+  const MPI_Count blocks = 2049, block = 1 << 20;
+  char* room = malloc((size_t)3 << 30); /* what is not touched costs nothing */
+  char* one = calloc((size_t)block, 1);
+  MPI_Datatype again;
+  if (room == NULL || one == NULL)
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  MPI_Type_create_hvector_c(blocks, block, 0, MPI_BYTE, &again);
+  MPI_Type_commit(&again);
+  MPI_Sendrecv_c(one, 1, again, r, 0, room, blocks * block, MPI_BYTE, r, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  MPI_Bcast_c(room, (MPI_Count)3 << 30, MPI_BYTE, 0, MPI_COMM_SELF);
+  MPI_Type_free(&again);
+  free(room);
+  free(one);
 }
 
 /* 3 starts of a message of 4 partitions of 2 doubles. */
@@ -290,11 +341,15 @@ static void file(const char* path) {
 }
 
 static void one_sided(void) {
+  int got[5], one = 1;
   MPI_Win win;
   MPI_Win_create(to, sizeof to, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
   MPI_Win_fence(0, win);
   MPI_Put(from, 11, MPI_DOUBLE, next(), 0, 11, MPI_DOUBLE, win);
   MPI_Accumulate(from, 3, MPI_INT, next(), 100, 3, MPI_INT, MPI_SUM, win);
+  MPI_Get_accumulate(NULL, 0, MPI_INT, got, 3, MPI_INT, next(), 300, 3, MPI_INT, MPI_NO_OP, win);
+  MPI_Fetch_and_op(&one, &got[3], MPI_INT, next(), 310, MPI_SUM, win);
+  MPI_Fetch_and_op(NULL, &got[4], MPI_INT, next(), 320, MPI_NO_OP, win);
   MPI_Win_fence(0, win);
   MPI_Get(from, 2, MPI_DOUBLE, next(), 200, 2, MPI_DOUBLE, win);
   MPI_Win_fence(0, win);
@@ -328,9 +383,12 @@ int main(int argc, char** argv) {
     {"reversed", reversed},
     {"between_groups", between_groups},
     {"derived", derived},
+    {"failing", failing},
+    {"late", late},
     {"sizes", sizes},
 #if MPI_VERSION >= 4
     {"large", large},
+    {"huge", huge},
     {"partitioned", partitioned},
 #endif
     {"one_sided", one_sided},

@@ -6,10 +6,10 @@ import re
 
 from seatrial.probes.mpi_functions import function_names, functions
 from seatrial.probes.mpi_traffic import _TRAFFIC, traffic_of
-from seatrial.probes.mpi_wrappers import fortran_names, wrapped, wrapper_text
+from seatrial.probes.mpi_wrappers import fortran_names, has_name, wrapped, wrapper_text
 
 C_WORDS = frozenset(
-    ("struct", "const", "word", "int", "own", "waiting", "statuses", "bytes", "matched", "root", "proc_null")
+    ("struct", "const", "word", "int", "own", "waiting", "statuses", "bytes", "matched", "root", "proc_null", "no_op")
 )
 """What statements hold beside arguments: C's words, their own variables, constants of MPI."""
 BY_NAME = {function.name: function for function in functions()}
@@ -52,10 +52,27 @@ def test_traffic_is_said_of_functions_that_have_wrappers() -> None:
         assert used <= known, function.name
 
 
+def test_only_what_every_library_of_mpi_3_1_has_is_wrapped_by_name() -> None:
+    """Programs ask by weak symbols and dlsym what there is: a wrapper's name must not be the answer."""
+    named = {function.name for _, function in wrapped() if has_name(function)}
+    newer = "MPI_Send_c MPI_Session_init MPI_Psend_init MPI_Allreduce_init MPI_Neighbor_alltoallv_init MPI_Isendrecv"
+    newer += (
+        " MPI_Abi_get_version MPI_Comm_attach_buffer MPI_Buffer_flush MPI_Status_get_tag MPI_Group_from_session_pset"
+    )
+    assert named.isdisjoint({*newer.split(), "MPI_Initialized", "MPI_Finalized", "MPI_Get_version"})
+    old = "MPI_Send MPI_Send_init MPI_Comm_create_group MPI_Mprobe MPI_Ineighbor_alltoall MPI_Win_allocate_shared"
+    old += (
+        " MPI_Buffer_attach MPI_Request_get_status MPI_File_iread_all MPI_Status_set_cancelled MPI_Type_create_struct"
+    )
+    assert named >= set(old.split())
+    assert len([name for name in named if name.endswith("_c")]) == 0
+
+
 def test_every_wrapper_is_in_the_text_with_its_number() -> None:
     text = wrapper_text()
     for number, function in wrapped():
-        assert f"SEATRIAL_EXPORT word {function.name}(" in text and f"SEATRIAL_EXPORT word P{function.name}(" in text
+        kind = "SEATRIAL_EXPORT word " if has_name(function) else "static word unnamed_"
+        assert f"{kind}{function.name}(" in text and f"{kind}P{function.name}(" in text
         assert f"seatrial_leave({number}," in text
     assert fortran_names(BY_NAME["MPI_Send"]) == ("mpi_send_", "mpi_send_f08_", "mpi_send_f08ts_")
     assert fortran_names(BY_NAME["MPI_Status_c2f"]) == ()

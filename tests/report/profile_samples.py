@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 
+from probes.made_up_samples import Samples, Series, counters, io_fields
 from probes.made_up_tables import NAMES, Call, Table, Thread
 
 from seatrial.analysis.profile import profiles
 from seatrial.model.profile import Frame, Profile
+from seatrial.probes.io_samples import parse_io_samples
 from seatrial.probes.mpi_tables import parse_table
 
 _MAPPED = "10000 20000 1000 /opt/crash/solver\n70000 80000 0 /opt/lib/libpart.so\n"
@@ -88,6 +90,31 @@ def hostile() -> Profile:
     return profiles(tables, NAMES, lambda module, offsets: {k: (Frame(bad, f"/{bad}.c", 3),) for k in offsets})[0]
 
 
+def with_io(size: int = 8) -> Profile:
+    """All read 64 MiB at the start, rank 0 writes 16 MiB every two seconds, and nothing is known of rank 3."""
+    tables, series = [], []
+    at = [0.2 * k for k in range(1, 51)]
+    for rank in range(size):
+        read = [min(64 << 20, 32 << 20 << k) if k < 2 else 64 << 20 for k in range(50)]
+        written = [(16 << 20) * (k // 10) * (rank == 0) for k in range(50)]
+        rows = [counters(r, w, r // 2, w) for r, w in zip(read, written, strict=True)]
+        table = Table(rank, size, [Thread([Call("MPI_Init", 1, 0, 0.2)], {}, [0.2])], pid=100 + rank)
+        if rank == 3:
+            tables.append(table.but(io_error=13))
+            continue
+        series.append(Series(100 + rank, rank, dict(enumerate(rows))))
+        tables.append(
+            table.but(
+                io_loaded=io_fields(0.0, counters()),
+                io_first=io_fields(0.1, counters()),
+                io_last=io_fields(10.0, rows[-1]),
+            )
+        )
+    samples = Samples(at, [(5_000_000 * k, 9_000_000 * k, 2**64 - 1, 2**64 - 1) for k in range(50)], series)
+    read_tables = [parse_table(one.data(), len(NAMES)) for one in tables]
+    return profiles(read_tables, NAMES, samples=[parse_io_samples(samples.data())])[0]
+
+
 def nothing() -> Profile:
     """MPI was begun, and the tables have no call."""
     return profiles([parse_table(Table(threads=()).data(), len(NAMES))], NAMES)[0]
@@ -100,4 +127,5 @@ SAMPLES = {
     "one rank": one_rank,
     "hostile": hostile,
     "nothing": nothing,
+    "io": with_io,
 }

@@ -57,7 +57,13 @@ def test_a_large_world_stays_small() -> None:
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
-    [("crash", 1280, "light"), ("large", 1280, "dark"), ("incomplete", 520, "dark"), ("hostile", 520, "light")],
+    [
+        ("crash", 1280, "light"),
+        ("large", 1280, "dark"),
+        ("incomplete", 520, "dark"),
+        ("hostile", 520, "light"),
+        ("io", 520, "dark"),
+    ],
 )
 def test_nothing_is_wider_than_the_window_and_nothing_is_cut(browser, tmp_path, name, width, scheme) -> None:
     file = tmp_path / "page.html"

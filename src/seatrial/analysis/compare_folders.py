@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import compared
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.measured import SideExperiment, hosts_of, matches
@@ -65,6 +66,10 @@ def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float
             )
         ),
         is_told=all(hosts),
+        breakdowns=breakdowns(
+            (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
+            for a, b in pairs
+        ),
     )
 
 

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.analysis.profile_io import io_of
 from seatrial.analysis.profile_pairs import pair_table
 from seatrial.analysis.profile_rows import Rows, all_rows, call_totals, size_totals
 from seatrial.analysis.profile_sites import Resolve, call_sites
 from seatrial.analysis.profile_time import over_time
+from seatrial.analysis.profile_waiting import measured_waiting
 from seatrial.analysis.profile_worlds import World, worlds
-from seatrial.model.profile import Frame, Profile, RankState, RankTotals, Trust
+from seatrial.model.profile import Frame, PairTable, Profile, RankState, RankTotals, Trust
+from seatrial.probes.io_samples import IoSamples
 from seatrial.probes.mpi_tables import Family, ProcessTable, State
 
 if TYPE_CHECKING:
@@ -42,23 +45,37 @@ def no_symbols(module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame,
     return {}
 
 
-def profiles(tables: Sequence[ProcessTable], names: Sequence[str], resolve: Resolve = no_symbols) -> list[Profile]:
+def profiles(
+    tables: Sequence[ProcessTable],
+    names: Sequence[str],
+    resolve: Resolve = no_symbols,
+    damaged: int = 0,
+    samples: Sequence[IoSamples] = (),
+) -> list[Profile]:
     """One profile for each world among the tables, the one with the most time first; empty where none began MPI.
 
     `names` are the MPI functions in the order of the table of functions. `resolve` turns addresses into lines.
+    `damaged` more tables could not be read. `samples` are what the collectors saw the ranks and nodes read and write.
     """
     found = worlds(tables)
-    made = [_profile(world, names, resolve, len(found) - 1) for world in found]
+    made = [_profile(world, names, resolve, len(found) - 1, damaged, samples) for world in found]
     return sorted(made, key=lambda one: -one.wall_s)
 
 
-def _profile(world: World, names: Sequence[str], resolve: Resolve, others: int) -> Profile:
+def empty_profile(program: str, damaged: int = 0) -> Profile:
+    """That of a command of which no process began MPI."""
+    return Profile(program, 0, 0.0, 0.0, 0.0, 0.0, (), (), PairTable(), (), (), None, Trust(damaged=damaged))
+
+
+def _profile(
+    world: World, names: Sequence[str], resolve: Resolve, others: int, damaged: int, samples: Sequence[IoSamples]
+) -> Profile:
     tables = [world[rank] for rank in sorted(world)]
     size = tables[0].size
     rows = all_rows(tables)
     trust = _trust(tables, size)
     matrix, unmatched = pair_table(tables, size)
-    sizes = size_totals(rows, names, has_sizes=trust.has_sizes)
+    sizes = size_totals(rows, names, measured_waiting(tables), has_sizes=trust.has_sizes)
     ranks = _per_rank(tables, rows, names)
     return Profile(
         program=tables[0].program,
@@ -73,8 +90,9 @@ def _profile(world: World, names: Sequence[str], resolve: Resolve, others: int) 
         per_rank=tuple(ranks),
         callsites=tuple(call_sites(tables, rows, names, resolve)),
         over_time=over_time(tables),
-        trust=replace(trust, unmatched_B=unmatched),
+        trust=replace(trust, unmatched_B=unmatched, damaged=damaged),
         others=others,
+        io=io_of(tables, samples),
     )
 
 

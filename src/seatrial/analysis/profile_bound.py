@@ -3,7 +3,8 @@
 1. Starting and ending MPI is "start-up"; calls that neither communicate nor wait for others are "local".
 2. "waiting", of calls that can wait: three quarters of the time go beyond what the same call of the same size takes at
    its best, or the rank with the shortest calls spends less than half of the mean over ranks: somebody came late.
-   (Contention looks alike.)
+   (Contention looks alike.) Where waiting was measured (`analysis/profile_waiting.py`), three quarters of the time
+   alone decide.
 3. "bandwidth-bound": at its best the call takes twice as long or more than the same function with at most 64 B, so that
    most of the time goes with the bytes; where no such small call was seen, from 8 KiB on.
 4. "latency-bound": everything else.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.analysis.profile_bound import SMALL_B, bound_of, may_wait
+from seatrial.analysis.profile_waiting import Measured, summed
 from seatrial.model.profile import Bound, CallTotals, SizeTotals
 from seatrial.probes.mpi_tables import ProcessTable, bin_ceiling, bin_floor
 
@@ -72,8 +73,11 @@ class _Groups:
     """(s + 1,): where each of the s pairs (call, bin) begins among the groups, and the end."""
 
 
-def size_totals(rows: Rows, names: Sequence[str], *, has_sizes: bool = True) -> list[SizeTotals]:
-    """By function and size, the largest time first. `has_sizes` is False where the library told no sizes."""
+def size_totals(
+    rows: Rows, names: Sequence[str], measured: Measured | None = None, *, has_sizes: bool = True
+) -> list[SizeTotals]:
+    """By function and size, the largest time first. `measured` is waiting that was told apart. `has_sizes` is False
+    where the library told no sizes."""
     import numpy as np
 
     if not len(rows.call):
@@ -87,7 +91,7 @@ def size_totals(rows: Rows, names: Sequence[str], *, has_sizes: bool = True) -> 
             call = int(groups.call[span.start])
             small[call] = min(small.get(call, value), value)
     found = [
-        _size(groups, span, value, small.get(int(groups.call[span.start])), names, has_sizes)
+        _size(groups, span, value, small.get(int(groups.call[span.start])), names, has_sizes, measured or {})
         for span, value in zip(spans, best, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.time_s, one.call, one.size_B))
@@ -116,7 +120,13 @@ def _grouped(rows: Rows) -> _Groups:
 
 
 def _size(
-    groups: _Groups, span: slice, best_s: float, small_best_s: float | None, names: Sequence[str], has_sizes: bool
+    groups: _Groups,
+    span: slice,
+    best_s: float,
+    small_best_s: float | None,
+    names: Sequence[str],
+    has_sizes: bool,
+    measured: Measured,
 ) -> SizeTotals:
     import numpy as np
 
@@ -125,6 +135,9 @@ def _size(
     call, size_bin = names[int(groups.call[span.start]) - 1], int(groups.bin[span.start])
     waiting_s = float(np.maximum(0.0, time_s - count * best_s).sum()) if may_wait(call) else 0.0
     shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
+    known = measured.get((int(groups.call[span.start]), size_bin))
+    if known is not None:
+        waiting_s, shortest = known.share * total_s, 1.0
     bound = bound_of(call, bin_floor(size_bin), total_s, waiting_s, shortest, best_s, small_best_s)
     return SizeTotals(
         call=call,
@@ -136,6 +149,7 @@ def _size(
         best_s=best_s,
         waiting_s=waiting_s,
         bound=bound if has_sizes or bound in (Bound.START, Bound.LOCAL, Bound.WAITING) else Bound.UNKNOWN,
+        measured=known,
     )
 
 
@@ -159,6 +173,7 @@ def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], p
             bound=_commonest(own),
             least_rank_s=float(per_rank[place[call]].min()),
             most_rank_s=float(per_rank[place[call]].max()),
+            measured=summed(own),
         )
         for call, own in by_call.items()
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seatrial.analysis.best_of import best_of, winners_of
+from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import Sequential, compared
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.figures import in_time
@@ -163,6 +164,7 @@ def _one(
         differences(first, second, along),
         scope(comparisons),
         tuple(text for pair in pairs if (text := lost(pair.baseline, pair.candidate))),
+        breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs),
     )
 
 

@@ -49,8 +49,8 @@ def build_command(request: BuildRequest) -> int:
         points = study_points(read_study_file(study), machine)
     else:
         points = plan_points(request.targets or tuple(registry()), settings, machine)
-    if (problem := build_helpers(points)) is not None:
-        message(f"seatrial: what stands around ranks is not built: {problem}")
+    if (problem := build_helpers(points, with_profiler=not request.targets)) is not None:
+        message(f"seatrial: what stands around or beside ranks is not built: {problem}")
         failed = True
     results = build_points(points, Environments(machine), lambda name: message(f"building the program of {name}"))
     for title, group in groupby(results, lambda item: _title(item.environment, item.choice)):

@@ -14,15 +14,15 @@ from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
 
-def contents_in(folder: Path) -> Contents:
+def contents_in(folder: Path, *, may_be_empty: bool = False) -> Contents:
     """What a results folder holds; what is damaged in it is said on stderr.
 
-    Raises UsageError where there is no such folder, or nothing in it.
+    Raises UsageError where there is no such folder, or nothing in it, unless it may be empty.
     """
     contents = read_contents(ResultsFolder.existing(folder))
     for line in contents.damaged:
         message(f"not accepted: {line}")
-    if not contents.experiments:
+    if not contents.experiments and not may_be_empty:
         raise UsageError(f"{folder} holds no finished repeat", "measure first: seatrial run")
     return contents
 

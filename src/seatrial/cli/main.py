@@ -263,6 +263,41 @@ def compare(
     raise typer.Exit(compare_command(request, as_json=output_format is Format.JSON))
 
 
+@app.command(context_settings={"allow_interspersed_args": False})
+def profile(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND...", help="what to run, such as: mpirun -n 8 ./app; it is not rebuilt"),
+    ] = None,
+    io_every: Annotated[
+        str, typer.Option("--io", metavar="TIME", help="how often each rank's input and output is looked at; 0s: never")
+    ] = "200ms",
+    wait_every: Annotated[
+        int,
+        typer.Option("--wait", metavar="N", help="put a barrier before every N-th collective: waiting apart", min=0),
+    ] = 0,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="SIZE", help="keep each call, at most so much a rank, for SimGrid's replay"),
+    ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option("--tables", metavar="DIR", help="run nothing: read the tables that an earlier run left"),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="write a page, too")] = None,
+    results: ResultsOption = RESULTS,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Where does an MPI program spend its time? It runs unchanged; what is found is told on stderr."""
+    from seatrial.cli.profile import ProfileRequest, profile_command
+    from seatrial.engine.profile_run import ProbeSettings
+    from seatrial.model.units import parse_bytes, parse_seconds
+
+    settings = ProbeSettings(parse_seconds(io_every), wait_every, 0 if trace is None else parse_bytes(trace))
+    request = ProfileRequest(tuple(command or ()), results, settings, output, tables)
+    raise typer.Exit(profile_command(request, as_json=output_format is Format.JSON))
+
+
 @app.command()
 def report(
     output: Annotated[Path, typer.Option("-o", metavar="FILE.html", help="the page to write")],

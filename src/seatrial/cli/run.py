@@ -23,7 +23,7 @@ from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.units import parse_seconds
 from seatrial.plan.points import parse_settings, plan_points
-from seatrial.plan.study_points import refuse_nothing_to_compare, study_points
+from seatrial.plan.study_points import PROBES, refuse_nothing_to_compare, study_points
 from seatrial.report.compare_document import study_document
 from seatrial.report.compare_text import study_text
 from seatrial.report.results_document import results_document
@@ -66,7 +66,7 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
                 points, machine, open_folder, progress, budget_s=budget_s, again=request.again, keep=request.keep
             )
         else:
-            for probe in study.probes:
+            for probe in set(study.probes) - PROBES:
                 message(f"probe {probe}: this version has none; the study is measured without it")
             if budget_s is not None:
                 study = replace(study, repeat=replace(study.repeat, budget_s=budget_s))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from seatrial.engine.environments import Environments
+from seatrial.engine.prepare import is_profiled
+from seatrial.engine.profile_run import profiler
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.environments.build import Built, Environment, build
 from seatrial.errors import BuildError
@@ -27,13 +29,16 @@ class BuiltAhead:
     result: Built | BuildError
 
 
-def build_helpers(points: Iterable[Point]) -> BuildError | None:
-    """Build what stands around the ranks of these points' programs, ours and the site's; why that failed, if it did."""
-    if any(point.benchmark.ranks == "mpi" for point in points):
-        try:
+def build_helpers(points: Sequence[Point], *, with_profiler: bool = False) -> BuildError | None:
+    """Build what stands around the ranks of these points' programs, ours and the site's, and what is loaded beside them
+    where they are to be profiled, or in any case; why that failed, if it did."""
+    try:
+        if any(point.benchmark.ranks == "mpi" for point in points):
             rank_helpers()
-        except BuildError as problem:
-            return problem
+        if with_profiler or any(is_profiled(point) for point in points):
+            profiler()
+    except BuildError as problem:
+        return problem
     return None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from seatrial.engine.devices import with_devices
 from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
+from seatrial.engine.profile_run import profiler
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, find_blas
 from seatrial.environments.build import Built, Environment, build, introduce_with, program_key
@@ -153,7 +154,7 @@ class _Session:
             else:
                 built = self._build(environment, program.source, key, point)
             point, built, key = self._identified(point, program, built)
-            self._helpers(environment.mpi)
+            self._helpers(point, environment.mpi)
         except BuildError as problem:
             return _refused(point, described, key, self.machine_key, problem)
         experiment = _experiment(point, described[0], key, self.machine_key)
@@ -199,15 +200,19 @@ class _Session:
                 identity.setdefault("programs", {})[name] = self.started[key]
         if program.inputs is not None and (files := _files_among(program.inputs(point.parameters))):
             identity["files"] = files
+        if is_profiled(point):
+            identity["probes"] = ["mpi"]
         if len(identity) == 1:
             return point, built, built.key
         identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
         return point, built, content_key(identity)
 
-    def _helpers(self, mpi: Mpi | None) -> None:
-        """Build what stands around ranks. Raises BuildError."""
+    def _helpers(self, point: Point, mpi: Mpi | None) -> None:
+        """Build what stands around ranks, and what is loaded beside them. Raises BuildError."""
         if mpi is not None and self.builds:
             rank_helpers()
+        if is_profiled(point) and self.builds:
+            profiler()
 
     def _gpus(self, built: Built, variables: Mapping[str, str]) -> Gpus:
         """The devices that a program finds. Raises BuildError. Programs find the same; each environment may show
@@ -244,7 +249,7 @@ class _Session:
         document: dict[str, Any] = dict(found.document())
         identity: dict[str, Any] = {"program": found.key}
         try:
-            self._helpers(mpi)
+            self._helpers(point, mpi)
             by_settings = setting_variables(mpi, point.environment.mpi_settings) if mpi is not None else ()
         except BuildError as problem:
             return _refused(point, (found.key, document), found.key, self.machine_key, problem)
@@ -254,6 +259,8 @@ class _Session:
             document["variables"] = identity["variables"] = dict(chosen_variables)
         if mpi is not None:
             document["mpi"] = identity["mpi"] = mpi.document()
+        if is_profiled(point):
+            identity["probes"] = ["mpi"]
         changed = chosen.variables(point.parameters)
         if bent := {name: variables[name] for name in chosen.bent_by if name in variables and name not in changed}:
             identity["bent_by"] = bent
@@ -271,6 +278,11 @@ class _Session:
             *point.environment.variables,
         )
         return Ready(point, experiment, found, document, mpi, changes)
+
+
+def is_profiled(point: Point) -> bool:
+    """Whether a library of ours is loaded beside the program: what it measures so is another experiment."""
+    return "mpi" in point.probes and point.benchmark.may_use_mpi
 
 
 def _changes(environment: Environment) -> tuple[tuple[str, str | None], ...]:

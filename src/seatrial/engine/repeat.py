@@ -15,6 +15,7 @@ from typing import Any
 from seatrial.engine.application import NotPreparedError, input_exchanged, output_file, run_preparation, write_inputs
 from seatrial.engine.judge import judge
 from seatrial.engine.prepare import Ready
+from seatrial.engine.probing import probe_reports, probed
 from seatrial.engine.ranks import ending_of_ranks, placed, rank_layout
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import Start, start_of
@@ -149,7 +150,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         for ready, claim in claimed:
             _prepare(ready, claim.path)
         before = look(cpus)
-        with _served(claimed):
+        with _served(claimed), probed([(ready, claim.path) for ready, claim in claimed]):
             programs = [_program(ready, claim.path) for ready, claim in claimed]
             began_s = time.time()
             launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
@@ -173,6 +174,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         else:
             seen["program_s"] = completed.wall_s
             outcome, program = _verdict(ready, machine, completed, claim.path)
+            seen |= probe_reports(ready, claim.path, completed)
             seen |= _launch_time(program, began_s, completed.wall_s)
         made.append(_Made(ready, claim, wall_s, outcome, program, seen))
     return made
@@ -207,7 +209,7 @@ def recover_repeat(
         return None
     completed = Completed(0, wall_s, time_limit_s(ready), timed_out=False, evidence="")
     outcome = _judged(ready, machine, completed, program)
-    seen: dict[str, Any] = {"recovered": True}
+    seen: dict[str, Any] = {"recovered": True, **probe_reports(ready, claim.path, None)}
     return _record(_Made(ready, claim, wall_s, outcome, program, seen), writer, keep=keep)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.engine.prepare import Ready
+from seatrial.engine.probing import probe_variables
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.engine.ranks import rank_layout
 from seatrial.environments.variables import variables_with
@@ -30,11 +31,18 @@ def start_of(ready: Ready, directory: Path) -> Start:
 
     Raises BuildError where what stands around ranks is not there, and NoLauncherError.
     """
+    added = probe_variables(ready, directory)
     if ready.mpi is None:
-        return Start(variables=variables_with(ready.variables))
+        return Start(variables=variables_with((*ready.variables, *added.items())))
     wanted = rank_layout(ready.point)
-    starter = rank_command(ready.mpi, wanted, [name for name, value in ready.variables if value is not None])
-    changes = (*((name, None) for name in rank_variables(os.environ)), *starter.variables.items(), *ready.variables)
+    set_names = [name for name, value in ready.variables if value is not None]
+    starter = rank_command(ready.mpi, wanted, [*set_names, *added])
+    changes = (
+        *((name, None) for name in rank_variables(os.environ)),
+        *starter.variables.items(),
+        *ready.variables,
+        *added.items(),
+    )
     helpers = rank_helpers()
     tells = not isinstance(ready.point.benchmark.program, External)
     before = (

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.launch.process_tree import ask_to_end, children, descendants, end, reap
+from seatrial.launch.process_tree import ask_to_end, children, descendants, end, read_counters, reap
 
 EVIDENCE_BYTES = 4000
 """How much of the end of a program's output is kept as evidence."""
@@ -23,13 +23,15 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """How a program ended: `returncode` (negative for a signal, as in subprocess) and the end of its output."""
+    """How a program ended: `returncode` (negative for a signal, as in subprocess) and the end of its output. `io` are
+    the counters of /proc/PID/io at its end, those of its children included; None where they cannot be read."""
 
     returncode: int
     wall_s: float
     limit_s: float
     timed_out: bool
     evidence: str
+    io: Mapping[str, int] | None = None
 
     @property
     def died_of(self) -> str:
@@ -104,12 +106,15 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
     timer = threading.Timer(limit_s, expire)
     timer.daemon = True
     wall_s: list[float] = []
+    counters: list[dict[str, int] | None] = []
     try:
         _start(programs, started)
         timer.start()
         for process in started:
-            process.wait()
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             wall_s.append(time.perf_counter() - start)
+            counters.append(read_counters(process.pid))  # its own and those of all children that it waited for
+            process.wait()
     except BaseException:
         end_all()
         for process in started:
@@ -121,8 +126,8 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
             timer.join()  # an expiry under way must not reach into the next repeat
         _end_orphans(children_before | {process.pid for process in started})
     return [
-        Completed(process.returncode, wall, limit_s, expired.is_set(), _evidence(program.directory))
-        for process, wall, program in zip(started, wall_s, programs, strict=True)
+        Completed(process.returncode, wall, limit_s, expired.is_set(), _evidence(program.directory), io)
+        for process, wall, program, io in zip(started, wall_s, programs, counters, strict=True)
     ]
 
 

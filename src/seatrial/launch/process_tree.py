@@ -70,6 +70,16 @@ def reap(pid: int) -> None:
         return
 
 
+def read_counters(pid: int) -> dict[str, int] | None:
+    """/proc/PID/io of a process, or of one that has ended and was not yet waited for: name -> number; None where the
+    kernel does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
+        return {name: int(number) for name, _, number in (line.partition(":") for line in lines)}
+    except (OSError, ValueError):
+        return None
+
+
 def _parent(pid: int) -> int | None:
     fields = _stat(pid)
     return None if fields is None else int(fields[1])

@@ -256,6 +256,12 @@ class Benchmark:
     verified: bool = True
     """False while nobody has seen it run on the hardware that it is for; `list` then says `unverified`."""
 
+    @property
+    def may_use_mpi(self) -> bool:
+        """Whether processes of MPI may be among what a repeat starts: of its own ranks, or of somebody's program."""
+        starts_others = isinstance(self.program, Native) and self.program.commands is not None
+        return self.ranks == "mpi" or isinstance(self.program, External) or starts_others
+
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name; UnknownNameError names the nearest."""
         for parameter in self.parameters:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from seatrial.model.profile_io import ProfileIo
+
 
 class Bound(StrEnum):
     """What the time in a call is made of; the rule stands in `analysis/profile_bound.py`."""
@@ -33,8 +35,27 @@ class RankState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredWaiting:
+    """What calls with a barrier before them showed: seconds until all ranks had come, and what the calls took then.
+
+    `calls` is how many of them there were, over all ranks.
+    """
+
+    calls: int
+    waited_s: float
+    transferred_s: float
+
+    @property
+    def share(self) -> float:
+        """Of waiting in these calls."""
+        together = self.waited_s + self.transferred_s
+        return self.waited_s / together if together > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class CallTotals:
-    """One MPI function over all ranks. `waiting_s` is what goes beyond the same call at its best (an estimate)."""
+    """One MPI function over all ranks. `waiting_s` is its waiting: the share that was `measured` in a sample of its
+    calls, of all its time; where that is None an estimate, what goes beyond the same call at its best."""
 
     call: str
     count: int
@@ -44,6 +65,7 @@ class CallTotals:
     bound: Bound
     least_rank_s: float
     most_rank_s: float
+    measured: MeasuredWaiting | None = None
 
     @property
     def mean_s(self) -> float:
@@ -55,7 +77,8 @@ class CallTotals:
 class SizeTotals:
     """The calls of one function whose size falls into one bin: from `size_B` to `largest_B`, both included.
 
-    `best_s` is what such a call takes at its best: the median over ranks of the shortest one.
+    `best_s` is what such a call takes at its best: the median over ranks of the shortest one. `waiting_s` and
+    `measured` as in CallTotals.
     """
 
     call: str
@@ -67,6 +90,7 @@ class SizeTotals:
     best_s: float
     waiting_s: float
     bound: Bound
+    measured: MeasuredWaiting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +209,7 @@ class Trust:
     `families` are the kinds of MPI that the ranks were told apart as; `has_sizes` is False where one is unknown, of
     which only times and counts are known. `without_site` counts calls whose place was dropped for want of room,
     `lost_calls` those that are in no table, `untold` received messages of unknown length. `unmatched_B` is the sum over
-    pairs of what the sender and the receiver disagree about.
+    pairs of what the sender and the receiver disagree about, `damaged` the number of tables that could not be read.
     """
 
     missing: tuple[int, ...] = ()
@@ -197,11 +221,12 @@ class Trust:
     families: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     has_sizes: bool = True
+    damaged: int = 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether every rank has a table, reached MPI_Finalize, and lost nothing."""
-        return not (self.missing or self.unfinished or self.lost_calls)
+        """Whether there are ranks, each with a table, that reached MPI_Finalize and lost nothing."""
+        return bool(self.families) and not (self.missing or self.unfinished or self.lost_calls or self.damaged)
 
     @property
     def overflow(self) -> int:
@@ -215,6 +240,7 @@ class Profile:
 
     `ranks` is the size of that world, also where tables are missing. `elapsed_s` is the longest wall time of a rank,
     `overhead_s` what the profiler itself took, over all ranks. `others` counts further worlds of the same command.
+    `io` is None where nobody asked for it.
     """
 
     program: str
@@ -231,6 +257,7 @@ class Profile:
     over_time: OverTime | None
     trust: Trust
     others: int = 0
+    io: ProfileIo | None = None
 
     @property
     def mpi_share(self) -> float:
@@ -239,5 +266,11 @@ class Profile:
 
     @property
     def waiting_s(self) -> float:
-        """What goes beyond the same calls at their best, over all ranks (an estimate)."""
+        """What goes beyond the same calls at their best, over all ranks (an estimate), or was measured as waiting."""
         return sum(call.waiting_s for call in self.calls)
+
+    @property
+    def measured_calls(self) -> tuple[int, int]:
+        """Calls with a barrier before them, and all calls of the same functions; 0 and 0 where there were none."""
+        found = [(one.measured.calls, one.count) for one in self.calls if one.measured is not None]
+        return sum(calls for calls, _ in found), sum(count for _, count in found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seatrial.model.best_of import BestOfResult
+from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Comparison
 from seatrial.model.difference import Difference
 from seatrial.model.figure_result import ExperimentResult
@@ -17,7 +18,7 @@ class Compared:
     """All comparisons of two sides with the fairness list. `scope` says in one sentence what the verdicts hold for.
 
     `lost` names what came out on one side only, with the reason; `is_told` is False where a side says nothing of its
-    machine, so that nothing could be seen to differ.
+    machine, so that nothing could be seen to differ. `breakdowns` say where a difference sits, by what probes recorded.
     """
 
     baseline: str
@@ -27,6 +28,7 @@ class Compared:
     scope: str = ""
     lost: tuple[str, ...] = ()
     is_told: bool = True
+    breakdowns: tuple[Breakdown, ...] = ()
 
     @property
     def unintended(self) -> tuple[Difference, ...]:

@@ -24,7 +24,7 @@ class Point:
     """One thing to measure. `refusal` is set where this machine cannot; `named`: it was asked for by name.
 
     `environment` is what a study chose of it; `given` are the values of a study's axes at this point, as its file names
-    them.
+    them; `probes` what is recorded beside it.
     """
 
     benchmark: Benchmark
@@ -34,6 +34,7 @@ class Point:
     refusal: Outcome | None = None
     environment: EnvironmentChoice = AS_IT_IS
     given: Mapping[str, Value | None] = field(default_factory=dict)
+    probes: tuple[str, ...] = ()
 
     @property
     def estimate_s(self) -> float | None:

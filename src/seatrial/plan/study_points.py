@@ -15,6 +15,9 @@ from seatrial.plan.combinations import Given, combinations
 from seatrial.plan.environment_axes import choice_of
 from seatrial.plan.points import Point, resolve
 
+PROBES = frozenset({"mpi", "io"})
+"""What can be recorded beside a repeat."""
+
 
 @dataclass(frozen=True, slots=True)
 class StudyPoints:
@@ -42,7 +45,9 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
         key = (entry.name, *sorted(settings.items()))
         if key not in resolved:
             resolved[key] = resolve(benchmark, settings, machine, named=True)
-        point = _labelled(resolved[key], given)
+        point = replace(
+            _labelled(resolved[key], given), probes=tuple(probe for probe in study.probes if probe in PROBES)
+        )
         points.setdefault(_identity(point), point)
     return StudyPoints(tuple(points.values()), number - len(points))
 

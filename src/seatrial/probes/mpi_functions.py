@@ -22,6 +22,18 @@ _LINE = re.compile(r"(MPI_\w+)(!?)(-?)((?: \w+:[>=]?[~+]?\w+(?:\[\])?)*)")
 _PARAMETER = re.compile(r"(\w+):([>=]?)([~+]?)(\w+)(\[\])?")
 
 
+_COLLECTIVES = "(?:Neighbor_)?(?:[Aa]ll(?:gather|toall|reduce)|Gather|Scatter|Reduce(?:_scatter)?)[vw]?(?:_block)?"
+_NEWER = re.compile(
+    r"MPI_(?:Abi_\w+|Session_\w+|(?:\w+_)?i?flush_buffer|Buffer_i?flush|\w+_(?:at|de)tach_buffer|\w+_from_(?:group|groups"
+    rf"|session_pset)|(?:{_COLLECTIVES}|Barrier|Bcast|Scan|Exscan)_init|P(?:send|recv)_init|Pready(?:_list|_range)?"
+    r"|Parrived|Isendrecv(?:_replace)?|Comm_idup_with_info|Info_create_env|Info_get_string|Get_hw_resource_info"
+    r"|Remove_error_\w+|Request_get_status_(?:all|any|some)|Status_(?:get|set)_(?:error|source|tag)|Status_f082f"
+    r"|Status_f2f08|Type_get_value_index)"
+)
+"""Functions of MPI 4.0, 4.1 and 5.0 (the change log of each standard lists them), and two of 3.0 that Open MPI has in
+Fortran only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """An argument: its name and kind in the standard. `is_wider`: MPI_Count or MPI_Aint in the `_c` function;
@@ -45,6 +57,11 @@ class Function:
     returns_error: bool
     has_fortran: bool
     is_large: bool = False
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether libraries of MPI 3.1 lack it, the version that all in use have at least."""
+        return self.is_large or _NEWER.fullmatch(self.name) is not None
 
     @property
     def base(self) -> str:

@@ -29,12 +29,12 @@ SLOTS = 4096
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256s")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128s")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
     ("comm", "u1"),
-    ("reserved", "u1"),
+    ("part", "u1"),
     ("bin", "<u4"),
     ("site", "<u8"),
     ("count", "<u8"),
@@ -76,6 +76,14 @@ class State(IntEnum):
     ABORTED = 3
 
 
+class Part(IntEnum):
+    """What of a call a row holds."""
+
+    WHOLE = 0
+    WAITED = 1
+    TRANSFERRED = 2
+
+
 class Module(NamedTuple):
     """A mapped part of a file: addresses `begin` to `end` (not included) hold the file from `offset` on."""
 
@@ -85,15 +93,31 @@ class Module(NamedTuple):
     path: str
 
 
+class IoCounters(NamedTuple):
+    """What the kernel counts of a process (`proc_pid_io(5)`): bytes and calls that it asked for, whatever served them,
+    and bytes that storage devices moved for it. `at_s` is seconds since the epoch."""
+
+    at_s: float
+    read_B: int
+    written_B: int
+    read_calls: int
+    write_calls: int
+    device_read_B: int
+    device_written_B: int
+    cancelled_B: int
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadTable:
-    """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use; `mpi_ticks` (512,) is its time in
-    MPI since the process was loaded, in bins of `bin_ticks`."""
+    """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
+    is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows of the same fields,
+    which tell what of calls with a barrier before them was waiting and what transfer: their time is in `slots` too."""
 
     slots: npt.NDArray[np.void]
     without_site: int
     bin_ticks: int
     mpi_ticks: npt.NDArray[np.uint64]
+    parts: npt.NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +128,10 @@ class ProcessTable:
     `own_s` what the profiler takes for one call. `peer_ranks` (k,) ascend; `peers` (k, 4) holds point to point with
     each of them: messages sent, bytes sent, messages received, bytes received. Rank `size` stands for all outside the
     world.
+
+    `io_loaded`, `io_first` and `io_last` are what it had read and written when it was loaded, when MPI was begun and
+    when it ended; None where that was not asked for, or could not be read: `io_error` is then the number of the error,
+    else 0.
     """
 
     rank: int | None
@@ -112,6 +140,7 @@ class ProcessTable:
     host: str
     program: str
     library: str
+    job: str
     family: Family
     state: State
     ticks_per_s: float
@@ -124,9 +153,13 @@ class ProcessTable:
     threads: tuple[ThreadTable, ...]
     peer_ranks: npt.NDArray[np.intp]
     peers: npt.NDArray[np.uint64]
+    io_loaded: IoCounters | None = None
+    io_first: IoCounters | None = None
+    io_last: IoCounters | None = None
+    io_error: int = 0
 
 
-Part = Callable[[int, int], bytes]
+ReadPart = Callable[[int, int], bytes]
 """(offset, length) -> so many bytes from there; fewer where the file ends."""
 
 
@@ -165,7 +198,7 @@ def bin_ceiling(size_bin: int) -> int:
     return bin_floor(size_bin + 1) - 1
 
 
-def _parsed(part: Part, size: int, functions: int, name: str) -> ProcessTable:
+def _parsed(part: ReadPart, size: int, functions: int, name: str) -> ProcessTable:
     try:
         return _Reader(part, size, functions).table()
     except _DamageError as damage:
@@ -210,10 +243,33 @@ class _Header(NamedTuple):
     host: bytes
     program: bytes
     library: bytes
+    io_loaded: tuple[int, ...]
+    io_first: tuple[int, ...]
+    io_last: tuple[int, ...]
+    io_error: int
+    is_collected: int
+    pid_namespace: int
+    job: bytes
+
+
+_IO_FIELDS = 8
+_IO_AT = 23
+_IO_END = _IO_AT + 3 * _IO_FIELDS
+
+
+def _header(data: bytes) -> _Header:
+    fields = HEADER.unpack(data)
+    taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
+    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:]))
+
+
+def _io(fields: tuple[int, ...]) -> IoCounters | None:
+    at_ns, *counters = fields
+    return IoCounters(at_ns / 1e9, *counters) if at_ns else None
 
 
 class _Reader:
-    def __init__(self, part: Part, size: int, functions: int) -> None:
+    def __init__(self, part: ReadPart, size: int, functions: int) -> None:
         self._part = part
         self._size = size
         self._functions = functions
@@ -222,7 +278,7 @@ class _Reader:
         import numpy as np  # only what reads a profile needs it
 
         data = self._bytes(0, HEADER.size, "the header")
-        head = _Header(*HEADER.unpack(data))
+        head = _header(data)
         _need(head.magic == MAGIC, "this is no table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
         _need(head.version == VERSION, f"its version is {head.version}: this seatrial reads version {VERSION}")
         is_known = head.state <= max(State) and head.family <= max(Family)
@@ -250,6 +306,7 @@ class _Reader:
             host=_text(head.host),
             program=_text(head.program),
             library=_text(head.library),
+            job=_text(head.job),
             family=Family(head.family),
             state=State(head.state),
             ticks_per_s=rate,
@@ -262,6 +319,10 @@ class _Reader:
             threads=tuple(areas),
             peer_ranks=spoken_to,
             peers=peers if len(spoken_to) == len(peers) else peers[spoken_to],
+            io_loaded=_io(head.io_loaded),
+            io_first=_io(head.io_first),
+            io_last=_io(head.io_last),
+            io_error=head.io_error,
         )
 
     def _check_areas(self, head: _Header) -> None:
@@ -273,7 +334,7 @@ class _Reader:
         _need(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes, {least} are needed")
         at = head.thread_offset
         _need(at >= PAGE_B + MODULES_B, f"the first area begins at {at}, inside the module map")
-        whole = at + most * area_b
+        whole = at + head.threads * area_b
         _need(self._size >= whole, f"it is cut: {self._size} bytes of {whole} are there")
 
     def _area(self, at: int, number: int, size: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
@@ -292,7 +353,9 @@ class _Reader:
         _need(bin_ticks > 0 or not over_time.any(), f"the bins over time of {named} have no width")
         if not len(slots) and not without_site:
             return None, peers
-        return ThreadTable(slots, without_site, bin_ticks, over_time), peers
+        whole = slots["part"] == Part.WHOLE
+        parts = slots[~whole]
+        return ThreadTable(slots[whole] if len(parts) else slots, without_site, bin_ticks, over_time, parts), peers
 
     def _check_slots(self, slots: npt.NDArray[Any], number: int) -> None:
         if not len(slots):
@@ -301,6 +364,7 @@ class _Reader:
         _need(largest <= self._functions, f"area {number} names function {largest} of {self._functions}")
         _need(int(slots["bin"].max()) <= _LARGEST_BIN, f"area {number} names a bin of sizes that does not exist")
         _need(int(slots["comm"].max()) < _KINDS_OF_COMMUNICATOR, f"area {number} names no kind of communicator")
+        _need(int(slots["part"].max()) <= max(Part), f"area {number} names no part of a call")
 
     def _bytes(self, at: int, length: int, what: str) -> bytes:
         data = self._part(at, length)

@@ -1,7 +1,8 @@
 """What a wrapper does with the arguments of an MPI function beside counting and timing it, as statements in C.
 
 `before` the call handles are read that it changes, and a status is given where the program asks for none; `after` it,
-if it succeeded, `bytes` is what the rank gave to be sent or what arrived, and peers are counted. The arguments have
+if it succeeded, `bytes` is what the rank gave to be sent or what arrived, and peers are counted; where it `failed`,
+what completed nevertheless. The arguments have
 their names of the standard. N(x) is a number as the function has it (int, or MPI_Count in a `_c` function), W the
 width in bytes of the elements of its arrays of counts.
 """
@@ -17,6 +18,18 @@ class Traffic:
 
     before: str = ""
     after: str = ""
+    failed: str = ""
+
+    @property
+    def attends(self) -> bool:
+        """Whether peers of the call's communicator are counted."""
+        return "seatrial_sent(" in self.after or "seatrial_received(" in self.after
+
+
+def meets_all(base: str) -> bool:
+    """Whether a function is a blocking collective of all ranks: one before which a barrier may stand."""
+    name = base.removeprefix("MPI_")
+    return name in _COLLECTIVE and not name.startswith("Neighbor_")
 
 
 def traffic_of(base: str) -> Traffic:
@@ -77,9 +90,9 @@ def _collectives() -> dict[str, Traffic]:
     return found
 
 
-_SENT = Traffic(after="bytes = seatrial_sent(comm, dest, N(count), datatype);")
-_SENT_BOTH = "bytes = seatrial_sent(comm, dest, N(sendcount), sendtype);"
-_SENT_REPLACED = "bytes = seatrial_sent(comm, dest, N(count), datatype);"
+_SENT = Traffic(after="bytes = seatrial_sent(dest, N(count), datatype);")
+_SENT_BOTH = "bytes = seatrial_sent(dest, N(sendcount), sendtype);"
+_SENT_REPLACED = "bytes = seatrial_sent(dest, N(count), datatype);"
 _RECEIVE = "seatrial_keep_receive(request, SEATRIAL_{}, comm, source, {});"
 
 
@@ -93,12 +106,12 @@ def _point_to_point() -> dict[str, Traffic]:
         **{f"I{mode}": _SENT for mode in modes},
         **{f"{mode.capitalize()}_init": Traffic(after=keep_send.format("N(count)")) for mode in modes},
         "Psend_init": Traffic(after=keep_send.format(partitions)),
-        "Recv": Traffic(_OWN_STATUS, "bytes = seatrial_received(comm, status);"),
+        "Recv": Traffic(_OWN_STATUS, "bytes = seatrial_received(status);"),
         "Irecv": Traffic(after=started),
         "Recv_init": Traffic(after=_RECEIVE.format("PERSISTENT_RECEIVE", 0)),
         "Precv_init": Traffic(after=_RECEIVE.format("PARTITIONED_RECEIVE", f"seatrial_bytes({partitions}, datatype)")),
-        "Sendrecv": Traffic(_OWN_STATUS, f"{_SENT_BOTH} seatrial_received(comm, status);"),
-        "Sendrecv_replace": Traffic(_OWN_STATUS, f"{_SENT_REPLACED} seatrial_received(comm, status);"),
+        "Sendrecv": Traffic(_OWN_STATUS, f"{_SENT_BOTH} seatrial_received(status);"),
+        "Sendrecv_replace": Traffic(_OWN_STATUS, f"{_SENT_REPLACED} seatrial_received(status);"),
         "Isendrecv": Traffic(after=f"{_SENT_BOTH} {started}"),
         "Isendrecv_replace": Traffic(after=f"{_SENT_REPLACED} {started}"),
         "Mprobe": Traffic(after="seatrial_keep_matched(message, comm);"),
@@ -125,15 +138,21 @@ _IF_SO = "if (seatrial_int_at(flag)) "
 _ONE_DONE = "bytes = seatrial_completed(&waiting, 0, status);"
 _ANY_DONE = "bytes = seatrial_completed(&waiting, seatrial_int_at(index), status);"
 _ALL_DONE = "bytes = seatrial_completed_all(&waiting);"
-_SOME = Traffic(_MANY.format("incount"), "bytes = seatrial_completed_some(&waiting, outcount, array_of_indices);")
+_FAILED = "bytes = seatrial_failed(&waiting, returned, {}, {});"
+_ONE_FAILED = _FAILED.format("request", "false")
+_ANY_FAILED = _FAILED.format("array_of_requests", "false")
+_ALL_FAILED = _FAILED.format("array_of_requests", "true")
+_SOME_DONE = "bytes = seatrial_completed_some(&waiting, outcount, array_of_indices);"
+_SOME_FAILED = "bytes = seatrial_some_failed(&waiting, returned, outcount, array_of_indices, array_of_requests);"
+_SOME = Traffic(_MANY.format("incount"), _SOME_DONE, _SOME_FAILED)
 
 _REQUESTS = {
-    "Wait": Traffic(_ONE, _ONE_DONE),
-    "Test": Traffic(_ONE, _IF_SO + _ONE_DONE),
-    "Waitany": Traffic(_ANY, _ANY_DONE),
-    "Testany": Traffic(_ANY, _IF_SO + _ANY_DONE),
-    "Waitall": Traffic(_MANY.format("count"), _ALL_DONE),
-    "Testall": Traffic(_MANY.format("count"), _IF_SO + _ALL_DONE),
+    "Wait": Traffic(_ONE, _ONE_DONE, _ONE_FAILED),
+    "Test": Traffic(_ONE, _IF_SO + _ONE_DONE, _ONE_FAILED),
+    "Waitany": Traffic(_ANY, _ANY_DONE, _ANY_FAILED),
+    "Testany": Traffic(_ANY, _IF_SO + _ANY_DONE, _ANY_FAILED),
+    "Waitall": Traffic(_MANY.format("count"), _ALL_DONE, _ALL_FAILED),
+    "Testall": Traffic(_MANY.format("count"), _IF_SO + _ALL_DONE, _ALL_FAILED),
     "Waitsome": _SOME,
     "Testsome": _SOME,
     "Start": Traffic(after="bytes = seatrial_started(request);"),
@@ -148,16 +167,17 @@ _HANDLES = {
     "Type_free": Traffic("seatrial_forget_datatypes();"),
 }
 
-_ORIGIN = Traffic(
-    after="if ((int)target_rank != seatrial_mpi.proc_null) bytes = seatrial_bytes(N(origin_count), origin_datatype);"
-)
-_SINGLE = Traffic(after="if ((int)target_rank != seatrial_mpi.proc_null) bytes = seatrial_bytes(1, datatype);")
+_TO_RANK = "if ((int)target_rank != seatrial_mpi.proc_null) "
+_TO_RANK_WITH_OP = "if ((int)target_rank != seatrial_mpi.proc_null && seatrial_handle(op) != seatrial_mpi.no_op) "
+_ORIGIN = "bytes = seatrial_bytes(N(origin_count), origin_datatype);"
+_ELEMENT = "bytes = seatrial_bytes(1, datatype);"
 _ONE_SIDED = {
-    **dict.fromkeys(("Put", "Rput", "Get", "Rget", "Accumulate", "Raccumulate"), _ORIGIN),
-    **dict.fromkeys(("Get_accumulate", "Rget_accumulate"), _ORIGIN),
-    **dict.fromkeys(("Fetch_and_op", "Compare_and_swap"), _SINGLE),
+    **dict.fromkeys(("Put", "Rput", "Get", "Rget", "Accumulate", "Raccumulate"), Traffic(after=_TO_RANK + _ORIGIN)),
+    **dict.fromkeys(("Get_accumulate", "Rget_accumulate"), Traffic(after=_TO_RANK_WITH_OP + _ORIGIN)),
+    "Fetch_and_op": Traffic(after=_TO_RANK_WITH_OP + _ELEMENT),
+    "Compare_and_swap": Traffic(after=_TO_RANK + _ELEMENT),
 }
-"""The origin's buffer, whichever way it goes; these are in no matrix of messages."""
+"""The origin's buffer, whichever way it goes (with MPI_NO_OP there is none); these are in no matrix of messages."""
 
 
 def _files() -> dict[str, Traffic]:

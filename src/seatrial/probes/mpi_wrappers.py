@@ -8,17 +8,22 @@ place; the wrappers of Fortran bindings only keep the program's call site.
 from __future__ import annotations
 
 from seatrial.probes.mpi_functions import Function, functions
-from seatrial.probes.mpi_traffic import traffic_of
+from seatrial.probes.mpi_trace_calls import Traced, traced
+from seatrial.probes.mpi_traffic import Traffic, meets_all, traffic_of
 
 _OPENERS = {
-    "MPI_Init": "seatrial_opened();",
-    "MPI_Init_thread": "seatrial_opened();",
+    "MPI_Init": "seatrial_opened(); seatrial_settle_barriers();",
+    "MPI_Init_thread": "seatrial_opened(); seatrial_settle_barriers();",
     "MPI_Session_init": "seatrial_opened_session(session);",
 }
 """The calls that begin MPI: there is nothing to count into before them."""
 
-_LEFT_ALONE = frozenset({"MPI_Pcontrol"})
-"""It takes arguments of any number and kind, for other tools."""
+_LEFT_ALONE = frozenset({"MPI_Pcontrol", "MPI_Get_version", "MPI_Get_library_version"})
+"""The first takes arguments of any number and kind, for other tools; the others may be called at any time, and tell
+nothing of the time."""
+
+_LOOKED_UP = frozenset({"MPI_Initialized", "MPI_Finalized"})
+"""With dlsym programs find out by them whether a library of MPI is loaded."""
 
 
 def wrapped() -> tuple[tuple[int, Function], ...]:
@@ -62,8 +67,24 @@ def wrapper_text() -> str:
             for place, (call, function) in enumerate(wrapped())
             if function.is_large == is_large
         ]
+    parts += _unnamed()
     parts += [_binding(2 * len(wrapped()) + place, name, function) for place, (name, function) in enumerate(bindings)]
     return "\n".join(parts)
+
+
+def has_name(function: Function) -> bool:
+    """Whether the wrapper may have the function's name (native/profiler/rebind.h)."""
+    return not (function.is_newer or function.name in _LOOKED_UP)
+
+
+def _unnamed() -> list[str]:
+    """The wrappers without a name of their own, by name."""
+    names = sorted(
+        name for _, function in wrapped() if not has_name(function) for name in (function.name, f"P{function.name}")
+    )
+    rows = [f'  {{"{name}", (seatrial_function)unnamed_{name}}},' for name in names]
+    count = f"const unsigned seatrial_unnamed_count = {len(names)};"
+    return ["const struct seatrial_unnamed seatrial_unnamed[] = {", *rows, "};", count]
 
 
 def _declared(words: list[str]) -> str:
@@ -74,55 +95,148 @@ def _wrapper(call: int, place: int, function: Function) -> str:
     """The body, and the two functions that are it."""
     names = [parameter.name for parameter in function.parameters]
     words = [f"word {name}" for name in names]
+    kind = "SEATRIAL_EXPORT word " if has_name(function) else "static word unnamed_"
     entries = [
-        f"SEATRIAL_EXPORT word {name}({_declared(words)}) "
+        f"{kind}{name}({_declared(words)}) "
         f"{{ return body_{function.name}({', '.join([str(place + layer), 'SEATRIAL_SITE', *names])}); }}"
         for layer, name in enumerate((function.name, f"P{function.name}"))
     ]
     make = _opener if function.name in _OPENERS else _body
     head = f"SEATRIAL_BODY body_{function.name}({', '.join(['unsigned place', 'word site', *words])}) {{"
-    return "\n".join([head, *make(call, function, names), "}", *entries, ""])
+    return "\n".join(
+        [
+            *_traced_body(call, function, names),
+            *_split_body(call, function, names),
+            head,
+            *make(call, function, names),
+            "}",
+            *entries,
+            "",
+        ]
+    )
 
 
 def _body(call: int, function: Function, names: list[str]) -> list[str]:
-    traffic = traffic_of(function.base)
-    comm = next((p.name for p in function.parameters if p.kind == "comm" and not p.is_written and not p.is_array), None)
-    asked = f"next({', '.join(names)})"
     return [
-        f"  const function_{len(names)} next = (function_{len(names)})seatrial_next(place);",
-        f"  if (!seatrial_enter()) return {asked};",
-        f"  const unsigned kind = {'0' if comm is None else f'seatrial_comm_kind({comm})'};",
+        _next(names),
+        "  if (!seatrial_enter()) {",
+        "    site = seatrial_enter_slowly(site);",
+        *_if_uncounted(function, names),
+        *_if_traced(function, names),
+        *_if_split(function, names),
+        "  }",
+        *_counted(call, function, names),
+    ]
+
+
+def _next(names: list[str]) -> str:
+    return f"  const function_{len(names)} next = (function_{len(names)})seatrial_next(place);"
+
+
+def _comm(function: Function) -> str | None:
+    """The communicator that a call is made on."""
+    return next((p.name for p in function.parameters if p.kind == "comm" and not p.is_written and not p.is_array), None)
+
+
+def _counted(
+    call: int, function: Function, names: list[str], told: Traced | None = None, is_split: bool = False
+) -> list[str]:
+    traffic = traffic_of(function.base)
+    comm = _comm(function)
+    return [
         *([f"  {traffic.before}"] if traffic.before else []),
         "  const uint64_t begin = seatrial_ticks();",
-        f"  const word returned = {asked};",
+        *([f"  const uint64_t met = seatrial_meet({comm});"] if is_split else []),
+        f"  const word returned = next({', '.join(names)});",
         "  const uint64_t end = seatrial_ticks();",
-        *_after(call, traffic.after),
+        *_after(call, traffic, comm, told, is_split),
         "  return returned;",
     ]
 
 
-def _after(call: int, statements: str) -> list[str]:
-    if not statements:
-        return [f"  seatrial_leave({call}, kind, 0, site, begin, end);"]
+def _after(call: int, traffic: Traffic, comm: str | None, told: Traced | None, is_split: bool) -> list[str]:
+    kind = "0" if comm is None else f"seatrial_comm_kind({comm})"
+    statements = traffic.after
+    if told is not None:
+        statements = f"{statements} {told.statements}".strip()
+        how = "SEATRIAL_ALWAYS" if told.always else "SEATRIAL_IF_TOLD"
+    bytes_ = "bytes" if statements else "0"
+    failed = traffic.failed
+    if traffic.attends:  # what failed must not be asked about its communicator
+        statements = f"kind = seatrial_attend({comm}); {statements}"
+        failed = f"kind = {kind}; {failed}"
+        kind = "kind"
+    after = ["  uint64_t kind;"] if traffic.attends else []
+    after += ["  uint64_t bytes = 0;", f"  if (SEATRIAL_LIKELY((int)returned == 0)) {{ {statements} }}"]
+    after += [f"  else {{ {failed} }}"] if failed else []
     return [
-        "  uint64_t bytes = 0;",
-        f"  if ((int)returned == 0) {{ {statements} }}",
-        f"  seatrial_leave({call}, kind, bytes, site, begin, end);",
+        *(after if statements else []),
+        *([f"  seatrial_trace_call({call}, {how}, begin, end);"] if told is not None else []),
+        *([f"  if (met != 0) seatrial_split({call}, {kind}, {bytes_}, begin, met, end);"] if is_split else []),
+        f"  seatrial_leave({call}, {kind}, {bytes_}, site, begin, end);",
+        *(["  seatrial_deliver();"] if "seatrial_closed" in statements else []),
     ]
+
+
+def _if_uncounted(function: Function, names: list[str]) -> list[str]:
+    meets = f"seatrial_meet_uncounted({_comm(function)}); " if meets_all(function.base) else ""
+    return [f"    if (site == 0) {{ {meets}return next({', '.join(names)}); }}"]
+
+
+def _if_split(function: Function, names: list[str]) -> list[str]:
+    if not meets_all(function.base):
+        return []
+    return [
+        f"    if (seatrial_barrier_every != 0) return split_{function.name}({', '.join(['place', 'site', *names])});"
+    ]
+
+
+def _split_body(call: int, function: Function, names: list[str]) -> list[str]:
+    """The body where waiting is told apart, entered already."""
+    if not meets_all(function.base):
+        return []
+    return _apart("split", function, names, _counted(call, function, names, is_split=True))
+
+
+def _apart(prefix: str, function: Function, names: list[str], statements: list[str]) -> list[str]:
+    """A body that is seldom taken: apart, so that the other keeps no argument for it."""
+    declared = ", ".join(["unsigned place", "word site", *(f"word {name}" for name in names)])
+    return [
+        f"static __attribute__((noinline, cold)) word {prefix}_{function.name}({declared}) {{",
+        _next(names),
+        *statements,
+        "}",
+    ]
+
+
+def _if_traced(function: Function, names: list[str]) -> list[str]:
+    if traced(function.base) is None or function.name in _OPENERS:
+        return []
+    return [f"    if (seatrial_is_traced()) return traced_{function.name}({', '.join(['place', 'site', *names])});"]
+
+
+def _traced_body(call: int, function: Function, names: list[str]) -> list[str]:
+    """The body while a trace is written, entered already."""
+    told = traced(function.base)
+    if told is None or function.name in _OPENERS:
+        return []
+    return _apart("traced", function, names, _counted(call, function, names, told))
 
 
 def _opener(call: int, function: Function, names: list[str]) -> list[str]:
     asked = f"next({', '.join(names)})"
     return [
         f"  const function_{len(names)} next = (function_{len(names)})seatrial_next(place);",
-        f"  if (seatrial_here.depth != 0) return {asked};",
-        "  seatrial_here.depth = 1;",
+        "  const uint32_t where = seatrial_here.where;",
+        f"  if (where == SEATRIAL_INSIDE) return {asked};",
+        "  seatrial_here.where = SEATRIAL_INSIDE;",
         "  const uint64_t begin = seatrial_ticks();",
         f"  const word returned = {asked};",
         "  const uint64_t end = seatrial_ticks();",
         f"  if ((int)returned == 0) {{ {_OPENERS[function.name]} }}",
-        "  seatrial_here.depth = 0;",
-        f"  if (seatrial_enter()) seatrial_leave({call}, 0, 0, site, begin, end);",
+        "  seatrial_here.where = where;",
+        "  site = seatrial_enter_slowly(site);",
+        f"  if (site != 0) seatrial_leave({call}, 0, 0, site, begin, end);",
         "  return returned;",
     ]
 
@@ -137,7 +251,7 @@ def _binding(place: int, name: str, function: Function) -> str:
             f"SEATRIAL_EXPORT word {name}({_declared([f'word {word}' for word in names])}) {{",
             f"  if (!seatrial_enter_binding(SEATRIAL_SITE)) return {asked};",
             f"  const word returned = {asked};",
-            "  seatrial_here.site = 0;",
+            "  seatrial_leave_binding();",
             "  return returned;",
             "}",
         ]

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seatrial.model.best_of import BestOfResult
+from seatrial.model.breakdown import Breakdown, Part
 from seatrial.model.comparison import Comparison
 from seatrial.model.difference import Difference
 from seatrial.model.outlier import Outlier
 from seatrial.model.parameter import Value
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
+from seatrial.report.studies.breakdown_words import breakdown_sentence, told
 from seatrial.report.studies.design import scopes, unintended_first
 
 
@@ -26,8 +28,8 @@ def compare_document(
     """The object that CONTRACT names; every number is finite, what is unknown is null.
 
     `baseline` and `candidate` of a comparison are the medians of the raw figure in SI (`unit`). Differences that nobody
-    asked for come first. Beyond the contract: `scope`, `best_of`, `scaling`. `outliers` is there only where a screen
-    was made; an empty list says that it found none.
+    asked for come first. Beyond the contract: `where`, `scope`, `best_of`, `scaling`. `outliers` is there only where a
+    screen was made; an empty list says that it found none.
     """
     document = {"schema": "seatrial.compare/1", **_answers(compared, scaling, best_of)}
     if outliers is not None:
@@ -51,6 +53,7 @@ def _answers(
     return {
         "comparisons": [_comparison(one) for each in compared for one in each.comparisons],
         "differences": [_difference(each, difference) for each, difference in unintended_first(compared)],
+        "where": [_where(one) for one in told(compared)],
         "scope": scopes(compared),
         "best_of": [_best_of(one) for one in best_of],
         "scaling": [_scaling(one) for one in scaling],
@@ -89,6 +92,36 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "baseline_experiments": list(one.baseline.experiments),
         "candidate_experiments": list(one.candidate.experiments),
         "note": one.note,
+    }
+
+
+def _where(one: Breakdown) -> dict[str, Any]:
+    """Seconds of one rank by call and size, and bytes of input and output, on both sides."""
+    return {
+        "benchmark": one.benchmark,
+        "parameters": _settings(one.parameters),
+        "baseline_name": one.baseline,
+        "candidate_name": one.candidate,
+        "said": breakdown_sentence(one),
+        "whole": None if one.whole is None else _part(one.whole),
+        "parts": [_part(part) for part in one.parts],
+        "io": [{"what": m.what, "baseline_B": m.baseline_B, "candidate_B": m.candidate_B} for m in one.moved],
+        "n_repeats": list(one.repeats),
+        "incomplete": one.incomplete,
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "what": part.what,
+        "size_B": part.size_B,
+        "baseline_s": part.baseline_s,
+        "candidate_s": part.candidate_s,
+        "difference_s": part.difference_s,
+        "baseline_count": part.baseline_count,
+        "candidate_count": part.candidate_count,
+        "p": part.p_value,
+        "is_beyond_noise": part.is_beyond_noise,
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult
+from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Verdict
 from seatrial.model.difference import Difference
 from seatrial.model.outlier import Outlier
@@ -18,6 +19,14 @@ from seatrial.report.studies.best_of_words import (
     best_of_lines,
     contender_interval,
     contender_name,
+)
+from seatrial.report.studies.breakdown_words import (
+    BREAKDOWN_COLUMNS,
+    breakdown_lines,
+    breakdown_sentence,
+    breakdown_title,
+    part_row,
+    told,
 )
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import interval_words, ratio_words
@@ -75,7 +84,8 @@ def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
     if not compared:
         return []
     answer = _title(headline(compared), style)
-    return [answer, _fairness(compared, style), _verdicts(compared, style), _design(compared)]
+    where = [_breakdown(one, style) for one in told(compared)]
+    return [answer, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared)]
 
 
 def _lost(result: StudyResult) -> str:
@@ -163,6 +173,18 @@ def _row(statement: Statement) -> list[str]:
         statement.word,
         str(one.n_repeats),
     ]
+
+
+def _breakdown(one: Breakdown, style: Style) -> str:
+    """Where the difference sits: the sentence, then the parts."""
+    lines = [_title(f"Where it sits: {breakdown_title(one)}", style)]
+    lines += _wrapped(_plain(f"{breakdown_sentence(one)}."), "  ")
+    if one.whole is not None:
+        rows = [list(BREAKDOWN_COLUMNS), *(part_row(part) for part in (one.whole, *one.parts))]
+        lines.append(columns([[_plain(cell) for cell in row] for row in rows]))
+    for text in breakdown_lines(one):
+        lines += _wrapped(_plain(text), "  ")
+    return "\n".join(lines)
 
 
 def _design(compared: Sequence[Compared]) -> str:

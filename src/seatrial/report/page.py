@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from seatrial import __version__
+from seatrial.model.profile import Profile
 from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
 from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.fingerprint import fact_lines, fingerprint
 from seatrial.report.panels import PANELS
+from seatrial.report.profile_page import profile_article
 from seatrial.report.study_page import study_article
 from seatrial.report.templating import Verbatim, style_sheet, templates
 from seatrial.report.units import count
@@ -21,24 +23,30 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def page(trials: Sequence[Trial], results_link: str | None = None, studies: Sequence[StudyResult] = ()) -> str:
-    """The whole file as text: the studies first, then the machines.
+def page(
+    trials: Sequence[Trial],
+    results_link: str | None = None,
+    studies: Sequence[StudyResult] = (),
+    profiles: Sequence[Profile] = (),
+) -> str:
+    """The whole file as text: the studies first, then profiles of programs, then the machines.
 
     `results_link` is the address of the results folder as seen from where the page will lie (a relative path or a URL,
     already percent-encoded); None leaves raw records named but not linked. Nothing is read but the trials and studies.
     """
     environment = templates()
     views = [trial_view(trial, n, results_link) for n, trial in enumerate(trials, start=1)]
-    is_alone = len(trials) + len(studies) == 1
+    is_alone = len(trials) + len(studies) + len(profiles) == 1
     record = _records(views)
     return environment.get_template("page.html.j2").render(
-        title=_title(trials, studies),
+        title=_title(trials, studies, profiles),
         style=style_sheet(),
         studies=[
-            study_article(environment, study, n, record, is_alone=is_alone) for n, study in enumerate(studies, start=1)
+            *(study_article(environment, one, n, record, is_alone=is_alone) for n, one in enumerate(studies, start=1)),
+            *(profile_article(environment, one, n, is_alone=is_alone) for n, one in enumerate(profiles, start=1)),
         ],
         articles=[_article(environment, view) for view in views],
-        version=next((trial.version for trial in trials if trial.version), __version__ if studies else ""),
+        version=next((trial.version for trial in trials if trial.version), __version__ if studies or profiles else ""),
     )
 
 
@@ -72,7 +80,10 @@ def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
     }
 
 
-def _title(trials: Sequence[Trial], studies: Sequence[StudyResult]) -> str:
+def _title(trials: Sequence[Trial], studies: Sequence[StudyResult], profiles: Sequence[Profile]) -> str:
+    if profiles and not studies:
+        named = count(len(profiles), "profile")
+        return f"{named} and {count(len(trials), 'machine')}" if trials else named.capitalize()
     if studies:
         named = f"Study {studies[0].study.name}" if len(studies) == 1 else count(len(studies), "study", "studies")
         return f"{named} and {count(len(trials), 'machine')}" if trials else named

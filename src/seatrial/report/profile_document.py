@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from seatrial.model.profile import CallSite, OverTime, PairTable, Profile, Trust
+from seatrial.model.profile import CallSite, CallTotals, OverTime, PairTable, Profile, SizeTotals, Trust
 from seatrial.report.number_rows import number_rows
+from seatrial.report.profile_io_document import io_document
 from seatrial.report.profile_words import headline
 
 _HERE = "the pairs of ranks"
 
 
-def profile_document(profile: Profile, exit_status: int | None) -> dict[str, Any]:
+def profile_document(
+    profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The object that CONTRACT names; times are seconds and sizes bytes, sums over ranks. `exit_status` is the
-    command's, null where it is not known.
+    command's, null where it is not known; `more` is put beside the rest.
 
     Beyond the contract: `program`, `headline`, `elapsed_s`, the kind of each call, over time, and what is incomplete.
     """
     return {
         **_document(profile, exit_status),
+        **(more or {}),
         "matrix": [{"src": p.src, "dst": p.dst, "count": p.count, "bytes": p.bytes} for p in profile.matrix],
     }
 
 
-def profile_json(profile: Profile, exit_status: int | None) -> Iterator[str]:
+def profile_json(profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None) -> Iterator[str]:
     """The same as text, in pieces: the matrix of thousands of ranks has millions of rows."""
     before, after = json.dumps(
-        {**_document(profile, exit_status), "matrix": [_HERE]}, indent=1, allow_nan=False
+        {**_document(profile, exit_status), **(more or {}), "matrix": [_HERE]}, indent=1, allow_nan=False
     ).rsplit(f'"{_HERE}"', 1)
     yield before
     if len(profile.matrix):
@@ -63,6 +67,7 @@ def _document(profile: Profile, exit_status: int | None) -> dict[str, Any]:
                 "bound": one.bound.value,
                 "least_rank_s": one.least_rank_s,
                 "most_rank_s": one.most_rank_s,
+                "waiting": _measured(one),
             }
             for one in profile.calls
         ],
@@ -77,12 +82,14 @@ def _document(profile: Profile, exit_status: int | None) -> dict[str, Any]:
                 "best_s": one.best_s,
                 "waiting_s": one.waiting_s,
                 "bound": one.bound.value,
+                "waiting": _measured(one),
             }
             for one in profile.sizes
         ],
         "per_rank": _per_rank(profile),
         "callsites": [_site(site) for site in profile.callsites],
         "over_time": None if profile.over_time is None else _over_time(profile.over_time),
+        "io": None if profile.io is None else io_document(profile.io),
         "overhead_s": profile.overhead_s,
         "overflow": trust.overflow,
         "complete": trust.is_complete,
@@ -108,6 +115,19 @@ def _per_rank(profile: Profile) -> list[dict[str, Any]]:
         }
         for one in profile.per_rank
     ]
+
+
+def _measured(one: CallTotals | SizeTotals) -> dict[str, Any] | None:
+    known = one.measured
+    if known is None:
+        return None
+    return {
+        "sampled": known.calls,
+        "of": one.count,
+        "waited_s": known.waited_s,
+        "transferred_s": known.transferred_s,
+        "share": known.share,
+    }
 
 
 def _site(site: CallSite) -> dict[str, Any]:
@@ -151,4 +171,5 @@ def _trust(trust: Trust) -> dict[str, Any]:
         "families": list(trust.families),
         "libraries": list(trust.libraries),
         "has_sizes": trust.has_sizes,
+        "damaged_tables": trust.damaged,
     }

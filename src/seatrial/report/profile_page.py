@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from seatrial import __version__
 from seatrial.model.profile import Profile
+from seatrial.model.profile_io import ProfileIo
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.profile_calls import calls_chart, calls_table, wall_time_chart
+from seatrial.report.charts.profile_io import io_charts, io_table
 from seatrial.report.charts.profile_matrix import matrix_chart
 from seatrial.report.charts.profile_ranks import rank_charts
 from seatrial.report.charts.profile_sizes import sizes_charts
 from seatrial.report.charts.profile_time import lanes_over_time, share_over_time
+from seatrial.report.profile_io_words import IO_RULE, io_lines
 from seatrial.report.profile_words import (
     BOUND_RULE,
+    WAITING_RULE,
     balance_line,
     headline,
     next_experiment,
@@ -29,6 +34,9 @@ from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.templating import style_sheet, templates
 from seatrial.report.units import NO_VALUE, count, show
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _TOP_CALLS = 5
 _MOST_SITES = 40
 
@@ -37,11 +45,10 @@ def profile_page(profiles: Sequence[Profile]) -> str:
     """The whole file as text: an article for each MPI program of the command, the longest first."""
     environment = templates()
     is_alone = len(profiles) == 1
-    articles: list[Article] = []
-    for number, profile in enumerate(profiles, start=1):
-        ident = f"p{number}"
-        head = Head("Profile", _name(profile), [headline(profile)], about=_about(profile))
-        articles.append(article(environment, ident, head, _sections(profile, ident), is_alone=is_alone))
+    articles = [
+        profile_article(environment, profile, number, is_alone=is_alone)
+        for number, profile in enumerate(profiles, start=1)
+    ]
     return environment.get_template("page.html.j2").render(
         title=f"Profile of {_name(profiles[0])}" if is_alone else f"Profiles of {count(len(profiles), 'MPI program')}",
         style=style_sheet(),
@@ -49,6 +56,13 @@ def profile_page(profiles: Sequence[Profile]) -> str:
         articles=[],
         version=__version__,
     )
+
+
+def profile_article(environment: Environment, profile: Profile, number: int, *, is_alone: bool) -> Article:
+    """One program. `number` counts the profiles of the page from 1; `is_alone`: nothing else stands on it."""
+    ident = f"p{number}"
+    head = Head("Profile", _name(profile), [headline(profile)], about=_about(profile))
+    return article(environment, ident, head, _sections(profile, ident), is_alone=is_alone)
 
 
 def _name(profile: Profile) -> str:
@@ -67,6 +81,8 @@ def _sections(profile: Profile, ident: str) -> list[Section]:
     if time is not None:
         about = "When the ranks were in MPI. See whether it grows, comes in phases, or one rank stays apart."
         sections += _charts("time", "Over time", about, [share_over_time(time, ident), lanes_over_time(time, ident)])
+    if profile.io is not None:
+        sections += _io(profile, profile.io, ident)
     about = "How large the messages are: many small ones are bound by latency, few large ones by bandwidth."
     sections += _charts("sizes", "Sizes of messages", about, sizes_charts(profile, ident))
     about = "Whether the ranks share the work evenly."
@@ -97,7 +113,8 @@ def _wall(profile: Profile, ident: str) -> list[Section]:
         "wall", "Where the wall time goes", about, [wall_time_chart(profile, ident), calls_chart(profile, ident)]
     )
     table = calls_table(profile, _TOP_CALLS)
-    context = {"about": BOUND_RULE, "tables": [table], "left_out": max(0, len(profile.calls) - _TOP_CALLS), "lines": []}
+    rule = f"{BOUND_RULE} {WAITING_RULE}" if profile.measured_calls[0] else BOUND_RULE
+    context = {"about": rule, "tables": [table], "left_out": max(0, len(profile.calls) - _TOP_CALLS), "lines": []}
     return [*sections, Section("calls", "The largest calls", "profile_tables", context)]
 
 
@@ -106,6 +123,17 @@ def _charts(
 ) -> list[Section]:
     drawn = [chart for chart in charts if chart is not None]
     return [Section(name, title, "charts", {"about": about, "charts": drawn, "lines": list(lines)})] if drawn else []
+
+
+def _io(profile: Profile, io: ProfileIo, ident: str) -> list[Section]:
+    time = profile.over_time
+    until_s = time.width_s * len(time.mpi_s) if time is not None else 0.0
+    lines = [f"{line}." for line in io_lines(io)]
+    sections = _charts("io", "Input and output over time", IO_RULE, io_charts(io, until_s, ident), lines)
+    table = io_table(io)
+    about = "From MPI_Init to MPI_Finalize." if sections else " ".join([*lines, IO_RULE])
+    context = {"about": about, "tables": [] if table is None else [table], "left_out": 0, "lines": []}
+    return [*sections, Section("io-ranks", "Input and output by rank", "profile_tables", context)]
 
 
 def _sites(profile: Profile) -> Section:

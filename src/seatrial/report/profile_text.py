@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from seatrial.model.profile import Profile, SizeTotals
+from seatrial.report.profile_io_words import io_lines
 from seatrial.report.profile_words import (
     BOUND_WORDS,
     balance_line,
@@ -17,6 +18,7 @@ from seatrial.report.profile_words import (
     size_words,
     spread_words,
     trust_lines,
+    waiting_words,
 )
 from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.text import columns
@@ -32,10 +34,12 @@ _MOST_RANKS = 8
 def profile_text(profile: Profile, *, colour: bool = False) -> str:
     """The answer of `seatrial profile`, without a trailing newline. `colour` adds ANSI codes for a terminal."""
     style = COLOURS if colour else PLAIN
+    if not profile.ranks:
+        return f"{style.heading}{headline(profile)}.{style.end}"
     blocks = [f"{style.heading}{headline(profile)}.{style.end}", _share(profile), _trust(profile, style)]
     if profile.calls:
         blocks += [_calls(profile, style), _sizes(profile, style), _sites(profile, style)]
-    blocks += [_ranks(profile, style), _traffic(profile)]
+    blocks += [_ranks(profile, style), _traffic(profile), _io(profile, style)]
     blocks.append(_wrapped(f"next: {next_experiment(profile)}"))
     return "\n\n".join(block for block in blocks if block)
 
@@ -51,11 +55,18 @@ def _share(profile: Profile) -> str:
                 [
                     ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} of a rank"],
                     ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} of a rank"],
-                    ["  beyond its best", _of_wall(profile, profile.waiting_s), "waiting or contention, an estimate"],
+                    _waiting(profile),
                 ]
             ),
         ]
     )
+
+
+def _waiting(profile: Profile) -> list[str]:
+    share = _of_wall(profile, profile.waiting_s)
+    if not profile.measured_calls[0]:
+        return ["  beyond its best", share, "waiting or contention, an estimate"]
+    return ["  waiting", share, "measured in collectives, else what goes beyond its best"]
 
 
 def _of_wall(profile: Profile, time_s: float) -> str:
@@ -76,7 +87,8 @@ def _trust(profile: Profile, style: Style) -> str:
 
 
 def _calls(profile: Profile, style: Style) -> str:
-    rows = [["call", "of wall", "of MPI", "time", "count", "mean", "bytes", "of a rank", ""]]
+    measured = bool(profile.measured_calls[0])
+    rows = [["call", "of wall", "of MPI", "time", "count", "mean", "bytes", "of a rank", *["waiting"] * measured, ""]]
     for one in profile.calls[:_MOST_CALLS]:
         rows.append(
             [
@@ -88,6 +100,7 @@ def _calls(profile: Profile, style: Style) -> str:
                 show(one.mean_s, "s"),
                 show(one.bytes, "B"),
                 spread_words([one.least_rank_s, one.most_rank_s]),
+                *[waiting_words(one)] * measured,
                 BOUND_WORDS[one.bound],
             ]
         )
@@ -138,6 +151,13 @@ def _traffic(profile: Profile) -> str:
         f"point to point: {show(sent, 'B')} between {count(len(profile.matrix), 'pair')} of ranks; "
         f"collectives were given {show(given, 'B')}"
     )
+
+
+def _io(profile: Profile, style: Style) -> str:
+    if profile.io is None:
+        return ""
+    said = " ".join(f"{clean(line)}." for line in io_lines(profile.io))
+    return f"{style.heading}input and output{style.end}\n{_wrapped(f'  {said}')}"
 
 
 def _block(title: str, rows: Sequence[Sequence[str]], more: int, style: Style, where: str = "of less cost") -> str:

@@ -23,6 +23,10 @@ BOUND_WORDS = {
     Bound.LOCAL: "local",
     Bound.UNKNOWN: "not told",
 }
+WAITING_RULE = (
+    "Waiting is measured where the profiler put a barrier before a call: what passed until all ranks had come. Its "
+    "share in these calls is taken for all calls of the same function and size."
+)
 BOUND_RULE = (
     "Waiting, of calls that can wait: three quarters of the time go beyond the same call of the same size at its best "
     "(the median over ranks of the shortest), or the quickest rank spends less than half of the mean. Else "
@@ -46,10 +50,19 @@ def headline(profile: Profile) -> str:
         return "No MPI call was recorded"
     if profile.mpi_share < _COMPUTES:
         return f"MPI takes {show_percent(profile.mpi_share)} of wall time: the program computes"
-    first = profile.calls[0]
+    first = main_call(profile)
     share = show_percent(first.time_s / profile.wall_s)
     said = f"{share} of wall time is {first.call}{of_size(profile.sizes, first)}"
     return said if first.bound is Bound.UNKNOWN else f"{said}: {BOUND_WORDS[first.bound]}"
+
+
+def main_call(profile: Profile) -> CallTotals:
+    """The call that is worth speaking of first: that with the most time, but starting and ending MPI, which every run
+    has once, only where no other takes its share."""
+    first = profile.calls[0]
+    others = (one for one in profile.calls if one.bound is not Bound.START)
+    second = next(others, first)
+    return second if second.time_s >= _COMPUTES * profile.wall_s else first
 
 
 def of_size(sizes: Sequence[SizeTotals], call: CallTotals) -> str:
@@ -125,7 +138,7 @@ def next_experiment(profile: Profile) -> str:
     """What is worth trying next, by what the largest call is bound by; commands in backticks."""
     if not profile.calls or profile.mpi_share < _COMPUTES:
         return "MPI is not where the time goes: `seatrial run cpu.peak memory.stream` gives the limits of computing."
-    first = profile.calls[0]
+    first = main_call(profile)
     if first.bound is Bound.WAITING:
         last = slowest(profile)
         who = f" Begin with rank {last.rank} on {last.host}, which computes longest." if last is not None else ""
@@ -164,6 +177,9 @@ def trust_lines(profile: Profile) -> list[TrustLine]:
         lines.append(
             TrustLine("Sizes", "the MPI library is of an unknown family: only times and counts are known", True)
         )
+    sampled, of = profile.measured_calls
+    if sampled:
+        lines.append(TrustLine("Waiting", f"measured by a barrier before {sampled} of {of} calls of collectives"))
     several = sum(one.threads > 1 for one in profile.per_rank)
     if several:
         lines.append(
@@ -183,13 +199,15 @@ def _complete(profile: Profile) -> TrustLine:
     trust = profile.trust
     if trust.is_complete:
         return TrustLine("Complete", f"{_every(profile.ranks)} reached MPI_Finalize")
-    said = []
+    said = [] if trust.families else ["no process left a table"]
     if trust.missing:
         said.append(f"no table of {_ranks(trust.missing)}")
     if trust.unfinished:
         said.append(f"{_ranks(trust.unfinished)} ended without MPI_Finalize (what returned before is counted)")
     if trust.lost_calls:
         said.append("calls of too many threads are in no table")
+    if trust.damaged:
+        said.append(f"{count(trust.damaged, 'table')} could not be read")
     return TrustLine("Incomplete", "; ".join(said), True)
 
 
@@ -210,6 +228,11 @@ def spread_words(values: Sequence[float]) -> str:
     least, most = min(values), max(values)
     alike = show(least, "s")
     return alike if alike == show(most, "s") else show_range(least, most, "s")
+
+
+def waiting_words(call: CallTotals) -> str:
+    """The share of waiting in a call's time where it was measured, else ""."""
+    return "" if call.measured is None or call.time_s <= 0 else share_words(call.waiting_s / call.time_s)
 
 
 def share_words(share: float) -> str:

@@ -98,8 +98,8 @@ class ResultsFolder:
         return tuple(sorted(path.stem for path in (self.path / room).glob("*.json")))
 
     def artefacts(self, experiment: str, repeat: int) -> Path:
-        """Where the files of one repeat lie."""
-        return self.path / "artefacts" / experiment / str(repeat)
+        """Where the files of one repeat lie, whole: its program may run in another folder than we."""
+        return self.path.absolute() / "artefacts" / experiment / str(repeat)
 
 
 def _is_whole(path: Path) -> bool:

@@ -18,7 +18,7 @@ Columns = Mapping[str, "tuple[str, Sequence[Any] | npt.NDArray[Any]]"]
 
 
 def write_parquet(profile: Profile, folder: Path) -> list[Path]:
-    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites` and `over_time`.parquet; gives their paths.
+    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites`, `over_time` and `io`.parquet; gives their paths.
 
     Names and units are those of `seatrial.profile/1`. Each file is whole or not there. Raises StoreError where one
     cannot be written.
@@ -144,6 +144,25 @@ def _over_time(profile: Profile) -> Columns:
     return {"from_s": ("DOUBLE", starts), "mpi_s": ("DOUBLE", time.mpi_s), "wall_s": ("DOUBLE", time.wall_s)}
 
 
+def _io(profile: Profile) -> Columns:
+    """A row for each rank and bin."""
+    io = profile.io
+    series = [(one.rank, one.series) for one in io.ranks if one.series is not None] if io is not None else []
+    width = io.width_s if io is not None else 0.0
+
+    def joined(name: str) -> list[float]:
+        return [value for _, one in series for value in getattr(one, name)]
+
+    return {
+        "rank": ("UBIGINT", [rank for rank, one in series for _ in one.read_B]),
+        "from_s": ("DOUBLE", [k * width for _, one in series for k in range(len(one.read_B))]),
+        "read_bytes": ("DOUBLE", joined("read_B")),
+        "written_bytes": ("DOUBLE", joined("written_B")),
+        "device_read_bytes": ("DOUBLE", joined("device_read_B")),
+        "device_written_bytes": ("DOUBLE", joined("device_written_B")),
+    }
+
+
 _TABLES: Mapping[str, Callable[[Profile], Columns]] = {
     "calls": _calls,
     "sizes": _sizes,
@@ -151,4 +170,5 @@ _TABLES: Mapping[str, Callable[[Profile], Columns]] = {
     "per_rank": _per_rank,
     "callsites": _callsites,
     "over_time": _over_time,
+    "io": _io,
 }

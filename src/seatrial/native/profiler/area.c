@@ -1,6 +1,8 @@
 #include "area.h"
 
 #include "next.h"
+#include "trace.h"
+#include "waiting.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -15,6 +17,8 @@ enum {
 };
 
 _Thread_local struct seatrial_here seatrial_here;
+uint64_t seatrial_generation = 1;
+bool seatrial_looks;
 
 /* Counts what found no slot at all; it is nobody's. */
 static _Thread_local struct seatrial_slot nowhere;
@@ -58,13 +62,15 @@ static struct seatrial_thread* claim_any(void) {
 static void use(struct seatrial_thread* area) {
   struct seatrial_here* here = &seatrial_here;
   here->area = area;
-  here->last = &area->slots[0];
+  here->slots = area->slots;
   here->peers = (struct seatrial_peer*)(area + 1);
   here->loaded_at = seatrial_process.header->loaded_at;
-  here->tidy_at = 0;
+  here->until = here->tidy_at = 0;
   if (area->bin_ticks == 0)
     area->bin_ticks = 1ull << FIRST_BIN_SHIFT;
   here->bin_shift = (unsigned)__builtin_ctzll(area->bin_ticks);
+  seatrial_looks = seatrial_is_traced() || seatrial_barrier_every != 0;
+  here->outside = here->site != 0 || seatrial_looks ? SEATRIAL_LOOKING : SEATRIAL_OUTSIDE;
 }
 
 static void give_back(void* area) {
@@ -72,10 +78,11 @@ static void give_back(void* area) {
     return;
   __atomic_store_n(&((struct seatrial_thread*)area)->is_taken, 0, __ATOMIC_RELEASE);
   seatrial_here.area = NULL;
+  seatrial_here.where = SEATRIAL_WITHOUT_AREA;
 }
 
-/* The end of a thread is told by the library of threads where the program has one: it was apart
- * from the C library before glibc 2.34. */
+/* The end of a thread is told by the library of threads where the program has
+ * one: it was apart from the C library before glibc 2.34. */
 static void leave_at_exit(struct seatrial_thread* area) {
   typedef int (*create_t)(pthread_key_t*, void (*)(void*));
   typedef int (*set_t)(pthread_key_t, const void*);
@@ -94,7 +101,9 @@ static void leave_at_exit(struct seatrial_thread* area) {
     set(key, area);
 }
 
-bool seatrial_take_area(void) {
+/* An area for this thread; false where none is to be had, or nothing is
+ * recorded. */
+static bool take_area(void) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL)
     return false;
@@ -113,15 +122,24 @@ void seatrial_leave_area(void) {
   memset(&seatrial_here, 0, sizeof seatrial_here);
 }
 
-static uint32_t place_of(uint64_t head, uint64_t site) {
-  const uint64_t mixed = (head * 0x9e3779b97f4a7c15ull) ^ (site * 0xc2b2ae3d27d4eb4full);
-  return (uint32_t)(mixed >> 40) % SEATRIAL_SLOTS;
+word seatrial_enter_slowly(word site) {
+  struct seatrial_here* here = &seatrial_here;
+  if (here->where == SEATRIAL_INSIDE || (here->area == NULL && !take_area()))
+    return 0;
+  const uint64_t now = __atomic_load_n(&seatrial_generation, __ATOMIC_ACQUIRE);
+  if (here->generation != now) { /* no handle is all ones */
+    here->comm_word = here->type_word = ~(word)0;
+    here->comm = NULL;
+    here->generation = now;
+  }
+  here->where = SEATRIAL_INSIDE;
+  return here->site != 0 ? here->site : site;
 }
 
 /* The slot of a key, made where it is not there; NULL where all are taken. */
 static struct seatrial_slot* slot_of(struct seatrial_thread* area, uint64_t head, uint64_t site,
                                      bool may_make) {
-  uint32_t place = place_of(head, site);
+  uint32_t place = seatrial_place_of(head, site);
   for (uint32_t tried = 0; tried < SEATRIAL_SLOTS; tried++) {
     struct seatrial_slot* slot = &area->slots[place];
     const uint64_t there = seatrial_head_of(slot);
@@ -148,14 +166,22 @@ static uint64_t coarse(uint64_t head) {
   return (head & 0xffffffffu) | (uint64_t)seatrial_bin(power) << 32;
 }
 
-/* What is known of a call less and less, as the table fills up: its count and bytes stay exact. */
+/* Of a call that has a row of its own, beside which this one tells waiting or
+ * transfer. */
+static bool is_part(uint64_t head) {
+  return (head >> 24 & 0xff) != 0;
+}
+
+/* What is known of a call less and less, as the table fills up: its count and
+ * bytes stay exact. */
 static struct seatrial_slot* find_less_exact(struct seatrial_thread* area, uint64_t head) {
-  area->without_site++;
+  if (!is_part(head))
+    area->without_site++;
   struct seatrial_slot* slot = slot_of(area, head, 0, area->used < COARSE_BINS);
   if (slot == NULL)
     slot = slot_of(area, coarse(head), 0, area->used < NO_BINS);
   if (slot == NULL)
-    slot = slot_of(area, head & 0xffffu, 0, true);
+    slot = slot_of(area, head & 0xff00ffffu, 0, true);
   return slot;
 }
 
@@ -166,10 +192,10 @@ struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site) {
   if (slot == NULL)
     slot = find_less_exact(area, head);
   if (slot == NULL) {
-    __atomic_fetch_add(&seatrial_process.header->lost_calls, 1, __ATOMIC_RELAXED);
+    if (!is_part(head))
+      __atomic_fetch_add(&seatrial_process.header->lost_calls, 1, __ATOMIC_RELAXED);
     return &nowhere;
   }
-  here->last = slot;
   return slot;
 }
 
@@ -182,8 +208,8 @@ static void widen_bins(struct seatrial_thread* area) {
   seatrial_here.bin_shift++;
 }
 
-void seatrial_add_over_time(uint64_t begin, uint64_t end) {
-  struct seatrial_here* here = &seatrial_here;
+static void add_over_time(uint64_t begin, uint64_t end) {
+  const struct seatrial_here* here = &seatrial_here;
   while ((end - here->loaded_at) >> here->bin_shift >= SEATRIAL_BINS_OVER_TIME)
     widen_bins(here->area);
   while (begin < end) {
@@ -195,18 +221,33 @@ void seatrial_add_over_time(uint64_t begin, uint64_t end) {
   }
 }
 
-void seatrial_tidy(uint64_t now) {
+static void tidy(uint64_t now) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL)
     return;
   header->last_call_at = now;
-  /* Measured anew now and then, so that the rate of a process that is killed is a good one. */
+  /* Measured anew now and then, so that the rate of a process that is killed is
+   * a good one. */
   if (seatrial_here.tidy_at >> 30 != (now + TIDY_TICKS) >> 30)
     seatrial_measure_clock();
   seatrial_here.tidy_at = now + TIDY_TICKS;
 }
 
-/* The process has no file yet: what is recorded here goes into memory that is thrown away. */
+/* Then settles for how long calls that follow belong to one bin: they begin
+ * when this one ended at the earliest. */
+void seatrial_add_time(uint64_t begin, uint64_t end) {
+  struct seatrial_here* here = &seatrial_here;
+  add_over_time(begin, end);
+  if (end > here->tidy_at)
+    tidy(end);
+  const uint64_t bin = (end - here->loaded_at) >> here->bin_shift;
+  const uint64_t bin_end = here->loaded_at + ((bin + 1) << here->bin_shift);
+  here->bin = &here->area->over_time[bin];
+  here->until = bin_end < here->tidy_at ? bin_end : here->tidy_at;
+}
+
+/* The process has no file yet: what is recorded here goes into memory that is
+ * thrown away. */
 double seatrial_own_ticks(void) {
   const size_t bytes = sizeof(struct seatrial_thread) + sizeof(struct seatrial_peer);
   void* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -214,12 +255,13 @@ double seatrial_own_ticks(void) {
     return 0;
   const struct seatrial_here kept = seatrial_here;
   struct seatrial_thread* area = memory;
-  area->bin_ticks = 1ull << 40;
-  seatrial_here = (struct seatrial_here){.area = area,
-                                         .last = &area->slots[0],
-                                         .loaded_at = seatrial_ticks(),
-                                         .tidy_at = UINT64_MAX,
-                                         .bin_shift = 40};
+  seatrial_here = (struct seatrial_here){.where = SEATRIAL_OUTSIDE,
+                                         .outside = SEATRIAL_OUTSIDE,
+                                         .slots = area->slots,
+                                         .until = UINT64_MAX,
+                                         .bin = area->over_time,
+                                         .generation = seatrial_generation,
+                                         .area = area};
   uint64_t least = UINT64_MAX;
   for (int batch = 0; batch < 8; batch++) {
     const uint64_t begin = seatrial_ticks();

@@ -1,4 +1,5 @@
-/* Where a thread counts. Included by every wrapper, so what is short is inline. */
+/* Where a thread counts. Included by every wrapper, so what is short is inline.
+ */
 #ifndef SEATRIAL_AREA_H
 #define SEATRIAL_AREA_H
 
@@ -10,45 +11,82 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define SEATRIAL_LIKELY(x) __builtin_expect(!!(x), 1)
+#define SEATRIAL_HIDDEN __attribute__((visibility("hidden")))
+#define SEATRIAL_INLINE inline __attribute__((always_inline))
+
+struct seatrial_communicator;
+
+enum seatrial_where {
+  SEATRIAL_WITHOUT_AREA, /* outside of MPI, and nothing was counted yet */
+  SEATRIAL_OUTSIDE,
+  SEATRIAL_LOOKING, /* outside too, with more to look at: a Fortran binding's
+                       caller, a trace */
+  SEATRIAL_INSIDE   /* of a call: those of its layers are not counted again */
+};
+
+/* What a call needs most often comes first, so that it lies in two lines of the
+ * cache. */
 struct seatrial_here {
-  struct seatrial_thread* area;
-  struct seatrial_slot* last; /* the slot of the latest call, never NULL where there is an area */
+  uint32_t where;   /* enum seatrial_where */
+  uint32_t outside; /* what `where` is after a call */
+  struct seatrial_slot* slots;
+  uint64_t until; /* ticks: from then on another bin over time counts, or the
+                     header is stale */
+  uint64_t* bin;  /* of the time in MPI, until then */
   struct seatrial_peer* peers;
+  uint64_t generation;                /* of handles, at the latest call; what follows belongs
+                                         to it */
+  word comm_word;                     /* the latest communicator as the program gave it, and what it
+                                         is */
+  struct seatrial_communicator* comm; /* NULL: not asked for */
+  uint64_t comm_kind;
+  word type_word; /* the latest datatype, and its size */
+  int64_t type_size;
+  struct seatrial_thread* area;
   uint64_t loaded_at;
   uint64_t tidy_at; /* ticks: when the header is told the time next */
   word site;        /* of a call that came through a Fortran binding, else 0 */
   unsigned bin_shift;
-  int depth; /* 1 inside a call of MPI: those of its layers are not counted again */
   bool is_refused;
-};
+} __attribute__((aligned(64)));
 
 extern _Thread_local struct seatrial_here seatrial_here
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* An area for this thread; false where none is to be had, or nothing is recorded. */
-bool seatrial_take_area(void);
+/* Grows when a handle is freed: libraries use handles anew, so what is known of
+ * them ends. */
+extern uint64_t seatrial_generation SEATRIAL_HIDDEN;
+
+/* Each call is looked at: a trace is written, or waiting is told apart. */
+extern bool seatrial_looks SEATRIAL_HIDDEN;
+
 void seatrial_leave_area(void);
 
+/* The call site to count at, and the thread is inside a call; 0 where this one
+ * is not counted. */
+word seatrial_enter_slowly(word site);
+
 struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site);
-void seatrial_add_over_time(uint64_t begin, uint64_t end);
-void seatrial_tidy(uint64_t now);
+void seatrial_add_time(uint64_t begin, uint64_t end);
 
 /* What recording takes for one call, measured on an area of its own. */
 double seatrial_own_ticks(void);
 
-/* Whether this is a call to count: false inside another one. */
+/* Whether this is a call to count as it is; else `seatrial_enter_slowly` is
+ * asked. */
 static inline bool seatrial_enter(void) {
-  if (seatrial_here.depth != 0)
+  struct seatrial_here* here = &seatrial_here;
+  if (!SEATRIAL_LIKELY(here->where == SEATRIAL_OUTSIDE &&
+                       here->generation == __atomic_load_n(&seatrial_generation, __ATOMIC_ACQUIRE)))
     return false;
-  if (__builtin_expect(seatrial_here.area == NULL, 0) && !seatrial_take_area())
-    return false;
-  seatrial_here.depth = 1;
+  here->where = SEATRIAL_INSIDE;
   return true;
 }
 
 /* The first eight bytes of a slot. */
-static inline uint64_t seatrial_slot_head(unsigned call, unsigned comm, uint64_t bytes) {
-  return (uint64_t)call | (uint64_t)comm << 16 | (uint64_t)seatrial_bin(bytes) << 32;
+static inline uint64_t seatrial_slot_head(unsigned call, uint64_t comm, uint64_t bytes) {
+  return (uint64_t)call | comm << 16 | (uint64_t)seatrial_bin(bytes) << 32;
 }
 
 static inline uint64_t seatrial_head_of(const struct seatrial_slot* slot) {
@@ -57,14 +95,21 @@ static inline uint64_t seatrial_head_of(const struct seatrial_slot* slot) {
   return head;
 }
 
-static inline void seatrial_leave(unsigned call, unsigned comm, uint64_t bytes, word site,
-                                  uint64_t begin, uint64_t end) {
+/* Where a key is looked for first. The low bits of the site, in which
+ * neighbours differ, are turned to where the head has none; one multiplication
+ * spreads them (Fibonacci hashing: D. E. Knuth, The Art of Computer
+ * Programming, volume 3, section 6.4). */
+static inline uint32_t seatrial_place_of(uint64_t head, uint64_t site) {
+  const uint64_t key = head ^ (site << 43 | site >> 21);
+  return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 52) % SEATRIAL_SLOTS;
+}
+
+static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,
+                                           uint64_t begin, uint64_t end) {
   struct seatrial_here* here = &seatrial_here;
   const uint64_t head = seatrial_slot_head(call, comm, bytes);
-  if (__builtin_expect(here->site != 0, 0))
-    site = here->site;
-  struct seatrial_slot* slot = here->last;
-  if (seatrial_head_of(slot) != head || slot->site != site)
+  struct seatrial_slot* slot = &here->slots[seatrial_place_of(head, site)];
+  if (!SEATRIAL_LIKELY(seatrial_head_of(slot) == head && slot->site == site))
     slot = seatrial_find_slot(head, site);
   const uint64_t ticks = end - begin;
   slot->count++;
@@ -74,14 +119,11 @@ static inline void seatrial_leave(unsigned call, unsigned comm, uint64_t bytes, 
     slot->least_ticks = ticks;
   if (ticks > slot->most_ticks)
     slot->most_ticks = ticks;
-  const uint64_t bin = (end - here->loaded_at) >> here->bin_shift;
-  if (bin < SEATRIAL_BINS_OVER_TIME && (begin - here->loaded_at) >> here->bin_shift == bin)
-    here->area->over_time[bin] += ticks;
+  if (SEATRIAL_LIKELY(end < here->until))
+    *here->bin += ticks;
   else
-    seatrial_add_over_time(begin, end);
-  if (__builtin_expect(end > here->tidy_at, 0))
-    seatrial_tidy(end);
-  here->depth = 0;
+    seatrial_add_time(begin, end);
+  here->where = here->outside;
 }
 
 #endif

@@ -1,11 +1,31 @@
-/* The processor's counter of constant rate: its rate is measured against the system's clock. */
+/* The processor's counter of constant rate: its rate is measured against the
+ * system's clock. Where a processor has none, the system's clock is asked,
+ * whose ticks are nanoseconds. */
 #ifndef SEATRIAL_CLOCK_H
 #define SEATRIAL_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t seatrial_ticks(void) {
+/* True where there is no counter that can be relied on. */
+extern bool seatrial_asks_system __attribute__((visibility("hidden")));
+
+/* Before the first reading. SEATRIAL_PROFILE_CLOCK=monotonic has the system's
+ * clock taken. */
+void seatrial_choose_clock(void);
+
+static inline int64_t seatrial_ns(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+uint64_t seatrial_ask_system(void);
+
+static inline __attribute__((always_inline)) uint64_t seatrial_ticks(void) {
+  if (__builtin_expect(seatrial_asks_system, 0))
+    return seatrial_ask_system();
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -15,12 +35,6 @@ static inline uint64_t seatrial_ticks(void) {
 #else
 #error "no counter is known for this processor"
 #endif
-}
-
-static inline int64_t seatrial_ns(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 #endif

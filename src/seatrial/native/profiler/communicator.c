@@ -18,18 +18,10 @@ struct kept {
 
 static struct kept* table[KEPT];
 static int table_lock;
-static unsigned generation = 1; /* grows when a communicator is freed */
 
 static word world_group;
 static word world_session;
 static bool has_world_group;
-
-/* The latest of this thread. */
-static _Thread_local struct {
-  word handle;
-  unsigned generation;
-  struct seatrial_communicator* comm;
-} latest __attribute__((tls_model("initial-exec")));
 
 static unsigned place_of(word handle) {
   return (unsigned)((handle ^ handle >> 12) >> 2) % KEPT;
@@ -70,7 +62,7 @@ void seatrial_end_session_world(word session) {
 }
 
 /* Those outside of MPI_COMM_WORLD stand behind its last rank. */
-static int* world_ranks(word group, int size) {
+static int* world_ranks(word group, int size, bool* is_in_world) {
   int* ranks = malloc(2 * sizeof(int) * (size_t)(size > 0 ? size : 1));
   if (ranks == NULL)
     return NULL;
@@ -80,9 +72,12 @@ static int* world_ranks(word group, int size) {
   const bool is_told = has_world_group && seatrial_library.Group_translate_ranks(
                                               group, size, ranks, world_group, world) == 0;
   bool is_same = is_told;
+  *is_in_world = is_told;
   for (int i = 0; i < size; i++) {
-    if (!is_told || world[i] < 0 || world[i] >= seatrial_process.world_size)
+    if (!is_told || world[i] < 0 || world[i] >= seatrial_process.world_size) {
       world[i] = seatrial_process.world_size;
+      *is_in_world = false;
+    }
     is_same = is_same && world[i] == i;
     ranks[i] = world[i];
   }
@@ -109,7 +104,7 @@ static void examine(struct seatrial_communicator* comm, word handle) {
     seatrial_library.Comm_remote_group(handle, &group);
   } else
     seatrial_library.Comm_group(handle, &group);
-  comm->world = world_ranks(group, comm->peers);
+  comm->world = world_ranks(group, comm->peers, &comm->is_in_world);
   seatrial_library.Group_free(&group);
 }
 
@@ -127,21 +122,28 @@ static struct seatrial_communicator* look_up(word key, word handle) {
   return &made->comm;
 }
 
-struct seatrial_communicator* seatrial_communicator(word comm) {
+unsigned seatrial_find_kind(word comm) {
+  struct seatrial_here* here = &seatrial_here;
+  if (!seatrial_is_known())
+    return 0;
+  const word handle = seatrial_handle(comm);
+  const unsigned kind = handle == seatrial_mpi.comm_world  ? 1
+                        : handle == seatrial_mpi.comm_self ? 2
+                                                           : 3;
+  here->comm_word = comm;
+  here->comm_kind = kind;
+  here->comm = NULL; /* it may be none: a call that fails must not be asked about */
+  return kind;
+}
+
+struct seatrial_communicator* seatrial_find_communicator(word comm) {
   if (!seatrial_is_known())
     return NULL;
-  const word key = seatrial_handle(comm);
-  const unsigned now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
-  if (latest.handle == key && latest.generation == now)
-    return latest.comm;
   seatrial_lock(&table_lock);
-  struct seatrial_communicator* found = look_up(key, comm);
+  struct seatrial_communicator* found = look_up(seatrial_handle(comm), comm);
   seatrial_unlock(&table_lock);
-  if (found != NULL) {
-    latest.handle = key;
-    latest.generation = now;
-    latest.comm = found;
-  }
+  seatrial_find_kind(comm);
+  seatrial_here.comm = found;
   return found;
 }
 
@@ -158,21 +160,15 @@ void seatrial_forget_communicator(word address) {
     forgotten = &(*link)->comm;
     *link = (*link)->next;
   }
-  __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+  __atomic_fetch_add(&seatrial_generation, 1, __ATOMIC_ACQ_REL);
   seatrial_unlock(&table_lock);
   if (forgotten != NULL)
     seatrial_release_communicator(forgotten);
 }
 
-void seatrial_hold_communicator(struct seatrial_communicator* comm) {
-  __atomic_fetch_add(&comm->references, 1, __ATOMIC_ACQ_REL);
-}
-
-void seatrial_release_communicator(struct seatrial_communicator* comm) {
-  if (__atomic_sub_fetch(&comm->references, 1, __ATOMIC_ACQ_REL) == 0) {
-    free(comm->world);
-    free(comm); /* the first member of what was allocated */
-  }
+void seatrial_end_communicator(struct seatrial_communicator* comm) {
+  free(comm->world);
+  free(comm); /* the first member of what was allocated */
 }
 
 int seatrial_outdegree(struct seatrial_communicator* comm) {

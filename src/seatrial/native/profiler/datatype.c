@@ -2,25 +2,41 @@
 
 #include "library.h"
 
-_Thread_local struct seatrial_sizes seatrial_sizes;
-uint64_t seatrial_datatype_generation = 1;
+enum { KEPT_SIZES = 64 };
 
-int64_t seatrial_ask_size(word datatype) {
-  const uint64_t generation = __atomic_load_n(&seatrial_datatype_generation, __ATOMIC_RELAXED);
-  if (seatrial_sizes.generation != generation) {
-    memset(&seatrial_sizes, 0, sizeof seatrial_sizes);
-    seatrial_sizes.generation = generation;
-  }
+static _Thread_local struct {
+  uint64_t generation;
+  struct {
+    word datatype;
+    int64_t size;
+  } kept[KEPT_SIZES];
+} sizes __attribute__((tls_model("initial-exec")));
+
+static int64_t ask_size(word datatype, word handle, unsigned place) {
   int64_t size = 0;
   if (seatrial_library.Type_size_x(datatype, &size) != 0 || size < 0)
     return 0;
-  const word handle = seatrial_handle(datatype);
-  const unsigned place = (unsigned)(handle >> 4 ^ handle) % SEATRIAL_KEPT_SIZES;
-  seatrial_sizes.kept[place].datatype = handle;
-  seatrial_sizes.kept[place].size = size;
+  sizes.kept[place].datatype = handle;
+  sizes.kept[place].size = size;
   return size;
 }
 
+uint64_t seatrial_ask_bytes(int64_t count, word datatype) {
+  struct seatrial_here* here = &seatrial_here;
+  if (!seatrial_is_known() || count <= 0)
+    return 0;
+  if (sizes.generation != here->generation) {
+    memset(&sizes, 0, sizeof sizes);
+    sizes.generation = here->generation;
+  }
+  const word handle = seatrial_handle(datatype);
+  const unsigned place = (unsigned)(handle >> 4 ^ handle) % KEPT_SIZES;
+  here->type_size = sizes.kept[place].datatype == handle ? sizes.kept[place].size
+                                                         : ask_size(datatype, handle, place);
+  here->type_word = datatype;
+  return (uint64_t)count * (uint64_t)here->type_size;
+}
+
 void seatrial_forget_datatypes(void) {
-  __atomic_fetch_add(&seatrial_datatype_generation, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&seatrial_generation, 1, __ATOMIC_ACQ_REL);
 }

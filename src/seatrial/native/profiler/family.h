@@ -1,4 +1,5 @@
-/* The constants of the library of MPI in force. Handles are ints (MPICH) or pointers (the others).
+/* The constants of the library of MPI in force. Handles are ints (MPICH) or
+ * pointers (the others).
  */
 #ifndef SEATRIAL_FAMILY_H
 #define SEATRIAL_FAMILY_H
@@ -21,17 +22,19 @@ struct seatrial_family_constants {
   uint32_t source_offset; /* of MPI_SOURCE in a status */
   uint32_t handle_bytes;
   word handle_mask;
-  word comm_world, comm_self, byte, request_null;
+  word comm_world, comm_self, comm_null, byte, request_null;
   word in_place, status_ignore, statuses_ignore;
+  word band, no_op; /* operations */
+  int err_in_status, err_pending;
   int any_source, proc_null, root, undefined;
   int thread_multiple;
   int cart, graph, dist_graph; /* what MPI_Topo_test tells */
 };
 
-extern struct seatrial_family_constants seatrial_mpi;
+extern struct seatrial_family_constants seatrial_mpi __attribute__((visibility("hidden")));
 
-/* Which family's constants are in force; `version` is what MPI_Get_library_version says. May be
- * called before MPI_Init. */
+/* Which family's constants are in force; `version` is what
+ * MPI_Get_library_version says. May be called before MPI_Init. */
 void seatrial_choose_family(const char* version);
 
 static inline bool seatrial_is_known(void) {
@@ -46,14 +49,6 @@ static inline word seatrial_handle(word handle) {
 static inline word seatrial_handle_at(word address, int64_t index) {
   return seatrial_mpi.handle_bytes == 4 ? (word)((const uint32_t*)address)[index]
                                         : ((const word*)address)[index];
-}
-
-/* What kind of communicator, as struct seatrial_slot numbers them. */
-static inline unsigned seatrial_comm_kind(word comm) {
-  if (!seatrial_is_known())
-    return 0;
-  const word handle = seatrial_handle(comm);
-  return handle == seatrial_mpi.comm_world ? 1 : handle == seatrial_mpi.comm_self ? 2 : 3;
 }
 
 #endif

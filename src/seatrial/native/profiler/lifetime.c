@@ -2,11 +2,13 @@
 
 #include "area.h"
 #include "communicator.h"
+#include "deliver.h"
 #include "family.h"
 #include "library.h"
 #include "lock.h"
 #include "modules.h"
 #include "next.h"
+#include "trace.h"
 
 #include <stddef.h>
 
@@ -49,6 +51,7 @@ void seatrial_opened(void) {
   }
   is_world_open = true;
   seatrial_open_file(rank, size, version);
+  seatrial_open_trace(true);
   begun();
 }
 
@@ -67,6 +70,7 @@ void seatrial_opened_session(word address) {
     seatrial_many_threads = true; /* the level is that of each session */
   }
   seatrial_open_file(rank, size, version);
+  seatrial_open_trace(false);
   begun();
 }
 
@@ -83,6 +87,7 @@ static void end(void) {
     return;
   header->finalized_at = seatrial_ticks();
   tell(header, header->finalized_at);
+  seatrial_end_trace(header->finalized_at);
 }
 
 void seatrial_closing(void) {
@@ -94,8 +99,10 @@ void seatrial_closing(void) {
 
 void seatrial_closed(void) {
   struct seatrial_header* header = seatrial_process.header;
-  if (header != NULL && open_sessions == 0 && header->state != SEATRIAL_ABORTED)
-    header->state = SEATRIAL_FINALIZED;
+  if (header == NULL || open_sessions != 0 || header->state == SEATRIAL_ABORTED)
+    return;
+  seatrial_sample_io();
+  __atomic_store_n(&header->state, SEATRIAL_FINALIZED, __ATOMIC_SEQ_CST);
 }
 
 void seatrial_closing_session(word session) {
@@ -115,5 +122,7 @@ void seatrial_aborting(void) {
   if (header == NULL)
     return;
   tell(header, seatrial_ticks());
+  seatrial_sample_io();
   header->state = SEATRIAL_ABORTED;
+  seatrial_deliver();
 }

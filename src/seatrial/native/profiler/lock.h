@@ -5,10 +5,10 @@
 #include <sched.h>
 #include <stdbool.h>
 
-extern bool seatrial_many_threads;
+extern bool seatrial_many_threads __attribute__((visibility("hidden")));
 
 static inline void seatrial_lock(int* lock) {
-  if (!seatrial_many_threads)
+  if (__builtin_expect(!seatrial_many_threads, 1))
     return;
   while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0)
     sched_yield();

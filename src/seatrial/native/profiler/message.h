@@ -12,27 +12,65 @@ struct seatrial_status {
 };
 
 static inline word seatrial_told(word status, struct seatrial_status* own) {
-  return seatrial_is_known() && status == seatrial_mpi.status_ignore ? (word)own : status;
+  return status == seatrial_mpi.status_ignore ? (word)own : status;
 }
 
+int64_t seatrial_ask_length(word status);
+
 /* Bytes that a status tells of; -1 where it does not. */
-int64_t seatrial_length(word status);
+static inline int64_t seatrial_length(word status) {
+  if (seatrial_mpi.status_layout == SEATRIAL_STATUS_OPENMPI)
+    return (int64_t) * (const uint64_t*)(status + 16);
+  if (seatrial_mpi.status_layout == SEATRIAL_STATUS_MPICH) { /* the lowest bit above: cancelled */
+    const uint32_t* halves = (const uint32_t*)status;
+    return (int64_t)((uint64_t)(halves[1] >> 1) << 32 | halves[0]);
+  }
+  return seatrial_ask_length(status);
+}
 
 static inline int seatrial_source(word status) {
   return seatrial_int_at(status + seatrial_mpi.source_offset);
 }
 
-/* Counts a message that left; its bytes. One to MPI_PROC_NULL is none. */
-uint64_t seatrial_sent_bytes(word comm, word dest, uint64_t bytes);
-
-static inline uint64_t seatrial_sent(word comm, word dest, int64_t count, word datatype) {
-  return seatrial_is_known() ? seatrial_sent_bytes(comm, dest, seatrial_bytes(count, datatype)) : 0;
+/* Counts a message that left on the communicator attended to; its bytes. One to MPI_PROC_NULL is
+ * none. */
+static SEATRIAL_INLINE uint64_t seatrial_sent(word dest, int64_t count, word datatype) {
+  const int rank = (int)dest;
+  if (!SEATRIAL_LIKELY(rank >= 0)) /* no rank: MPI_PROC_NULL of every family is negative */
+    return 0;
+  const uint64_t bytes = seatrial_bytes(count, datatype);
+  const struct seatrial_communicator* known = seatrial_here.comm;
+  if (!SEATRIAL_LIKELY(known != NULL))
+    return bytes;
+  struct seatrial_peer* peer = seatrial_peer_of(known, rank);
+  peer->sent_count++;
+  peer->sent_bytes += bytes;
+  return bytes;
 }
 
+void seatrial_count_untold(void);
+
 /* Counts a message that arrived, as its status tells; its bytes. */
-uint64_t seatrial_received(word comm, word status);
-uint64_t seatrial_received_from(const struct seatrial_communicator* comm, int source,
-                                int64_t bytes);
+static SEATRIAL_INLINE uint64_t seatrial_received_from(const struct seatrial_communicator* comm,
+                                                       int source, int64_t bytes) {
+  if (!SEATRIAL_LIKELY(source >= 0 && comm != NULL))
+    return 0;
+  if (!SEATRIAL_LIKELY(bytes >= 0)) {
+    seatrial_count_untold();
+    bytes = 0;
+  }
+  struct seatrial_peer* peer = seatrial_peer_of(comm, source);
+  peer->received_count++;
+  peer->received_bytes += (uint64_t)bytes;
+  return (uint64_t)bytes;
+}
+
+static SEATRIAL_INLINE uint64_t seatrial_received(word status) {
+  const struct seatrial_communicator* known = seatrial_here.comm;
+  if (!SEATRIAL_LIKELY(known != NULL))
+    return 0;
+  return seatrial_received_from(known, seatrial_source(status), seatrial_length(status));
+}
 
 /* Bytes that a file's status tells of. */
 uint64_t seatrial_read_bytes(word status);

@@ -1,6 +1,7 @@
 #include "next.h"
 
 #include "old_glibc.h"
+#include "rebind.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -62,6 +63,7 @@ seatrial_function seatrial_look_up(const char* name) {
 }
 
 seatrial_function seatrial_find_next(unsigned number) {
+  seatrial_rebind();
   const char* name = seatrial_names[number];
   seatrial_function function = seatrial_look_up(name);
   if (function == NULL && name[0] == 'P')

@@ -3,15 +3,12 @@
 #include "library.h"
 #include "lock.h"
 #include "request_table.h"
+#include "trace.h"
 
 #include <stdlib.h>
 
 static bool is_persistent(enum seatrial_request_kind kind) {
   return kind >= SEATRIAL_PERSISTENT_SEND;
-}
-
-static void untold(void) {
-  __atomic_fetch_add(&seatrial_process.header->untold, 1, __ATOMIC_RELAXED);
 }
 
 static void keep(word handle, enum seatrial_request_kind kind, struct seatrial_communicator* comm,
@@ -21,7 +18,7 @@ static void keep(word handle, enum seatrial_request_kind kind, struct seatrial_c
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* request = seatrial_add_request(handle);
   if (request == NULL)
-    untold();
+    seatrial_count_untold();
   else {
     request->kind = kind;
     request->is_active = !is_persistent(kind);
@@ -59,12 +56,13 @@ static uint64_t start(word handle) {
   if (request != NULL) {
     request->is_active = true;
     request->is_cancelled = false;
+    if (seatrial_is_traced())
+      seatrial_trace_started(request);
     if (request->kind == SEATRIAL_PERSISTENT_SEND ||
         request->kind == SEATRIAL_PERSISTENT_COLLECTIVE)
       bytes = request->bytes;
     if (request->kind == SEATRIAL_PERSISTENT_SEND && request->comm != NULL) {
-      struct seatrial_peer* peer =
-          seatrial_peer_of(request->comm, seatrial_here.peers, request->peer);
+      struct seatrial_peer* peer = seatrial_peer_of(request->comm, request->peer);
       peer->sent_count++;
       peer->sent_bytes += bytes;
     }
@@ -115,6 +113,8 @@ static uint64_t complete_ticket(struct seatrial_ticket ticket, word status) {
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* request = seatrial_find_ticket(ticket);
   if (request != NULL) {
+    if (seatrial_is_traced())
+      seatrial_trace_completed(request, status);
     bytes = complete(request, status);
     if (!is_persistent(request->kind))
       seatrial_remove_request(request);
@@ -148,9 +148,12 @@ static bool take_tickets(struct seatrial_ticket* tickets, int64_t n, word reques
   for (int64_t i = 0; i < n; i++) {
     const word handle = seatrial_handle_at(requests, i);
     const struct seatrial_request* request = seatrial_find_request(handle);
-    const bool is_kept = request != NULL && request->kind != SEATRIAL_MATCHED;
-    tickets[i] = (struct seatrial_ticket){handle, is_kept ? request->number : 0};
-    matters = matters || is_kept;
+    tickets[i].number = 0;
+    if (request == NULL || request->kind == SEATRIAL_MATCHED)
+      continue;
+    tickets[i] = (struct seatrial_ticket){handle, request->number,
+                                          (uint64_t)(request - seatrial_request_table.entries)};
+    matters = true;
   }
   seatrial_unlock(&seatrial_request_lock);
   return matters;
@@ -158,7 +161,8 @@ static bool take_tickets(struct seatrial_ticket* tickets, int64_t n, word reques
 
 void seatrial_wait_one(struct seatrial_waiting* waiting, word request, word status,
                        struct seatrial_status* own) {
-  *waiting = (struct seatrial_waiting){.statuses = status};
+  waiting->n = 0;
+  waiting->statuses = status;
   if (!are_any_kept() || !take_tickets(&waiting->one, 1, request))
     return;
   waiting->tickets = &waiting->one;
@@ -181,13 +185,15 @@ static bool wait_several(struct seatrial_waiting* waiting, int64_t n, word reque
 
 void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word requests, word status,
                        struct seatrial_status* own) {
-  *waiting = (struct seatrial_waiting){.statuses = status};
+  waiting->n = 0;
+  waiting->statuses = status;
   if (wait_several(waiting, n, requests, 0))
     waiting->statuses = seatrial_told(status, own);
 }
 
 void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word requests, word statuses) {
-  *waiting = (struct seatrial_waiting){.statuses = statuses};
+  waiting->n = 0;
+  waiting->statuses = statuses;
   const bool is_ignored = statuses == seatrial_mpi.statuses_ignore;
   if (wait_several(waiting, n, requests, is_ignored && n > 0 ? (size_t)n : 0) && is_ignored)
     waiting->statuses = (word)(waiting->tickets + n);
@@ -200,8 +206,9 @@ uint64_t seatrial_completed(const struct seatrial_waiting* waiting, int64_t inde
 uint64_t seatrial_completed_all(const struct seatrial_waiting* waiting) {
   uint64_t bytes = 0;
   for (int64_t i = 0; i < waiting->n; i++)
-    bytes += complete_ticket(waiting->tickets[i],
-                             waiting->statuses + (word)i * seatrial_mpi.status_bytes);
+    if (waiting->tickets[i].number != 0)
+      bytes += complete_ticket(waiting->tickets[i],
+                               waiting->statuses + (word)i * seatrial_mpi.status_bytes);
   return bytes;
 }
 
@@ -216,6 +223,56 @@ uint64_t seatrial_completed_some(const struct seatrial_waiting* waiting, word co
   return bytes;
 }
 
+static bool is_in_status(word returned) {
+  int class = (int)returned;
+  if (seatrial_library.Error_class != NULL)
+    seatrial_library.Error_class((int)returned, &class);
+  return class == seatrial_mpi.err_in_status;
+}
+
+/* MPI_ERROR lies 8 bytes behind MPI_SOURCE in every family. */
+static bool is_success(word status) {
+  return seatrial_int_at(status + seatrial_mpi.source_offset + 8) == 0;
+}
+
+/* One that ended by an error: nobody can tell what it brought. */
+static void drop_ticket(struct seatrial_ticket ticket) {
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_ticket(ticket);
+  if (request != NULL)
+    seatrial_remove_request(request);
+  seatrial_unlock(&seatrial_request_lock);
+}
+
+uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
+                         bool has_statuses) {
+  const bool are_told = has_statuses && waiting->n > 0 && is_in_status(returned);
+  uint64_t bytes = 0;
+  for (int64_t i = 0; i < waiting->n; i++) {
+    const struct seatrial_ticket ticket = waiting->tickets[i];
+    const word status = waiting->statuses + (word)i * seatrial_mpi.status_bytes;
+    if (ticket.number != 0 && are_told && is_success(status))
+      bytes += complete_ticket(ticket, status);
+    else if (ticket.number != 0 && seatrial_handle_at(requests, i) == seatrial_mpi.request_null)
+      drop_ticket(ticket);
+  }
+  return bytes;
+}
+
+uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word returned, word count,
+                              word indices, word requests) {
+  uint64_t bytes = 0;
+  const int n = waiting->n > 0 && is_in_status(returned) ? seatrial_int_at(count) : 0;
+  for (int64_t k = 0; k < n; k++) {
+    const int64_t i = seatrial_element(indices, k, 4);
+    const word status = waiting->statuses + (word)k * seatrial_mpi.status_bytes;
+    if (is_success(status))
+      bytes += seatrial_completed(waiting, i, status);
+  }
+  seatrial_failed(waiting, returned, requests, false);
+  return bytes;
+}
+
 void seatrial_drop_request(word address) {
   if (!are_any_kept())
     return;
@@ -226,7 +283,7 @@ void seatrial_drop_request(word address) {
     const bool brings =
         request->kind == SEATRIAL_RECEIVE || request->kind == SEATRIAL_PERSISTENT_RECEIVE;
     if (brings && request->is_active) /* what arrives with it nobody will tell */
-      untold();
+      seatrial_count_untold();
     seatrial_remove_request(request);
   }
   seatrial_unlock(&seatrial_request_lock);
@@ -268,6 +325,8 @@ uint64_t seatrial_received_matched(word handle, word status) {
     return 0;
   const uint64_t bytes =
       seatrial_received_from(comm, seatrial_source(status), seatrial_length(status));
+  if (seatrial_is_traced())
+    seatrial_trace_received_from(comm, status);
   seatrial_release_communicator(comm);
   return bytes;
 }

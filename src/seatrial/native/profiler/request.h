@@ -10,6 +10,7 @@ enum seatrial_request_kind {
   SEATRIAL_RECEIVE = 1,
   SEATRIAL_READ,            /* of a file */
   SEATRIAL_MATCHED,         /* no request: a message that a probe matched, before it is received */
+  SEATRIAL_SEND,            /* and collectives; kept for the trace alone */
   SEATRIAL_PERSISTENT_SEND, /* from here on persistent */
   SEATRIAL_PERSISTENT_COLLECTIVE,
   SEATRIAL_PERSISTENT_RECEIVE,
@@ -17,7 +18,7 @@ enum seatrial_request_kind {
 };
 
 /* How many are kept; where it is 0 there is nothing to do at completion. */
-extern int64_t seatrial_requests_kept;
+extern int64_t seatrial_requests_kept SEATRIAL_HIDDEN;
 
 /* Called with the address of the handle, after the call that made it. `source` as the program gave
  * it. */
@@ -36,6 +37,7 @@ uint64_t seatrial_started_all(int64_t n, word requests);
 struct seatrial_ticket {
   word handle;
   uint64_t number; /* 0: not kept */
+  uint64_t place;  /* where it was found */
 };
 
 /* Requests that are handed to a call which may complete them. */
@@ -58,6 +60,13 @@ void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word reques
 uint64_t seatrial_completed(const struct seatrial_waiting* waiting, int64_t index, word status);
 uint64_t seatrial_completed_all(const struct seatrial_waiting* waiting);
 uint64_t seatrial_completed_some(const struct seatrial_waiting* waiting, word count, word indices);
+
+/* After a call that failed, with its requests as they are now: bytes of those that arrived although
+ * others failed, as their statuses tell where all have one (`has_statuses`). */
+uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
+                         bool has_statuses);
+uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word returned, word count,
+                              word indices, word requests);
 
 /* Before MPI_Request_free and MPI_Cancel, with the address of the handle. */
 void seatrial_drop_request(word request);

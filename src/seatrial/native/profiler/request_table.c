@@ -5,84 +5,72 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+enum { FIRST_PLACES = 256 };
+
 int seatrial_request_lock;
 int64_t seatrial_requests_kept;
+struct seatrial_request_table seatrial_request_table;
 
-static struct seatrial_request* table;
-static size_t places; /* a power of two */
-
-static size_t place_of(word handle) {
-  return (size_t)((uint64_t)handle * 0x9e3779b97f4a7c15ull >> 32) & (places - 1);
+/* Others look at the number without the lock. */
+static void set_kept(int64_t kept) {
+  __atomic_store_n(&seatrial_requests_kept, kept, __ATOMIC_RELAXED);
 }
 
-struct seatrial_request* seatrial_find_request(word handle) {
-  struct seatrial_request* latest = NULL;
-  if (seatrial_requests_kept == 0)
-    return NULL;
-  for (size_t place = place_of(handle); table[place].handle != 0;
-       place = (place + 1) & (places - 1))
-    if (table[place].handle == handle && (latest == NULL || latest->number < table[place].number))
-      latest = &table[place];
-  return latest;
-}
-
-struct seatrial_request* seatrial_find_ticket(struct seatrial_ticket ticket) {
-  if (seatrial_requests_kept == 0)
-    return NULL;
-  for (size_t place = place_of(ticket.handle); table[place].handle != 0;
-       place = (place + 1) & (places - 1))
-    if (table[place].handle == ticket.handle && table[place].number == ticket.number)
-      return &table[place];
-  return NULL;
+/* An empty place, or one that holds `replaced` (0: none may be). */
+static struct seatrial_request* free_place(word handle, word replaced) {
+  const struct seatrial_request_table* table = &seatrial_request_table;
+  uint64_t place = seatrial_request_place(handle);
+  while (table->entries[place].handle != 0 && table->entries[place].handle != replaced)
+    place = (place + 1) & table->last_place;
+  return &table->entries[place];
 }
 
 static bool grow(void) {
-  struct seatrial_request* old = table;
-  const size_t old_places = places;
-  struct seatrial_request* grown = calloc(places == 0 ? 256 : 2 * places, sizeof *grown);
+  struct seatrial_request_table* table = &seatrial_request_table;
+  const struct seatrial_request_table old = *table;
+  const uint64_t places = old.entries == NULL ? FIRST_PLACES : 2 * (old.last_place + 1);
+  struct seatrial_request* grown = calloc(places, sizeof *grown);
   if (grown == NULL)
     return false;
-  table = grown;
-  places = places == 0 ? 256 : 2 * places;
-  for (size_t i = 0; i < old_places; i++)
-    if (old[i].handle != 0) {
-      size_t place = place_of(old[i].handle);
-      while (table[place].handle != 0)
-        place = (place + 1) & (places - 1);
-      table[place] = old[i];
-    }
-  free(old);
+  table->entries = grown;
+  table->last_place = places - 1;
+  for (uint64_t i = 0; old.entries != NULL && i <= old.last_place; i++)
+    if (old.entries[i].handle != 0)
+      *free_place(old.entries[i].handle, 0) = old.entries[i];
+  free(old.entries);
   return true;
 }
 
 struct seatrial_request* seatrial_add_request(word handle) {
   static uint64_t number;
-  struct seatrial_request* there = seatrial_many_threads ? NULL : seatrial_find_request(handle);
-  if (there != NULL) /* it ended unseen, and the library used its handle anew */
-    seatrial_remove_request(there);
-  if ((size_t)seatrial_requests_kept * 2 >= places && !grow())
+  const struct seatrial_request_table* table = &seatrial_request_table;
+  if ((table->entries == NULL || (uint64_t)seatrial_requests_kept * 2 > table->last_place) &&
+      !grow())
     return NULL;
-  size_t place = place_of(handle);
-  while (table[place].handle != 0)
-    place = (place + 1) & (places - 1);
-  table[place] = (struct seatrial_request){.handle = handle, .number = ++number, .peer = -1};
-  __atomic_fetch_add(&seatrial_requests_kept, 1, __ATOMIC_RELAXED);
-  return &table[place];
+  /* Where one thread alone calls, a request of this handle ended unseen. */
+  struct seatrial_request* there = free_place(handle, seatrial_many_threads ? 0 : handle);
+  if (there->handle == 0)
+    set_kept(seatrial_requests_kept + 1);
+  else if (there->comm != NULL)
+    seatrial_release_communicator(there->comm);
+  *there = (struct seatrial_request){.handle = handle, .number = ++number, .peer = -1};
+  return there;
 }
 
 void seatrial_remove_request(struct seatrial_request* request) {
+  const struct seatrial_request_table* table = &seatrial_request_table;
   if (request->comm != NULL)
     seatrial_release_communicator(request->comm);
-  size_t hole = (size_t)(request - table);
-  for (size_t next = (hole + 1) & (places - 1); table[next].handle != 0;
-       next = (next + 1) & (places - 1)) {
-    const size_t wanted = place_of(table[next].handle);
+  uint64_t hole = (uint64_t)(request - table->entries);
+  for (uint64_t next = (hole + 1) & table->last_place; table->entries[next].handle != 0;
+       next = (next + 1) & table->last_place) {
+    const uint64_t wanted = seatrial_request_place(table->entries[next].handle);
     /* It may move into the hole unless its place lies between the hole and where it is. */
-    if (((next - wanted) & (places - 1)) >= ((next - hole) & (places - 1))) {
-      table[hole] = table[next];
+    if (((next - wanted) & table->last_place) >= ((next - hole) & table->last_place)) {
+      table->entries[hole] = table->entries[next];
       hole = next;
     }
   }
-  table[hole] = (struct seatrial_request){0};
-  __atomic_fetch_sub(&seatrial_requests_kept, 1, __ATOMIC_RELAXED);
+  table->entries[hole].handle = 0;
+  set_kept(seatrial_requests_kept - 1);
 }

@@ -39,6 +39,15 @@ enum seatrial_state {
   SEATRIAL_ABORTED = 3 /* by MPI_Abort of this process */
 };
 
+/* What /proc/PID/io says of a process, in its order (proc_pid_io(5)): rchar, wchar, syscr, syscw,
+ * read_bytes, write_bytes, cancelled_write_bytes. */
+enum { SEATRIAL_IO_COUNTERS = 7 };
+
+struct seatrial_io {
+  int64_t at_ns; /* CLOCK_REALTIME; 0: not taken */
+  uint64_t counters[SEATRIAL_IO_COUNTERS];
+};
+
 /* Times are in ticks of the clock that `ticks_per_s` tells the rate of. */
 struct seatrial_header {
   uint64_t magic;
@@ -63,17 +72,31 @@ struct seatrial_header {
   uint64_t untold;      /* messages received whose length the library did not tell */
   char host[256];
   char program[1024];
-  char library[256]; /* first line of MPI_Get_library_version */
+  char library[256];            /* first line of MPI_Get_library_version */
+  struct seatrial_io io_loaded; /* when the process was loaded */
+  struct seatrial_io io_first;  /* when MPI was begun */
+  struct seatrial_io io_last;   /* when MPI ended */
+  int32_t io_error;             /* errno where /proc/self/io could not be read */
+  uint32_t is_collected;  /* a collector copies this table now and then: its is the last word */
+  uint64_t pid_namespace; /* its inode: where `pid` means something; 0 not known */
+  char job[128]; /* what started its ranks, by the variables of PMIx or Slurm, else its parent */
+};
+
+enum seatrial_part {
+  SEATRIAL_WHOLE = 0,
+  SEATRIAL_WAITED = 1,     /* until all ranks had come, in calls that had a barrier before them */
+  SEATRIAL_TRANSFERRED = 2 /* what these calls took then */
 };
 
 /* One kind of call: `call` is its number in the table of functions plus 1, `bin` the class of its
  * bytes, `site` the address that called (0: dropped because the table was nearly full), `comm` what
  * communicator: 0 none, 1 world, 2 self, 3 another. Fuller still, the bin is that of the greatest
- * power of two below, and at last bin and communicator are 0; `count` and `bytes` stay exact. */
+ * power of two below, and at last bin and communicator are 0; `count` and `bytes` stay exact.
+ * Rows of parts stand beside those of whole calls, which hold their time too, and have no site. */
 struct seatrial_slot {
   uint16_t call;
   uint8_t comm;
-  uint8_t reserved;
+  uint8_t part; /* enum seatrial_part */
   uint32_t bin;
   uint64_t site;
   uint64_t count;
@@ -105,7 +128,7 @@ struct seatrial_thread {
 /* The bin of a number of bytes: itself up to EXACT_SIZES, then one for each eighth of a power of
  * two, whose least number of bytes `seatrial_bin_floor` tells. */
 static inline uint32_t seatrial_bin(uint64_t bytes) {
-  if (bytes <= SEATRIAL_EXACT_SIZES)
+  if (__builtin_expect(bytes <= SEATRIAL_EXACT_SIZES, 1))
     return (uint32_t)bytes;
   const unsigned power = 63u - (unsigned)__builtin_clzll(bytes);
   return SEATRIAL_EXACT_SIZES + 1u + (power - 10u) * 8u + (uint32_t)(bytes >> (power - 3u) & 7u);

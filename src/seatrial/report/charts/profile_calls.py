@@ -7,7 +7,7 @@ from typing import Any
 from seatrial.model.profile import Profile
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
-from seatrial.report.profile_words import BOUND_WORDS, of_size, share_words, spread_words
+from seatrial.report.profile_words import BOUND_WORDS, of_size, share_words, spread_words, waiting_words
 from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, show, show_percent
 
@@ -72,6 +72,7 @@ def calls_chart(profile: Profile, ident: str) -> Chart | None:
         "Share of wall time, over all ranks. At its best: had every call taken what the shortest of its size took."
     )
     left = len(profile.calls) - len(shown)
+    caption += " Where waiting was measured, it stands in place of the rest." if profile.measured_calls[0] else ""
     caption += f" {left} more calls are in the table." if left else ""
     svg = render(_spec(bars, [], [one.call for one in shown], "% of wall time"), f"{ident}-calls", title, caption)
     return Chart(title, caption, svg, calls_table(profile))
@@ -80,7 +81,10 @@ def calls_chart(profile: Profile, ident: str) -> Chart | None:
 def calls_table(profile: Profile, most: int | None = None) -> Table:
     """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
     numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Least and most of a rank")
-    columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric), Column("Size"), Column("Bound by")]
+    measured = bool(profile.measured_calls[0])
+    columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric)]
+    columns += [Column("Waiting, measured", numeric=True)] * measured
+    columns += [Column("Size"), Column("Bound by")]
     rows = []
     for one in profile.calls[:most]:
         of_wall = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
@@ -95,6 +99,7 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
                 Cell(show(one.mean_s, "s"), one.mean_s),
                 Cell(show(one.bytes, "B"), one.bytes),
                 Cell(spread_words([one.least_rank_s, one.most_rank_s])),
+                *[Cell(waiting_words(one) or NO_VALUE)] * measured,
                 Cell(of_size(profile.sizes, one).removeprefix(",").strip().removeprefix("of ") or NO_VALUE),
                 Cell(BOUND_WORDS[one.bound]),
             ]

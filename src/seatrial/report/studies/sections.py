@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seatrial.model.best_of import BestOfResult
+from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Comparison
 from seatrial.model.difference import Difference
 from seatrial.model.scaling import ScalingResult
@@ -24,6 +25,15 @@ from seatrial.report.studies.best_of_words import (
     best_of_lines,
     contender_interval,
     contender_name,
+)
+from seatrial.report.studies.breakdown_words import (
+    BREAKDOWN_COLUMNS,
+    BREAKDOWN_RULE,
+    breakdown_lines,
+    breakdown_sentence,
+    breakdown_title,
+    part_row,
+    told,
 )
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
@@ -87,11 +97,34 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
         ("distributions", "Distributions", _SPREAD, distributions(comparisons, names, ident)),
         ("order", "In order of time", _TIME, in_order(comparisons, names, ident, record)),
     ]
+    sections += _where(compared)
     for name, title, about, chart in charts:
         if chart is not None:
             drifts = _drifts(comparisons, names) if name == "order" else []
             sections.append(Section(name, title, "charts", {"about": about, "charts": [chart], "lines": drifts}))
     return sections
+
+
+def _where(compared: Sequence[Compared]) -> list[Section]:
+    """Where a difference sits; nothing where no probe recorded it."""
+    found = told(compared)
+    if not found:
+        return []
+    lines: list[str] = []
+    tables = []
+    for one in found:
+        title = breakdown_title(one)
+        lines += [f"{title}: {breakdown_sentence(one)}.", *breakdown_lines(one)]
+        if one.whole is not None:
+            tables.append(_parts(title, one))
+    context = {"about": BREAKDOWN_RULE, "tables": tables, "left_out": 0, "lines": lines}
+    return [Section("where", "Where it comes from", "breakdown", context)]
+
+
+def _parts(title: str, one: Breakdown) -> Table:
+    columns = [Column(name.capitalize(), numeric=0 < place < 6) for place, name in enumerate(BREAKDOWN_COLUMNS)]
+    whole = [] if one.whole is None else [one.whole]
+    return Table(title, columns, [[Cell(text) for text in part_row(part)] for part in (*whole, *one.parts)])
 
 
 def _number(comparisons: Sequence[Comparison]) -> str:

@@ -1,0 +1,208 @@
+"""The cost of messages as SMPI counts it, fitted to measured one-way times and bandwidths.
+
+SMPI (P. Bedaride, A. Degomme, S. Genaud, A. Legrand, G. Markomanolis, M. Quinson, M. Stillwell, F. Suter, B. Videau,
+"Toward Better Simulation of MPI Applications on Ethernet/TCP Networks", PMBS 2013) takes for a message of s bytes
+
+    o_send(s) + l f(s + 16) + (s + 16) / (b g(s + 16)) + o_receive(s)        where s is below the eager threshold,
+                l f(s + 16) + (s + 16) / (b g(s + 16))                       above, once both sides are there,
+
+with latency l and bandwidth b of the route and, from threshold to threshold, constant factors f and g and affine
+overheads. 16 bytes are its envelope. Two measurements settle it. A ping-pong (`mpi.latency`) gives the sum: in the
+model it is the measured time at each measured size, and between two sizes the straight line. A stream
+(`mpi.bandwidth`) gives the time between two messages, which divides the sum:
+
+- below the threshold it is o_send, since a rank cannot give messages away faster (at most 4/5 of the one-way time);
+  o_receive is no more than that, and half of what is left; the rest is the wire's, and never falls as messages grow;
+- above, messages share the link, so that time is that of the bytes, and the rest of the one-way time is latency.
+
+One-way times that fall as messages grow are taken as equal to the larger before them. Where a factor or an overhead
+cannot follow a line by itself it goes in steps, which meet the line in their middle and at each measured size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from seatrial.errors import UsageError
+
+ENVELOPE_B = 16
+EAGER_B = 65536
+"""SMPI's own threshold from which a send waits for its receiver: no smaller than those of MPI's libraries, so that no
+program which relies on theirs waits for ever."""
+_MOST_OF_SENDER = 0.8
+_STEPS = 8
+"""Of an interval between two sizes that is cut."""
+_LEAST_S_PER_B = 1e-15
+
+
+class Affine(NamedTuple):
+    """Seconds: `at_zero_s + size * s_per_B`, for sizes above a threshold."""
+
+    above_B: int
+    at_zero_s: float
+    s_per_B: float
+
+    def at(self, size_B: float) -> float:
+        """Seconds for so many bytes."""
+        return self.at_zero_s + size_B * self.s_per_B
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFit:
+    """`wire` by payload (message and envelope), `sender` and `receiver` (their overheads) by message; thresholds
+    ascend, the first is 0. A message of at least `eager_B` bytes has no overhead and waits for its receiver."""
+
+    latency_s: float
+    bandwidth_Bps: float
+    wire: tuple[Affine, ...]
+    sender: tuple[Affine, ...]
+    receiver: tuple[Affine, ...]
+    eager_B: int
+
+    def one_way_s(self, size_B: int) -> float:
+        """What a ping-pong of this size takes one way in the model."""
+        overhead = _of(self.sender, size_B) + _of(self.receiver, size_B) if size_B < self.eager_B else 0.0
+        return overhead + _of(self.wire, size_B + ENVELOPE_B)
+
+
+def fit_network(
+    one_way_s: Mapping[int, float], bandwidth_Bps: Mapping[int, float], eager_B: int = EAGER_B
+) -> NetworkFit:
+    """Fit SMPI's model to one-way times and stream bandwidths, each by size of the messages in bytes.
+
+    Raises UsageError where a table has fewer than two sizes, or a time or bandwidth that is not above 0.
+    """
+    _check("mpi.latency", one_way_s)
+    _check("mpi.bandwidth", bandwidth_Bps)
+    times = _rising(one_way_s)
+    each = {size: size / rate for size, rate in bandwidth_Bps.items() if size > 0}
+    split = _split(times, each, sorted({*(size for size in times if size < eager_B), eager_B - 1}))
+    wire = _eager_wire({size: part.wire_s for size, part in split.items()})
+    large = sorted({*(size for size in times if size >= eager_B), eager_B, 2 * eager_B})
+    wire += _stepped_wire(times, each, large, eager_B)
+    return NetworkFit(
+        next((part.at_zero_s for part in wire if part.at_zero_s > 0), min(times.values())),
+        max(bandwidth_Bps.values()),
+        tuple(wire),
+        _overheads({size: part.sender_s for size, part in split.items()}, eager_B),
+        _overheads({size: part.receiver_s for size, part in split.items()}, eager_B),
+        eager_B,
+    )
+
+
+class _Split(NamedTuple):
+    """Where the one-way time of an eager message goes."""
+
+    sender_s: float
+    receiver_s: float
+    wire_s: float
+
+
+def _split(times: Mapping[int, float], each: Mapping[int, float], sizes: list[int]) -> dict[int, _Split]:
+    found: dict[int, _Split] = {}
+    least_wire_s = 0.0
+    for size in sizes:
+        total_s = _between(times, size)
+        between_s = _between(each, size)
+        sender_s = min(between_s, _MOST_OF_SENDER * total_s, total_s - least_wire_s)
+        receiver_s = max(0.0, min(between_s, (total_s - sender_s) / 2, total_s - sender_s - least_wire_s))
+        least_wire_s = total_s - sender_s - receiver_s
+        found[size] = _Split(sender_s, receiver_s, least_wire_s)
+    return found
+
+
+def _check(benchmark: str, table: Mapping[int, float]) -> None:
+    if len(table) < 2 or any(not value > 0 for value in table.values()) or min(table) < 0:
+        raise UsageError(
+            f"{benchmark} has no table of sizes to make a platform of: {len(table)} sizes are there",
+            f"measure it with a sweep: `seatrial run {benchmark}`",
+        )
+
+
+def _rising(table: Mapping[int, float]) -> dict[int, float]:
+    """By size, none less than that before it."""
+    found: dict[int, float] = {}
+    most = 0.0
+    for size in sorted(table):
+        most = max(most, table[size])
+        found[size] = most
+    return found
+
+
+def _between(table: Mapping[int, float], size: int) -> float:
+    """On the straight line between the sizes around it; below the first as the first, beyond the last in proportion."""
+    known = sorted(table)
+    if size <= known[0]:
+        return table[known[0]]
+    if size >= known[-1]:
+        return table[known[-1]] * size / known[-1]
+    after = next(k for k in known if k >= size)
+    before = max(k for k in known if k < size)
+    share = (size - before) / (after - before)
+    return table[before] + share * (table[after] - table[before])
+
+
+def _line(before: int, after: int, table: Mapping[int, float]) -> Affine:
+    slope = (table[after] - table[before]) / (after - before)
+    return Affine(before, table[before] - before * slope, slope)
+
+
+def _overheads(table: Mapping[int, float], eager_B: int) -> tuple[Affine, ...]:
+    """The straight lines between the sizes of a table; none from the threshold on."""
+    sizes = sorted(table)
+    first = Affine(0, table[sizes[0]], 0.0)
+    return (first, *(_line(a, b, table) for a, b in pairwise(sizes)), Affine(eager_B - 1, 0.0, 0.0))
+
+
+def _eager_wire(wire: Mapping[int, float]) -> list[Affine]:
+    """By payload. Each part has a latency of at least 0 and takes longer for more bytes."""
+    payload = {size + ENVELOPE_B: seconds for size, seconds in wire.items()}
+    sizes = sorted(payload)
+    parts = [Affine(0, payload[sizes[0]], _LEAST_S_PER_B)]
+    for before, after in pairwise(sizes):
+        line = _line(before, after, payload)
+        if line.at_zero_s >= 0:
+            parts.append(Affine(before, line.at_zero_s, max(line.s_per_B, _LEAST_S_PER_B)))
+        else:
+            parts += _steps(line, before, after)
+    return parts
+
+
+def _steps(line: Affine, before: int, after: int) -> list[Affine]:
+    """Through the origin, and through the line in the middle of each step; the last meets its end."""
+    edges = sorted({before + round((after - before) * i / _STEPS) for i in range(_STEPS + 1)})
+    found = []
+    for low, high in pairwise(edges):
+        met = (low + high) / 2 if high < after else high
+        found.append(Affine(low, 0.0, line.at(met) / met))
+    return found
+
+
+def _stepped_wire(
+    times: Mapping[int, float], each: Mapping[int, float], sizes: list[int], eager_B: int
+) -> list[Affine]:
+    """Of messages that share the link: each step lies around a size, where the one-way time and that of a stream are
+    met. By payload."""
+    met = sorted(
+        {round(low * (high / low) ** (i / _STEPS)) for low, high in pairwise(sizes) for i in range(_STEPS + 1)}
+    )
+    parts = []
+    above_B = eager_B - 1
+    for size, after in zip(met, [*met[1:], met[-1]], strict=True):
+        payload_B = size + ENVELOPE_B
+        total_s, between_s = _between(times, size), _between(each, size)
+        latency_s = max(0.0, total_s - between_s)
+        parts.append(Affine(above_B + ENVELOPE_B, latency_s, (total_s - latency_s) / payload_B))
+        above_B = round((size * after) ** 0.5)
+    return parts
+
+
+def _of(parts: tuple[Affine, ...], size_B: int) -> float:
+    current = parts[0]
+    for part in parts:
+        if size_B > part.above_B:
+            current = part
+    return current.at(size_B)

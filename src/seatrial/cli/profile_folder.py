@@ -1,0 +1,51 @@
+"""Profiles that lie in a results folder, or in a folder of tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.analysis.profile import profiles
+from seatrial.cli.output import message
+from seatrial.errors import ParseError
+from seatrial.model.profile import Profile
+from seatrial.probes.io_samples import IoSamples, read_io_samples
+from seatrial.probes.mpi_functions import function_names
+from seatrial.probes.mpi_tables import ProcessTable, read_table
+from seatrial.probes.symbols import Symbols
+
+
+def profiles_of_tables(folder: Path) -> tuple[list[Profile], int]:
+    """The profiles of the tables in a folder, and how many tables could not be read, with a message each."""
+    tables, damaged = _tables(folder)
+    resolve = Symbols.of_this_machine().frames
+    return profiles(tables, function_names(), resolve, damaged, _samples(folder)), damaged
+
+
+def profiles_in(results: Path) -> list[Profile]:
+    """All profiles of a results folder, in order of time."""
+    folders = sorted((results / "profiles").glob("*/tables"))
+    return [profile for folder in folders for profile in profiles_of_tables(folder)[0]]
+
+
+def _tables(folder: Path) -> tuple[list[ProcessTable], int]:
+    found: list[ProcessTable] = []
+    damaged = 0
+    functions = len(function_names())
+    for path in sorted(folder.glob("*.mpi")):
+        try:
+            found.append(read_table(path, functions))
+        except (ParseError, OSError) as error:
+            damaged += 1
+            message(f"not accepted: {error}")
+    return found, damaged
+
+
+def _samples(folder: Path) -> list[IoSamples]:
+    """What the collectors of all nodes saw of input and output; a message for each file that could not be read."""
+    found: list[IoSamples] = []
+    for path in sorted(folder.glob("*.io")):
+        try:
+            found.append(read_io_samples(path))
+        except (ParseError, OSError) as error:
+            message(f"not accepted: {error}")
+    return found

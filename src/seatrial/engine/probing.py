@@ -1,0 +1,76 @@
+"""What a study has recorded beside its repeats: the MPI profile and the input and output of the program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from seatrial.engine.node_folder import NodeFolder, node_folder
+from seatrial.engine.prepare import Ready, is_profiled
+from seatrial.engine.profile_run import ProbeSettings, profiled_variables, profiler
+from seatrial.errors import ParseError
+from seatrial.launch.local import Completed
+from seatrial.probes.mpi_functions import function_names
+from seatrial.probes.mpi_summary import mpi_summary
+from seatrial.probes.mpi_tables import ProcessTable, read_table
+
+_TABLES = "mpi"
+_NOTHING = ProbeSettings()
+
+
+def probe_variables(ready: Ready, directory: Path) -> dict[str, str]:
+    """What the probes add to the variables of a repeat. Raises BuildError."""
+    if not is_profiled(ready.point):
+        return {}
+    target = directory / _TABLES
+    variables = {**os.environ, **{name: value for name, value in ready.variables if value is not None}}
+    return profiled_variables(profiler(), target, node_folder(target), _NOTHING, variables)
+
+
+@contextmanager
+def probed(claimed: Sequence[tuple[Ready, Path]]) -> Iterator[None]:
+    """While repeats run in their folders: what the probes need there. Raises OSError, StoreError."""
+    with ExitStack() as folders:
+        for ready, directory in claimed:
+            if is_profiled(ready.point):
+                target = directory / _TABLES
+                target.mkdir(exist_ok=True)
+                folders.enter_context(NodeFolder(node_folder(target), target))
+        yield
+
+
+def probe_reports(ready: Ready, directory: Path, completed: Completed | None) -> dict[str, Any]:
+    """What the probes saw of a repeat, for its record; null for what they could not read. `completed` is None where
+    nobody saw the program's end."""
+    reports: dict[str, Any] = {}
+    if is_profiled(ready.point):
+        reports["mpi"] = _mpi(directory / _TABLES)
+    if "io" in ready.point.probes:
+        reports["io"] = None if completed is None else _io(completed.io)
+    return reports
+
+
+def _mpi(folder: Path) -> dict[str, Any] | None:
+    tables: list[ProcessTable] = []
+    names = function_names()
+    for path in sorted(folder.glob("*.mpi")):
+        try:
+            tables.append(read_table(path, len(names)))
+        except (ParseError, OSError):
+            return None  # a sum that lacks a rank would be taken for less work
+    return mpi_summary(tables, names) if tables else None
+
+
+def _io(counters: Mapping[str, int] | None) -> dict[str, int] | None:
+    """Bytes: what the program asked the kernel for, and what reached or left a device for it (proc(5))."""
+    if counters is None:
+        return None
+    return {
+        "asked_read_B": counters["rchar"],
+        "asked_written_B": counters["wchar"],
+        "device_read_B": counters["read_bytes"],
+        "device_written_B": max(0, counters["write_bytes"] - counters["cancelled_write_bytes"]),
+    }

@@ -1,0 +1,56 @@
+"""Whether the loader will put a library of ours into a program: what ld.so(8) says of LD_PRELOAD.
+
+A program that is linked statically never meets the loader, one that runs with another user's rights is protected from
+preloading, and one of another kind of processor cannot load the library. None of them is harmed by the attempt.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import stat
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_HEADER = struct.Struct("<HHIQQQIHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_INTERPRETER = 3
+_PROGRAM, _POSITION_INDEPENDENT = 2, 3
+_MACHINES = {"x86_64": 62, "aarch64": 183}
+_MOST_SEGMENTS = 4096
+
+
+def programs_among(command: Sequence[str], variables: Mapping[str, str]) -> list[Path]:
+    """The files that words of a command name and that can be run, the launcher's among them, each once."""
+    found: dict[Path, None] = {}
+    for word in command:
+        path = shutil.which(word, path=variables.get("PATH"))
+        if path is not None:
+            found.setdefault(Path(path))
+    return list(found)
+
+
+def why_not_preloaded(program: Path) -> str | None:
+    """Why no library can be preloaded into this program; None where it can, or where its file does not tell."""
+    try:
+        mode = program.stat().st_mode
+        with program.open("rb") as stream:
+            ident = stream.read(16)
+            if ident[:4] != b"\x7fELF":
+                return None
+            if ident[4:6] != b"\x02\x01":
+                return "it is no program of 64 bits"
+            kind, machine, _, _, segments, _, _, _, size, count = _HEADER.unpack(stream.read(_HEADER.size))
+            stream.seek(segments)
+            table = stream.read(min(count, _MOST_SEGMENTS) * size) if size == _SEGMENT.size else b""
+    except (OSError, struct.error, ValueError):
+        return None
+    if machine != _MACHINES.get(platform.machine(), machine):
+        return "it is for another kind of processor"
+    if mode & (stat.S_ISUID | stat.S_ISGID):
+        return "it runs with another user's rights"
+    kinds = {segment[0] for segment in _SEGMENT.iter_unpack(table)}
+    if kind in (_PROGRAM, _POSITION_INDEPENDENT) and kinds and _INTERPRETER not in kinds:
+        return "it is linked statically"
+    return None

@@ -1,0 +1,98 @@
+"""What an MPI program read and wrote, and when: as it asked for it, and as storage devices moved it.
+
+Sizes are bytes, times seconds. "Asked for" is what system calls such as read and write moved, whatever served them: a
+cache, a pipe, a network file system, a disk. "Devices" is what the kernel had block devices read and write for the
+process; network file systems are not in it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class IoSeries:
+    """Bytes in bins of equal width since the first rank was started."""
+
+    read_B: array[float] = field(default_factory=lambda: array("d"))
+    written_B: array[float] = field(default_factory=lambda: array("d"))
+    device_read_B: array[float] = field(default_factory=lambda: array("d"))
+    device_written_B: array[float] = field(default_factory=lambda: array("d"))
+
+
+@dataclass(frozen=True, slots=True)
+class IoTotals:
+    """One rank from MPI_Init to MPI_Finalize. `start_read_B` and `start_written_B` are what came before: libraries, the
+    memory that MPI's processes share, and whatever the program did until then. `cancelled_B` were to be written and
+    never were: their file was deleted or cut before. `is_to_end` is False where the rank ended without MPI_Finalize:
+    then the last sample counts.
+    """
+
+    read_B: int
+    written_B: int
+    read_calls: int
+    write_calls: int
+    device_read_B: int
+    device_written_B: int
+    cancelled_B: int
+    start_read_B: int = 0
+    start_written_B: int = 0
+    is_to_end: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RankIo:
+    """One rank. `totals` is None where its counters could not be read, and `error` says why."""
+
+    rank: int
+    host: str
+    totals: IoTotals | None
+    series: IoSeries | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIo:
+    """One node's disks and NFS mounts, whoever used them. Series are as long as there are bins; None where there is no
+    such thing, or it could not be read."""
+
+    host: str
+    disk_read_B: array[float] | None = None
+    disk_written_B: array[float] | None = None
+    nfs_read_B: array[float] | None = None
+    nfs_written_B: array[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileIo:
+    """All ranks, by their number, and their nodes. `width_s` is that of a bin; 0 where nothing is known over time."""
+
+    width_s: float
+    bins: int
+    ranks: tuple[RankIo, ...]
+    nodes: tuple[NodeIo, ...] = ()
+
+    @property
+    def known(self) -> tuple[tuple[int, IoTotals], ...]:
+        """The ranks whose counters could be read, with them."""
+        return tuple((one.rank, one.totals) for one in self.ranks if one.totals is not None)
+
+    @property
+    def unknown(self) -> tuple[RankIo, ...]:
+        """The ranks whose counters could not be read."""
+        return tuple(one for one in self.ranks if one.totals is None)
+
+    def total(self, name: str) -> int:
+        """The sum over ranks of one field of IoTotals."""
+        return sum(getattr(totals, name) for _, totals in self.known)
+
+    def over_time(self, name: str) -> tuple[float, ...]:
+        """The sum over ranks of one field of IoSeries, bin by bin."""
+        series = [getattr(one.series, name) for one in self.ranks if one.series is not None]
+        return tuple(map(sum, zip(*series, strict=True))) if series else ()
+
+    def of_nodes(self, name: str) -> tuple[float, ...]:
+        """The sum over nodes of one field of NodeIo, bin by bin; empty where no node has it."""
+        series = [getattr(one, name) for one in self.nodes if getattr(one, name) is not None]
+        return tuple(map(sum, zip(*series, strict=True))) if series else ()

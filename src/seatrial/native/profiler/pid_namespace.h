@@ -1,0 +1,15 @@
+/* Where the number of a process means something. */
+#ifndef SEATRIAL_PID_NAMESPACE_H
+#define SEATRIAL_PID_NAMESPACE_H
+
+#include "file_status.h"
+
+#include <stdint.h>
+
+/* The inode of this process's namespace of numbers; 0 where it is not told. */
+static inline uint64_t seatrial_pid_namespace(void) {
+  struct stat status;
+  return seatrial_status_at("/proc/self/ns/pid", &status, 0) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+#endif

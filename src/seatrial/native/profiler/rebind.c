@@ -1,0 +1,176 @@
+#include "rebind.h"
+
+#include "old_glibc.h"
+#include "process.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+enum { CALLED = R_X86_64_JUMP_SLOT, TAKEN = R_X86_64_GLOB_DAT };
+#elif defined(__aarch64__)
+enum { CALLED = R_AARCH64_JUMP_SLOT, TAKEN = R_AARCH64_GLOB_DAT };
+#endif
+
+extern const char __ehdr_start __attribute__((visibility("hidden")));
+
+struct object {
+  uintptr_t base;
+  const ElfW(Sym) * symbols;
+  const char* strings;
+  const ElfW(Rela) * tables[2];
+  size_t counts[2];
+  uintptr_t relro_begin, relro_end; /* what is only read once the object is bound */
+  uintptr_t begin, end;             /* where it is mapped */
+};
+
+static bool is_within(const struct object* object, uintptr_t value) {
+  return value >= object->begin && value < object->end;
+}
+
+static int compare(const void* name, const void* entry) {
+  return strcmp(name, ((const struct seatrial_unnamed*)entry)->name);
+}
+
+static const struct seatrial_unnamed* unnamed_of(const char* name) {
+  if (strncmp(name, "MPI_", 4) != 0 && strncmp(name, "PMPI_", 5) != 0)
+    return NULL;
+  return bsearch(name, seatrial_unnamed, seatrial_unnamed_count, sizeof *seatrial_unnamed, compare);
+}
+
+/* Most loaders have made these addresses; some leave them relative to the object. */
+static uintptr_t address(const struct object* object, ElfW(Addr) value) {
+  return value < object->base ? object->base + value : value;
+}
+
+static bool read_dynamic(struct object* object, const ElfW(Dyn) * entry) {
+  size_t bytes[2] = {0, 0};
+  for (; entry->d_tag != DT_NULL; entry++) {
+    switch (entry->d_tag) {
+    case DT_SYMTAB:
+      object->symbols = (const void*)address(object, entry->d_un.d_ptr);
+      break;
+    case DT_STRTAB:
+      object->strings = (const void*)address(object, entry->d_un.d_ptr);
+      break;
+    case DT_JMPREL:
+      object->tables[0] = (const void*)address(object, entry->d_un.d_ptr);
+      break;
+    case DT_PLTRELSZ:
+      bytes[0] = entry->d_un.d_val;
+      break;
+    case DT_RELA:
+      object->tables[1] = (const void*)address(object, entry->d_un.d_ptr);
+      break;
+    case DT_RELASZ:
+      bytes[1] = entry->d_un.d_val;
+      break;
+    default:
+      break;
+    }
+  }
+  for (int i = 0; i < 2; i++)
+    object->counts[i] = object->tables[i] == NULL ? 0 : bytes[i] / sizeof(ElfW(Rela));
+  return object->symbols != NULL && object->strings != NULL;
+}
+
+static bool read_object(struct object* object, const struct dl_phdr_info* info) {
+  const ElfW(Dyn)* dynamic = NULL;
+  *object = (struct object){.base = info->dlpi_addr, .begin = UINTPTR_MAX};
+  for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr)* segment = &info->dlpi_phdr[i];
+    const uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
+    const uintptr_t end = begin + segment->p_memsz;
+    if (segment->p_type == PT_DYNAMIC)
+      dynamic = (const void*)begin;
+    else if (segment->p_type == PT_GNU_RELRO) {
+      object->relro_begin = begin;
+      object->relro_end = end;
+    } else if (segment->p_type == PT_LOAD) {
+      object->begin = begin < object->begin ? begin : object->begin;
+      object->end = end > object->end ? end : object->end;
+    }
+  }
+  if (is_within(object, (uintptr_t)&__ehdr_start))
+    return false; /* this library */
+  return dynamic != NULL && read_dynamic(object, dynamic);
+}
+
+static void write_entry(const struct object* object, uintptr_t* entry, uintptr_t value) {
+  const uintptr_t at = (uintptr_t)entry;
+  if (at < object->relro_begin || at >= object->relro_end) {
+    __atomic_store_n(entry, value, __ATOMIC_RELAXED);
+    return;
+  }
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  void* const begin = (void*)(at / page * page);
+  if (mprotect(begin, page, PROT_READ | PROT_WRITE) != 0)
+    return;
+  __atomic_store_n(entry, value, __ATOMIC_RELAXED);
+  mprotect(begin, page, PROT_READ);
+}
+
+/* Only what is bound to the next function, or will be: another tool's wrapper is left in its place,
+ * and calls the function through an entry of its own. */
+static void rebind_entry(const struct object* object, const ElfW(Rela) * relocation) {
+  const unsigned kind = (unsigned)ELF64_R_TYPE(relocation->r_info);
+  if (kind != CALLED && kind != TAKEN)
+    return;
+  const ElfW(Sym)* symbol = &object->symbols[ELF64_R_SYM(relocation->r_info)];
+  const struct seatrial_unnamed* unnamed = unnamed_of(object->strings + symbol->st_name);
+  if (unnamed == NULL)
+    return;
+  uintptr_t* entry = (uintptr_t*)(object->base + relocation->r_offset);
+  uintptr_t bound = *entry;
+  if (bound == 0 || bound == (uintptr_t)unnamed->wrapper) /* 0: weak, and nobody has it */
+    return;
+  const uintptr_t next = (uintptr_t)seatrial_look_up(unnamed->name);
+  if (kind == CALLED && bound != next &&
+      is_within(object, bound)) { /* not bound before it is called */
+    const uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, unnamed->name);
+    bound = first == 0 || is_within(object, first) ? next : first;
+  }
+  if (next != 0 && bound == next)
+    write_entry(object, entry, (uintptr_t)unnamed->wrapper);
+}
+
+struct pass {
+  unsigned long long known;
+  unsigned long long now;
+};
+
+static int rebind_object(struct dl_phdr_info* info, size_t size, void* data) {
+  struct pass* pass = data;
+  if (size >= offsetof(struct dl_phdr_info, dlpi_subs)) {
+    pass->now = info->dlpi_adds;
+    if (pass->now == pass->known)
+      return 1;
+  }
+  struct object object;
+  if (read_object(&object, info))
+    for (int i = 0; i < 2; i++)
+      for (size_t k = 0; k < object.counts[i]; k++)
+        rebind_entry(&object, &object.tables[i][k]);
+  return 0;
+}
+
+void seatrial_rebind(void) {
+  static int is_busy;
+  static unsigned long long known;
+  if (!seatrial_is_wanted() || __atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE) != 0)
+    return; /* another thread does it */
+  struct pass pass = {known, known};
+  dl_iterate_phdr(rebind_object, &pass);
+  known = pass.now;
+  __atomic_store_n(&is_busy, 0, __ATOMIC_RELEASE);
+}
+
+__attribute__((constructor)) static void rebind_at_start(void) {
+  seatrial_rebind();
+}

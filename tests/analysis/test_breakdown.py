@@ -1,0 +1,104 @@
+"""Where a difference sits: parts add up, noise is told from more, and what is incomplete is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from seatrial.analysis.breakdown import MOST_PARTS, breakdown
+from seatrial.analysis.measured import SideExperiment
+from seatrial.model.breakdown import COMPUTING, OTHER_CALLS, Breakdown
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.outcome import Outcome
+from seatrial.model.record import RepeatRecord
+from seatrial.model.study_result import Compared
+from seatrial.report.compare_document import compare_document
+from seatrial.report.compare_text import compare_text
+from seatrial.report.studies.breakdown_words import breakdown_sentence
+from seatrial.store.contents import Contents
+
+
+def profile(
+    allreduce_s: float, computing_s: float, *, ranks: int = 2, complete: bool = True, more: int = 0
+) -> dict[str, Any]:
+    calls = [["MPI_Allreduce", 8, 1000 * ranks, 8000 * ranks, allreduce_s * ranks], ["MPI_Send", 0, ranks, 0, 0.01]]
+    calls += [["MPI_Bcast", size, 1, size, 1e-6 * size] for size in range(1, more + 1)]
+    mpi_s = sum(call[4] for call in calls)
+    return {
+        "ranks": ranks,
+        "tables": ranks,
+        "complete": complete,
+        "wall_s": computing_s * ranks + mpi_s,
+        "mpi_s": mpi_s,
+        "overhead_s": 1e-6,
+        "calls": calls,
+    }
+
+
+def side(name: str, seen: list[dict[str, Any]]) -> SideExperiment:
+    experiment = Experiment("apps.lammps", {"ranks": 2, "side": name}, "", "", "")
+    records = tuple(
+        RepeatRecord(experiment.id, number, number, float(number), 1.0, Outcome.ok(), seen=one)
+        for number, one in enumerate(seen)
+    )
+    contents = Contents({experiment.id: experiment}, {experiment.id: records})
+    return SideExperiment(name, ExperimentResult(experiment.id, experiment, "", Outcome.ok()), contents)
+
+
+def of(baseline: list[dict[str, Any]], candidate: list[dict[str, Any]]) -> Breakdown | None:
+    return breakdown(side("a", baseline), side("b", candidate))
+
+
+NOISE = (0.0, 0.004, -0.003, 0.001, 0.002, -0.001)
+
+
+def test_the_difference_sits_in_one_call() -> None:
+    found = of(
+        [{"mpi": profile(0.5 + x, 1.0 - 2 * x)} for x in NOISE],
+        [{"mpi": profile(0.8 + x, 1.0 + x)} for x in NOISE],
+    )
+    assert found is not None and found.whole is not None
+    assert found.whole.difference_s == pytest.approx(sum(part.difference_s for part in found.parts))
+    first = found.parts[0]
+    assert (first.what, first.size_B, first.is_beyond_noise) == ("MPI_Allreduce", 8, True)
+    assert first.difference_s == pytest.approx(0.3) and first.baseline_count == 1000
+    computing = next(part for part in found.parts if part.what == COMPUTING)
+    assert not computing.is_beyond_noise and found.parameters == {"ranks": 2}
+    assert breakdown_sentence(found).startswith("Of 30") and "in MPI_Allreduce of 8 B" in breakdown_sentence(found)
+
+
+def test_rows_beyond_the_most_stand_together_and_everything_adds_up() -> None:
+    found = of([{"mpi": profile(0.5, 1.0, more=40)}] * 3, [{"mpi": profile(0.6, 1.0)}] * 3)
+    assert found is not None and found.whole is not None
+    assert len(found.parts) == MOST_PARTS + 1 and found.parts[-1].what == OTHER_CALLS
+    assert sum(part.baseline_s for part in found.parts) == pytest.approx(found.whole.baseline_s)
+
+
+def test_incomplete_profiles_are_left_out_and_few_repeats_tell_nothing() -> None:
+    whole = {"mpi": profile(0.5, 1.0)}
+    torn = {"mpi": profile(9.0, 1.0, complete=False)}
+    missing = {"mpi": {**profile(9.0, 1.0), "tables": 1}}
+    found = of([whole, torn, missing], [whole])
+    assert found is not None and found.incomplete == 2 and found.repeats == (1, 1)
+    assert "Nothing can be told with 1 repeat" in breakdown_sentence(found)
+    assert of([whole], [{}]) is None and of([{"mpi": None}], [whole]) is None
+
+
+def test_input_and_output_alone() -> None:
+    counters = {"asked_read_B": 10, "asked_written_B": 20, "device_read_B": 0, "device_written_B": 5}
+    found = of([{"io": counters}], [{"io": {**counters, "asked_written_B": 40}}, {"io": None}])
+    assert found is not None and found.whole is None and found.parts == ()
+    assert [(one.baseline_B, one.candidate_B) for one in found.moved] == [(10, 10), (20, 40), (0, 0), (5, 5)]
+
+
+def test_terminal_and_document_tell_it() -> None:
+    found = of([{"mpi": profile(0.5 + x, 1.0)} for x in NOISE], [{"mpi": profile(0.8 + x, 1.0)} for x in NOISE])
+    assert found is not None
+    compared = Compared("a", "b", (), (), breakdowns=(replace(found, baseline="a\x1b[31m"),))
+    text = compare_text([compared])
+    assert "Where it sits: apps.lammps" in text and "\x1b" not in text
+    (where,) = compare_document([compared])["where"]
+    assert where["parts"][0]["what"] == "MPI_Allreduce" and where["n_repeats"] == [6, 6]

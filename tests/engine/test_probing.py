@@ -1,0 +1,71 @@
+"""Probes beside the repeats of a study: what they record, and that it is another experiment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from environments.mpi_libraries import library
+from probes.mpi_programs import ROOT_MAY, traffic_program
+
+pytestmark = pytest.mark.real
+
+STUDY = """
+study: where
+question: Where does the time of two programs sit?
+benchmarks:
+  command: {}
+axes:
+  argv: [[LAUNCHER, -n, "2", PROGRAM, collectives], [LAUNCHER, -n, "2", PROGRAM, point_to_point]]
+compare: argv
+repeat: {precision: 1%, budget: 30s, max: 6}
+PROBES
+"""
+
+
+def run(folder: Path, probes: str) -> dict[str, Any]:
+    mpi = library("openmpi")
+    study = STUDY.replace("LAUNCHER", str(mpi.launcher)).replace("PROGRAM", str(traffic_program(mpi)))
+    path = folder / "study.yaml"
+    path.write_text(study.replace("PROBES", probes))
+    command = [sys.executable, "-m", "seatrial", "run", str(path), "--results", str(folder / "r"), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ROOT_MAY}, check=False)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    lines = [line for path in (folder / "r" / "records").glob("*.jsonl") for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_study_says_where_a_difference_sits(tmp_path: Path) -> None:
+    answer = run(tmp_path, "probes: [mpi, io]")
+    (where,) = answer["study"]["where"]
+    assert where["n_repeats"][0] >= 2 and where["incomplete"] == 0
+    parts = {(part["what"], part["size_B"]): part for part in where["parts"]}
+    init = parts["MPI_Init", 0]
+    assert init["baseline_count"] == init["candidate_count"] == 1
+    total = sum(part["baseline_s"] for part in where["parts"])
+    assert total == pytest.approx(where["whole"]["baseline_s"], rel=1e-6)
+    assert where["io"][0]["what"] == "read, as the program asked"
+    assert all(one["baseline_B"] > 0 for one in where["io"][:2])
+    for record in records(tmp_path):
+        profile = record["seen"]["mpi"]
+        assert profile["complete"] and profile["ranks"] == profile["tables"] == 2
+        called = {call[0] for call in profile["calls"]}
+        assert {"MPI_Init", "MPI_Finalize"} <= called
+    assert not list(Path("/dev/shm").glob(f"seatrial-{os.getuid()}-*"))
+
+
+def test_a_profiled_experiment_is_another_one(tmp_path: Path) -> None:
+    with_mpi = {one["id"] for one in run(tmp_path, "probes: [mpi]")["experiments"]}
+    with_io = {one["id"] for one in run(tmp_path, "probes: [io]")["experiments"]}
+    without = {one["id"] for one in run(tmp_path, "")["experiments"]}
+    assert with_io == without and not with_mpi & without
