@@ -1,9 +1,10 @@
 """Takes the pictures of the docs from a page, with headless Chromium.
 
 python docs/pictures.py seatrial-results/report.html     of a trial: the top of its page, its figures
+python docs/pictures.py --profile page.html              of a profile: the top of its page
 python docs/pictures.py                                  of made-up machines with 0, 2, 4, 8 and 16 GPUs
 
-The machines of the second form are those of the tests. Nothing was measured on them, so their pages hold the drawing,
+The machines of the last form are those of the tests. Nothing was measured on them, so their pages hold the drawing,
 findings, the matrix and where to run, and no figure; the name on the picture says that they are made up.
 """
 
@@ -34,6 +35,7 @@ MADE_UP = {
 """Name -> the made-up machine that it shows."""
 ONLY_THE_NODE = ".facts, nav, .panel:not(.findings, .node), footer { display: none !important }"
 WIDTH, HEIGHT = 1280, 860
+PROFILE_HEIGHT = 1260
 ROOM_BELOW = 32
 MEASURE = (
     "<script>addEventListener('load', () => "
@@ -43,13 +45,16 @@ MEASURE = (
 
 def main() -> None:
     """Take the pictures."""
-    if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
+    is_profile = sys.argv[1:2] == ["--profile"]
+    if len(sys.argv) > 2 + is_profile or sys.argv[1:] in (["-h"], ["--help"], ["--profile"]):
         raise SystemExit(__doc__)
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         raise SystemExit("no Chromium was found (Debian: apt install chromium)")
     IMAGES.mkdir(exist_ok=True)
-    if len(sys.argv) == 2:
+    if is_profile:
+        take(browser, Path(sys.argv[2]).read_text(encoding="utf-8"), IMAGES / "profile.png", PROFILE_HEIGHT)
+    elif len(sys.argv) == 2:
         page = Path(sys.argv[1]).read_text(encoding="utf-8")
         for name, style in OF_A_TRIAL.items():
             take(browser, styled(page, style), IMAGES / f"{name}.png", HEIGHT)
