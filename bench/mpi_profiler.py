@@ -92,6 +92,9 @@ def main() -> None:
     machine = live_machine()
     parts = [options.only] if options.only else ["self", "ping-pong"]
     results: dict[str, Any] = {}
+    for rival in ("mpip", "ipm"):
+        if not getattr(options, rival):
+            print(f"{rival}: absent, give its library with --{rival} MPI=LIB")
     with tempfile.TemporaryDirectory() as where, tempfile.TemporaryDirectory(dir=_MEMORY) as node:
         for name in options.mpi or ["openmpi", "mpich"]:
             mpi = choose_mpi(name)

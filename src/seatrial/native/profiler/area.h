@@ -104,6 +104,17 @@ static inline uint32_t seatrial_place_of(uint64_t head, uint64_t site) {
   return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 52) % SEATRIAL_SLOTS;
 }
 
+static SEATRIAL_INLINE void seatrial_add_to_slot(struct seatrial_slot* slot, uint64_t bytes,
+                                                 uint64_t ticks) {
+  slot->count++;
+  slot->bytes += bytes;
+  slot->ticks += ticks;
+  if (ticks < slot->least_ticks)
+    slot->least_ticks = ticks;
+  if (ticks > slot->most_ticks)
+    slot->most_ticks = ticks;
+}
+
 static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,
                                            uint64_t begin, uint64_t end) {
   struct seatrial_here* here = &seatrial_here;
@@ -112,13 +123,7 @@ static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_
   if (!SEATRIAL_LIKELY(seatrial_head_of(slot) == head && slot->site == site))
     slot = seatrial_find_slot(head, site);
   const uint64_t ticks = end - begin;
-  slot->count++;
-  slot->bytes += bytes;
-  slot->ticks += ticks;
-  if (ticks < slot->least_ticks)
-    slot->least_ticks = ticks;
-  if (ticks > slot->most_ticks)
-    slot->most_ticks = ticks;
+  seatrial_add_to_slot(slot, bytes, ticks);
   if (SEATRIAL_LIKELY(end < here->until))
     *here->bin += ticks;
   else

@@ -50,14 +50,7 @@ uint64_t seatrial_meet(word comm) {
 static void count(unsigned call, enum seatrial_part part, uint64_t comm, uint64_t bytes,
                   uint64_t ticks) {
   const uint64_t head = seatrial_slot_head(call, comm, bytes) | (uint64_t)part << 24;
-  struct seatrial_slot* slot = seatrial_find_slot(head, 0);
-  slot->count++;
-  slot->bytes += bytes;
-  slot->ticks += ticks;
-  if (ticks < slot->least_ticks)
-    slot->least_ticks = ticks;
-  if (ticks > slot->most_ticks)
-    slot->most_ticks = ticks;
+  seatrial_add_to_slot(seatrial_find_slot(head, 0), bytes, ticks);
 }
 
 void seatrial_split(unsigned call, uint64_t comm, uint64_t bytes, uint64_t begin, uint64_t met,
