@@ -140,6 +140,6 @@ def _trust(tables: Sequence[ProcessTable], size: int) -> Trust:
         lost_calls=sum(table.lost_calls for table in tables),
         untold=sum(table.untold for table in tables),
         families=tuple(sorted(_FAMILIES[family] for family in families)),
-        libraries=tuple(sorted({table.library for table in tables if table.library})),
+        libraries=tuple(sorted({" ".join(table.library.split()) for table in tables if table.library})),
         has_sizes=Family.UNKNOWN not in families,
     )
