@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,14 +19,27 @@ settings.load_profile("shared machines")
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def program_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Programs are built once for all tests, and never found in the user's cache."""
-    folder = tmp_path_factory.mktemp("cache")
-    os.environ["SEATRIAL_CACHE"] = str(folder)
+_CACHE = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Programs are built once for all tests, and never found in the user's cache: nor are wheels of MPI that lie there,
+    over which tests would be collected."""
+    config.stash[_CACHE] = Path(tempfile.mkdtemp(prefix="seatrial-cache-"))
+    os.environ["SEATRIAL_CACHE"] = str(config.stash[_CACHE])
     for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "CXX"):
         os.environ.pop(name, None)
-    return folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Nothing of them is left."""
+    shutil.rmtree(config.stash[_CACHE], ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def program_cache(pytestconfig: pytest.Config) -> Path:
+    """Where the programs are kept."""
+    return pytestconfig.stash[_CACHE]
 
 
 @pytest.fixture
