@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from seatrial.probes.io_samples import COUNTERS, FILE, MAGIC, NODE, NODE_COUNTERS, NONE, RANK, SAMPLES, VERSION
 
@@ -47,9 +48,9 @@ class Samples:
     def _node(self, k: int, none: Sequence[int]) -> Sequence[int]:
         return self.node[k] if k < len(self.node) else none
 
-    def but(self, **changes: object) -> Samples:
+    def but(self, **changes: Any) -> Samples:
         """The same with other fields."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **changes)
 
 
 def counters(read: int = 0, written: int = 0, device_read: int = 0, device_written: int = 0) -> tuple[int, ...]:

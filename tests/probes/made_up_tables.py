@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -130,9 +131,9 @@ class Table:
             data[at + number * area : at + number * area + len(written)] = written
         return bytes(data)
 
-    def but(self, **changes: object) -> Table:
+    def but(self, **changes: Any) -> Table:
         """The same with other fields."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **changes)
 
 
 def _area(thread: Thread, size: int) -> bytes:

@@ -114,7 +114,7 @@ device server:/home mounted on /home with fstype nfs4 statvers=1.1
 \tage:\t600
 \tbytes:\t1 2 3 4 1000 2000 7 8
 \tevents:\t1 2 3
-device server:/home mounted on /work/home with fstype nfs4 statvers=1.1
+device server:/home mounted on /srv/home with fstype nfs4 statvers=1.1
 \tbytes:\t1 2 3 4 1000 2000 7 8
 device other:/data mounted on /data with fstype nfs statvers=1.1
 \tbytes:\t1 2 3 4 10 20 7 8

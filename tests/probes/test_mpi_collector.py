@@ -208,6 +208,11 @@ def unusable(kind: str, node: Node, tmp_path: Path) -> str:
     elif kind == "open to others":
         node.folder.mkdir()
         node.folder.chmod(0o777)
+    elif kind == "another user's":
+        if os.geteuid() != 0:
+            pytest.skip("needs root, to give a folder away")
+        node.folder.mkdir(mode=0o700)
+        os.chown(node.folder, 65534, 65534)
     elif kind == "no folder":
         node.folder.write_text("")
     else:
@@ -215,7 +220,7 @@ def unusable(kind: str, node: Node, tmp_path: Path) -> str:
     return {"no parent": "No such file or directory"}.get(kind, "Operation not permitted")
 
 
-@pytest.mark.parametrize("kind", ["link", "open to others", "no folder", "no parent"])
+@pytest.mark.parametrize("kind", ["link", "open to others", "another user's", "no folder", "no parent"])
 def test_without_the_nodes_folder_tables_live_where_they_belong(kind: str, node: Node, tmp_path: Path) -> None:
     reason = unusable(kind, node, tmp_path)
     folder = node.folder
