@@ -7,7 +7,8 @@ Message Passing Interface Forum, November 2023). A line is a function and its ar
 
 `>` before a kind: the call writes it; `=`: it reads and writes it; `~`: wider in the function of the same name that
 ends with `_c` (MPI_Count in place of int); `+`: an argument of that one only; `[]` behind it: an array. `!` behind a
-name: it returns something else than an error code; `-`: it has no Fortran binding.
+name: it returns something else than an error code; `-`: it has no Fortran binding; `^`: it is newer than MPI 3.1 (the
+change logs of 4.0, 4.1 and 5.0 list these), or of 3.0 and lacks a C binding in Open MPI.
 """
 
 from __future__ import annotations
@@ -18,20 +19,8 @@ from functools import cache
 from pathlib import Path
 
 _TABLE = Path(__file__).with_name("mpi_functions.txt")
-_LINE = re.compile(r"(MPI_\w+)(!?)(-?)((?: \w+:[>=]?[~+]?\w+(?:\[\])?)*)")
+_LINE = re.compile(r"(MPI_\w+)(!?)(-?)(\^?)((?: \w+:[>=]?[~+]?\w+(?:\[\])?)*)")
 _PARAMETER = re.compile(r"(\w+):([>=]?)([~+]?)(\w+)(\[\])?")
-
-
-_COLLECTIVES = "(?:Neighbor_)?(?:[Aa]ll(?:gather|toall|reduce)|Gather|Scatter|Reduce(?:_scatter)?)[vw]?(?:_block)?"
-_NEWER = re.compile(
-    r"MPI_(?:Abi_\w+|Session_\w+|(?:\w+_)?i?flush_buffer|Buffer_i?flush|\w+_(?:at|de)tach_buffer|\w+_from_(?:group|groups"
-    rf"|session_pset)|(?:{_COLLECTIVES}|Barrier|Bcast|Scan|Exscan)_init|P(?:send|recv)_init|Pready(?:_list|_range)?"
-    r"|Parrived|Isendrecv(?:_replace)?|Comm_idup_with_info|Info_create_env|Info_get_string|Get_hw_resource_info"
-    r"|Remove_error_\w+|Request_get_status_(?:all|any|some)|Status_(?:get|set)_(?:error|source|tag)|Status_f082f"
-    r"|Status_f2f08|Type_get_value_index)"
-)
-"""Functions of MPI 4.0, 4.1 and 5.0 (the change log of each standard lists them), and two of 3.0 that Open MPI has in
-Fortran only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +39,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of MPI as C knows it. `is_large`: the `_c` one, of MPI_Count."""
+    """A function of MPI as C knows it. `is_newer`: libraries of MPI 3.1 lack it, the version that all in use have at
+    least. `is_large`: the `_c` one, of MPI_Count."""
 
     name: str
     parameters: tuple[Parameter, ...]
     returns_error: bool
     has_fortran: bool
+    is_newer: bool
     is_large: bool = False
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether libraries of MPI 3.1 lack it, the version that all in use have at least."""
-        return self.is_large or _NEWER.fullmatch(self.name) is not None
 
     @property
     def base(self) -> str:
@@ -74,7 +60,7 @@ def functions() -> tuple[Function, ...]:
     """Every function, in the order of their names; after those of the table the `_c` ones in the same order."""
     listed = [_function(line) for line in _TABLE.read_text(encoding="ascii").splitlines()]
     large = [
-        Function(f"{function.name}_c", function.parameters, function.returns_error, function.has_fortran, True)
+        Function(f"{function.name}_c", function.parameters, function.returns_error, function.has_fortran, True, True)
         for function in listed
         if any(parameter.is_wider for parameter in function.parameters)
     ]
@@ -84,6 +70,7 @@ def functions() -> tuple[Function, ...]:
             tuple(parameter for parameter in function.parameters if not parameter.is_large_only),
             function.returns_error,
             function.has_fortran,
+            function.is_newer,
         )
         for function in listed
     ]
@@ -100,11 +87,11 @@ def _function(line: str) -> Function:
     matched = _LINE.fullmatch(line)
     if matched is None:
         raise ValueError(f"{_TABLE.name}: {line!r} is no function with its arguments")
-    name, other_result, no_fortran, words = matched.groups()
+    name, other_result, no_fortran, newer, words = matched.groups()
     parameters = tuple(
         Parameter(word, kind, direction != "", direction != ">", array is not None, width == "~", width == "+")
         for word, direction, width, kind, array in (
             found.groups() for found in map(_PARAMETER.fullmatch, words.split()) if found is not None
         )
     )
-    return Function(name, parameters, not other_result, not no_fortran)
+    return Function(name, parameters, not other_result, not no_fortran, bool(newer))
