@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from environments.mpi_libraries import FOUR, library
-from probes.mpi_programs import Seen, profiler, run, seen, traffic_program
+from probes.mpi_programs import TRAFFIC, Seen, profiler, run, seen, traffic_program
 
 import seatrial
 from seatrial.engine.mpi_profiler import profiler_variables
@@ -390,3 +390,28 @@ def test_no_compiler_has_anything_to_say(name: str, tmp_path: Path) -> None:
     command = (*c_compiler(compiler_named(name)), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror")
     sources = (str(path) for path in (generated, *NATIVE.glob("*.c")))
     subprocess.run([*command, "-fsyntax-only", f"-I{NATIVE}", *sources], check=True)
+
+
+@pytest.mark.parametrize("part", ["point_to_point", "collectives", "requests", "persistent", "partitioned"])
+def test_the_standard_binary_interface(part: str, tmp_path: Path) -> None:
+    """MPICH 5 has it in a library of its own, which has no PMPI functions; what is counted is the same."""
+    mpi = library("wheel mpich")
+    prefix = mpi.library.parent.parent
+    header = prefix / "include" / "mpi_abi.h"
+    if not header.exists():
+        pytest.skip("needs a wheel of MPICH with the standard binary interface")
+    (tmp_path / "mpi.h").write_text(header.read_text())
+    shutil.copy(prefix / "include" / "mpi_proto.h", tmp_path)
+    program, own = tmp_path / "abi", [f"-I{tmp_path}", "-pthread", "-w"]
+    link = [f"-L{prefix / 'lib'}", "-lmpi_abi", f"-Wl,-rpath,{prefix / 'lib'}"]
+    command = [*c_compiler(first_compiler()), *own, str(TRAFFIC), "-o", str(program), *link]
+    subprocess.run(command, check=True)
+    expected = run(mpi, traffic_program(mpi), tmp_path / "legacy", 2, part)
+    found = run(mpi, program, tmp_path / "standard", 2, part)
+    assert {one.family for one in found} == {Family.STANDARD_ABI}
+    for one, other in zip(found, expected, strict=True):
+        assert (one.rank, one.peers) == (other.rank, other.peers)
+        looked = {"MPI_Testall", "MPI_Test", "MPI_Parrived", "MPI_Iprobe", "MPI_Improbe", "MPI_Waitsome"}
+        assert {k: v for k, v in one.calls.items() if k not in looked} == {
+            k: v for k, v in other.calls.items() if k not in looked
+        }
