@@ -1,25 +1,32 @@
 # make run    put this machine through its trial and write the page (no root, nothing installed outside .venv)
 # make test   everything that can be tested here
 # make fast   the tests for the edit loop
+# make exhaustive   the same as make test, with full products of parameters
 # make lint   formatting, types, import contract
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 RESULTS ?= seatrial-results
+WORKERS ?= 2
 BIN := .venv/bin
+# Tests that measure have the machine for themselves (tests/conftest.py); of all others each worker runs one at a time.
+PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxschedchunk 2 --durations 10
 
-.PHONY: run test fast lint clean
+.PHONY: run test fast exhaustive lint clean
 
 run: .venv/run-ready
 	@$(BIN)/seatrial run --results $(RESULTS) || [ $$? -eq 3 ]  # 3: something is wrong, and the page says what
 	@$(BIN)/seatrial report $(RESULTS) -o $(RESULTS)/report.html
 
 test: lint
-	$(BIN)/pytest
+	$(PYTEST)
 
 fast: .venv/test-ready
-	$(BIN)/pytest -m "not real"
+	$(PYTEST) -m "not real"
+
+exhaustive: lint
+	$(PYTEST) --exhaustive
 
 lint: .venv/test-ready
 	$(BIN)/ruff check src tests bench docs

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -16,30 +18,62 @@ from seatrial.model.machine import Machine
 settings.register_profile("shared machines", deadline=None)  # how long an example takes tells nothing there
 settings.load_profile("shared machines")
 
+gc.set_threshold(200_000, 50, 100)
+"""As the command does: what the tests keep would be walked again and again, a tenth of their time."""
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 _CACHE = pytest.StashKey[Path]()
+_KEPT = "SEATRIAL_TEST_CACHE"
+"""Names a folder in which built programs stay from one run of the tests to the next."""
+_MACHINE_LOCK = "SEATRIAL_TEST_MACHINE_LOCK"
+"""The file by which the workers agree who has the machine."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Programs are built once for all tests, and never found in the user's cache: nor are wheels of MPI that lie there,
-    over which tests would be collected."""
-    config.stash[_CACHE] = Path(tempfile.mkdtemp(prefix="seatrial-cache-"))
-    os.environ["SEATRIAL_CACHE"] = str(config.stash[_CACHE])
+    """Programs are built once for all tests and workers, and never found in the user's cache: nor are wheels of MPI
+    that lie there, over which tests would be collected."""
     for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "CXX"):
         os.environ.pop(name, None)
+    if not hasattr(config, "workerinput"):  # workers inherit what follows
+        config.stash[_CACHE] = Path(tempfile.mkdtemp(prefix="seatrial-cache-"))
+        os.environ["SEATRIAL_CACHE"] = os.environ.get(_KEPT) or str(config.stash[_CACHE])
+        os.environ[_MACHINE_LOCK] = str(config.stash[_CACHE] / "machine.lock")
+        if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # every command would compile our sources anew
+            os.environ["PYTHONPYCACHEPREFIX"] = str(config.stash[_CACHE] / "bytecode")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Nothing of them is left."""
-    shutil.rmtree(config.stash[_CACHE], ignore_errors=True)
+    if _CACHE in config.stash:
+        shutil.rmtree(config.stash[_CACHE], ignore_errors=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--exhaustive", action="store_true", help="also the full products of parameters")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Fast tests first; those that need the machine for themselves last, when all workers come to them."""
+    if not config.getoption("--exhaustive"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("alone", "real")])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that needs the machine for itself waits until no other worker is in a test, and has them wait."""
+    with Path(os.environ[_MACHINE_LOCK]).open("a+") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        return (yield)
 
 
 @pytest.fixture(scope="session")
-def program_cache(pytestconfig: pytest.Config) -> Path:
+def program_cache() -> Path:
     """Where the programs are kept."""
-    return pytestconfig.stash[_CACHE]
+    return Path(os.environ["SEATRIAL_CACHE"])
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from seatrial.model.fact import Fact, FactKind, Facts
 from seatrial.model.limit import dram_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Machine, Memory, NamedLimit, Population, SocketMemory
@@ -10,6 +12,26 @@ from seatrial.model.machine import Device, DeviceKind, Machine, Memory, NamedLim
 def facts(**values: str | int | float | bool) -> Facts:
     """Facts of one made-up source."""
     return Facts({name: (Fact(value, "made up", FactKind.DISCOVERED),) for name, value in values.items()})
+
+
+def with_facts(machine: Machine, kind: DeviceKind, **values: str | int | float | bool) -> Machine:
+    """The machine with these facts of all its devices of a kind, in place of what is known of them."""
+    new = facts(**values)
+    devices = [replace(d, facts=Facts({**d.facts, **new})) if d.kind is kind else d for d in machine.devices]
+    return replace(machine, devices=tuple(devices))
+
+
+def with_small_caches(machine: Machine, most_B: int = 8 << 20) -> Machine:
+    """The machine as if its caches held no more than that, and with a memory of unknown rate: what is sized by the
+    caches is soon done, and right or wrong all the same."""
+    devices = []
+    for device in machine.devices:
+        size = device.facts.integer("size")
+        if device.kind is DeviceKind.CACHE and size is not None:
+            device = replace(device, facts=Facts({**device.facts, **facts(size=min(size, most_B))}))
+        devices.append(device)
+    limits = tuple(limit for limit in machine.limits if limit.name != "dram.bandwidth")
+    return replace(machine, devices=tuple(devices), limits=limits)
 
 
 def made_up_machine(

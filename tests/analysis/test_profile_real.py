@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import jsonschema
 import pytest
 from environments.mpi_libraries import FOUR, library
 from probes.mpi_programs import run, traffic_program
+from published_schemas import check
 
 from seatrial.analysis.profile import profiles
 from seatrial.model.profile import Bound, Pair
@@ -15,9 +15,8 @@ from seatrial.probes.symbols import Symbols
 from seatrial.report.profile_document import profile_document
 from seatrial.report.profile_page import profile_page
 from seatrial.report.profile_text import profile_text
-from seatrial.report.schemas import schema
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 
 @pytest.mark.parametrize("name", FOUR[:2])
@@ -35,6 +34,6 @@ def test_a_program_of_known_traffic(name, tmp_path) -> None:
     assert {one.call: one.bound for one in found.calls}["MPI_Init"] is Bound.START
     assert any(frame.function for site in found.callsites for frame in site.frames)
     document = profile_document(found, 0)
-    jsonschema.validate(document, schema("profile-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "profile-1")
     assert 0 < document["mpi_s"] <= document["wall_s"] and document["overhead_s"] > 0
     assert "MPI_Sendrecv" in profile_text(found) and "MPI_Sendrecv" in profile_page([found])

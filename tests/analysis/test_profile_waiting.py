@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jsonschema
 import pytest
 from probes.made_up_tables import NAMES, Call, Table, Thread
+from published_schemas import check
 
 from seatrial.analysis.profile import profiles
 from seatrial.errors import ParseError
@@ -15,7 +15,6 @@ from seatrial.probes.mpi_tables import parse_table
 from seatrial.report.profile_document import profile_document
 from seatrial.report.profile_page import profile_page
 from seatrial.report.profile_text import profile_text
-from seatrial.report.schemas import schema
 
 
 def late(waited_s: tuple[float, float] = (0.019, 0.001), *, sampled: int = 10, estimate_s: float = 0.02) -> Profile:
@@ -59,7 +58,7 @@ def test_it_takes_the_place_of_an_estimate_that_says_otherwise() -> None:
 def test_document_text_and_page_say_that_it_was_sampled() -> None:
     found = late()
     document = profile_document(found, 0)
-    jsonschema.validate(document, schema("profile-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "profile-1")
     told = document["calls"][0]["waiting"]
     assert (told["sampled"], told["of"]) == (20, 200) and told["share"] == pytest.approx(0.2 / 0.22)
     assert document["sizes"][0]["waiting"] == told and document["calls"][1]["waiting"] is None

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import made_up_machine
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
@@ -36,7 +37,7 @@ def arguments(params: Params) -> list[str]:
 
 def measured(tmp_path: Path, machine: Machine, *argv: str, **settings: str) -> RepeatRecord:
     folder = ResultsFolder.create(tmp_path / "results")
-    return run_once(make_ready(COMMAND, machine, folder, argv=argv, **settings), machine, folder)
+    return run_one(make_ready(COMMAND, machine, folder, argv=argv, **settings), machine, folder)
 
 
 def compiled(tmp_path: Path, name: str, source: str, *options: str) -> Path:
@@ -231,7 +232,7 @@ def test_a_status_that_is_not_looked_at_is_found(
         COMMAND, tmp_path, {"command.cpp": ("!complaint.empty()", "complaint.size() == 9999")}, monkeypatch
     )
     folder = ResultsFolder.create(tmp_path / "results")
-    record = run_once(make_ready(blind, live_machine, folder, argv=("false",)), live_machine, folder)
+    record = run_one(make_ready(blind, live_machine, folder, argv=("false",)), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("exit_status: ")
 
 
@@ -243,5 +244,5 @@ def test_a_program_outside_its_cpus_is_found(
     folder = ResultsFolder.create(tmp_path / "results")
     if len(live_machine.allowed_cpus) < 2:
         pytest.skip("needs two CPUs")
-    record = run_once(make_ready(loose, live_machine, folder, cpus="1"), live_machine, folder)
+    record = run_one(make_ready(loose, live_machine, folder, cpus="1"), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("affinity: ")

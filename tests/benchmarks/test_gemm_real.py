@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.made_up_blas import made_up_blas
-from engine.harness import run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import tampered
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine import prepare as preparing
@@ -22,6 +23,7 @@ from seatrial.environments import blas as finder
 from seatrial.environments.blas import Blas
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiler import first_compiler
+from seatrial.environments.native_sources import units_of
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
@@ -31,7 +33,7 @@ from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 SMALL = {"n": "256", "threads": "1"}
 
@@ -89,7 +91,7 @@ def ran(
 ) -> RepeatRecord:
     item = prepared(machine, folder, blas, benchmark, **settings)
     assert isinstance(item, Ready), item.outcome
-    return run_once(item, machine, folder)
+    return run_one(item, machine, folder)
 
 
 def need_cpus(machine: Machine, count: int) -> None:
@@ -163,7 +165,7 @@ def test_threads_are_counted_and_bound(
     need_cpus(live_machine, 2)
     item = prepared(live_machine, folder, libraries(*faults), n="512", threads="2", binding=binding)
     assert isinstance(item, Ready)
-    record = run_once(item, live_machine, folder)
+    record = run_one(item, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     assert record.checks["blas_threads"] == 2
     masks = record.seen["notes"]["cpus_of_blas"]
@@ -281,7 +283,7 @@ def test_a_library_that_is_replaced_behind_our_back_is_found(
     if not item.built.hello.libs["libmine.so"]:
         pytest.skip("the linker writes no build ids")
     shutil.copy(libraries("SLOW=20"), place)
-    outcome = run_once(item, live_machine, folder).outcome
+    outcome = run_one(item, live_machine, folder).outcome
     assert outcome.state is State.INVALID and outcome.reason.startswith("library: libmine.so was loaded from"), outcome
 
 
@@ -336,7 +338,8 @@ def test_aarch64(tmp_path: Path, need: Callable[[str, str], str]) -> None:
     subprocess.run(
         [
             *(compiler, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", str(NATIVE_HEADERS)),
-            *(str(BENCHMARK.program.source), "-o", str(program)),
+            *(str(unit.source) for unit in units_of(BENCHMARK.program.source, NATIVE_HEADERS)),
+            *("-o", str(program)),
         ],
         check=True,
     )

@@ -83,6 +83,7 @@ def test_what_is_kept_of_a_rate() -> None:
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.usefixtures("two_devices")
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("threads", ["1", "2"])
@@ -135,6 +136,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.usefixtures("two_devices")
 @pytest.mark.parametrize(("fault", "mpi"), list(zip(FAULTS, cycle(MPIS), strict=False)))
 def test_a_planted_fault_is_found(

@@ -14,6 +14,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.one_repeat import run_one
@@ -97,6 +98,12 @@ class Case:
     def __str__(self) -> str:
         return "-".join((self.benchmark.name, *(value for _, value in self.settings)))
 
+    def as_parameter(self) -> Any:
+        """Several devices keep all CPUs busy: their threads wait for each other by looking again and again."""
+        modes = words(self.benchmark, "mode")
+        is_on_one = dict(self.settings).get("mode", modes[0] if modes else "all") == "S"
+        return pytest.param(self, marks=() if is_on_one else pytest.mark.alone)
+
 
 def words(benchmark: Benchmark, name: str) -> tuple[str, ...]:
     """The values of a parameter that is a choice; none where there is no such parameter."""
@@ -133,6 +140,16 @@ def cases(benchmark: Benchmark) -> list[Case]:
     return found
 
 
+def soon_over(benchmark: Benchmark, *more: str) -> Benchmark:
+    """The benchmark with few samples: here they tell what is right, not how fast it is."""
+    program = benchmark.program
+    assert isinstance(program, Native)
+    own = program.arguments
+    return replace(
+        benchmark, program=replace(program, arguments=lambda params: [*own(params), "--slice", "0.01", *more])
+    )
+
+
 def needs_its_library(record: RepeatRecord) -> RepeatRecord:
     """The record, where what the case wants to load is there."""
     if record.outcome.state is State.UNSUPPORTED and record.outcome.reason.startswith("library: "):
@@ -140,9 +157,9 @@ def needs_its_library(record: RepeatRecord) -> RepeatRecord:
     return record
 
 
-@pytest.mark.parametrize("case", [case for b in BENCHMARKS for case in cases(b)], ids=str)
+@pytest.mark.parametrize("case", [case.as_parameter() for b in BENCHMARKS for case in cases(b)], ids=str)
 def test_it_measures(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
-    ready = make_ready(case.benchmark, live_machine, folder, backend="opencl", **dict(case.settings))
+    ready = make_ready(soon_over(case.benchmark), live_machine, folder, backend="opencl", **dict(case.settings))
     record = needs_its_library(run_one(ready, live_machine, folder))
     assert record.outcome.is_ok, record.outcome
     wanted = {f.series for f in case.benchmark.figures if f.is_there(ready.point.parameters)}
@@ -156,22 +173,22 @@ def cases_without_optimisation(benchmark: Benchmark) -> list[Case]:
     return [Case(benchmark, (*way, *smallest(benchmark))) for way in all_ways(benchmark) or [()]]
 
 
-@pytest.mark.parametrize("case", [case for b in WITH_KERNELS for case in cases_without_optimisation(b)], ids=str)
+UNOPTIMISED = [case.as_parameter() for b in WITH_KERNELS for case in cases_without_optimisation(b)]
+
+
+@pytest.mark.parametrize("case", UNOPTIMISED, ids=str)
 def test_it_is_right_without_optimisation(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
     settings = dict(case.settings)
-    ready = make_ready(case.benchmark, live_machine, folder, backend="opencl", optimised="false", **settings)
+    slow = soon_over(case.benchmark)
+    ready = make_ready(slow, live_machine, folder, backend="opencl", optimised="false", **settings)
     record = needs_its_library(run_one(ready, live_machine, folder))
     assert record.outcome.is_ok, record.outcome
 
 
-@pytest.mark.parametrize("case", [case for b in WITH_KERNELS for case in cases_without_optimisation(b)], ids=str)
+@pytest.mark.parametrize("case", UNOPTIMISED, ids=str)
 def test_it_is_right_as_on_a_gpu(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
     """With the kernels, the groups and the order of memory that GPUs get, which differ from a processor's."""
-    program = case.benchmark.program
-    assert isinstance(program, Native)
-    own = program.arguments
-    soon_over = ("--as-gpu", "1", "--slice", "0.01")
-    as_gpu = replace(case.benchmark, program=replace(program, arguments=lambda params: [*own(params), *soon_over]))
+    as_gpu = soon_over(case.benchmark, "--as-gpu", "1")
     ready = make_ready(as_gpu, live_machine, folder, backend="opencl", **dict(case.settings))
     record = needs_its_library(run_one(ready, live_machine, folder))
     assert record.outcome.is_ok, record.outcome
@@ -181,6 +198,7 @@ def kernels(benchmark: Benchmark) -> list[str]:
     return re.findall(r"^KERNEL (\w+)\(", benchmark.program.source.with_suffix(".cl").read_text(), re.MULTILINE)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("benchmark", WITH_KERNELS, ids=lambda b: b.name)
 def test_a_kernel_that_does_not_do_its_work_is_found(
     benchmark: Benchmark,
@@ -190,7 +208,7 @@ def test_a_kernel_that_does_not_do_its_work_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every kernel of every mode: one that the planted fault does not reach in a mode must be reached in another."""
-    broken = tampered(benchmark, tmp_path, {**FAULTY_LAUNCH, **HEADERS}, monkeypatch)
+    broken = soon_over(tampered(benchmark, tmp_path, {**FAULTY_LAUNCH, **HEADERS}, monkeypatch))
     reached: dict[str, set[str]] = {}
     for number, case in enumerate(cases(benchmark)):
         of_case = dict(case.settings)

@@ -85,6 +85,7 @@ def measured(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_it_measures(live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
     need("gmx_mpi", "apt install gromacs")
     planned, record = measured(GROMACS, live_machine, tmp_path / "results", {**SMALL, "ranks": "all"})
@@ -104,6 +105,7 @@ INPUT_FAULTS = {
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", INPUT_FAULTS)
 def test_a_wrong_input_is_found(
     fault: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
@@ -142,6 +144,7 @@ COMMAND_FAULTS = {
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("reason", COMMAND_FAULTS)
 def test_another_run_than_was_asked_for_is_found(
     reason: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
@@ -153,6 +156,7 @@ def test_another_run_than_was_asked_for_is_found(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_fewer_threads_are_found(live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
     need("gmx_mpi", "apt install gromacs")
     if len(live_machine.allowed_cpus) < 2:
@@ -164,6 +168,7 @@ def test_fewer_threads_are_found(live_machine: Machine, tmp_path: Path, need: Ca
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_box_that_has_not_its_molecules_is_not_run(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:

@@ -177,6 +177,7 @@ FAULTS = {
 
 @needs_report
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, state, reason = FAULTS[fault]
@@ -189,6 +190,7 @@ def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_real_xhpcg_where_there_is_one(tmp_path: Path, need, live_machine: Machine) -> None:
     need("xhpcg", "build HPCG and put xhpcg on PATH")
     record = measured(tmp_path, live_machine, size="16", seconds="1", ranks="1")

@@ -212,6 +212,7 @@ def measured(results_folder: Path, on: Machine, **settings: str) -> RepeatRecord
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(("ranks", "grid"), [("2", "auto"), ("1", "1x1")])
 def test_hpcc_solves_what_was_asked_and_nothing_else_for_long(
     ranks: str, grid: str, tmp_path: Path, need, live_machine: Machine
@@ -275,6 +276,7 @@ FAULTS = {
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told, state, reason = FAULTS[fault]
@@ -286,6 +288,7 @@ def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_an_exchange_that_never_comes_is_found(
     tmp_path: Path, need, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

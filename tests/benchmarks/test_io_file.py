@@ -107,6 +107,7 @@ def measured(results_folder: Path, **settings: str) -> RepeatRecord:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("direct", ["false", "true"])
 def test_it_measures_and_leaves_no_file(direct: str, tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch) -> None:
     need("fio", "apt install fio")
@@ -123,6 +124,7 @@ def test_it_measures_and_leaves_no_file(direct: str, tmp_path: Path, need, monke
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_file_system_without_direct_calls_is_skipped(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch) -> None:
     """fio's own words for it, from a fio that is given a file system that refuses."""
     need("fio", "apt install fio")
@@ -171,6 +173,7 @@ FAULTS = {
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs, state, reason = FAULTS[fault]
@@ -180,6 +183,7 @@ def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(("told", "stage"), [(output(*GOOD)[:-20], "record"), (b"", "record")])
 def test_output_that_is_cut_is_a_failure(
     told: bytes, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -96,6 +96,7 @@ def measured(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("package", ["none", "opt"])
 def test_it_measures(package: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
     need("lmp", "apt install lammps")
@@ -109,6 +110,7 @@ def test_it_measures(package: str, live_machine: Machine, tmp_path: Path, need: 
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_it_measures_into_a_folder_that_is_named_from_here(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +121,7 @@ def test_it_measures_into_a_folder_that_is_named_from_here(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_package_that_the_build_lacks_is_skipped(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:
@@ -144,6 +147,7 @@ INPUT_FAULTS = {
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", INPUT_FAULTS)
 def test_a_wrong_input_is_found(
     fault: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
@@ -162,6 +166,7 @@ def test_a_wrong_input_is_found(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_other_kernels_and_threads_are_found(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:

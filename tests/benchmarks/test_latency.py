@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.numa_machines import numa_machine
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.memory.latency import BENCHMARK as LATENCY
@@ -180,10 +181,11 @@ def folder(tmp_path: Path) -> ResultsFolder:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("huge_pages", ["true", "false"])
 def test_every_set_has_its_time(huge_pages: str, live_machine: Machine, folder: ResultsFolder) -> None:
     ready = make_ready(LATENCY, live_machine, folder, largest_B="8MiB", huge_pages=huge_pages)
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     found = readings(LATENCY, live_machine, ready.point.parameters, record.samples)
     sizes = [reading.point["working_set_B"] for reading in found]
@@ -194,18 +196,20 @@ def test_every_set_has_its_time(huge_pages: str, live_machine: Machine, folder: 
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_memory_of_a_node_that_is_asked_for(live_machine: Machine, folder: ResultsFolder) -> None:
     node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
     if node is None:
         pytest.skip("needs a kernel that tells of NUMA nodes")
     ready = make_ready(LATENCY, live_machine, folder, largest_B="4MiB", memory=str(node), node=str(node))
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     if record.outcome.state is State.SKIPPED:
         pytest.skip(record.outcome.reason)
     assert record.outcome.is_ok, record.outcome
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_node_that_is_not_there_is_a_skip_of_the_program(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path
 ) -> None:
@@ -219,6 +223,7 @@ def test_a_node_that_is_not_there_is_a_skip_of_the_program(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -241,6 +246,7 @@ def test_arguments_that_make_no_sense_are_refused(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("text", "replacement", "check"),
     [
@@ -270,5 +276,5 @@ def test_a_planted_fault_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = tampered(LATENCY, tmp_path, {"latency.cpp": (text, replacement)}, monkeypatch)
-    record = run_once(make_ready(broken, live_machine, folder, largest_B="1MiB"), live_machine, folder)
+    record = run_one(make_ready(broken, live_machine, folder, largest_B="1MiB"), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{check}: "), record.outcome

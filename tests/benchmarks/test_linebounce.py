@@ -8,7 +8,8 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.cpu.linebounce import BENCHMARK as LINEBOUNCE
@@ -135,9 +136,10 @@ def machine(live_machine: Machine) -> Machine:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_every_chosen_pair_has_its_time(machine: Machine, folder: ResultsFolder) -> None:
     ready = make_ready(LINEBOUNCE, machine, folder)
-    record = run_once(ready, machine, folder)
+    record = run_one(ready, machine, folder)
     assert record.outcome.is_ok, record.outcome
     cpus = ready.point.cpus
     found = readings(LINEBOUNCE, machine, ready.point.parameters, record.samples)
@@ -148,16 +150,18 @@ def test_every_chosen_pair_has_its_time(machine: Machine, folder: ResultsFolder)
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_sample_of_the_pairs(machine: Machine, folder: ResultsFolder) -> None:
     if len(machine.cpus_one_per_core()) < 3:
         pytest.skip("needs three cores, which have more than one pair")
     ready = make_ready(LINEBOUNCE, machine, folder, threads="3", pairs="2")
-    record = run_once(ready, machine, folder)
+    record = run_one(ready, machine, folder)
     assert record.outcome.is_ok, record.outcome
     assert len(readings(LINEBOUNCE, machine, ready.point.parameters, record.samples)) == 2
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("pairs", ["", "0", "0-", "-1", "0-0", "0-1,", "0-2", "0-x", "0-1-1"])
 def test_pairs_that_make_no_sense_are_refused(
     pairs: str, machine: Machine, folder: ResultsFolder, tmp_path: Path
@@ -170,6 +174,7 @@ def test_pairs_that_make_no_sense_are_refused(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("file", "text", "replacement", "check"),
     [
@@ -189,5 +194,5 @@ def test_a_planted_fault_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = tampered(LINEBOUNCE, tmp_path, {file: (text, replacement)}, monkeypatch)
-    record = run_once(make_ready(broken, machine, folder), machine, folder)
+    record = run_one(make_ready(broken, machine, folder), machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{check}: ")

@@ -11,7 +11,8 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -55,12 +56,13 @@ def test_the_rates_of_many_pairs() -> None:
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("name", ["mpi.bandwidth", "mpi.bidirectional", "mpi.multi-pair"])
 def test_every_size_has_its_rate(name: str, mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     settings = {"largest_B": "8", "window": "5"} | ({"pairs": "1"} if name == "mpi.multi-pair" else {})
     ready = make_ready(benchmark_named(name), live_machine, folder, mpi=mpi, **settings)
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     assert [s.point["size_B"] for s in record.samples if s.i == 0] == [1, 2, 4, 8]
     for sample in record.samples:
@@ -70,12 +72,13 @@ def test_every_size_has_its_rate(name: str, mpi: str, folder: ResultsFolder, liv
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_two_pairs_on_shared_cpus(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     settings = {"pairs": "2", "oversubscribe": "true"}  # which only means something where there are fewer CPUs
     benchmark = benchmark_named("mpi.multi-pair")
     ready = make_ready(benchmark, live_machine, folder, mpi=mpi, size_B="64", window="4", **settings)
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     for whole, slowest in zip(
         (s for s in record.samples if s.series == "bandwidth"),
@@ -107,6 +110,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(("fault", "mpi"), list(zip(FAULTS, cycle(MPIS), strict=False)))
 def test_a_planted_fault_is_found(
     fault: str,
@@ -119,7 +123,7 @@ def test_a_planted_fault_is_found(
     name, text, replacement = FAULTS[fault]
     broken = tampered(benchmark_named(name), tmp_path, {"bandwidth.cpp": (text, replacement)}, monkeypatch)
     ready = make_ready(broken, live_machine, folder, mpi=mpi, size_B="8", window="4")
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("wrong_bytes: ")
 
 
@@ -176,6 +180,7 @@ int main(int argc, char** argv) {
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_messages_of_more_elements_than_an_int_counts(
     mpi: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path
@@ -185,8 +190,9 @@ def test_messages_of_more_elements_than_an_int_counts(
     source, program = tmp_path / "great.cpp", tmp_path / "great"
     source.write_text(GREAT_MESSAGES, encoding="utf-8")
     of_benchmark = str(benchmark_named("mpi.bandwidth").program.source)
-    command = [str(source) if word == of_benchmark else word for word in ready.built.command]
-    subprocess.run([*command, "-o", str(program)], check=True)
+    command = [str(source) if word == of_benchmark else word for word in ready.built.command if word != "-c"]
+    assert ready.mpi is not None
+    subprocess.run([*command, "-o", str(program), *ready.mpi.link_flags], check=True)
     started = command_of(ready, tmp_path)
     before = started[: started.index(str(ready.built.path))]
     done = subprocess.run(

@@ -228,6 +228,7 @@ def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str,
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=NAMES)
 def test_every_operation_gives_what_it_must(
@@ -241,6 +242,7 @@ def test_every_operation_gives_what_it_must(
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(
     "settings",
@@ -262,6 +264,7 @@ def test_other_ways_to_call_it(
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_persistent_calls_run_or_say_what_they_need(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     record = run(benchmark_named("mpi.bcast"), folder, live_machine, mpi, call="persistent", size_B="8B")
@@ -271,6 +274,7 @@ def test_persistent_calls_run_or_say_what_they_need(mpi: str, folder: ResultsFol
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_more_ranks_than_cpus(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     alone = replace(live_machine, allowed_cpus=live_machine.allowed_cpus[:1])
@@ -341,6 +345,7 @@ BROKEN = {
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.skipif(not MPIS, reason="needs an MPI library (apt install libopenmpi-dev openmpi-bin)")
 @pytest.mark.parametrize("faults", BROKEN)
 def test_planted_faults_are_found(
@@ -358,6 +363,7 @@ def test_planted_faults_are_found(
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_clocks_that_differ_are_related(
     mpi: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.mpi.background import BENCHMARK as BACKGROUND
@@ -61,12 +62,13 @@ def test_the_links_of_all_nodes_bound_the_bisection_of_the_rank_numbers_and_no_o
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_its_figures_are_there(name: str, mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     benchmark = BENCHMARKS[name]
     ready = make_ready(benchmark, live_machine, folder, mpi=mpi, ranks="5", oversubscribe="true")
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     values = {}
     for reading in readings(benchmark, live_machine, ready.point.parameters, record.samples):
@@ -95,6 +97,7 @@ FAULTS = {
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(
     fault: str, folder: ResultsFolder, tmp_path: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
@@ -105,6 +108,6 @@ def test_a_planted_fault_is_found(
     benchmark, edits, check = FAULTS[fault]
     broken = tampered(benchmark, tmp_path, edits, monkeypatch)
     ready = make_ready(broken, live_machine, folder, mpi=MPIS[0], ranks="4", oversubscribe="true")
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.state is State.INVALID
     assert record.outcome.reason.startswith(f"{check}: "), record.outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.one_repeat import run_one
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
@@ -12,7 +13,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.store.folder import ResultsFolder
-from tests.engine.harness import make_ready, run_once, tampered
+from tests.engine.harness import make_ready, tampered
 
 MPIS = tuple(mpi.name for mpi in find_mpis())
 two_cpus = pytest.mark.skipif("len(__import__('os').sched_getaffinity(0)) < 2", reason="two ranks want two CPUs")
@@ -20,11 +21,12 @@ two_cpus = pytest.mark.skipif("len(__import__('os').sched_getaffinity(0)) < 2", 
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_time_and_memory_of_two_ranks(mpi: str, live_machine: Machine, tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
     ready = make_ready(benchmark_named("mpi.init"), live_machine, folder, mpi=mpi, ranks="2")
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     found = {r.figure.name: r.value for r in readings(ready.point.benchmark, live_machine, {}, record.samples)}
     assert 0 < found["time_mean"] <= found["time_max"] < record.wall_s
@@ -34,11 +36,12 @@ def test_time_and_memory_of_two_ranks(mpi: str, live_machine: Machine, tmp_path:
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.skipif(not MPIS, reason="needs an MPI (apt install mpich libmpich-dev)")
 def test_a_planted_fault_is_found(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
     edits = {"init.cpp": ("&sent[static_cast<std::size_t>(to)]", "&sent[0]")}
     benchmark = tampered(benchmark_named("mpi.init"), tmp_path, edits, monkeypatch)
-    record = run_once(make_ready(benchmark, live_machine, folder, ranks="2"), live_machine, folder)
+    record = run_one(make_ready(benchmark, live_machine, folder, ranks="2"), live_machine, folder)
     assert record.outcome.state is State.INVALID
     assert record.outcome.check == "wrong_bytes"

@@ -8,7 +8,8 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import made_up_machine
 
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
@@ -58,13 +59,14 @@ def test_a_time_that_another_tool_told_is_read_as_it_is() -> None:
 
 
 def run(folder: ResultsFolder, machine: Machine, mpi: str, **settings: str) -> RepeatRecord:
-    record = run_once(make_ready(LATENCY, machine, folder, mpi=mpi, **settings), machine, folder)
+    record = run_one(make_ready(LATENCY, machine, folder, mpi=mpi, **settings), machine, folder)
     assert record.outcome.is_ok, record.outcome
     return record
 
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_every_size_has_its_time(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     record = run(folder, live_machine, mpi, largest_B="64KiB")
@@ -80,6 +82,7 @@ def test_every_size_has_its_time(mpi: str, folder: ResultsFolder, live_machine: 
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("settings", [{"size_B": "0"}, {"size_B": "24", "datatype": "MPI_DOUBLE"}])
 def test_any_one_size(mpi: str, settings: dict[str, str], folder: ResultsFolder, live_machine: Machine) -> None:
@@ -88,11 +91,12 @@ def test_any_one_size(mpi: str, settings: dict[str, str], folder: ResultsFolder,
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 def test_ranks_that_share_a_cpu_get_their_messages(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     lone = replace(live_machine, allowed_cpus=live_machine.allowed_cpus[:1])
     ready = make_ready(LATENCY, lone, folder, mpi=mpi, size_B="8", oversubscribe="true")
-    record = run_once(ready, lone, folder)
+    record = run_one(ready, lone, folder)
     assert record.outcome.is_ok, record.outcome
     assert {sample.series for sample in record.samples} == {"one_way"}
 
@@ -123,6 +127,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(("fault", "mpi"), list(zip(FAULTS, cycle(MPIS), strict=False)))
 def test_a_planted_fault_is_found(
     fault: str,
@@ -135,5 +140,5 @@ def test_a_planted_fault_is_found(
     name, text, replacement, check = FAULTS[fault]
     broken = tampered(LATENCY, tmp_path, {name: (text, replacement)}, monkeypatch)
     ready = make_ready(broken, live_machine, folder, mpi=mpi, size_B="1")
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{check}: ")

@@ -62,6 +62,7 @@ def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str,
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=NAMES)
 def test_neighbours_get_what_they_must(
@@ -73,6 +74,7 @@ def test_neighbours_get_what_they_must(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(("settings", "grid"), [({"ranks": "3", "dims": "1"}, [3]), ({"ranks": "4"}, [2, 2])])
 def test_grids_of_more_ranks_than_cpus(
@@ -87,6 +89,7 @@ def test_grids_of_more_ranks_than_cpus(
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.skipif(not MPIS, reason="needs an MPI library (apt install libopenmpi-dev openmpi-bin)")
 def test_planted_faults_are_found(
     folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

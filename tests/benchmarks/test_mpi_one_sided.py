@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.one_repeat import run_one
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
@@ -12,7 +13,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
-from tests.engine.harness import make_ready, run_once, tampered
+from tests.engine.harness import make_ready, tampered
 
 OPERATIONS = ("put", "get", "accumulate")
 MPIS = tuple(mpi.name for mpi in find_mpis())
@@ -28,6 +29,7 @@ def test_one_rank_cannot_reach_into_anothers_memory(live_machine: Machine) -> No
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(
     ("operation", "synchronization", "memory"),
@@ -44,7 +46,7 @@ def test_operations_arrive(
     folder = ResultsFolder.create(tmp_path / "results")
     benchmark = benchmark_named(f"mpi.{operation}")
     settings = {"synchronization": synchronization, "memory": memory, "size_B": "24"}
-    record = run_once(make_ready(benchmark, live_machine, folder, mpi=mpi, **settings), live_machine, folder)
+    record = run_one(make_ready(benchmark, live_machine, folder, mpi=mpi, **settings), live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     assert record.checks["wrong_bytes"] == 0
     assert {(sample.series, sample.point["size_B"]) for sample in record.samples} == {("time", 24), ("bandwidth", 24)}
@@ -64,6 +66,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.skipif(not MPIS, reason="needs an MPI (apt install mpich libmpich-dev)")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(
@@ -73,6 +76,6 @@ def test_a_planted_fault_is_found(
     folder = ResultsFolder.create(tmp_path / "results")
     edits = {"one_sided.cpp": (text, replacement)}
     benchmark = tampered(benchmark_named(f"mpi.{operation}"), tmp_path, edits, monkeypatch)
-    record = run_once(make_ready(benchmark, live_machine, folder, size_B="24"), live_machine, folder)
+    record = run_one(make_ready(benchmark, live_machine, folder, size_B="24"), live_machine, folder)
     assert record.outcome.state is State.INVALID
     assert record.outcome.check == "wrong_bytes"

@@ -9,7 +9,8 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.results import all_results
@@ -138,6 +139,7 @@ def preloaded(ready: Ready, library: Path) -> Ready:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("name", MPIS)
 def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
     ready = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT)
@@ -145,7 +147,7 @@ def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path,
     if ready.mpi.family not in (MpiFamily.OPENMPI, MpiFamily.MPICH):
         pytest.skip("the wrapper is tried with Open MPI and MPICH")
     ready = preloaded(ready, wrapper(ready.mpi, tmp_path, need("cc", "apt install gcc")))
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     (result,) = all_results(read_contents(folder))
     assert result.screening is not None and result.screening.n == 28
@@ -166,6 +168,7 @@ FAULTS = {
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault, folder, tmp_path, live_machine, monkeypatch) -> None:
     if not MPIS:
@@ -174,17 +177,18 @@ def test_a_planted_fault_is_found(fault, folder, tmp_path, live_machine, monkeyp
     edits, check = FAULTS[fault]
     broken = tampered(PAIRS, tmp_path, edits, monkeypatch)
     settings = {"ranks": "4", "oversubscribe": "true"}
-    record = run_once(make_ready(broken, live_machine, folder, mpi=MPIS[0], **settings), live_machine, folder)
+    record = run_one(make_ready(broken, live_machine, folder, mpi=MPIS[0], **settings), live_machine, folder)
     assert record.outcome.state is State.INVALID
     assert record.outcome.reason.startswith(f"{check}: "), record.outcome
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_many_pairs_at_once(folder, live_machine) -> None:
     if not MPIS:
         pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
     ready = make_ready(PAIRS, live_machine, folder, mpi=MPIS[0], ranks="5", oversubscribe="true", at_once="all")
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     pairs = {(sample.point["a"], sample.point["b"]) for sample in record.samples}
     assert pairs == set(combinations(range(5), 2))

@@ -9,6 +9,7 @@ import pytest
 
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiler import first_compiler
+from seatrial.environments.native_sources import units_of
 from seatrial.model.machine import Machine
 
 pytestmark = pytest.mark.real
@@ -55,9 +56,8 @@ def test_only_the_members_that_are_named_work(
     source.write_text("#include <cstdlib>\n" + SOURCE)
     compiler = first_compiler()
     command = (*compiler.command, "-std=c++20", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitizer)
-    built = subprocess.run(
-        (*command, "-I", str(NATIVE_HEADERS), str(source), "-o", str(program)), stderr=subprocess.PIPE
-    )
+    files = [str(unit.source) for unit in units_of(source, NATIVE_HEADERS)]
+    built = subprocess.run((*command, "-I", str(NATIVE_HEADERS), *files, "-o", str(program)), stderr=subprocess.PIPE)
     if built.returncode != 0 and sanitizer:
         pytest.skip(f"{compiler.name} cannot build with {sanitizer[0]}")
     assert built.returncode == 0, built.stderr.decode()

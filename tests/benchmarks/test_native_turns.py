@@ -13,11 +13,12 @@ import pytest
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.environments.build import NATIVE_HEADERS, build
 from seatrial.environments.compiler import first_compiler
+from seatrial.environments.native_sources import units_of
 from seatrial.launch.local import Completed, Program, run, run_together
 from seatrial.model.machine import Machine
 from seatrial.model.protocol import Exit, parse_record
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 # Prints when it worked (set-up, rounds, a verification), and what its last member had of CPU time while it waited.
 SOURCE = r"""
@@ -113,9 +114,8 @@ def compiled(folder: Path, *flags: str) -> Path:
     source.write_text(SOURCE)
     compiler = first_compiler()
     command = (*compiler.command, "-std=c++20", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", *flags)
-    built = subprocess.run(
-        (*command, "-I", str(NATIVE_HEADERS), str(source), "-o", str(program)), stderr=subprocess.PIPE
-    )
+    files = [str(unit.source) for unit in units_of(source, NATIVE_HEADERS)]
+    built = subprocess.run((*command, "-I", str(NATIVE_HEADERS), *files, "-o", str(program)), stderr=subprocess.PIPE)
     if built.returncode != 0 and flags:
         pytest.skip(f"{compiler.name} cannot build with {flags[0]}")
     assert built.returncode == 0, built.stderr.decode()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from benchmarks.numa_machines import numa_machine
-from engine.harness import make_ready, run_once, tampered
-from made_up import made_up_machine
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready, tampered
+from made_up import made_up_machine, with_small_caches
 
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.model.limit import Basis, Limit
@@ -155,13 +156,15 @@ def folder(tmp_path: Path) -> ResultsFolder:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", ["1", "all"])
 def test_arrays_of_a_node_that_is_asked_for(threads: str, live_machine: Machine, folder: ResultsFolder) -> None:
     node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
     if node is None:
         pytest.skip("needs a kernel that tells of NUMA nodes")
-    ready = make_ready(STREAM, live_machine, folder, node=str(node), memory=str(node), threads=threads)
-    record = run_once(ready, live_machine, folder)
+    machine = with_small_caches(live_machine)
+    ready = make_ready(STREAM, machine, folder, node=str(node), memory=str(node), threads=threads)
+    record = run_one(ready, machine, folder)
     if record.outcome.state is State.SKIPPED:
         pytest.skip(record.outcome.reason)
     assert record.outcome.is_ok, record.outcome
@@ -171,6 +174,7 @@ def test_arrays_of_a_node_that_is_asked_for(threads: str, live_machine: Machine,
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("text", "replacement"),
     [
@@ -188,7 +192,8 @@ def test_pages_that_are_not_where_they_should_be_are_found(
 ) -> None:
     file = "stream.cpp" if text.startswith("nodes_") else "numa.hpp"
     broken = tampered(STREAM, tmp_path, {file: (text, replacement)}, monkeypatch)
-    record = run_once(make_ready(broken, live_machine, folder), live_machine, folder)
+    machine = with_small_caches(live_machine)
+    record = run_one(make_ready(broken, machine, folder), machine, folder)
     if record.outcome.is_ok and "move_pages" in record.seen["notes"]["page_nodes"]:
         pytest.skip("needs move_pages(2), which this container forbids")
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("pages_astray: 1"), record.outcome

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli.in_process import seatrial_here
 
 from seatrial.environments.mpi import find_mpis
 
@@ -52,7 +53,7 @@ def seatrial(*arguments: str, cwd: Path, **variables: str) -> subprocess.Complet
 def test_bad_usage_is_one_clear_message_and_builds_nothing(tmp_path: Path, arguments: list[str], words: str) -> None:
     (tmp_path / "s.yaml").write_text(STUDY)
     (tmp_path / "site.yaml").write_text("systems: {here: {partitions: {all: {}}}}\n")
-    done = seatrial("build", *arguments, cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache"))
+    done = seatrial_here("build", *arguments, cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert not (tmp_path / "cache").exists()
 

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 from analysis.made_up_nodes import beside, cpu_tree, facts, gpu, nic
 from analysis.test_rules_expectation import limit, made, result
+from published_schemas import check
 
 from seatrial.analysis.bindings import bindings
 from seatrial.analysis.rank_layout import rank_layout
@@ -25,7 +25,6 @@ from seatrial.model.outcome import Outcome
 from seatrial.model.trial import Trial
 from seatrial.report.check_document import check_document
 from seatrial.report.check_text import WIDTH, check_text
-from seatrial.report.schemas import schema
 
 NODE = Machine(
     "node",
@@ -42,7 +41,7 @@ def finding(severity: Severity, rule: str = "a-rule", **more: str) -> Finding:
 
 def answer(text: str) -> dict[str, object]:
     document = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
-    jsonschema.validate(document, schema("check-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "check-1")
     return document
 
 

@@ -11,16 +11,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
+from published_schemas import check
 
 from seatrial.cli.compare import CompareRequest, compare_command
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.comparison import Verdict
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.report.schemas import schema
 
 NEEDS = {"io.file": "fio", "apps.lammps": "lmp", "apps.hpl": "hpcc", "mpi.": "mpicc", "environment.mpi:": "mpicc.mpich"}
 """What an example's text names -> the program that it needs."""
@@ -44,7 +43,7 @@ def compare(*sides: str, **options: Any) -> tuple[int, CompareRequest]:
 
 def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     document = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-    jsonschema.validate(document, schema("compare-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "compare-1")
     return dict(document)
 
 
@@ -156,6 +155,7 @@ def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each within a few seconds: the budget is shortened, so verdicts may be open."""
@@ -165,10 +165,10 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monk
     for word, program in NEEDS.items():
         if word in example.read_text() and shutil.which(program) is None:
             pytest.skip(f"needs {program}")
-    done = seatrial("run", str(example), "--results", str(tmp_path / "r"), "--budget", "8s", "--format", "json")
+    done = seatrial("run", str(example), "--results", str(tmp_path / "r"), "--budget", "2s", "--format", "json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    jsonschema.validate(document, schema("results-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "results-1")
     study = document["study"]
     asked = example.read_text()
     assert bool(study["comparisons"]) is ("\ncompare:" in asked)
@@ -180,6 +180,7 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monk
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "run", str(EXAMPLES / "itself.yaml"), "--results", str(tmp_path / "r")]
     process = subprocess.Popen(
@@ -204,6 +205,7 @@ def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path)
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -12,10 +12,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import jsonschema
 import pytest
-
-from seatrial.report.schemas import schema
+from cli.in_process import seatrial_here
+from published_schemas import check
 
 SEATRIAL = [sys.executable, "-m", "seatrial"]
 QUICK = ("run", "cpu.peak", "--set", "cores=one", "--budget", "2s")
@@ -31,7 +30,7 @@ def seatrial(*arguments: str, cwd: Path, **environment: str) -> subprocess.Compl
 def answer(done: subprocess.CompletedProcess[str], name: str) -> dict[str, object]:
     """The one JSON object on stdout, valid against the published schema."""
     document = json.loads(done.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
-    jsonschema.validate(document, schema(name), cls=jsonschema.Draft202012Validator)
+    check(document, name)
     return document
 
 
@@ -46,7 +45,7 @@ def answer(done: subprocess.CompletedProcess[str], name: str) -> dict[str, objec
         (["run", "memory.stream", "--set", "array_B=1e400B"], "array_B cannot be"),
         (["run", "memory.stream", "--set", "array_B=9EB"], "array_B cannot be"),
         (["run", "memory.stream", "--budget", "20"], "duration"),
-        (["run", "memory.stream", "--results", "/proc/nowhere"], "--results"),
+        (["run", "mpi.latency", "--set", "environment.mpi=nompi", "--results", "/proc/nowhere"], "--results"),
         (["report", "nowhere", "-o", "page.html"], "nowhere"),
         (["discover", "-o", "missing/file"], "missing/file"),
         (["build", "nothing"], "nothing"),
@@ -57,10 +56,25 @@ def answer(done: subprocess.CompletedProcess[str], name: str) -> dict[str, objec
 def test_bad_usage_is_one_clear_message_and_exit_2_before_anything_runs(
     tmp_path: Path, arguments: Sequence[str], words: str
 ) -> None:
-    done = seatrial(*arguments, cwd=tmp_path)
+    done = seatrial_here(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_answers_as_the_command_does_here(tmp_path: Path) -> None:
+    arguments = ("run", "memory.steam")
+    child, here = seatrial(*arguments, cwd=tmp_path), seatrial_here(*arguments, cwd=tmp_path)
+    assert (child.returncode, child.stdout, child.stderr) == (here.returncode, here.stdout, here.stderr)
+    assert child.returncode == 2 and "memory.stream" in child.stderr
+
+
+@pytest.mark.real
+@pytest.mark.alone
+def test_a_folder_that_cannot_be_made_is_refused_with_a_program_at_hand(tmp_path: Path) -> None:
+    done = seatrial("run", "memory.stream", "--results", "/proc/nowhere", cwd=tmp_path)
+    assert done.returncode == 2 and "--results" in done.stderr and done.stdout == "", done.stderr
+    assert "Traceback" not in done.stderr and list(tmp_path.iterdir()) == []
 
 
 def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
@@ -79,6 +93,7 @@ def test_the_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_list(tmp_path: Path) -> None:
     done = seatrial("list", "--format", "json", cwd=tmp_path)
     document = answer(done, "list-1")
@@ -93,6 +108,7 @@ def own_cache(tmp_path: Path) -> str:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page(
     tmp_path: Path, own_cache: str
 ) -> None:
@@ -113,6 +129,7 @@ def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache: str) -> None:
     built = seatrial("build", "cpu.peak", cwd=tmp_path, SEATRIAL_CACHE=own_cache)
     assert built.returncode == 0 and "built in" in built.stdout
@@ -126,6 +143,7 @@ def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -> None:
     arguments = (*QUICK, "--format", "json")
     first = answer(seatrial(*arguments, cwd=tmp_path), "results-1")
@@ -137,6 +155,7 @@ def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
     number: signal.Signals, status: int, tmp_path: Path
@@ -163,6 +182,7 @@ def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_streams_that_cannot_be_written_end_without_a_traceback(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*SEATRIAL, "list"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
@@ -172,6 +192,7 @@ def test_streams_that_cannot_be_written_end_without_a_traceback(tmp_path: Path) 
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_link_is_followed_and_a_device_stays_a_device(tmp_path: Path) -> None:
     (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
     assert seatrial("discover", "-o", "link.txt", cwd=tmp_path).returncode == 0
@@ -184,6 +205,7 @@ def test_a_link_is_followed_and_a_device_stays_a_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_discover(tmp_path: Path) -> None:
     done = seatrial("discover", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0
@@ -193,6 +215,7 @@ def test_discover(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
     arguments = ("run", "cpu.peak", "--set", "cores=one", "--set", "precision=fp64,fp32", "--budget", "4s")
     first = seatrial(*arguments, "--format", "json", cwd=tmp_path)
@@ -234,6 +257,7 @@ def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
     done = seatrial(
         *QUICK,
@@ -248,6 +272,7 @@ def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
@@ -256,6 +281,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_full_disk_is_said_once_and_loses_nothing(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")

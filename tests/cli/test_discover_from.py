@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from cli.in_process import seatrial_here
 from cli.test_contract import answer, seatrial
 
 MATRIX = """\
@@ -48,7 +49,7 @@ def dumps(tmp_path: Path) -> Path:
 
 def discover(cwd: Path, *sources: str, command: str = "discover") -> dict:
     options = [word for source in sources for word in ("--from", source)]
-    done = seatrial(command, *options, "--format", "json", cwd=cwd)
+    done = seatrial_here(command, *options, "--format", "json", cwd=cwd)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return answer(done, "machine-1" if command == "discover" else "check-1")
 
@@ -83,7 +84,7 @@ def test_several_dumps_are_one_machine_whatever_their_order(dumps: Path) -> None
 
 
 def test_live_adds_this_machine(dumps: Path) -> None:
-    done = seatrial("discover", "--live", "--from", "nvidia-smi-topo=topo", "--format", "json", cwd=dumps)
+    done = seatrial_here("discover", "--live", "--from", "nvidia-smi-topo=topo", "--format", "json", cwd=dumps)
     document = answer(done, "machine-1")
     assert {"pu", "gpu"} <= {d["kind"] for d in document["devices"]} and "kernel" in document["facts"]
 
@@ -133,7 +134,7 @@ WRONG = [
 @pytest.mark.parametrize(("source", "words"), WRONG)
 def test_wrong_input_is_one_message_and_exit_2(dumps: Path, source: str, words: Sequence[str], command: str) -> None:
     before = sorted(dumps.iterdir())
-    done = seatrial(command, "--from", source, "--format", "json", cwd=dumps)
+    done = seatrial_here(command, "--from", source, "--format", "json", cwd=dumps)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert all(word in done.stderr for word in words) and "Traceback" not in done.stderr, done.stderr
     assert sorted(dumps.iterdir()) == before
@@ -145,7 +146,7 @@ def test_an_endless_file_ends(dumps: Path) -> None:
 
 
 def test_a_drawing_is_xml_and_is_written_whole(dumps: Path) -> None:
-    done = seatrial("discover", "--from", "nvidia-smi-topo=topo", "--format", "svg", "-o", "node.svg", cwd=dumps)
+    done = seatrial_here("discover", "--from", "nvidia-smi-topo=topo", "--format", "svg", "-o", "node.svg", cwd=dumps)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert ET.parse(dumps / "node.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
@@ -161,14 +162,14 @@ def test_check_says_how_to_bind(dumps: Path) -> None:
 def test_findings_can_fail_a_script(dumps: Path, fail_on: str, status: int) -> None:
     (dumps / "denied").write_text(PERMISSION.replace("OK", "CNS"))
     sources = ["--from", "nvidia-smi-topo=topo", "--from", "nvidia-smi-p2p=denied"]
-    done = seatrial("check", *sources, "--fail-on", fail_on, cwd=dumps)
+    done = seatrial_here("check", *sources, "--fail-on", fail_on, cwd=dumps)
     assert done.returncode == status, done.stdout + done.stderr
     assert "CNS" in done.stdout
 
 
 def test_findings_alone_are_no_failure(dumps: Path) -> None:
-    assert seatrial("check", "--from", "nvidia-smi-topo=topo", cwd=dumps).returncode == 0
-    assert seatrial("check", "--from", "nvidia-smi-topo=topo", "--fail-on", "info", cwd=dumps).returncode == 2
+    assert seatrial_here("check", "--from", "nvidia-smi-topo=topo", cwd=dumps).returncode == 0
+    assert seatrial_here("check", "--from", "nvidia-smi-topo=topo", "--fail-on", "info", cwd=dumps).returncode == 2
 
 
 def test_a_terminal_is_not_steered_by_a_dump(dumps: Path) -> None:

@@ -6,9 +6,9 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import jsonschema
 import pytest
 from analysis.made_up_copies import p2p, transfer
+from published_schemas import check
 from report.drawing_machines import two_gpus
 
 from seatrial.cli import folder
@@ -17,7 +17,6 @@ from seatrial.cli.discover import discover_command
 from seatrial.cli.sources import Sources
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.trial import Trial
-from seatrial.report.schemas import schema
 
 MACHINE = two_gpus()
 ADDRESSES = [device.pci for device in MACHINE.of_kind(DeviceKind.GPU) if device.pci]
@@ -41,7 +40,7 @@ def shown(capsys: pytest.CaptureFixture[str], results: Path | None, form: str) -
 
 def test_json_has_the_measured_rates_and_keeps_the_rest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document, plain = (json.loads(shown(capsys, given, "json")) for given in (results, None))
-    jsonschema.validate(document, schema("machine-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "machine-1")
     measured = {link["b"]: link["measured_Bps"] for link in document["links"]}
     assert (measured["gpu-0"], measured["gpu-1"]) == (24e9, 25e9)
     for link in document["links"]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from analysis.made_up_gpu_folder import node, transfer_folder
 from analysis.made_up_nodes import GEN3_X16
-from cli.test_contract import answer, seatrial
+from cli.in_process import seatrial_here
+from cli.test_contract import answer
 
 from seatrial.analysis.trials import trials_of
 from seatrial.model.limit import Basis
@@ -59,13 +60,15 @@ def test_more_than_the_link_can_carry_is_no_figure(tmp_path: Path) -> None:
 
 
 def test_the_commands_read_them(folder: Path, tmp_path: Path) -> None:
-    document = answer(seatrial("discover", "--results", str(folder), "--format", "json", cwd=tmp_path), "machine-1")
+    document = answer(
+        seatrial_here("discover", "--results", str(folder), "--format", "json", cwd=tmp_path), "machine-1"
+    )
     measured = {link["b"]: link["measured_Bps"] for link in document["links"]}
     assert measured["gpu-0"] == pytest.approx(ALONE, rel=0.01)
     assert measured["pci-0001:01:00.0"] == pytest.approx(4 * AT_ONCE, rel=0.01)
-    checked = answer(seatrial("check", "--results", str(folder), "--format", "json", cwd=tmp_path), "check-1")
+    checked = answer(seatrial_here("check", "--results", str(folder), "--format", "json", cwd=tmp_path), "check-1")
     assert "copies-share-uplink" in {finding["rule"] for finding in checked["findings"]}
-    text = seatrial("discover", "--results", str(folder), cwd=tmp_path).stdout
+    text = seatrial_here("discover", "--results", str(folder), cwd=tmp_path).stdout
     assert "pci-0000:01:00.0" in text and "84 %" in text
 
 

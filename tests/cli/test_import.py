@@ -11,18 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from cli.in_process import seatrial_here
 from conftest import SHARED_DATA
 from imports.result_texts import as_bytes, babelstream, fio, google_benchmark, hpl, hpl_row, stream
 from made_up import made_up_machine
+from published_schemas import check
 
 from seatrial.cli.import_ import ImportRequest, import_command
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
-from seatrial.report.schemas import schema
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -40,7 +40,7 @@ def do_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Import:
         request = ImportRequest(named, (), live, settings, tmp_path / results)
         status = import_command(request, as_json=True)
         document = json.loads(capsys.readouterr().out)
-        jsonschema.validate(document, schema("results-1"), cls=jsonschema.Draft202012Validator)
+        check(document, "results-1")
         return status, document
 
     return run
@@ -283,15 +283,12 @@ def test_imports_at_the_same_time_do_not_lose_each_other(tmp_path: Path, put: An
 def test_the_command_line(tmp_path: Path, put: Any) -> None:
     put("a.txt", stream())
     put("cut.txt", stream()[:900])
-    command = [sys.executable, "-m", "seatrial", "import"]
-    done = subprocess.run([*command, "stream=a.txt"], cwd=tmp_path, capture_output=True, text=True)
+    done = seatrial_here("import", "stream=a.txt", cwd=tmp_path)
     assert done.returncode == 0 and "memory.stream" in done.stdout and "38.9 GB/s" in done.stdout
     assert "nontemporal" in done.stderr and "--set" in done.stderr
-    done = subprocess.run(
-        [*command, "stream=cut.txt", "--format", "json"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = seatrial_here("import", "stream=cut.txt", "--format", "json", cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr and "cut.txt" in done.stderr
-    done = subprocess.run([*command, "stream=-"], cwd=tmp_path, input=stream(), capture_output=True, text=True)
+    done = seatrial_here("import", "stream=-", cwd=tmp_path, stdin=stream().encode())
     assert done.returncode == 0, done.stderr
     assert len(records(tmp_path, "seatrial-results")) == 1, "the same bytes, from standard input"
 

@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
+from published_schemas import check
 
-from seatrial.report.schemas import schema
 from tests.environments.made_up_mpi import installation
 
 pytestmark = pytest.mark.real
@@ -31,7 +30,7 @@ def test_the_library_that_was_loaded_comes_first(tmp_path: Path) -> None:
     installation(tmp_path / "own", "mvapich")
     answer = run_list("--format", "json", MVAPICH2_HOME=str(tmp_path / "own"), XDG_CONFIG_HOME=str(tmp_path))
     document = json.loads(answer.stdout)
-    jsonschema.validate(document, schema("list-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "list-1")
     first = document["mpis"][0]
     assert (first["name"], first["version"], first["found"]) == ("mvapich", "2.3.7", "MVAPICH2_HOME")
     assert document["environments"][0]["mpi"] == "mvapich"

@@ -7,10 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
-
-from seatrial.report.schemas import schema
+from cli.in_process import seatrial_here
+from published_schemas import check
 
 STUDY = """\
 study: stores
@@ -51,7 +50,7 @@ def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path)
     done = seatrial("plan", "s.yaml", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
-    jsonschema.validate(plan, schema("plan-1"), jsonschema.Draft202012Validator)
+    check(plan, "plan-1")
     assert plan["count"] == 4 and [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
     ran = seatrial("run", "s.yaml", "--format", "json", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
@@ -82,7 +81,7 @@ def test_a_plan_for_people(tmp_path: Path) -> None:
 def test_a_wrong_study_ends_with_2_and_one_message(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     (tmp_path / "s.yaml").write_text(text)
     for arguments in (["plan", "s.yaml"], ["plan", "s.yaml", "--format", "json"]):
-        done = seatrial(*arguments, cwd=tmp_path)
+        done = seatrial_here(*arguments, cwd=tmp_path)
         assert done.returncode == 2 and done.stdout == ""
         assert all(word in done.stderr for word in words), done.stderr
         assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 2
@@ -90,5 +89,5 @@ def test_a_wrong_study_ends_with_2_and_one_message(tmp_path: Path, text: str, wo
 
 def test_what_is_no_readable_file_ends_with_2(tmp_path: Path) -> None:
     for name, words in (("nowhere.yaml", "cannot be read"), (".", "cannot be read"), ("/dev/zero", "1 MiB")):
-        done = seatrial("plan", name, cwd=tmp_path)
+        done = seatrial_here("plan", name, cwd=tmp_path)
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.in_process import seatrial_here
 from environments.mpi_libraries import library
 from jsonschema import Draft202012Validator
 from probes.mpi_programs import ROOT_MAY, traffic_program
@@ -52,13 +53,14 @@ def document(completed: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     ],
 )
 def test_what_cannot_be_profiled_is_said_before_anything_runs(arguments: list[str], words: str, tmp_path: Path) -> None:
-    completed = profile(tmp_path, *arguments)
+    completed = seatrial_here("profile", "--results", str(tmp_path / "results"), *arguments, cwd=Path.cwd())
     assert completed.returncode == 2 and completed.stdout == ""
     assert words in completed.stderr and "Traceback" not in completed.stderr
     assert not list((tmp_path / "results").glob("profiles/*"))
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("name", TWO)
 def test_a_program_is_profiled_as_it_is(name: str, tmp_path: Path) -> None:
     command = ranks(name, "collectives")
@@ -77,6 +79,7 @@ def test_a_program_is_profiled_as_it_is(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_what_the_program_prints_is_left_alone(tmp_path: Path) -> None:
     script = "read line; echo got $line; echo told >&2"
     bare = subprocess.run(["sh", "-c", script], input="abc\n", capture_output=True, text=True, check=True)
@@ -91,6 +94,7 @@ def test_what_the_program_prints_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_programs_without_mpi_have_a_clear_outcome(tmp_path: Path) -> None:
     answer = profile(tmp_path, "--format", "json", "--", "true")
     told = document(answer)
@@ -108,6 +112,7 @@ def test_programs_without_mpi_have_a_clear_outcome(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("name", TWO)
 def test_ranks_that_are_killed_leave_what_they_did(name: str, tmp_path: Path) -> None:
     completed = profile(tmp_path, "--format", "json", "--", *ranks(name, "killed"))
@@ -117,6 +122,7 @@ def test_ranks_that_are_killed_leave_what_they_did(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_several_programs_of_one_command(tmp_path: Path) -> None:
     first, second = (" ".join(ranks("mpich", part, n)) for part, n in (("collectives", 2), ("point_to_point", 1)))
     answer = document(profile(tmp_path, "--format", "json", "--", "sh", "-c", f"{first} && {second}"))
@@ -125,6 +131,7 @@ def test_several_programs_of_one_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.parametrize("name", TWO)
 def test_programs_that_run_beside_each_other_are_not_mixed(name: str, tmp_path: Path) -> None:
     parts = ("collectives", "point_to_point")
@@ -138,6 +145,7 @@ def test_programs_that_run_beside_each_other_are_not_mixed(name: str, tmp_path: 
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_signal_is_passed_on_and_what_was_done_is_told(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "profile", "--results", str(tmp_path), "--format", "json", "--"]
     script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
@@ -151,6 +159,7 @@ def test_a_signal_is_passed_on_and_what_was_done_is_told(tmp_path: Path) -> None
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_a_trace_is_written_for_a_replay(tmp_path: Path) -> None:
     command = ranks("openmpi", "point_to_point")
     completed = profile(tmp_path, "--trace", "1MiB", "--format", "json", "--", *command)
@@ -163,6 +172,7 @@ def test_a_trace_is_written_for_a_replay(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_the_page_of_a_real_run(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     completed = profile(tmp_path, "-o", str(page), "--", *ranks("openmpi", "collectives"))
@@ -172,6 +182,7 @@ def test_the_page_of_a_real_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_ranks_that_a_remote_shell_starts_are_profiled_too(tmp_path: Path) -> None:
     """Two made-up nodes, reached by an agent that passes no variable on: Open MPI's launcher must be told to."""
     agent = tmp_path / "agent"
@@ -188,6 +199,7 @@ def test_ranks_that_a_remote_shell_starts_are_profiled_too(tmp_path: Path) -> No
 
 
 @pytest.mark.real
+@pytest.mark.alone
 def test_the_page_of_a_results_folder_has_its_profiles(tmp_path: Path) -> None:
     assert profile(tmp_path, "--", *ranks("mpich", "point_to_point")).returncode == 0
     page = tmp_path / "page.html"

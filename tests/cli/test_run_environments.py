@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from cli.in_process import seatrial_here
 
 from seatrial.cli.chosen import choice_text
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
@@ -17,13 +17,7 @@ def test_a_choice_in_the_words_of_set() -> None:
 
 
 def test_libraries_that_are_not_here_are_unsupported_each_by_its_name(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "seatrial", "run", "mpi.latency", "--set", "environment.mpi=nompi,neither"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = seatrial_here("run", "mpi.latency", "--set", "environment.mpi=nompi,neither", cwd=tmp_path)
     assert done.returncode == 3 and "Traceback" not in done.stderr, done.stderr
     first, second = done.stdout.split("In mpi=")[1:]
     assert first.startswith("nompi ") and second.startswith("neither ")

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from engine.harness import make_ready, run_once
+from benchmarks.one_repeat import run_one
+from engine.harness import make_ready
 
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import ranks, repeat
@@ -29,7 +30,7 @@ from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 MPIS = ["openmpi", "mpich"]
 
@@ -105,7 +106,7 @@ def start(fate_source: Path, live_machine: Machine, tmp_path: Path) -> Callable[
             ready = make_ready(fated(fate_source, fate), live_machine, folder, mpi=mpi)
         except BuildError as problem:
             pytest.skip(f"needs {mpi}: {problem}")
-        return run_once(change(ready), live_machine, folder)
+        return run_one(change(ready), live_machine, folder)
 
     return run
 
@@ -280,7 +281,7 @@ def test_an_application_is_bound_and_watched_like_our_own_programs(
     parameters = {**template.point.parameters, "ranks": 2 // threads, "threads": threads}
     point = replace(template.point, benchmark=benchmark, parameters=parameters, cpus=(first, second))
     ready = replace(template, point=point, built=find_installed(echo), mpi=library)
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome.reason
     wanted = [[first], [second]] if threads == 1 else [sorted((first, second))]
     assert record.seen["affinity"] == wanted and record.seen["launch_s"] > 0

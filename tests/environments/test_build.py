@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.environments import native_environment
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build, cache_folder, program_key
+from seatrial.environments.native_sources import units_of
 from seatrial.errors import BuildError
 from seatrial.model.machine import Machine
 
@@ -53,7 +55,10 @@ def test_a_program_is_built_once_and_introduces_itself(
     assert not first.from_cache and second.from_cache and first.path == second.path
     assert first.hello.build == first.key and "libc.so.6" in first.hello.libs
     kept = json.loads((first.path.parent / "build.json").read_text())
-    assert kept["command"][0] == environment.compiler.command[0] and str(tmp_path / "tiny.cpp") in kept["command"]
+    assert kept["command"][0] == environment.compiler.command[0]  # links what was made of each source
+    made = json.loads((own_cache / "objects" / first.key / "build.json").read_text())
+    assert made["command"] == list(first.command) and str(tmp_path / "tiny.cpp") in made["command"]
+    assert str(own_cache / "objects" / first.key / "tiny.o") in kept["command"]
 
 
 def test_another_source_or_another_environment_is_another_key(environment: Environment, tmp_path: Path) -> None:
@@ -78,6 +83,7 @@ def test_a_binary_that_was_damaged_is_built_again(environment: Environment, own_
 
 _BUILDS = """
 import sys
+import time
 from pathlib import Path
 from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
@@ -96,14 +102,37 @@ def test_two_processes_at_once_get_one_whole_program(own_cache: Path, tmp_path: 
     assert [kept.name for kept in (own_cache / "programs").iterdir()] == [Path(program).parent.name]
 
 
+COUNTING = """#!/bin/sh
+case "$*" in *" -c "*) echo "$*" >> {log}; sleep 0.5;; esac
+exec {compiler} "$@"
+"""
+
+
+def test_what_another_process_builds_already_is_waited_for(
+    environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, wrapper = tmp_path / "log", tmp_path / "g++"
+    wrapper.write_text(COUNTING.format(log=log, compiler=environment.compiler.command[0]))
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", str(wrapper))
+    path = source(tmp_path, TINY)
+    first = subprocess.Popen([sys.executable, "-c", _BUILDS, str(path)], stdout=subprocess.DEVNULL)
+    while not log.exists():
+        time.sleep(0.02)
+    second = subprocess.Popen([sys.executable, "-c", _BUILDS, str(path)], stdout=subprocess.DEVNULL)
+    assert [first.wait(), second.wait()] == [0, 0]
+    assert len(log.read_text().splitlines()) == len(list((own_cache / "objects").iterdir()))
+
+
 def test_a_sound_build_of_another_process_stays_where_it_is(
     environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be running; on NFS, taking it away would end it."""
     first = build(environment, source(tmp_path, TINY))
     inode = first.path.stat().st_ino
-    seconds = builds._compile(first.command, first.path.parent, first.path.name, environment)
-    assert seconds > 0 and first.path.stat().st_ino == inode
+    linking = json.loads((first.path.parent / "build.json").read_text())["command"]
+    builds._make(linking, first.path, environment)
+    assert first.path.stat().st_ino == inode
 
 
 def test_a_source_that_does_not_compile_gives_the_words_of_the_compiler(
@@ -142,18 +171,118 @@ def test_the_target_is_spelled_out_in_the_command(environment: Environment) -> N
     assert builds._FLAGS[0] in built.command
 
 
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+INCLUDING = '#include "mpi/program.hpp"\n#include "program.hpp"\nint main() {}\n'
+
+
 def test_headers_of_one_name_in_two_folders_both_count(
     environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = set()
     for number, where in enumerate(("", "mpi/program.hpp", "program.hpp")):
-        headers = tmp_path / f"headers-{number}"
-        for place in ("program.hpp", "mpi/program.hpp"):
-            (headers / place).parent.mkdir(parents=True, exist_ok=True)
-            (headers / place).write_text("// changed" if place == where else "")
-        monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
-        source = tmp_path / str(number) / "empty.cpp"
-        source.parent.mkdir()
-        source.write_text("int main() {}")
-        keys.add(builds.program_key(environment, source))
+        texts = {place: "// changed" if place == where else "" for place in ("program.hpp", "mpi/program.hpp")}
+        monkeypatch.setattr(builds, "NATIVE_HEADERS", written(tmp_path / f"headers-{number}", texts))
+        keys.add(builds.program_key(environment, written(tmp_path / str(number), {"a.cpp": INCLUDING}) / "a.cpp"))
     assert len(keys) == 3
+
+
+SHARED = {
+    "a.hpp": '#include "b.hpp"\nint a();\n',
+    "a.cpp": '#include "a.hpp"\n#include "c.hpp"\nint a() { return b() + c(); }\n',
+    "b.hpp": "int b();\n",
+    "b.cpp": "int b() { return 1; }\n",
+    "c.hpp": "int c();\n",
+    "c.cpp": "int c() { return 2; }\n",
+    "unused.hpp": "int unused();\n",
+    "unused.cpp": "this is not compiled\n",
+}
+
+
+def test_a_part_is_whatever_lies_beside_a_header_that_is_included(tmp_path: Path) -> None:
+    headers = written(tmp_path / "native", SHARED)
+    source = written(tmp_path, {"own.cpp": '#include "a.hpp"\nint main() { return a(); }\n'}) / "own.cpp"
+    own, *parts = units_of(source, headers)
+    assert [part.source.name for part in parts] == ["a.cpp", "b.cpp", "c.cpp"]  # c: of a.cpp alone
+    assert [name for name, _ in own.digests] == ["native/a.hpp", "native/b.hpp", "own.cpp"]
+    assert [name for name, _ in parts[0].digests] == ["native/a.cpp", "native/a.hpp", "native/b.hpp", "native/c.hpp"]
+
+
+def test_a_source_and_a_part_of_one_name_both_count(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = set()
+    for number, (of_own, of_part) in enumerate((("", ""), ("// changed", ""), ("", "// changed"))):
+        headers = written(tmp_path / f"headers-{number}", {"a.hpp": "int a();\n", "a.cpp": of_part})
+        monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
+        own = written(tmp_path / str(number), {"a.cpp": f'#include "a.hpp"\nint main() {{}}\n{of_own}\n'}) / "a.cpp"
+        keys.add(program_key(environment, own))
+    assert len(keys) == 3
+
+
+def test_two_programs_share_their_parts_and_a_change_builds_what_it_reaches(
+    environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builds, "_introduce", lambda program: None)  # they know nothing of our protocol
+    headers = written(tmp_path / "native", SHARED)
+    monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
+    one = written(tmp_path, {"one.cpp": '#include "a.hpp"\nint main() { return a(); }\n'}) / "one.cpp"
+    two = written(tmp_path, {"two.cpp": '#include "b.hpp"\nint main() { return b(); }\n'}) / "two.cpp"
+    assert subprocess.run([build(environment, one).path]).returncode == 3
+    objects = own_cache / "objects"
+    assert sorted(path.name for path in objects.glob("*/*.o")) == ["a.o", "b.o", "c.o", "one.o"]
+    assert subprocess.run([build(environment, two).path]).returncode == 1
+    assert sorted(path.name for path in objects.glob("*/*.o")) == ["a.o", "b.o", "c.o", "one.o", "two.o"]
+
+    changed = written(tmp_path / "changed", {**SHARED, "c.hpp": "int c(); // changed\n"})
+    monkeypatch.setattr(builds, "NATIVE_HEADERS", changed)
+    assert not build(environment, one).from_cache and build(environment, two).from_cache
+    assert sorted(path.name for path in objects.glob("*/*.o")) == [
+        "a.o",
+        "a.o",
+        "b.o",
+        "c.o",
+        "one.o",
+        "one.o",
+        "two.o",
+    ]
+
+
+def test_a_part_that_does_not_compile_gives_the_words_of_the_compiler(
+    environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = written(tmp_path / "native", {**SHARED, "b.cpp": "int b() { return nonsense; }\n"})
+    monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
+    own = written(tmp_path, {"own.cpp": '#include "a.hpp"\nint main() { return a(); }\n'}) / "own.cpp"
+    with pytest.raises(BuildError) as caught:
+        build(environment, own)
+    assert "nonsense" in caught.value.output and "b.cpp" in caught.value.output
+    assert not list(own_cache.rglob(".*")) and not list(own_cache.glob("programs/*"))
+
+
+_INTERRUPTED = """
+import signal, sys
+from seatrial.environments.compiler import ask, side_by_side
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+side_by_side(lambda started: ask(["sleep", "47.25"], started=started) for _ in range(3))
+"""
+
+
+def test_an_interruption_ends_what_runs_side_by_side() -> None:
+    with subprocess.Popen([sys.executable, "-c", _INTERRUPTED], stderr=subprocess.DEVNULL) as process:
+        tasks = Path(f"/proc/{process.pid}/task")
+
+        def started() -> list[str]:
+            return [pid for task in tasks.glob("*/children") for pid in task.read_text().split()]
+
+        while not started():
+            time.sleep(0.02)
+        running = started()
+        process.terminate()
+        assert process.wait(timeout=20) == 9
+    assert not any(Path(f"/proc/{pid}").exists() for pid in running)

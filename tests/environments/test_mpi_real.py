@@ -6,17 +6,19 @@ import os
 from pathlib import Path
 
 import pytest
+from benchmarks.one_repeat import run_one
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import mpi_of
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.store.folder import ResultsFolder
-from tests.engine.harness import make_ready, run_once
+from tests.engine.harness import make_ready
 from tests.environments.mpi_libraries import FOUR, library
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.alone,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs"),
 ]
 
@@ -27,7 +29,7 @@ def test_messages_pass_with_each_library(name: str, live_machine: Machine, tmp_p
     folder = ResultsFolder.create(tmp_path / "results")
     ready = make_ready(benchmark_named("mpi.latency"), live_machine, folder, mpi=mpi.name, size_B="8")
     assert ready.mpi == mpi
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     seen = mpi_of(ready.built.path, {**os.environ, **dict(mpi.variables)})
     assert seen == mpi, "the loader gives the program the library that it was built for"
@@ -41,7 +43,7 @@ def test_another_library_first_in_the_search_path_is_no_result(
     folder = ResultsFolder.create(tmp_path / "results")
     ready = make_ready(benchmark_named("mpi.latency"), live_machine, folder, mpi=site.name, size_B="8")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(wheel.library.parent))
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert (record.outcome.state, record.outcome.check) == (State.INVALID, "library"), record.outcome
     assert str(wheel.library.parent) in record.outcome.reason
 
@@ -61,6 +63,6 @@ def test_another_file_of_a_wheel_first_in_the_search_path_is_no_result(
         if path.name != wheel.library.name:
             (other / path.name).symlink_to(path)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(other))
-    record = run_once(ready, live_machine, folder)
+    record = run_one(ready, live_machine, folder)
     assert (record.outcome.state, record.outcome.check) == (State.INVALID, "library"), record.outcome
     assert str(other) in record.outcome.reason

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from seatrial.environments.compiler import first_compiler
+from seatrial.environments.compiler import Compiler, first_compiler
 from seatrial.environments.shared_library import build_library, build_program
 from seatrial.errors import BuildError, NoCompilerError
 
 pytestmark = pytest.mark.real
+
+TEXTS = {"one.c": "int other(void);\n", "two.c": "int other(void) { return 1; }\n"}
 
 
 @pytest.fixture
@@ -23,23 +32,27 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def left(source: Path) -> list[Path]:
+    return list((source.parent / "cache" / "libraries").glob("*"))
+
+
 def test_a_library_is_built_once_and_again_when_a_header_changes(source: Path) -> None:
     compiler = first_compiler()
-    built = build_library("answer", compiler, [source], "int other(void);\n")
+    built = build_library("answer", compiler, [source], TEXTS)
     assert ctypes.CDLL(str(built)).answer() == 42
     time = built.stat().st_mtime_ns
-    assert build_library("answer", compiler, [source], "int other(void);\n") == built
+    assert build_library("answer", compiler, [source], TEXTS) == built
     assert built.stat().st_mtime_ns == time
     source.with_name("answer.h").write_text("#define ANSWER 43\n")
-    assert build_library("answer", compiler, [source], "int other(void);\n") != built
+    assert build_library("answer", compiler, [source], TEXTS) != built
     assert not list(built.parent.glob(".*"))
 
 
 def test_without_a_compiler_what_another_machine_built_is_used(source: Path) -> None:
     with pytest.raises(NoCompilerError, match="seatrial build"):
-        build_library("answer", None, [source], "")
-    built = build_library("answer", first_compiler(), [source], "")
-    assert build_library("answer", None, [source], "") == built
+        build_library("answer", None, [source], {})
+    built = build_library("answer", first_compiler(), [source], {})
+    assert build_library("answer", None, [source], {}) == built
     source.write_text("int main(void) { return 0; }\n")
     with pytest.raises(NoCompilerError):
         build_program("program", None, [source])
@@ -51,3 +64,73 @@ def test_what_does_not_compile_says_why(source: Path) -> None:
     source.write_text("int main(void) { return nothing; }\n")
     with pytest.raises(BuildError, match="nothing"):
         build_program("program", first_compiler(), [source])
+
+
+def test_of_many_sources_the_one_that_does_not_compile_is_told_and_nothing_is_left(source: Path) -> None:
+    texts = {**TEXTS, "three.c": "int third(void) { return missing; }\n", "four.c": ""}
+    with pytest.raises(BuildError, match=r"three\.c:1:\d+: error: .*missing") as raised:
+        build_library("answer", first_compiler(), [source], texts)
+    assert "missing" in raised.value.output
+    assert left(source) == []
+
+
+def test_what_does_not_link_leaves_nothing(source: Path) -> None:
+    with pytest.raises(BuildError) as raised:
+        build_library("answer", first_compiler(), [source], {**TEXTS, "three.c": TEXTS["two.c"]})
+    assert "multiple" in raised.value.output or "duplicate" in raised.value.output
+    assert left(source) == []
+
+
+def slow_compiler(folder: Path, script: str) -> Compiler:
+    """A compiler that runs the script first; the last word of its command is the output, $1 stands for it."""
+    command = folder / "slow-g++"
+    command.with_name("slow-gcc").write_text(f'#!/bin/sh\nfor word; do last="$word"; done\n{script}\nexec cc "$@"\n')
+    for path in (command, command.with_name("slow-gcc")):
+        path.touch()
+        path.chmod(0o755)
+    return Compiler((str(command),), "gcc", "slow 1")
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_compiler_that_is_killed_is_told_and_leaves_nothing(source: Path) -> None:
+    killed = slow_compiler(source.parent, 'case "$*" in *two.c*) echo half > "$last"; kill -9 $$;; esac')
+    with pytest.raises(BuildError, match="killed by SIGKILL"):
+        build_library("answer", killed, [source], TEXTS)
+    assert left(source) == []
+
+
+_BUILD = """
+import sys
+from pathlib import Path
+from seatrial.environments.compiler import Compiler
+from seatrial.environments.shared_library import build_library
+print(build_library("answer", Compiler((sys.argv[1],), "gcc", "slow 1"), [Path(sys.argv[2])], {texts!r}))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_build_that_is_ended_leaves_no_library_and_the_next_one_cleans_up(source: Path, number: int) -> None:
+    started, go = source.parent / "started", source.parent / "go"
+    compiler = slow_compiler(source.parent, f"test -e {go} || {{ echo $$ >> {started}; exec sleep 60; }}")
+    command = [sys.executable, "-c", _BUILD.format(texts=TEXTS), compiler.command[0], str(source)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as build:
+        until(lambda: started.exists() and started.read_text().endswith("\n"))
+        build.send_signal(number)
+        build.wait(20)
+    pids = started.read_text().split()
+    if number == signal.SIGINT:
+        assert left(source) == [] and not any(Path("/proc", pid).exists() for pid in pids)
+    else:
+        assert any(path.name.endswith(f"-{platform.node()}-{build.pid}") for path in left(source))
+        assert all(path.name.startswith(".") for path in left(source))
+        for pid in pids:
+            os.killpg(int(pid), signal.SIGKILL)
+    go.touch()
+    assert ctypes.CDLL(str(build_library("answer", compiler, [source], TEXTS))).answer() == 42
+    assert [path.name.startswith(".") for path in left(source)] == [False]

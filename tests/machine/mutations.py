@@ -15,10 +15,11 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
+from shared_samples import DUMPS, TOPOLOGY
+
 from seatrial.machine.survey import Survey
 
 OWN = Path(__file__).resolve().parents[1] / "data" / "machine"
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
 
 Reader = Callable[[bytes, int | None], Survey]
 
@@ -32,7 +33,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-p2p": ("smi-topo-p2p*", "p2p-*"),
     "rocm-smi-topo": ("rocm*",),
 }
-"""Kind -> the names of its samples, in the shared folder and below our own."""
+"""Kind -> the names of its samples below our own folder; those of the shared one are listed."""
 
 
 def reader(kind: str) -> Reader:
@@ -44,9 +45,15 @@ def reader(kind: str) -> Reader:
 
 @cache
 def samples(kind: str) -> tuple[tuple[str, bytes], ...]:
-    """Name and content of each sample of a kind, in a fixed order."""
-    paths = {path for folder in (SHARED, OWN) for pattern in KINDS[kind] for path in folder.rglob(pattern)}
-    return tuple((path.name, path.read_bytes()) for path in sorted(paths) if path.is_file())
+    """Name and content of each sample of a kind that is here, in a fixed order."""
+    own = sorted({path for pattern in KINDS[kind] for path in OWN.rglob(pattern)})
+    shared = [TOPOLOGY / name for name in DUMPS[kind]]
+    return tuple((path.name, path.read_bytes()) for path in (*own, *shared) if path.is_file())
+
+
+def missing(kind: str) -> list[str]:
+    """The shared samples of a kind that are not here."""
+    return [name for name in DUMPS[kind] if not (TOPOLOGY / name).is_file()]
 
 
 def mutant(kind: str, number: int) -> tuple[str, bytes]:

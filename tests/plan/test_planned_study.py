@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
 from made_up import made_up_machine
+from published_schemas import check
 
 from seatrial.model.experiment import Experiment
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
@@ -14,7 +14,6 @@ from seatrial.plan.study_file import read_study
 from seatrial.plan.study_points import plan_study
 from seatrial.report.plan_document import plan_document
 from seatrial.report.plan_text import plan_text
-from seatrial.report.schemas import schema
 from seatrial.stats import sequential, stopping
 
 MACHINE = made_up_machine(cores=4)
@@ -33,7 +32,7 @@ def plan_of(text: str) -> PlannedStudy:
 
 def document(text: str) -> dict[str, Any]:
     answer = plan_document(plan_of(text))
-    jsonschema.validate(answer, schema("plan-1"), jsonschema.Draft202012Validator)
+    check(answer, "plan-1")
     return answer
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from seatrial.probes.mpi_functions import function_names, functions
 from seatrial.probes.mpi_traffic import _TRAFFIC, traffic_of
-from seatrial.probes.mpi_wrappers import fortran_names, has_name, wrapped, wrapper_text
+from seatrial.probes.mpi_wrappers import fortran_names, has_name, is_often, wrapped, wrapper_texts
 
 C_WORDS = frozenset(
     ("struct", "const", "word", "int", "own", "waiting", "statuses", "bytes", "matched", "root", "proc_null", "no_op")
@@ -69,10 +70,38 @@ def test_only_what_every_library_of_mpi_3_1_has_is_wrapped_by_name() -> None:
 
 
 def test_every_wrapper_is_in_the_text_with_its_number() -> None:
-    text = wrapper_text()
+    text = "".join(wrapper_texts().values())
+    exported = Counter(re.findall(r"^SEATRIAL_EXPORT word (\w+)\([^)]*\) {", text, re.MULTILINE))
+    unnamed = Counter(re.findall(r"^word seatrial_unnamed_(\w+)\([^)]*\) {", text, re.MULTILINE))
+    numbers = set(re.findall(r"seatrial_leave(?:_apart)?\((\d+),", text))
+    numbers.update(re.findall(r"SEATRIAL_SITE, (\d+), \w+\);", text))
     for number, function in wrapped():
-        kind = "SEATRIAL_EXPORT word " if has_name(function) else "static word unnamed_"
-        assert f"{kind}{function.name}(" in text and f"{kind}P{function.name}(" in text
-        assert f"seatrial_leave({number}," in text
+        names = (function.name, f"P{function.name}")
+        assert [exported[name] for name in names] == [has_name(function)] * 2
+        assert [unnamed[name] for name in names] == [not has_name(function)] * 2
+        assert all(exported[name] == 1 for name in fortran_names(function))
+        assert str(number) in numbers
     assert fortran_names(BY_NAME["MPI_Send"]) == ("mpi_send_", "mpi_send_f08_", "mpi_send_f08ts_")
     assert fortran_names(BY_NAME["MPI_Status_c2f"]) == ()
+
+
+def test_calls_that_communicate_have_their_body_in_each_wrapper() -> None:
+    text = "".join(wrapper_texts().values())
+    often = "Send Recv Isend Irecv Sendrecv Wait Waitall Testsome Start Startall Probe Iprobe Mprobe Improbe Mrecv Put"
+    often += (
+        " Get Accumulate Win_flush Win_fence Allreduce Ibcast Neighbor_alltoallw Comm_rank Comm_size Send_c Bcast_c"
+    )
+    for name in often.split():
+        assert is_often(BY_NAME[f"MPI_{name}"])
+        assert f"SEATRIAL_BODY body_MPI_{name}(" in text
+    seldom = (
+        "Comm_dup Type_commit Info_set Send_init Allreduce_init File_open File_write_at Win_create Init Session_init"
+    )
+    for name in seldom.split():
+        assert not is_often(BY_NAME[f"MPI_{name}"])
+        assert f"SEATRIAL_BODY body_MPI_{name}(" not in text
+
+
+def test_units_are_alike_in_size() -> None:
+    sizes = [len(text) for name, text in wrapper_texts().items() if name.startswith("wrappers_")]
+    assert len(sizes) == 8 and max(sizes) < 1.1 * min(sizes)

@@ -19,9 +19,9 @@ from seatrial.environments.compiler import compiler_named, find_compilers, first
 from seatrial.environments.shared_library import c_compiler
 from seatrial.model.mpi import Mpi
 from seatrial.probes.mpi_tables import Family, State
-from seatrial.probes.mpi_wrappers import wrapper_text
+from seatrial.probes.mpi_wrappers import wrapper_texts
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 NATIVE = Path(seatrial.__file__).parent / "native" / "profiler"
 TWO = FOUR[:2]
@@ -385,10 +385,11 @@ def test_nothing_is_newer_than_glibc_2_17_and_nothing_else_is_needed(need: Calla
 def test_no_compiler_has_anything_to_say(name: str, tmp_path: Path) -> None:
     if not any(Path(compiler.command[0]).name == name for compiler in find_compilers()):
         pytest.skip(f"needs {name}")
-    generated = tmp_path / "wrappers.c"
-    generated.write_text(wrapper_text())
+    generated = [tmp_path / name for name in wrapper_texts()]
+    for path, text in zip(generated, wrapper_texts().values(), strict=True):
+        path.write_text(text)
     command = (*c_compiler(compiler_named(name)), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror")
-    sources = (str(path) for path in (generated, *NATIVE.glob("*.c")))
+    sources = (str(path) for path in (*generated, *NATIVE.glob("*.c")))
     subprocess.run([*command, "-fsyntax-only", f"-I{NATIVE}", *sources], check=True)
 
 

@@ -17,7 +17,7 @@ from seatrial.probes.mpi_functions import function_names
 from seatrial.probes.mpi_trace import Flag, Kind, Trace
 from seatrial.report.trace_export import TraceExport, write_trace
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 PROGRAM = Path(__file__).with_name("mpi_trace_program.c")
 TWO = FOUR[:2]

@@ -22,7 +22,7 @@ from seatrial.model.benchmark import External
 from seatrial.probes.mpi_functions import function_names
 from seatrial.probes.mpi_tables import ProcessTable, State, read_table
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 Need = Callable[[str, str], str]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable
@@ -308,6 +309,7 @@ def vm_machine(name: str = "vm") -> Machine:
     )
 
 
+@functools.cache
 def vm_trial(*, steady: bool = True) -> Trial:
     """The 2-core virtual machine: no DRAM limit, a measured ceiling, one figure in two levels."""
     machine = vm_machine()
@@ -394,6 +396,7 @@ def server_machine() -> Machine:
     )
 
 
+@functools.cache
 def server_trial() -> Trial:
     """Two sockets, 64 cores: low bandwidth, a sweep, all kinds of outcomes."""
     machine = server_machine()
@@ -468,6 +471,7 @@ def server_trial() -> Trial:
     )
 
 
+@functools.cache
 def hostile_trial() -> Trial:
     """Every name that may come from outside holds markup."""
     name = HOSTILE

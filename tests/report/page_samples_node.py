@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import combinations
 
 from report.page_samples import (
@@ -176,6 +177,7 @@ def thread_scaling(limit: Limit | None) -> list[ExperimentResult]:
     return results
 
 
+@cache
 def gpu_trial() -> Trial:
     """Everything that a single node shows."""
     machine = gpu_machine()

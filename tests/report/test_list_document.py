@@ -3,15 +3,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 from made_up import made_up_machine
+from published_schemas import check
 
 from seatrial.benchmarks import registry
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.site import SiteEnvironment
 from seatrial.report.list_document import Tools, list_document
 from seatrial.report.list_text import list_text
-from seatrial.report.schemas import schema
 
 GCC = Tools(compilers=["gcc 12.2.0"])
 
@@ -20,7 +19,7 @@ def test_it_follows_its_schema_and_names_every_state():
     stream, *others = registry().values()
     asked = (stream, replace(others[0], verified=False), replace(others[-1], needs=lambda machine: "root: run as root"))
     document = list_document(asked, made_up_machine(), GCC, {})
-    jsonschema.validate(document, schema("list-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "list-1")
     states = [(entry["state"], entry["need"]) for entry in document["benchmarks"]]
     assert states == [("ready", None), ("unverified", None), ("unsupported", "root: run as root")]
 
@@ -67,7 +66,7 @@ def test_libraries_and_environments_stand_in_the_order_of_their_use():
     )
     tools = Tools(["gcc 12.2.0"], (own, wheel), [(runtime, "mpi.h: apt install it")], site, {"gone": "it is not there"})
     document = list_document([], made_up_machine(), tools, {})
-    jsonschema.validate(document, schema("list-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "list-1")
     assert [(mpi["name"], mpi["state"], mpi["generic"], mpi["need"]) for mpi in document["mpis"]] == [
         ("production", "ready", False, None),
         ("openmpi-4.1", "ready", True, None),

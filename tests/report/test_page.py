@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -77,6 +78,9 @@ class Outline(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
+outline_of = cache(Outline)
+
+
 def empty_trial(machine: Machine | None = None, **changes) -> Trial:
     return dataclasses.replace(Trial(machine or Machine("bare"), (), (), (), {}), **changes)
 
@@ -114,13 +118,23 @@ TRIALS = {
 }
 
 
+@cache
+def page_of(name: str) -> str:
+    return page(TRIALS[name](), "../results")
+
+
+@cache
+def page_without_records(name: str) -> str:
+    return page(TRIALS[name]())
+
+
 @pytest.fixture(scope="module", params=TRIALS)
 def html(request) -> str:
-    return page(TRIALS[request.param](), "../results")
+    return page_of(request.param)
 
 
 def test_elements_are_closed_in_order_and_ids_are_unique(html):
-    outline = Outline(html)
+    outline = outline_of(html)
     ids = [attributes["id"] for _, attributes in outline.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     for link in outline.all("a"):
@@ -132,7 +146,7 @@ def test_elements_are_closed_in_order_and_ids_are_unique(html):
 
 
 def test_it_stands_alone_and_runs_nothing(html):
-    outline = Outline(html)
+    outline = outline_of(html)
     assert not {"script", "img", "iframe", "link", "object", "embed", "base", "image", "use"} & {
         tag for tag, _ in outline.elements
     }
@@ -146,7 +160,7 @@ def test_it_stands_alone_and_runs_nothing(html):
 
 
 def test_landmarks_headings_tables_and_pictures_are_named(html):
-    outline = Outline(html)
+    outline = outline_of(html)
     assert outline.all("html")[0]["lang"] == "en"
     assert len(outline.all("main")) == 1 and len(outline.all("h1")) == 1 and len(outline.all("title")) >= 1
     assert all(th.get("scope") for th in outline.all("th"))
@@ -156,8 +170,8 @@ def test_landmarks_headings_tables_and_pictures_are_named(html):
 
 
 def test_names_from_outside_are_text_and_nothing_else():
-    html = page([hostile_trial()], "../results")
-    outline = Outline(html)
+    html = page_of("hostile")
+    outline = outline_of(html)
     assert HOSTILE in "".join(outline.text)
     assert "<img" not in html and "</script" not in html and "javascript:" not in html
     assert "{{7*7}}" in html and "49" not in outline.words.split()  # templates are not evaluated twice
@@ -171,7 +185,7 @@ def test_a_results_link_with_another_scheme_is_not_linked():
 
 def test_numbers_are_those_of_the_figures():
     trial = vm_trial()
-    outline = Outline(page([trial], None))
+    outline = outline_of(page_without_records("virtual machine"))
     shown = {attributes["value"] for attributes in outline.all("data")}
     for result in trial.results:
         for made in result.figures:
@@ -283,7 +297,7 @@ def test_the_verdict_and_the_findings_agree():
 def test_at_most_seven_findings_are_in_sight():
     trial = server_trial()
     assert len(trial.findings) > 7
-    html = page([trial])
+    html = page_without_records("server")
     section = html[html.index('<ol class="findings">') :]
     in_sight = section[: section.index("</ol>")]
     assert in_sight.count("<li ") == 7
@@ -291,7 +305,7 @@ def test_at_most_seven_findings_are_in_sight():
 
 
 def test_a_long_sweep_is_folded_and_drawn():
-    html = page([server_trial()])
+    html = page_without_records("server")
     assert "26 more rows of memory.latency" in html
     assert "memory.latency: time of one access over the working set" in html
     assert "512\N{NO-BREAK SPACE}KiB" in html
@@ -310,12 +324,14 @@ def test_two_numbers_that_vary_inside_the_program_make_rows_but_no_line():
 
 def test_raw_records_are_linked():
     trial = vm_trial()
-    links = {a["href"] for a in Outline(page([trial], "../results")).all("a") if not (a["href"] or "").startswith("#")}
+    links = {
+        a["href"] for a in outline_of(page_of("virtual machine")).all("a") if not (a["href"] or "").startswith("#")
+    }
     assert links == {f"../results/{place.path}" for place in trial.places.values()}
 
 
 def test_provenance_names_builds_and_sources():
-    words = Outline(page([vm_trial()])).words
+    words = outline_of(page_without_records("virtual machine")).words
     for text in (
         "-march=znver4",
         "cannot be read without root",
@@ -388,5 +404,5 @@ def test_heat_colours_are_in_order_and_leave_numbers_legible():
 
 
 def test_a_page_of_a_large_trial_is_made_quickly_and_stays_small():
-    assert len(page([server_trial()], "../results")) < 1_500_000
-    assert len(page([gpu_trial()], "../results")) < 2_500_000
+    assert len(page_of("server")) < 1_500_000
+    assert len(page_of("whole node")) < 2_500_000

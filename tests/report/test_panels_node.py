@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from report.page_samples import HOSTILE, vm_machine, vm_trial
-from report.page_samples_node import gpu_machine, gpu_trial
+from report.page_samples import HOSTILE, vm_machine
+from report.page_samples_node import gpu_machine
+from report.test_page import page_without_records
 
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.limit import pcie_bandwidth
@@ -22,7 +23,7 @@ def bare(machine: Machine, **changes) -> Trial:
 
 
 def test_the_drawing_stands_first_and_the_tables_are_folded_below_it():
-    html = page([gpu_trial()])
+    html = page_without_records("whole node")
     node = html[html.index('class="panel node"') :]
     assert node.index('id="m1-topology"') < node.index("<details") < node.index("Processors, memory and caches")
     drawing = node[node.index("<svg") : node.index("</svg>")]
@@ -74,7 +75,7 @@ def test_refused_peer_access_names_the_pairs():
 
 def test_no_matrix_without_two_devices_and_a_sentence_for_a_crowd():
     assert matrix(vm_machine()) is None
-    assert "How near GPUs" not in page([vm_trial()])
+    assert "How near GPUs" not in page_without_records("virtual machine")
     names = [f"GPU{n}" for n in range(60)]
     paths = tuple(Path(names[0], name, "SYS") for name in names[1:])
     crowd = Machine("m", tuple(Device(name, DeviceKind.GPU, name) for name in names), paths=paths)
@@ -97,7 +98,7 @@ def test_bindings_stand_once_for_all_devices_that_share_them():
 
 def test_where_all_cpus_are_near_there_is_nothing_to_bind():
     assert bindings_table(vm_machine()) is None
-    assert "Where to run beside" not in page([vm_trial()])
+    assert "Where to run beside" not in page_without_records("virtual machine")
 
 
 def test_links_of_one_limit_stand_in_one_line():

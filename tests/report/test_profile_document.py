@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 
-import jsonschema
 import numpy as np
 import pytest
+from published_schemas import check
 from report.profile_samples import SAMPLES, crash
 
 from seatrial.report.number_rows import number_rows
 from seatrial.report.profile_document import profile_document, profile_json
-from seatrial.report.schemas import schema
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_it_is_valid_and_written_alike_both_ways(name) -> None:
     profile = SAMPLES[name]()
     document = profile_document(profile, 0)
-    jsonschema.validate(document, schema("profile-1"), cls=jsonschema.Draft202012Validator)
+    check(document, "profile-1")
     text = "".join(profile_json(profile, 0))
     assert json.loads(text, parse_constant=pytest.fail) == document
 

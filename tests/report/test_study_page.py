@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 from report.page_samples import HOSTILE, vm_trial
@@ -21,10 +23,9 @@ from report.study_samples import (
     scaling,
     several_candidates,
     study,
-    unfair,
     whole_study,
 )
-from report.test_page import Outline
+from report.test_page import Outline, page_of
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Verdict
@@ -36,16 +37,17 @@ from seatrial.report.studies.effect import effect_of
 from seatrial.report.studies.verdicts import subjects
 
 
-def _pages() -> dict[str, str]:
+def _pages() -> dict[str, Callable[[], str]]:
     made = {f"compared {name}": lambda make=make: compare_page([make()]) for name, make in COMPARED.items()}
     made |= {f"study {name}": lambda make=make: page([], None, [make()]) for name, make in STUDIES.items()}
     made["outliers"] = lambda: compare_page([], outliers())
     made["no outlier"] = lambda: compare_page([], ())
     made["studies and a machine"] = lambda: page([vm_trial()], "../results", [whole_study(), several_candidates()])
-    return made
+    return {name: cache(make) for name, make in made.items()}
 
 
 PAGES = _pages()
+"""Each is written once: nobody changes text."""
 
 
 @pytest.fixture(scope="module", params=PAGES)
@@ -81,7 +83,7 @@ def test_names_from_outside_are_text_and_nothing_else(name):
 
 
 def test_the_fairness_box_comes_before_the_verdicts_and_unintended_differences_before_the_rest():
-    words = Outline(compare_page([unfair()])).words
+    words = Outline(PAGES["compared unfair"]()).words
     places = [words.index(text) for text in ("fact governor", "Is it a fair comparison?", "Verdicts")]
     assert places[0] < places[1] or words.count("fact governor") > 1
     box = words[words.rindex("Is it a fair comparison?") :]
@@ -93,8 +95,8 @@ def test_the_fairness_box_comes_before_the_verdicts_and_unintended_differences_b
 
 def test_unintended_differences_stand_beside_the_answer_and_a_fair_comparison_says_so():
     alarm = '<p class="alarm-line">'
-    assert alarm in compare_page([unfair()]) and alarm in page([], None, [several_candidates()])
-    html = compare_page([fair()])
+    assert alarm in PAGES["compared unfair"]() and alarm in PAGES["study several candidates"]()
+    html = PAGES["compared fair"]()
     assert alarm not in html and "Nothing but what was asked for was seen to differ" in html
 
 
@@ -133,7 +135,7 @@ def test_a_verdict_that_its_interval_does_not_bear_out_is_marked():
 
 
 def test_the_head_counts_the_verdicts_that_are_listed():
-    html = compare_page([many()])
+    html = PAGES["compared many"]()
     words = Outline(html).words
     counts = dict(re.findall(r"(\d+) (slower|faster|ambiguous|same)", words[: words.index("Is it a fair")])[::-1])
     told = {number: sum(c.verdict.value == number for c in many().comparisons) for number in counts.values()}
@@ -146,7 +148,7 @@ def test_the_head_counts_the_verdicts_that_are_listed():
 
 
 def test_the_table_holds_the_numbers_of_the_model():
-    shown = {a["value"] for a in Outline(compare_page([fair()])).all("data")}
+    shown = {a["value"] for a in Outline(PAGES["compared fair"]()).all("data")}
     for made in fair().comparisons:
         for number in (made.baseline.median, made.candidate.median, made.ratio, made.p_family):
             assert str(number) in shown
@@ -224,14 +226,14 @@ def test_scaling_is_told_with_its_baseline_its_failures_and_its_fits(result, tex
 
 
 def test_sweeps_name_the_winner_or_say_that_there_is_none():
-    words = Outline(page([], None, [whole_study()])).words
+    words = Outline(PAGES["study whole"]()).words
     assert "wins with 3.42 GB/s" in words and "beyond the noise" in words
     assert "No clear winner" in words and "Tied with the leader" in words
     assert "48 repeats of 5 contenders in 96.4 s" in words and "O_DIRECT was refused" in words
 
 
 def test_what_gave_no_result_stands_on_the_page():
-    words = Outline(page([], None, [study()])).words
+    words = Outline(PAGES["study only measured"]()).words
     assert "2 of 3 experiments came out, 1 failed" in words and "run: signal 11" in words
 
 
@@ -243,7 +245,7 @@ def test_studies_come_before_machines_and_link_to_their_records():
     assert html.index('id="s1-top"') < html.index('id="m1-top"') and words.startswith("Study stores and 1 machine")
     start = html[html.index('id="s1-top"') : html.index('id="m1-top"')]
     assert "../results/" in start
-    assert 'id="s1-top"' not in page([trial], "../results")
+    assert 'id="s1-top"' not in page_of("virtual machine")
 
 
 def test_a_page_of_many_comparisons_stays_small():
@@ -251,5 +253,5 @@ def test_a_page_of_many_comparisons_stays_small():
 
 
 def test_names_of_sides_are_whole_in_headings():
-    html = compare_page([fair()])
+    html = PAGES["compared fair"]()
     assert f"<title>{CANDIDATE} against {BASE}</title>" in html

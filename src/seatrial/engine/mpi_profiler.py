@@ -8,7 +8,7 @@ from pathlib import Path
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiler import Compiler
 from seatrial.environments.shared_library import build_library, build_program
-from seatrial.probes.mpi_wrappers import wrapper_text
+from seatrial.probes.mpi_wrappers import wrapper_texts
 
 _SOURCES = NATIVE_HEADERS / "profiler"
 _SHARED = ("io.c", "sparse_copy.c")
@@ -18,8 +18,9 @@ _LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
 
 
 def build_profiler(compiler: Compiler | None) -> Path:
-    """The library, from the cache or built now (about half a minute). Raises BuildError with the compiler's words."""
-    return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), wrapper_text(), _LINK_FLAGS)
+    """The library, from the cache or built now (some seconds; the more CPUs the fewer). Raises BuildError with the
+    compiler's words."""
+    return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), wrapper_texts(), _LINK_FLAGS)
 
 
 def build_collector(compiler: Compiler | None) -> Path:

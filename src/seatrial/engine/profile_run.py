@@ -38,7 +38,7 @@ class Profiler:
 
 
 def profiler() -> Profiler:
-    """Both, from the cache or built now (about half a minute). Raises BuildError."""
+    """Both, from the cache or built now (some seconds). Raises BuildError."""
     compiler = _compiler()
     library, collector = build_profiler(compiler), build_collector(compiler)
     for path in (library, collector):

@@ -1,4 +1,5 @@
-"""Builds a measuring program: one compiler call, kept under the hash of everything that went into it.
+"""Builds a measuring program: one compiler call for the program, and one for each part that it shares with others
+(native_sources.py), each kept under the hash of everything that went into it.
 
 The cache is shared by all results folders. A build is made in a private folder and renamed into place, so that two
 processes, or two nodes on one NFS home, cannot see half a build of each other.
@@ -6,19 +7,21 @@ processes, or two nodes on one NFS home, cannot see half a build of each other.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from seatrial.environments.compiler import Compiler, ask
+from seatrial.environments.compiler import Compiler, Started, ask, side_by_side
+from seatrial.environments.native_sources import Unit, units_of
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.experiment import content_key
@@ -29,6 +32,7 @@ NATIVE_HEADERS = Path(__file__).parent.parent / "native"
 
 _BUILD_FILE = "build.json"
 _COMPILE_LIMIT_S = 600.0
+_LOOK_AGAIN_S = 0.05
 _FLAGS = ("-std=c++20", "-O3", "-pthread")
 
 
@@ -109,8 +113,8 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A program that is ready to run. `hello` is what it says of itself in a clean loader environment: the libraries
-    that it was built for."""
+    """A program that is ready to run. `command` compiles its own source. `hello` is what it says of itself in a clean
+    loader environment: the libraries that it was built for."""
 
     path: Path
     key: str
@@ -139,8 +143,12 @@ def libc_version() -> str:
 
 def program_key(environment: Environment, source: Path) -> str:
     """The key of a build: its sources, the compiler's identity, resolved target, flags and libc."""
-    document = _for_builds(environment).document()
-    return content_key({"environment": document, "sources": _source_digest(source)})
+    return _key(environment, *units_of(source, NATIVE_HEADERS))
+
+
+def _key(environment: Environment, *units: Unit) -> str:
+    sources = {name: digest for unit in units for name, digest in unit.digests}
+    return content_key({"environment": _for_builds(environment).document(), "sources": sources})
 
 
 def _for_builds(environment: Environment) -> Environment:
@@ -154,56 +162,66 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
 
     Raises BuildError with the compiler's words.
     """
-    key = program_key(environment, source)
+    own, *parts = units_of(source, NATIVE_HEADERS)
+    key = _key(environment, own, *parts)
     home = cache_folder() / "programs" / key
     program = home / source.stem
-    command = (
-        *environment.compiler.command,
-        *_FLAGS,
-        *environment.target.flags,
-        *environment.added_flags,
-        f'-DSEATRIAL_BUILD="{key}"',
-        "-I",
-        str(NATIVE_HEADERS),
-        *embedding(source),
-        *(() if environment.mpi is None else environment.mpi.compile_flags),
-        str(source),
-        *(() if environment.mpi is None else environment.mpi.link_flags),
-    )
+    objects = [_Object.of(environment, own, (f'-DSEATRIAL_BUILD="{key}"',), key)]
+    objects += [_Object.of(environment, part) for part in parts]
     seconds = _recorded_seconds(home, program)
     from_cache = seconds is not None
     if seconds is None:
         announce()
-        seconds = _compile(command, home, source.stem, environment)
-    return Built(program, key, command, _introduce(program), seconds, from_cache)
+        start = time.perf_counter()
+        side_by_side(item.make for item in objects)
+        _make(_linking(environment, objects), program, environment)
+        seconds = time.perf_counter() - start
+    return Built(program, key, objects[0].command, _introduce(program), seconds, from_cache)
 
 
-def _kernels(source: Path) -> Path | None:
-    """The kernels of a program for devices, which become part of it."""
-    kernels = source.with_suffix(".cl")
-    return kernels if kernels.exists() else None
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """What the compiler makes of one source, kept for every program that shares it."""
+
+    path: Path
+    command: tuple[str, ...]
+    environment: Environment
+
+    @classmethod
+    def of(cls, environment: Environment, unit: Unit, added: Sequence[str] = (), key: str | None = None) -> _Object:
+        """All MPI libraries share what knows nothing of MPI."""
+        own = environment if unit.needs_mpi else replace(environment, mpi=None)
+        command = (
+            *_compiler_words(own),
+            *added,
+            "-I",
+            str(NATIVE_HEADERS),
+            *embedding(unit),
+            *(() if own.mpi is None else own.mpi.compile_flags),
+            "-c",
+            str(unit.source),
+        )
+        home = cache_folder() / "objects" / (key or _key(own, unit))
+        return cls(home / f"{unit.source.stem}.o", command, own)
+
+    def make(self, started: Started) -> None:
+        """Compile it, where it is not kept."""
+        if _recorded_seconds(self.path.parent, self.path) is None:
+            _make(self.command, self.path, self.environment, started)
 
 
-def embedding(source: Path) -> tuple[str, ...]:
+def _compiler_words(environment: Environment) -> tuple[str, ...]:
+    return (*environment.compiler.command, *_FLAGS, *environment.target.flags, *environment.added_flags)
+
+
+def _linking(environment: Environment, objects: Sequence[_Object]) -> tuple[str, ...]:
+    libraries = () if environment.mpi is None else environment.mpi.link_flags
+    return (*_compiler_words(environment), *(str(item.path) for item in objects), *libraries)
+
+
+def embedding(unit: Unit) -> tuple[str, ...]:
     """Where the assembler finds the files that become part of a program (native/device/embedded.hpp)."""
-    return () if _kernels(source) is None else (f"-Wa,-I,{NATIVE_HEADERS}", f"-Wa,-I,{source.parent}")
-
-
-@cache
-def _source_digest(source: Path) -> dict[str, str]:
-    """File -> SHA-256 of a source (by its name) and of every shared header (by its place), which any may include."""
-    try:
-        own = _kernels(source)
-        kernels = {} if own is None else {own.name: own}
-        headers = {str(path.relative_to(NATIVE_HEADERS)): path for path in sorted(NATIVE_HEADERS.rglob("*.h*"))}
-        return {
-            name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for name, path in {source.name: source, **kernels, **headers}.items()
-        }
-    except OSError as error:
-        raise BuildError(
-            f"the source {error.filename} cannot be read: {error.strerror}", "reinstall seatrial"
-        ) from error
+    return (f"-Wa,-I,{NATIVE_HEADERS}", f"-Wa,-I,{unit.source.parent}") if unit.embeds else ()
 
 
 def _recorded_seconds(home: Path, program: Path) -> float | None:
@@ -230,36 +248,75 @@ def kept_environments() -> list[Environment]:
     return list(found.values())
 
 
-def _compile(command: Sequence[str], home: Path, stem: str, environment: Environment) -> float:
-    """Build in a private folder beside `home` and rename it into place; the time it took in seconds."""
-    _sweep(home)
+def _make(
+    command: Sequence[str], place: Path, environment: Environment, started: Started = lambda process: None
+) -> None:
+    """Make the file of a build in a private folder beside its own and rename that into place. A process of this user
+    that makes the same already is waited for."""
+    home = place.parent
+    try:
+        with private_folder(home) as private:
+            if _recorded_seconds(home, place) is None:
+                _make_in(private, command, place, environment, started)
+    finally:
+        shutil.rmtree(home / "damaged", ignore_errors=True)
+
+
+def _make_in(private: Path, command: Sequence[str], place: Path, environment: Environment, started: Started) -> None:
+    made = private / place.name
+    start = time.perf_counter()
+    ask([*command, "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started)
+    kept = {
+        "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),
+        "command": list(command),
+        "seconds": time.perf_counter() - start,
+        "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
+    }
+    (private / _BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+    _put_in_place(private, place.parent, place.name)
+
+
+@contextmanager
+def private_folder(home: Path) -> Iterator[Path]:
+    """A folder beside `home` to make in what that will hold, unless it is there: a process of this user that makes the
+    same was waited for. What builds left behind that were killed on this host is removed, and the folder in the end.
+
+    Raises BuildError where it cannot be made, and for any OSError while it is in use.
+    """
     private = home.with_name(f".{home.name}-{platform.node()}-{os.getpid()}")
     try:
-        private.mkdir(parents=True)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(home.with_name(f".{home.name}.lock")):
+            _sweep(home)
+            private.mkdir()
+            yield private
     except OSError as error:
         raise BuildError(
-            f"programs cannot be kept in {home.parent}: {error.strerror or error}",
+            f"{home.parent.name} cannot be kept in {home.parent}: {error.strerror or error}",
             "name a writable folder in SEATRIAL_CACHE",
         ) from error
-    try:
-        program = private / stem
-        start = time.perf_counter()
-        ask([*command, "-o", str(program)], limit_s=_COMPILE_LIMIT_S)
-        seconds = time.perf_counter() - start
-        kept = {
-            "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),
-            "command": list(command),
-            "seconds": seconds,
-            "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
-        }
-        (private / _BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
-        _put_in_place(private, home, stem)
-        return seconds
-    except OSError as error:
-        raise BuildError(f"{home} cannot be written: {error.strerror or error}", command=tuple(command)) from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
-        shutil.rmtree(home / "damaged", ignore_errors=True)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock that ends with its holder (flock(2)), for as long as a compiler may take at most. A file system
+    without such locks gives none: the same is then made twice, and one of both is kept."""
+    with lock.open("w") as file:
+        until = time.monotonic() + _COMPILE_LIMIT_S
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(_LOOK_AGAIN_S)
+            except OSError:
+                break
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def _sweep(home: Path) -> None:

@@ -8,10 +8,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from seatrial.errors import BuildError, NoCompilerError, UsageError
 
@@ -25,6 +28,10 @@ _NAMES = (
 _TOOLSETS = Path("/opt/rh")
 """Where Red Hat's newer compilers lie, off the search path (gcc-toolset-N/root/usr/bin)."""
 _ASK_LIMIT_S = 120.0
+_LOOK_AGAIN_S = 0.1
+
+Started = Callable[[subprocess.Popen[str]], None]
+"""What is called with the process of a tool once it runs; the process leads a group of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,12 @@ class Answer:
     stderr: str
 
 
-def ask(command: Sequence[str], environment: Mapping[str, str] | None = None, limit_s: float = _ASK_LIMIT_S) -> Answer:
+def ask(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    limit_s: float = _ASK_LIMIT_S,
+    started: Started = lambda process: None,
+) -> Answer:
     """The answer of a tool. Raises BuildError where it fails, or does not end in time; its children end with it.
 
     The streams stay apart: launchers and the loader write to stderr what is no answer.
@@ -109,6 +121,7 @@ def ask(command: Sequence[str], environment: Mapping[str, str] | None = None, li
         raise BuildError(f"{command[0]} cannot be started: {error.strerror or error}", todo, tuple(command)) from error
     with process:
         try:
+            started(process)
             answer, said = process.communicate(timeout=limit_s)
         except BaseException as interruption:
             os.killpg(process.pid, signal.SIGKILL)
@@ -125,6 +138,52 @@ def ask(command: Sequence[str], environment: Mapping[str, str] | None = None, li
             f"{name} failed: {_telling(said + answer, process.returncode)}", "", tuple(command), said + answer
         )
     return Answer(answer, said)
+
+
+class _Tools:
+    """The tools that jobs run side by side, to be ended together."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._running: list[subprocess.Popen[str]] = []
+        self._is_over = False
+
+    def started(self, process: subprocess.Popen[str]) -> None:
+        """One more; it ends at once where all others were ended."""
+        with self._lock:
+            self._running.append(process)
+            if self._is_over:
+                self._end(process)
+
+    def end(self) -> None:
+        """End all, and whatever is started from now on."""
+        with self._lock:
+            self._is_over = True
+            for process in self._running:
+                self._end(process)
+
+    @staticmethod
+    def _end(process: subprocess.Popen[str]) -> None:
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def side_by_side(jobs: Iterable[Callable[[Started], object]]) -> None:
+    """Run jobs at once, as many as this process has CPUs. Each hands what it is called with to `ask` as `started`: an
+    interruption ends the tools of all. Raises the first error of a job, when all have ended."""
+    tools = _Tools()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        try:
+            running = [pool.submit(job, tools.started) for job in jobs]
+            while wait(running, _LOOK_AGAIN_S).not_done:  # a signal just before it waits would not end the wait
+                pass
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            tools.end()
+            raise
+    for job in running:
+        job.result()
 
 
 def _telling(output: str, returncode: int) -> str:

@@ -1,5 +1,5 @@
-"""Builds a shared library of C that other programs load, or a small program beside it: one compiler call, kept under
-the hash of what went into it.
+"""Builds a shared library of C that other programs load, or a small program beside it: one compiler call for each
+source, as many at a time as there are CPUs, kept under the hash of what went into it.
 
 Both run wherever those programs run, so they are built for any machine of this kind, without the processor's own
 instructions and without the C++ library.
@@ -11,17 +11,19 @@ import hashlib
 import os
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from seatrial.environments.build import cache_folder
-from seatrial.environments.compiler import Compiler, ask
+from seatrial.environments.build import cache_folder, private_folder
+from seatrial.environments.compiler import Compiler, ask, side_by_side
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.experiment import content_key
 
 _COMPILE_LIMIT_S = 600.0
 _PLAIN_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2")
-_FLAGS = (*_PLAIN_FLAGS, "-fPIC", "-shared", "-fvisibility=hidden", "-ftls-model=initial-exec")
+_FLAGS = (*_PLAIN_FLAGS, "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec")
+_SHARED, _STATIC = ("-shared",), ("-static",)
 _C_NAMES = (("clang++", "clang"), ("g++", "gcc"), ("c++", "cc"), ("icpx", "icx"))
 
 
@@ -43,20 +45,25 @@ def c_compiler(compiler: Compiler) -> tuple[str, ...]:
 
 
 def build_library(
-    name: str, compiler: Compiler | None, sources: Sequence[Path], text: str, link_flags: Sequence[str] = ()
+    name: str,
+    compiler: Compiler | None,
+    sources: Sequence[Path],
+    texts: Mapping[str, str],
+    link_flags: Sequence[str] = (),
 ) -> Path:
-    """`lib<name>.so` of the files and of one more source with `text`, from the cache or built now. The folders of the
-    files are searched for headers. Without a compiler, one that any compiler has built.
+    """`lib<name>.so` of the files and of `texts`, more sources by the names of their files, from the cache or built
+    now. The folders of the files are searched for headers. Without a compiler, one that any compiler has built.
 
     Raises BuildError with the compiler's words, NoCompilerError where there is neither compiler nor library.
     """
-    key = _key((*_FLAGS, *link_flags), sources, text)
+    key = _key((*_FLAGS, *_SHARED, *link_flags), sources, texts)
     if compiler is None:
         return _kept(key, f"lib{name}.so")
     command = c_compiler(compiler)
     library = _folder(key, command, compiler) / f"lib{name}.so"
     if not library.exists():
-        _compile((*command, *_FLAGS, *_search(sources)), sources, text, link_flags, library)
+        words = (*command, *_FLAGS)
+        _make(words, sources, texts, [(*words, *_SHARED)], link_flags, library)
     return library
 
 
@@ -67,17 +74,14 @@ def build_program(name: str, compiler: Compiler | None, sources: Sequence[Path])
 
     Raises BuildError with the compiler's words, NoCompilerError where there is neither compiler nor program.
     """
-    key = _key((*_PLAIN_FLAGS, "-static"), sources, "")
+    key = _key((*_PLAIN_FLAGS, *_STATIC), sources, {})
     if compiler is None:
         return _kept(key, name)
     command = c_compiler(compiler)
     program = _folder(key, command, compiler) / name
     if not program.exists():
-        words = (*command, *_PLAIN_FLAGS, *_search(sources))
-        try:
-            _compile((*words, "-static"), sources, "", (), program)
-        except BuildError:
-            _compile(words, sources, "", (), program)
+        words = (*command, *_PLAIN_FLAGS)
+        _make(words, sources, {}, [(*words, *_STATIC), words], (), program)
     return program
 
 
@@ -100,7 +104,7 @@ def _kept(key: str, name: str) -> Path:
     return found[0]
 
 
-def _key(flags: Sequence[str], sources: Sequence[Path], text: str) -> str:
+def _key(flags: Sequence[str], sources: Sequence[Path], texts: Mapping[str, str]) -> str:
     folders = sorted({source.parent for source in sources})
     headers = [path for folder in folders for path in sorted(folder.glob("*.h"))]
     return content_key(
@@ -108,7 +112,7 @@ def _key(flags: Sequence[str], sources: Sequence[Path], text: str) -> str:
             "flags": list(flags),
             "machine": platform.machine(),
             "sources": {path.name: _digest(path.read_bytes()) for path in (*sources, *headers)},
-            "text": _digest(text.encode()),
+            "texts": {name: _digest(text.encode()) for name, text in texts.items()},
         }
     )
 
@@ -117,23 +121,39 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _compile(
-    command: Sequence[str], sources: Sequence[Path], text: str, link_flags: Sequence[str], library: Path
+def _make(
+    command: Sequence[str],
+    sources: Sequence[Path],
+    texts: Mapping[str, str],
+    links: Sequence[Sequence[str]],
+    link_flags: Sequence[str],
+    product: Path,
 ) -> None:
-    """Built beside where it is kept and renamed into place: nobody loads half a library."""
-    private = library.with_name(f".{platform.node()}-{os.getpid()}.so")
-    generated = private.with_suffix(".c")
-    try:
-        library.parent.mkdir(parents=True, exist_ok=True)
-        generated.write_text(text, encoding="ascii")
-        files = [str(path) for path in (generated, *sources)]
-        ask([*command, *files, "-o", str(private), *link_flags], limit_s=_COMPILE_LIMIT_S)
-        private.replace(library)
-    except OSError as error:
-        raise BuildError(
-            f"libraries cannot be kept in {library.parent}: {error.strerror or error}",
-            "name a writable folder in SEATRIAL_CACHE",
-        ) from error
-    finally:
-        generated.unlink(missing_ok=True)
-        private.unlink(missing_ok=True)
+    """Built in a private folder and renamed into place: nobody loads half a library. Sources are compiled side by side,
+    and linked by the first of the commands `links` that can."""
+    home = product.parent
+    with private_folder(home) as private:
+        if product.exists():
+            return
+        for name, text in texts.items():
+            (private / name).write_text(text, encoding="ascii")
+        environment = {**os.environ, "TMPDIR": str(private)}  # compilers that are killed leave files there
+        words = (*command, "-pipe", *_search(sources), "-c")
+        files = [*(private / name for name in texts), *sources]
+        objects = [str(private / f"{number}.o") for number in range(len(files))]
+        compiling = [[*words, str(path), "-o", made] for path, made in zip(files, objects, strict=True)]
+        side_by_side(partial(ask, one, environment, _COMPILE_LIMIT_S) for one in compiling)
+        made = private / product.name
+        _link([[*link, *objects, "-o", str(made), *link_flags] for link in links], environment)
+        home.mkdir(exist_ok=True)
+        made.replace(product)
+
+
+def _link(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> None:
+    for command in commands[:-1]:
+        try:
+            ask(command, environment, _COMPILE_LIMIT_S)
+            return
+        except BuildError:
+            continue
+    ask(commands[-1], environment, _COMPILE_LIMIT_S)

@@ -106,7 +106,7 @@ inline constexpr std::size_t largest_part = 1 << 20;
   for (const auto& segment : segments) {
     if (segment.p_type == PT_NOTE && found.build_id.empty()) {
       const auto notes = detail::read_part(file, segment.p_offset, segment.p_filesz);
-      found.build_id = detail::build_id(notes.data(), notes.size());
+      found.build_id = build_id(notes.data(), notes.size());
     }
     if (segment.p_type == PT_DYNAMIC)
       found.soname = detail::soname_in(file, segments, segment);

@@ -1,55 +1,31 @@
 // The first event of a record: what runs, where, built for what, and with which libraries.
 #pragma once
 
-#include <string>
+#include <optional>
 #include <string_view>
 #include <vector>
 
-#include <unistd.h>
-
-#include "isa.hpp"
 #include "json.hpp"
-#include "libraries.hpp"
-
-#ifndef SEATRIAL_BUILD
-#define SEATRIAL_BUILD "" // the lab passes the key under which it keeps the build
-#endif
 
 namespace seatrial {
 
-namespace detail {
-
-[[nodiscard]] inline std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
+// The key under which the lab keeps this build; "" where a program was built by hand. The lab gives
+// it to the program's own source alone: what programs share is built once for all of them.
+[[nodiscard]] const char* build_key() noexcept;
+#ifdef SEATRIAL_BUILD
+const char* build_key() noexcept {
+  return SEATRIAL_BUILD;
 }
-
-} // namespace detail
+#endif
 
 // `cpus` holds the mask of each thread; of an MPI program, that of each rank.
-[[nodiscard]] inline json::Object hello_event(std::string_view name,
-                                              const std::vector<std::vector<int>>& cpus,
-                                              int rank = 0, int ranks = 1) {
-  json::Object build_ids;
-  json::Object paths;
-  for (const auto& library : loaded_libraries()) {
-    build_ids.add(library.name, library.build_id);
-    paths.add(library.name, library.path);
-  }
-  return json::Object()
-      .add("ev", "hello")
-      .add("v", 1)
-      .add("program", name)
-      .add("build", SEATRIAL_BUILD)
-      .add("rank", rank)
-      .add("ranks", ranks)
-      .add("host", detail::host_name())
-      .add("pid", getpid())
-      .add("cpus", cpus)
-      .add("libs", build_ids)
-      .add("lib_paths", paths)
-      .add("isa", built_for_names());
-}
+[[nodiscard]] json::Object hello_event(std::string_view name,
+                                       const std::vector<std::vector<int>>& cpus, int rank = 0,
+                                       int ranks = 1);
+
+// PROGRAM --describe: the same of a program that does nothing else. The lab asks right after the
+// build, and holds each run against the answer. The exit status once it is answered; nothing where
+// something else is asked of the program.
+[[nodiscard]] std::optional<int> described(std::string_view name, int argc, char** argv);
 
 } // namespace seatrial

@@ -9,11 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "arguments.hpp"
-#include "describe.hpp"
 #include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
@@ -27,25 +25,14 @@ namespace seatrial {
 
 namespace detail {
 
-// A hung measurement must not outlive the lab. Linux sends the signal when the *thread* that
-// started this process ends (prctl(2)); the check behind it closes the gap before the call.
-inline void die_with(long parent) {
-  if (parent == 0)
-    return;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent)
-    throw Failure(Exit::parent_gone, "the parent " + std::to_string(parent) + " is gone");
-}
+// A hung measurement must not outlive the lab.
+void die_with(long parent);
 
 } // namespace detail
 
 // The arguments that all programs take.
 struct CommonArguments {
-  explicit CommonArguments(Arguments& arguments)
-      : record(arguments.required("--record")), cpus(arguments.cpus("--cpus")),
-        slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)),
-        parent(arguments.number("--parent", 0L, 0L, 1L << 31)), turns(arguments, cpus.size()),
-        own(arguments.words_without({"--record", "--cpus", "--parent"})) {}
+  explicit CommonArguments(Arguments& arguments);
 
   std::string record;           // the folder to write into
   std::vector<int> cpus;        // one thread on each
@@ -57,44 +44,26 @@ struct CommonArguments {
 
 class Program {
 public:
-  Program(std::string_view name, CommonArguments& arguments)
-      : cpus(arguments.cpus), slice_s(arguments.slice_s), turns(arguments.turns), name_(name),
-        record_(arguments.record), stands_alone_(arguments.parent == 0), own_(arguments.own) {}
+  Program(std::string_view name, CommonArguments& arguments);
 
   // After the threads bound themselves and before anything is measured, and written at once: a run
   // that dies later is still known, and a record that cannot be written costs no measurement.
-  void hello(const Team& team) {
-    record_.add(hello_event(name_, team.bound()));
-    if (stands_alone_) // the lab knows what it asked for; who reads this file elsewhere does not
-      note("arguments", own_);
-    record_.flush();
-  }
+  void hello(const Team& team);
 
   void add(const json::Object& event) { record_.add(event); }
 
-  void check(std::string_view name, double value) { record_.add(check_event(name, value)); }
+  void check(std::string_view name, double value);
 
   template <class Value>
   void note(std::string_view key, const Value& value) {
     record_.add(note_event(key, value));
   }
 
-  void skip(std::string_view reason) {
-    record_.add(skip_event(reason));
-    record_.close();
-  }
+  void skip(std::string_view reason);
 
-  void unsupported(const Unsupported& lack) {
-    record_.add(unsupported_event(lack.need(), lack.what()));
-    record_.close();
-  }
+  void unsupported(const Unsupported& lack);
 
-  void end() {
-    if (const auto taken = turns.taken())
-      note("turns", *taken);
-    record_.add(end_event());
-    record_.close();
-  }
+  void end();
 
   const std::vector<int> cpus;
   const double slice_s;

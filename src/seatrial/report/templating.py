@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,9 @@ _KEPT = (
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
+@cache
 def templates() -> Environment:
-    """The environment of all templates: everything is escaped unless it says that it was."""
+    """The environment of all templates: everything is escaped unless it says that it was. It keeps them compiled."""
     import jinja2  # loaded only when a page is written
 
     environment = jinja2.Environment(

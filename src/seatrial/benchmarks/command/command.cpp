@@ -20,6 +20,7 @@
 #include "child.hpp"
 #include "elf_file.hpp"
 #include "file_identity.hpp"
+#include "hello.hpp"
 #include "mapped_files.hpp"
 #include "program.hpp"
 #include "record.hpp"

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "affinity.hpp"
 #include "clock.hpp"
 #include "device/checked_copies.hpp"
 #include "device/device_program.hpp"

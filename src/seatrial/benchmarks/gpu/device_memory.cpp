@@ -14,6 +14,7 @@
 
 #include "device/device_memory_data.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/points.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "device_memory.cl")

@@ -16,6 +16,7 @@
 
 #include "device/arrays.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/narrow_floats.hpp"
 #include "device/vendor_blas.hpp"
 #include "device/workload.hpp"

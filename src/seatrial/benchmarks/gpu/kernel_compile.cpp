@@ -14,6 +14,7 @@
 #include "clock.hpp"
 #include "device/arrays.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/workload.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "kernel_compile.cl")

@@ -13,6 +13,7 @@
 #include "clock.hpp"
 #include "device/arrays.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/points.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "queue_delay.cl")

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/shared_problem.hpp"
 #include "device/workload.hpp"
 

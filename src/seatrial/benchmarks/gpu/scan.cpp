@@ -16,6 +16,7 @@
 
 #include "device/arrays.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/shared_problem.hpp"
 #include "device/workload.hpp"
 

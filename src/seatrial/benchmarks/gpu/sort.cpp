@@ -10,6 +10,7 @@
 
 #include "device/arrays.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/workload.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "sort.cl")

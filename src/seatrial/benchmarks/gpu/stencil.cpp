@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/workload.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "stencil.cl")

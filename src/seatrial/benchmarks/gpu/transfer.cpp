@@ -13,6 +13,7 @@
 #include "available_memory.hpp"
 #include "clock.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/host_memory.hpp"
 #include "device/timing.hpp"
 #include "device/workload.hpp"

@@ -13,6 +13,7 @@
 #include "available_memory.hpp"
 #include "clock.hpp"
 #include "device/device_program.hpp"
+#include "device/embedded.hpp"
 #include "device/points.hpp"
 
 SEATRIAL_EMBEDDED_TEXT(seatrial_kernels, "triad.cl")

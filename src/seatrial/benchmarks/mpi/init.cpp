@@ -31,9 +31,9 @@ struct Memory {
 
 [[nodiscard]] Memory memory_of_this_process() {
   constexpr double kibibyte = 1024;
-  if (const auto shared = detail::read_value("/proc/self/smaps_rollup", "Pss:"))
+  if (const auto shared = read_value("/proc/self/smaps_rollup", "Pss:"))
     return {static_cast<double>(*shared) * kibibyte, true};
-  if (const auto resident = detail::read_value("/proc/self/status", "VmRSS:"))
+  if (const auto resident = read_value("/proc/self/status", "VmRSS:"))
     return {static_cast<double>(*resident) * kibibyte, false};
   throw Failure(Exit::system,
                 "neither /proc/self/smaps_rollup nor /proc/self/status tells how much "

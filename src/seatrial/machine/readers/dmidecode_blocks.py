@@ -34,6 +34,7 @@ _TITLES = {
     17: "Memory Device",
 }
 """The structures that are read, by their type in DSP0134."""
+_NAMES = frozenset(_TITLES.values())
 
 _STRICT = frozenset({"Physical Memory Array", "Memory Device"})
 """These have no lists: every line of them is "Key: value"."""
@@ -117,7 +118,7 @@ def split_dumps(lines: Sequence[Line]) -> list[Dump]:
         else:
             dumps += _split_repeats(section.begin, section.blocks)
     for dump in dumps:
-        dump.blocks = [block for block in dump.blocks if block.title in _TITLES.values()]
+        dump.blocks = [block for block in dump.blocks if block.title in _NAMES]
         _check_handles(dump)
     return [dump for dump in dumps if dump.blocks]
 
@@ -143,7 +144,8 @@ def _without_prefixes(lines: Sequence[Line]) -> list[Line]:
 
 
 def _is_anchor(text: str) -> bool:
-    return _HANDLE.match(text) is not None or text.strip() in _TITLES.values()
+    bare = text.strip()
+    return bare in _NAMES or (bare.startswith("Handle") and _HANDLE.match(text) is not None)
 
 
 def _sections(lines: Iterable[Line]) -> list[Section]:
@@ -166,35 +168,40 @@ class _Splitter:
 
     def read(self, line: Line) -> None:
         text = line.text
-        match = _HANDLE.match(text)
-        self._note(line)
+        bare = text.strip()  # most lines are fields: what they begin with tells that no pattern fits
+        match = _HANDLE.match(text) if bare.startswith("Handle") else None
+        is_header = bare.startswith("#") and _HEADER.match(text) is not None
+        is_gap = not bare or is_fence(text)
+        if not is_gap and not is_header:
+            self.sections[-1].last = line
+        self._note(text, bare)
         if match is not None:
             self._end()
             self.handle = (line, int(match[1], 16), int(match[2]), int(match[3]))
             self.has_handles = True
-        elif text.lstrip().startswith("Handle 0x"):
+        elif bare.startswith("Handle 0x"):
             raise line.error(TOOL, 'where "Handle 0x..., DMI type ..., ... bytes" should stand')
-        elif _HEADER.match(text):
+        elif is_header:
             self._end()
             self.sections.append(Section(line.number))
         elif self.handle is not None:
             self._title(line)
-        elif line.is_blank or is_fence(text):
+        elif is_gap:
             self.block = None
-        elif not self.has_handles and text.strip() in _TITLES.values() and ":" not in text:
-            self._begin(text.strip(), line)
+        elif not self.has_handles and bare in _NAMES and ":" not in text:
+            self._begin(bare, line)
         elif self.block is not None:
             self._content(self.block, line)
         else:
             self._orphan(line)
 
-    def _note(self, line: Line) -> None:
+    def _note(self, text: str, bare: str) -> None:
         """What the lines round the structures tell of the whole."""
         section = self.sections[-1]
-        if not line.is_blank and not is_fence(line.text) and not _HEADER.match(line.text):
-            section.last = line
-        section.is_whole = section.is_whole or _TABLE_AT.match(line.text) is not None
-        section.has_end = section.has_end or "DMI table is broken" in line.text
+        if bare.startswith("Table at") and _TABLE_AT.match(text):
+            section.is_whole = True
+        if "DMI table is broken" in text:
+            section.has_end = True
 
     def finish(self) -> None:
         self._end()
@@ -210,7 +217,7 @@ class _Splitter:
         title = line.text.strip()
         if kind in _TITLES and title != _TITLES[kind]:
             raise line.error(TOOL, f'where the title "{_TITLES[kind]}" of DMI type {kind} should stand')
-        if kind not in _TITLES and title in _TITLES.values():
+        if kind not in _TITLES and title in _NAMES:
             raise line.error(TOOL, f"this title is not that of DMI type {kind}")
         self._begin(title, handle_line, handle, length)
         if self.block is not None:
@@ -238,7 +245,7 @@ class _Splitter:
             if match[1] in block.fields:
                 raise line.error(TOOL, f"{match[1]} stands twice in one {block.title}")
         if match is not None:
-            if block.title in _TITLES.values() and "\t" in (match[2] or ""):
+            if block.title in _NAMES and "\t" in (match[2] or ""):
                 raise line.error(TOOL, "two lines in one: dmidecode writes no tab inside a value")
             block.fields.setdefault(match[1], Field(line, (match[2] or "").strip()))
         else:

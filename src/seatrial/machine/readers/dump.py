@@ -107,6 +107,8 @@ def is_fence(text: str) -> bool:
 
 def prefix_of(text: str) -> str:
     """What stands before the dump on a line: "# ", "> ", "# # ", or "" (which leaves white space alone)."""
+    if text[:1] not in " \t#>|&":
+        return ""
     match = _PREFIX.match(text)
     return match[0] if match else ""
 

@@ -33,6 +33,8 @@ _Labels = list[tuple[_Keys, int]]
 
 def labels_of(text: str) -> _Labels:
     """What a line begins with, if they were labels. The name of a node is the last of them."""
+    if not text or not (text[0].isalnum() or text[0] in " ["):
+        return []  # most lines: blank, or indented by a tab
     padding = _PADDED_RANK.match(text)
     at = padding.end() if padding else 0
     found: _Labels = []
@@ -62,8 +64,9 @@ def labelled_lines(texts: Sequence[str]) -> list[tuple[int, int]]:
         if labels:
             run.append((index, labels))
             continue
-        order += _one_run(run, texts)
-        run = []
+        if run:
+            order += _one_run(run, texts)
+            run = []
         order.append((index, 0))
     return order + _one_run(run, texts)
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import combinations
 from typing import NoReturn
 
@@ -215,6 +216,7 @@ def _header(line: Line) -> tuple[tuple[str, ...], tuple[Word, ...]] | None:
     return words, columns
 
 
+@lru_cache(maxsize=4096)
 def is_any_cell(word: str) -> bool:
     """Whether a word is a cell of any kind of matrix."""
     return word == "X" or any(cell.match(word) for cell in VOCABULARY.values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from seatrial.machine.readers.dump import Line, is_fence, without_prefix
 from seatrial.machine.readers.matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY, is_any_cell
@@ -102,7 +102,7 @@ def _is_apart(line: Line) -> bool:
 def _begins_row(line: Line, labels: set[str] | None = None) -> bool:
     """Whether a line begins as the row of one of these labels (None: of any) does."""
     text = without_prefix(line.text)
-    words = text[:_MAX_WIDTH].split()
+    words = text[:_MAX_WIDTH].split(maxsplit=2)
     if len(words) < 2 or len(text) - len(text.lstrip()) > 1 or not _is_value(words[1]):
         return False
     return _LABEL.match(words[0]) is not None if labels is None else words[0] in labels
@@ -121,7 +121,7 @@ def _join(block: Sequence[Line], n_header: int, is_padded: bool) -> tuple[list[L
     if len(set(labels)) < len(labels) or len(labels) > MAX_LABELS or not all(map(_LABEL.match, labels)):
         return None
     known = set(labels)
-    starts = [n for n in range(n_header, len(block)) if _begins_row(block[n], known)][: len(labels)]
+    starts = list(islice((n for n in range(n_header, len(block)) if _begins_row(block[n], known)), len(labels)))
     if len(starts) < len(labels):
         return None
     longest = max((b - a for a, b in pairwise(starts)), default=_MAX_PIECES)

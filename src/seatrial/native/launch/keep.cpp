@@ -34,7 +34,6 @@
 
 #include "arguments.hpp"
 #include "clock.hpp"
-#include "describe.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
 #include "launch/leftovers.hpp"

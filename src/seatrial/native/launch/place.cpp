@@ -23,7 +23,6 @@
 
 #include "affinity.hpp"
 #include "arguments.hpp"
-#include "describe.hpp"
 #include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"

@@ -199,6 +199,11 @@ struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site) {
   return slot;
 }
 
+void seatrial_leave_apart(unsigned call, uint64_t comm, uint64_t bytes, word site, uint64_t begin,
+                          uint64_t end) {
+  seatrial_leave(call, comm, bytes, site, begin, end);
+}
+
 /* Two bins become one, and each is twice as long. */
 static void widen_bins(struct seatrial_thread* area) {
   for (unsigned i = 0; i < SEATRIAL_BINS_OVER_TIME / 2; i++)

@@ -70,6 +70,10 @@ word seatrial_enter_slowly(word site);
 struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site);
 void seatrial_add_time(uint64_t begin, uint64_t end);
 
+/* `seatrial_leave` for calls that are made seldom. */
+void seatrial_leave_apart(unsigned call, uint64_t comm, uint64_t bytes, word site, uint64_t begin,
+                          uint64_t end);
+
 /* What recording takes for one call, measured on an area of its own. */
 double seatrial_own_ticks(void);
 

@@ -8,8 +8,8 @@
 typedef void (*seatrial_function)(void);
 
 /* By number, in the order of the generated wrappers; filled when first called. */
-extern const char* const seatrial_names[];
-extern seatrial_function seatrial_found[];
+extern const char* const seatrial_names[] __attribute__((visibility("hidden")));
+extern seatrial_function seatrial_found[] __attribute__((visibility("hidden")));
 
 /* Ends the process as the loader would where the library of MPI lacks the function. */
 seatrial_function seatrial_find_next(unsigned number);

@@ -15,8 +15,8 @@ struct seatrial_unnamed {
 };
 
 /* Generated; in the order of strcmp. */
-extern const struct seatrial_unnamed seatrial_unnamed[];
-extern const unsigned seatrial_unnamed_count;
+extern const struct seatrial_unnamed seatrial_unnamed[] __attribute__((visibility("hidden")));
+extern const unsigned seatrial_unnamed_count __attribute__((visibility("hidden")));
 
 /* Looks at the objects that were loaded since it was asked last. */
 void seatrial_rebind(void);

@@ -21,6 +21,8 @@
 
 #define SEATRIAL_EXPORT __attribute__((visibility("default")))
 #define SEATRIAL_BODY static inline __attribute__((always_inline)) word
+#define SEATRIAL_ONE_BODY static __attribute__((noinline, cold)) word
+#define SEATRIAL_NO_COMM (~(word)0)
 #define SEATRIAL_SITE ((word)__builtin_return_address(0))
 
 /* The handle at an address, for a call that changes it; 0 where nothing is

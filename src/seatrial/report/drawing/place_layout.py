@@ -27,13 +27,15 @@ class Shape:
     """How wide columns are, how many cards stand in one, how many columns a row may have (None: any number).
 
     `gpu_rows` is set where processors are joined beside PCI: they then stand at the foot of the columns, at most so
-    many in one.
+    many in one. `divided` keeps how places were divided: each is asked for often, and by all that it hangs below.
     """
 
     column: float
     per_column: int
     per_row: int | None
     gpu_rows: int | None = None
+    divided: dict[int, tuple[Place, list[list[_Unit]]]] = field(default_factory=dict, compare=False, repr=False)
+    """By the place's identity: it is kept with its rows, so that no other gets the same."""
 
 
 @dataclass(slots=True)
@@ -172,6 +174,13 @@ class PlaceLayout:
 
 def _rows(place: Place, shape: Shape) -> list[list[_Unit]]:
     """Units side by side, as many as a row may have; the rows that hold GPUs last where links run down from them."""
+    known = shape.divided.get(id(place))
+    if known is None:
+        known = shape.divided[id(place)] = (place, _divided(place, shape))
+    return known[1]
+
+
+def _divided(place: Place, shape: Shape) -> list[list[_Unit]]:
     units = [_cards_unit(place.cards, shape)] if place.cards else []
     for hub in place.hubs:
         below = place_width(hub.place, shape) if hub.place else 0.0

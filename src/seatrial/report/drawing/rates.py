@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from seatrial.model.machine import Link
 from seatrial.report.drawing.scene import Grade, Rate
@@ -22,10 +23,10 @@ def rate_of(chain: Sequence[Link], *, has_measured: bool) -> Rate:
     if not known:
         return Rate(grade=Grade.UNMEASURED if has_measured else Grade.PLAIN)
     measured = [link.measured_Bps for link in known if link.measured_Bps is not None]
-    with_speed = [link for link in known if _speed(link) is not None]
-    narrowest = min(with_speed, key=lambda link: (_speed(link) or 0.0, not is_low(link)), default=None)
+    with_speed = [(speed, not is_low(link), link) for link in known if (speed := _speed(link)) is not None]
+    narrowest = min(with_speed, key=itemgetter(0, 1), default=(None, None, None))[2]
     also = dict.fromkeys(
-        f"on the way: {speed_text(link)}" for link in with_speed if link is not narrowest and is_low(link)
+        f"on the way: {speed_text(link)}" for _, is_full, link in with_speed if link is not narrowest and not is_full
     )
     return Rate(
         speed_text(narrowest, min(measured, default=None)),

@@ -7,6 +7,7 @@ fall back to, the widest. Every other letter counts as a full em, which covers E
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _REGULAR = (
@@ -33,6 +34,7 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 _QUANTITY = re.compile(r"(?<=[0-9]) (?=[kMGTP]?i?B\b|MT/s)")
 
 
+@lru_cache(maxsize=1 << 14)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """The width in the unit of `size`, at least as wide as a browser draws it."""
     table = _TABLES[bold]

@@ -1,0 +1,487 @@
+"""What the tests catch: faults are put into src/seatrial one at a time, and the tests run against each.
+
+The suite must pass here without any. Nothing is written to the tree: the work is done in copies of its tracked files.
+A fault (how they are made and drawn: mutation.py) meets the fast tests of its room, all other fast tests, then the
+tests marked `real` that a map (--select), a record of coverage, or the table AREAS below names, else all of them. For
+programs and kernels the other fast tests come last. The first failing test is run once more without the fault: where
+it fails again, the result is "unclear". A coverage record is made with
+`python -m pytest --cov=seatrial --cov-context=test` (pytest-cov). SEATRIAL_TEST_CACHE and the like are passed on.
+
+python bench/suite_mutants.py [--count 60] [--seed 13] [--native 0.33] [--list] [--only 3,7] [--jobs 2]
+                              [--coverage-data .coverage] [--select map.json] [--mutants record.json] [-o record.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mutation import NATIVE, Mutant, draw, find_again
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = "src/seatrial/"
+
+# Where the tests of programs and kernels stand, by the beginning of their path; the first line that fits. Test files
+# that name the program or header come before these.
+AREAS: Sequence[tuple[str, Sequence[str]]] = (
+    ("native/profiler/", ("tests/probes/test_*.py",)),
+    ("native/launch/", ("tests/launch/test_*.py", "tests/engine/test_ranks_real.py")),
+    ("native/mpi/", ("tests/benchmarks/test_mpi_*.py",)),
+    ("native/device/", ("tests/benchmarks/test_gpu_*.py",)),
+    ("benchmarks/mpi/", ("tests/benchmarks/test_mpi_*.py",)),
+    ("benchmarks/gpu/", ("tests/benchmarks/test_gpu_*.py",)),
+    ("benchmarks/memory/stream", ("tests/benchmarks/test_stream.py", "tests/engine/test_faults.py")),
+    ("", ("tests/benchmarks/test_*.py", "tests/engine/test_faults.py")),
+)
+
+# Loaded by pytest: leaves only the tests that a file names.
+CHOOSER = """
+import os, pathlib
+def pytest_collection_modifyitems(config, items):
+    wanted = set(pathlib.Path(os.environ["SUITE_MUTANTS_TESTS"]).read_text().splitlines())
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])
+    items[:] = [item for item in items if item.nodeid in wanted]
+"""
+NOTHING_RAN = 5  # pytest's exit status
+
+
+def main() -> None:
+    """Draw, run, tell."""
+    options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    tracked = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True)
+    files = [name for name in tracked.stdout.split("\0") if name and (ROOT / name).is_file()]
+    texts = {
+        name: (ROOT / name).read_bytes().decode()
+        for name in files
+        if name.startswith(SOURCES) and name.endswith((".py", *NATIVE))
+    }
+    record = _drawn(options, texts) if options.mutants is None else _found_again(options.mutants, texts)
+    if options.output is not None and options.output.exists():
+        _take_over(record, json.loads(options.output.read_text(encoding="utf-8")))
+    _keep(record, options.output)
+    if not options.list:
+        todo = [
+            one
+            for one in record["mutants"]
+            if one["verdict"] is None and (not options.only or one["number"] in options.only)
+        ]
+        _run_all(todo, files, _Selection(options.select, options.coverage_data), options, record)
+    _tell(record, options.only)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=60, help="how many (default: 60)")
+    parser.add_argument(
+        "--seed", type=int, default=13, help="which; the same tree and seed give the same (default: 13)"
+    )
+    parser.add_argument("--native", type=float, default=0.33, help="share of programs and kernels (default: 0.33)")
+    parser.add_argument(
+        "--mutants", type=Path, help="those of this record, found again in this tree, instead of a draw"
+    )
+    parser.add_argument("--list", action="store_true", help="draw only")
+    parser.add_argument("--only", type=lambda text: {int(word) for word in text.split(",")}, help="numbers, as 3,7")
+    parser.add_argument("--fast", action="store_true", help="no tests marked real")
+    parser.add_argument("--select", type=Path, help='{"src/...py": {"line": [tests]}, "src/...cpp": [test files]}')
+    parser.add_argument("--coverage-data", type=Path, help="a record of coverage.py with contexts of tests")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="minutes for one mutant; longer is caught (default: 20)"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree side by side (default: 1)")
+    parser.add_argument("-o", "--output", type=Path, help="record; where it exists, what it lacks is run")
+    return parser.parse_args()
+
+
+def _drawn(options: argparse.Namespace, texts: Mapping[str, str]) -> dict[str, Any]:
+    mutants, broken = draw(texts, options.seed, options.count, options.native, _compiles)
+    return {
+        "seed": options.seed,
+        "native": options.native,
+        "does_not_compile": [mutant.document() for mutant in broken],
+        "mutants": [_entry(number, mutant.document()) for number, mutant in enumerate(mutants, start=1)],
+    }
+
+
+def _found_again(path: Path, texts: Mapping[str, str]) -> dict[str, Any]:
+    """The mutants of a record in this tree, under their numbers."""
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for place, one in enumerate(record["mutants"]):
+        found = find_again(Mutant.from_document(one), texts)
+        entry = _entry(one["number"], one if found is None else found.document())
+        record["mutants"][place] = entry | ({"verdict": "not found"} if found is None else {})
+    return record
+
+
+def _entry(number: int, document: Mapping[str, Any]) -> dict[str, Any]:
+    return {"number": number, **document, "verdict": None, "by": None, "stage": None, "note": "", "seconds": 0.0}
+
+
+def _take_over(record: dict[str, Any], earlier: Mapping[str, Any]) -> None:
+    """What an earlier run decided."""
+    identity = ("file", "line", "column", "before", "after")
+    mutants = {tuple(one[name] for name in identity): one for one in record["mutants"]}
+    for one in earlier["mutants"]:
+        if one["verdict"] in (None, "not found", "unclear"):
+            continue
+        same = mutants.get(tuple(one[name] for name in identity))
+        if same is None:
+            sys.exit(f"the record there has another set of mutants ({one['file']}:{one['line']}): name another file")
+        same.update({name: one[name] for name in ("verdict", "by", "stage", "note", "seconds")})
+
+
+def _keep(record: Mapping[str, Any], output: Path | None) -> None:
+    if output is not None:
+        half = output.with_name(output.name + ".part")
+        half.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        half.replace(output)
+
+
+@cache
+def _mpi_flags() -> tuple[str, ...]:
+    for asked in ("--showme:compile", "-compile-info"):
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            done = subprocess.run(["mpicc", asked], check=True, capture_output=True, text=True)
+            return tuple(word for word in done.stdout.split() if word.startswith(("-I", "-D")))
+    return ()
+
+
+def _compiles(mutant: Mutant) -> bool:
+    """Whether a compiler takes it; also where it does not take the file without the fault, so that nothing is known."""
+    if not mutant.is_native or mutant.file.endswith(".cl"):
+        return True
+    source = (ROOT / mutant.file).read_bytes().decode()
+    return _is_taken(mutant.file, mutant.applied(source)) or not _is_taken(mutant.file, source)
+
+
+@cache
+def _is_taken(file: str, text: str) -> bool:
+    folder = ROOT / SOURCES / "native"
+    if "native/profiler" in file:
+        compiler = ["gcc", "-x", "c", "-std=c11", "-D_GNU_SOURCE", "-I", str(folder / "profiler")]
+    else:
+        compiler = ["g++", "-x", "c++", "-std=c++20", '-DSEATRIAL_BUILD="none"', *_mpi_flags()]
+    command = [*compiler, "-w", "-fsyntax-only", "-I", str(folder), "-I", str((ROOT / file).parent), "-"]
+    try:
+        return subprocess.run(command, input=text, capture_output=True, text=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+class _Selection:
+    """Which tests marked `real` a mutant meets."""
+
+    def __init__(self, select: Path | None, coverage: Path | None) -> None:
+        self._map: dict[str, Any] = {} if coverage is None else _lines_covered(coverage)
+        self._is_known = select is not None or coverage is not None
+        if select is not None:
+            self._map |= json.loads(select.read_text(encoding="utf-8"))
+
+    def stages(self, mutant: Mutant) -> Iterator[tuple[str, Sequence[str]]]:
+        """Names and tests: files or ids. Of those by lines, the second is needed only where the first has none."""
+        named = self._map.get(mutant.file)
+        if isinstance(named, list):
+            yield "real, selected", named
+        elif named is not None or (self._is_known and not mutant.is_native):
+            lines: Mapping[str, Sequence[str]] = named or {}
+            own = {test for line in _nearest(mutant, lines) for test in lines[line]}
+            yield "real, of the line", sorted(own)
+            yield "real, of the file", sorted({test for tests in lines.values() for test in tests} - own)
+        elif mutant.is_native:
+            files = _named_test_files(mutant.file)
+            yield "real, by name", files
+            yield "real, of the area", [file for file in _area(mutant.file) if file not in files]
+        else:
+            room = _room(mutant.file)
+            yield "real, of the room", [room] if room else []
+            yield "real, others", ["tests", *([f"--ignore={room}"] if room else [])]
+
+    def without_a_test(self, mutant: Mutant) -> str:
+        """What to say where no test runs a line, or ""."""
+        lines = self._map.get(mutant.file, {})
+        if mutant.is_native or not self._is_known or not isinstance(lines, dict) or _nearest(mutant, lines):
+            return ""
+        return "no test runs this line"
+
+
+def _nearest(mutant: Mutant, lines: Mapping[str, Sequence[str]]) -> list[str]:
+    """The line as a key, else those of its statement: of a long one, not every line can be seen running."""
+    statement = [str(line) for line in range(mutant.first, mutant.last + 1) if lines.get(str(line))]
+    return [str(mutant.line)] if lines.get(str(mutant.line)) else statement
+
+
+def _lines_covered(path: Path) -> dict[str, dict[str, list[str]]]:
+    """File -> line -> ids of tests, of what coverage.py recorded: bits of lines, or arcs from line to line."""
+    covered: dict[str, dict[str, set[str]]] = {}
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as data:
+        files = {
+            number: SOURCES + name.rpartition(SOURCES)[2]
+            for number, name in data.execute("SELECT id, path FROM file")
+            if SOURCES in name
+        }
+        tests = {number: name.rpartition("|")[0] for number, name in data.execute("SELECT id, context FROM context")}
+        bits = (
+            (file, context, 8 * at + bit)
+            for file, context, numbits in data.execute("SELECT file_id, context_id, numbits FROM line_bits")
+            for at, byte in enumerate(numbits)
+            for bit in range(8)
+            if byte >> bit & 1
+        )
+        arcs = (
+            (file, context, abs(line))
+            for file, context, *ends in data.execute("SELECT file_id, context_id, fromno, tono FROM arc")
+            for line in ends
+        )
+        for rows in (bits, arcs):
+            for file, context, line in rows:
+                if file in files and tests[context]:
+                    covered.setdefault(files[file], {}).setdefault(str(line), set()).add(tests[context])
+    return {
+        file: {line: sorted(names) for line, names in sorted(lines.items())} for file, lines in sorted(covered.items())
+    }
+
+
+def _room(file: str) -> str:
+    """The folder of tests that mirrors a file's, or "" for files of no room."""
+    if "native/profiler" in file:
+        return "tests/probes"
+    name = "benchmarks" if f"{SOURCES}native/" in file else file.removeprefix(SOURCES).partition("/")[0]
+    return f"tests/{name}" if (ROOT / "tests" / name).is_dir() else ""
+
+
+def _named_test_files(file: str) -> list[str]:
+    """Test files that name a program, its benchmark, or a header; and the one that is named after it."""
+    path = Path(file)
+    words = [path.name, f'"{path.stem}"', f"{path.parent.name}.{path.stem}"]
+    word = re.compile("|".join(rf"(?<!\w){re.escape(one)}(?!\w)" for one in words).replace(r'(?<!\w)"', '"'))
+    return [
+        str(test.relative_to(ROOT))
+        for test in sorted((ROOT / "tests").rglob("test_*.py"))
+        if re.fullmatch(rf"test_{path.stem}.*", test.stem) or word.search(test.read_text(encoding="utf-8"))
+    ]
+
+
+def _area(file: str) -> list[str]:
+    globs = next(globs for start, globs in AREAS if file.removeprefix(SOURCES).startswith(start))
+    return [str(test.relative_to(ROOT)) for one in globs for test in sorted(ROOT.glob(one))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copy of the tree, and the folder for temporary files of its tests, by which their processes are known."""
+
+    tree: Path
+    temporary: Path
+
+    @classmethod
+    def made(cls, home: Path, files: Sequence[str]) -> _Copy:
+        """From the tracked files; `shared`, where it lies beside the tree, lies beside the copy."""
+        copy = cls(home / ROOT.name, home / "t")
+        for name in files:
+            (copy.tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy.tree / name, follow_symlinks=False)
+        if (ROOT.parent / "shared").exists():
+            (home / "shared").symlink_to((ROOT.parent / "shared").resolve())
+        (home / "suite_mutants_chooser.py").write_text(CHOOSER, encoding="utf-8")
+        where = "import seatrial, sys; sys.exit(not seatrial.__file__.startswith(sys.argv[1]))"
+        if subprocess.run([sys.executable, "-c", where, str(copy.tree)], env=copy.environment()).returncode != 0:
+            sys.exit("Python does not take seatrial from the copy of the tree")
+        return copy
+
+    def environment(self) -> dict[str, str]:
+        """Ours, with this copy first."""
+        paths = [str(self.tree / "src"), str(self.tree.parent), os.environ.get("PYTHONPATH", "")]
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "TMPDIR": str(self.temporary),
+            "SUITE_MUTANTS_TESTS": str(self.tree.parent / "tests.txt"),
+        }
+
+    def tests(self, mark: str, tests: Sequence[str], seconds: float) -> tuple[int, str]:
+        """Runs tests (files, folders, ids, options) up to the first failure: exit status and first failing test.
+
+        Raises subprocess.TimeoutExpired.
+        """
+        ids = [test for test in tests if "::" in test]
+        (self.tree.parent / "tests.txt").write_text("\n".join(ids), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+        command += ["-m", mark, *(["-p", "suite_mutants_chooser"] if ids else [])]
+        command += list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        self.temporary.mkdir(exist_ok=True)
+        process = subprocess.Popen(
+            command,
+            cwd=self.tree,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=max(1.0, seconds))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            self.tidy()
+            process.wait()
+        first = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", said, re.MULTILINE)
+        return process.returncode, first[1] if first else ""
+
+    def tidy(self) -> None:
+        """Ends what the tests left running, which knows the folder for temporary files, and empties that."""
+        mark = f"TMPDIR={self.temporary}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(folder.name), signal.SIGKILL)
+        for left in (self.temporary, self.tree / ".hypothesis"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def with_fault(self, mutant: Mutant, number: int) -> Iterator[None]:
+        """Holds a fault in the copy. Its time of change is its own, so that no compiled file of Python's is taken."""
+        path = self.tree / mutant.file
+        whole, times = path.read_bytes(), path.stat()
+        path.write_bytes(mutant.applied(whole.decode()).encode())
+        os.utime(path, (times.st_atime, times.st_mtime + 2 * number))
+        try:
+            yield
+        finally:
+            path.write_bytes(whole)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def _decide(one: dict[str, Any], copy: _Copy, selection: _Selection, options: argparse.Namespace) -> None:
+    """Runs the tests against one mutant, and writes into its entry what came of it."""
+    mutant, start, limit = Mutant.from_document(one), time.monotonic(), 60 * options.limit
+    verdict, by, note, stage, nothing_of_line = "survived", "", "", "", False
+    with copy.with_fault(mutant, one["number"]):
+        for stage, mark, tests in _stages(mutant, selection, options.fast):
+            if not tests or (stage == "real, of the file" and not nothing_of_line):
+                nothing_of_line |= stage == "real, of the line"
+                continue
+            try:
+                status, by = copy.tests(mark, tests, limit - (time.monotonic() - start))
+            except subprocess.TimeoutExpired:
+                verdict, note = "timeout", f"over {options.limit:g} min"
+                break
+            nothing_of_line |= stage == "real, of the line" and status == NOTHING_RAN
+            if status not in (0, NOTHING_RAN):
+                verdict = "caught"
+                break
+    seconds = round(time.monotonic() - start, 1)
+    if verdict == "caught" and by and _fails_alone(copy, by, limit):
+        verdict, note = "unclear", "that test fails without the fault, too"
+    if verdict == "survived":
+        stage, note = "", selection.without_a_test(mutant)
+    if verdict == "caught" and not by:
+        note = "no test could be collected, or pytest ended without naming one"
+    one.update(verdict=verdict, by=by or None, stage=stage or None, note=note, seconds=seconds)
+
+
+def _fails_alone(copy: _Copy, test: str, limit: float) -> bool:
+    try:
+        mark = "real or not real" if "::" in test else "not real"  # a file: it could not be collected
+        return copy.tests(mark, [test], limit)[0] not in (0, NOTHING_RAN)
+    except subprocess.TimeoutExpired:
+        return True
+
+
+def _stages(mutant: Mutant, selection: _Selection, is_fast: bool) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Name, mark and tests. What the fast tests see of programs and kernels is little: they come last there."""
+    room = _room(mutant.file)
+    others = ("fast, others", "not real", ["tests", *([f"--ignore={room}"] if room else [])])
+    yield "fast, of the room", "not real", [room] if room else []
+    if not mutant.is_native:
+        yield others
+    if not is_fast:
+        yield from ((name, "real", tests) for name, tests in selection.stages(mutant))
+    if mutant.is_native:
+        yield others
+
+
+def _run_all(
+    todo: Sequence[dict[str, Any]],
+    files: Sequence[str],
+    selection: _Selection,
+    options: argparse.Namespace,
+    record: Mapping[str, Any],
+) -> None:
+    copies: queue.SimpleQueue[_Copy] = queue.SimpleQueue()
+    made: list[_Copy] = []
+    lock, is_over = threading.Lock(), threading.Event()
+
+    def one_of_them(one: dict[str, Any]) -> None:
+        if is_over.is_set():
+            return
+        copy, entry = copies.get(), dict(one)
+        try:
+            _decide(entry, copy, selection, options)
+        finally:
+            copies.put(copy)
+        with lock:
+            if not is_over.is_set():
+                one.update(entry)
+                _keep(record, options.output)
+                print(_line(one), flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        for number in range(min(options.jobs, len(todo))):
+            made.append(_Copy.made(Path(folder) / str(number), files))
+            copies.put(made[-1])
+        with ThreadPoolExecutor(max(1, options.jobs)) as pool:
+            runs = [pool.submit(one_of_them, one) for one in todo]
+            try:
+                for run in runs:
+                    run.result()
+            finally:
+                is_over.set()
+                while not all(run.done() for run in runs):  # stopped, by a person or an error
+                    for copy in made:
+                        copy.tidy()
+                    time.sleep(0.2)
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    """One mutant for people."""
+    told = {"survived": "SURVIVED", "caught": "caught by", None: "not run"}.get(one["verdict"], one["verdict"])
+    said = " ".join(filter(None, (told, one["by"], f"({one['note']})" if one["note"] else "")))
+    return (
+        f"{one['number']:3} {one['file']}:{one['line']}  {one['operator']}  {one['seconds']:.0f} s  {said}\n"
+        f"    - {one['before'].strip()}\n    + {one['after'].strip()}"
+    )
+
+
+def _tell(record: Mapping[str, Any], only: set[int] | None) -> None:
+    mutants = [one for one in record["mutants"] if not only or one["number"] in only]
+    print(f"\nseed {record['seed']}, {len(mutants)} mutants; drawn and not compiled: {len(record['does_not_compile'])}")
+    for one in mutants:
+        print(_line(one))
+    for kind, is_native in (("Python", False), ("native", True)):
+        verdicts = [one["verdict"] or "not run" for one in mutants if one["file"].endswith(NATIVE) == is_native]
+        counted = [f"{verdicts.count(verdict)} {verdict}" for verdict in sorted(set(verdicts))]
+        print(f"{kind}: {', '.join(counted) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()

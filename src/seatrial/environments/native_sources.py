@@ -1,0 +1,82 @@
+"""Which files a measuring program is made of.
+
+A header of `native/` with a source of the same name beside it (`team.hpp`, `team.cpp`) is a part that is compiled once
+and linked with every program that includes it, itself or through another header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from seatrial.errors import BuildError
+
+_INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_EMBEDDED = re.compile(r'^SEATRIAL_EMBEDDED_TEXT\(\w+,\s*"([^"]+)"\)', re.MULTILINE)
+_NEEDS_MPI = re.compile(r"^\s*#\s*include\s*<mpi\.h>", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A source that is compiled by itself, with all files of ours that it names, directly or through one another.
+
+    `digests` holds the SHA-256 of each file by its place (`native/team.hpp`), or by its name where it lies elsewhere.
+    `embeds` says whether files become part of the program as they are (native/device/embedded.hpp).
+    """
+
+    source: Path
+    digests: tuple[tuple[str, str], ...]
+    parts: tuple[Path, ...]
+    needs_mpi: bool
+    embeds: bool
+
+
+@cache
+def units_of(source: Path, headers: Path) -> tuple[Unit, ...]:
+    """The unit of a program's source, then those of the parts that it is linked with, in the order of their names.
+    `headers` is the folder of the shared headers.
+
+    Raises BuildError where a file cannot be read. What is named and not found is left to the compiler.
+    """
+    try:
+        own = _unit(source, headers)
+        parts: dict[Path, Unit] = {}
+        waiting = list(own.parts)
+        while waiting:
+            path = waiting.pop()
+            if path not in parts:
+                parts[path] = _unit(path, headers)
+                waiting += parts[path].parts
+    except OSError as error:
+        raise BuildError(
+            f"the source {error.filename} cannot be read: {error.strerror}", "reinstall seatrial"
+        ) from error
+    return (own, *(parts[path] for path in sorted(parts)))
+
+
+def _unit(source: Path, headers: Path) -> Unit:
+    contents: dict[Path, bytes] = {}
+    waiting = [source]
+    needs_mpi = embeds = False
+    while waiting:
+        path = waiting.pop()
+        if path in contents:
+            continue
+        contents[path] = path.read_bytes()
+        text = contents[path].decode("utf-8", "replace")
+        embedded = _EMBEDDED.findall(text)
+        places = [(path.parent / name, headers / name) for name in (*_INCLUDED.findall(text), *embedded)]
+        waiting += [place for both in places if (place := next(filter(Path.is_file, both), None)) is not None]
+        needs_mpi |= _NEEDS_MPI.search(text) is not None
+        embeds |= bool(embedded)
+    beside = {path.with_suffix(".cpp") for path in contents if path.suffix == ".hpp"} - {source}
+    digests = {_name(path, headers): hashlib.sha256(content).hexdigest() for path, content in contents.items()}
+    parts = tuple(sorted(path for path in beside if path.is_file()))
+    return Unit(source, tuple(sorted(digests.items())), parts, needs_mpi, embeds)
+
+
+def _name(path: Path, headers: Path) -> str:
+    return f"native/{path.relative_to(headers)}" if path.is_relative_to(headers) else path.name

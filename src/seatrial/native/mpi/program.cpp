@@ -1,0 +1,230 @@
+#include "mpi/program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <initializer_list>
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "affinity.hpp"
+#include "hello.hpp"
+
+namespace seatrial::mpi {
+
+namespace {
+
+// Where this rank is, for the case that it does not come to its end: whoever hangs can be told from
+// whoever waits for it, and whoever died from whom the launcher ended for it.
+struct Phase {
+  char text[200] = "start";
+  volatile std::sig_atomic_t descriptor = -1;
+};
+
+Phase phase;
+
+// The parts in one line of the record; only what a signal handler may do (signal-safety(7)).
+void write_line(std::initializer_list<std::string_view> parts) noexcept {
+  char line[512];
+  std::size_t length = 0;
+  for (const auto part : parts)
+    for (const char letter : part)
+      if (length < sizeof line)
+        line[length++] = letter;
+  if (phase.descriptor >= 0) [[maybe_unused]]
+    const auto written = ::write(phase.descriptor, line, length);
+}
+
+void write_note(std::string_view key, std::string_view value) noexcept {
+  write_line({"{\"ev\":\"note\",\"key\":\"", key, "\",\"value\":\"", value, "\"}\n"});
+}
+
+// The outermost function of MPI's interface that the interrupted thread is in; none outside of MPI.
+// dladdr and backtrace are no functions for a signal handler by the letter: the lines that matter
+// more are written before, and the process is about to end.
+std::string_view mpi_call() noexcept {
+  void* frames[64];
+  const int depth = backtrace(frames, 64);
+  for (int i = depth - 1; i >= 0; --i) {
+    Dl_info found{};
+    if (dladdr(frames[i], &found) == 0 || found.dli_sname == nullptr)
+      continue;
+    std::string_view name = found.dli_sname;
+    if (name.starts_with("PMPI_"))
+      name.remove_prefix(1);
+    if (name.starts_with("MPI_"))
+      return name;
+  }
+  return {};
+}
+
+void write_phase() noexcept {
+  write_note("ended_in", phase.text);
+}
+
+// Launchers kill all other ranks when they see the end of one: it waits until these have spoken.
+void when_told_to_end(int) noexcept {
+  write_phase();
+  write_note("in_call", mpi_call());
+  timespec pause{0, 500'000'000};
+  nanosleep(&pause, nullptr);
+  _exit(128 + SIGTERM);
+}
+
+struct Fault {
+  int signal;
+  std::string_view name;
+  struct sigaction before {};
+};
+
+std::array<Fault, 5> faults = {{{SIGSEGV, "SIGSEGV", {}},
+                                {SIGBUS, "SIGBUS", {}},
+                                {SIGFPE, "SIGFPE", {}},
+                                {SIGILL, "SIGILL", {}},
+                                {SIGABRT, "SIGABRT", {}}}};
+
+// Whoever watched for the fault before (MPI libraries print where it was) has the next word.
+void when_it_fails(int signal) noexcept {
+  for (const auto& fault : faults)
+    if (fault.signal == signal) {
+      write_note("died", fault.name);
+      write_phase();
+      write_note("in_call", mpi_call());
+      phase.descriptor = -1;
+      ::sigaction(signal, &fault.before, nullptr);
+      ::raise(signal); // taken when this handler returns
+    }
+}
+
+void when_it_exits() noexcept {
+  if (phase.descriptor >= 0) {
+    write_note("died", "exit");
+    write_phase();
+  }
+}
+
+// After MPI_Init, whose own handlers would take the place of ours.
+void watch_ends(int record) {
+  phase.descriptor = ::fcntl(record, F_DUPFD_CLOEXEC, 0); // the record may be closed before
+  void* frame = nullptr;
+  backtrace(&frame, 1); // what it loads at its first call cannot be loaded in a handler
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  action.sa_handler = when_told_to_end;
+  ::sigaction(SIGTERM, &action, nullptr);
+  static std::array<std::byte, 64 << 10> stack; // a rank may die of having none left
+  stack_t other{};
+  other.ss_sp = stack.data();
+  other.ss_size = stack.size();
+  ::sigaltstack(&other, nullptr);
+  action.sa_handler = when_it_fails;
+  action.sa_flags = SA_ONSTACK;
+  for (auto& fault : faults)
+    ::sigaction(fault.signal, &action, &fault.before);
+  std::atexit(when_it_exits);
+}
+
+void watch_no_more() noexcept {
+  const int descriptor = phase.descriptor;
+  phase.descriptor = -1;
+  if (descriptor >= 0)
+    ::close(descriptor);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+// Why this rank ends all others, in its own file.
+void write_reason(std::string_view why) {
+  write_line({note_event("died", why.substr(0, 200)).text(), "\n"});
+  write_phase();
+  watch_no_more();
+}
+
+} // namespace
+
+CommonArguments::CommonArguments(Arguments& arguments)
+    : record(arguments.required("--record")), ranks(arguments.number("--ranks", 0, 1, most_ranks)),
+      slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)) {
+  if (ranks == 0)
+    throw Failure(Exit::usage, "--ranks is missing");
+}
+
+Program::Program(std::string_view name, const CommonArguments& arguments, int rank)
+    : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), name_(name),
+      record_(arguments.record, rank) {
+  watch_ends(record_.descriptor());
+}
+
+void Program::hello() {
+  const auto mine = bound_cpus();
+  record_.add(hello_event(name_, {mine}, rank, ranks));
+  record_.flush();
+  const auto masks = gather_lists(mine);
+  const auto hosts = gather_hosts();
+  if (rank == 0) {
+    record_.add(hello_event(name_, masks, rank, ranks).add("hosts", hosts));
+    record_.flush();
+  }
+  note("mpi_version", library_version());
+}
+
+void Program::at(std::string_view words) noexcept {
+  const auto length = std::min(words.size(), sizeof phase.text - 1);
+  std::memcpy(phase.text, words.data(), length);
+  phase.text[length] = '\0';
+}
+
+void Program::add(const json::Object& event) {
+  if (rank == 0)
+    record_.add(event);
+}
+
+void Program::check(std::string_view name, double value) {
+  add(check_event(name, value));
+}
+
+void Program::skip(std::string_view reason) {
+  finish(skip_event(reason));
+}
+
+void Program::end() {
+  finish(end_event());
+}
+
+// The other ranks' files remain only where a run died.
+void Program::finish(const json::Object& last) {
+  at("the end");
+  MPI_Barrier(MPI_COMM_WORLD);
+  watch_no_more();
+  if (rank != 0) {
+    record_.remove();
+  } else {
+    record_.add(last);
+    record_.close();
+  }
+}
+
+namespace detail {
+
+int give_up(const char* name, int rank, const char* why, Exit status) noexcept {
+  std::fprintf(stderr, "%s: rank %d: %s\n", name, rank, why);
+  std::fflush(stderr);
+  write_reason(why);
+  int is_up = 0;
+  int is_down = 0;
+  MPI_Initialized(&is_up);
+  MPI_Finalized(&is_down);
+  if (is_up != 0 && is_down == 0)
+    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(status));
+  return static_cast<int>(status);
+}
+
+} // namespace detail
+
+} // namespace seatrial::mpi

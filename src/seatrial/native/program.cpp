@@ -1,0 +1,64 @@
+#include "program.hpp"
+
+#include <csignal>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "hello.hpp"
+
+namespace seatrial {
+
+namespace detail {
+
+// Linux sends the signal when the *thread* that started this process ends (prctl(2)); the check
+// behind it closes the gap before the call.
+void die_with(long parent) {
+  if (parent == 0)
+    return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    throw Failure(Exit::parent_gone, "the parent " + std::to_string(parent) + " is gone");
+}
+
+} // namespace detail
+
+CommonArguments::CommonArguments(Arguments& arguments)
+    : record(arguments.required("--record")), cpus(arguments.cpus("--cpus")),
+      slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)),
+      parent(arguments.number("--parent", 0L, 0L, 1L << 31)), turns(arguments, cpus.size()),
+      own(arguments.words_without({"--record", "--cpus", "--parent"})) {}
+
+Program::Program(std::string_view name, CommonArguments& arguments)
+    : cpus(arguments.cpus), slice_s(arguments.slice_s), turns(arguments.turns), name_(name),
+      record_(arguments.record), stands_alone_(arguments.parent == 0), own_(arguments.own) {}
+
+void Program::hello(const Team& team) {
+  record_.add(hello_event(name_, team.bound()));
+  if (stands_alone_) // the lab knows what it asked for; who reads this file elsewhere does not
+    note("arguments", own_);
+  record_.flush();
+}
+
+void Program::check(std::string_view name, double value) {
+  record_.add(check_event(name, value));
+}
+
+void Program::skip(std::string_view reason) {
+  record_.add(skip_event(reason));
+  record_.close();
+}
+
+void Program::unsupported(const Unsupported& lack) {
+  record_.add(unsupported_event(lack.need(), lack.what()));
+  record_.close();
+}
+
+void Program::end() {
+  if (const auto taken = turns.taken())
+    note("turns", *taken);
+  record_.add(end_event());
+  record_.close();
+}
+
+} // namespace seatrial

@@ -1,0 +1,61 @@
+"""`seatrial ...` in this process: what a child would answer, without the time that a new interpreter takes to load."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seatrial.cli.main import main
+from seatrial.environments.site import use_site
+
+
+def seatrial_here(
+    *arguments: str, cwd: Path, stdin: bytes = b"", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """The command with these arguments: its exit status and what it wrote, as `subprocess.run` gives them.
+
+    Only what Python writes is caught, so it is for commands that start no program whose output is asked about.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    given = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch, _process_kept():
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.chdir(cwd)
+        patch.setattr(sys, "argv", ["seatrial", *arguments])
+        for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
+            patch.setattr(sys, name, stream)
+        with pytest.raises(SystemExit) as end:
+            main()
+    assert isinstance(end.value.code, int)
+    answers = []
+    for stream in (out, err):
+        stream.flush()
+        answers.append(stream.buffer.getvalue().decode())
+    return subprocess.CompletedProcess(["seatrial", *arguments], end.value.code, *answers)
+
+
+@contextlib.contextmanager
+def _process_kept() -> Iterator[None]:
+    """What the command sets for its whole process is afterwards as it was."""
+    thresholds, terminated = gc.get_threshold(), signal.getsignal(signal.SIGTERM)
+    standard = [(number, os.dup(number)) for number in (1, 2)]
+    use_site(None)
+    try:
+        yield
+    finally:
+        use_site(None)
+        for number, kept in standard:
+            os.dup2(kept, number)
+            os.close(kept)
+        signal.signal(signal.SIGTERM, terminated)
+        gc.set_threshold(*thresholds)
