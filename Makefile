@@ -10,8 +10,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 RESULTS ?= seatrial-results
 WORKERS ?= 2
 BIN := .venv/bin
-# Tests that measure have the machine for themselves (tests/conftest.py); of all others each worker runs one at a time.
-PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxschedchunk 2 --durations 10
+# Which tests run beside which: tests/conftest.py.
+PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
 .PHONY: run test fast exhaustive lint clean
 

@@ -9,9 +9,11 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from seatrial.model.machine import Machine
 
@@ -29,6 +31,8 @@ _KEPT = "SEATRIAL_TEST_CACHE"
 """Names a folder in which built programs stay from one run of the tests to the next."""
 _MACHINE_LOCK = "SEATRIAL_TEST_MACHINE_LOCK"
 """The file by which the workers agree who has the machine."""
+_PARALLEL = "SEATRIAL_TEST_PARALLEL"
+"""The file in which the workers name the tests that keep several CPUs busy."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_CACHE] = Path(tempfile.mkdtemp(prefix="seatrial-cache-"))
         os.environ["SEATRIAL_CACHE"] = os.environ.get(_KEPT) or str(config.stash[_CACHE])
         os.environ[_MACHINE_LOCK] = str(config.stash[_CACHE] / "machine.lock")
+        os.environ[_PARALLEL] = str(config.stash[_CACHE] / "parallel")
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # every command would compile our sources anew
             os.environ["PYTHONPYCACHEPREFIX"] = str(config.stash[_CACHE] / "bytecode")
 
@@ -55,18 +60,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Fast tests first; those that need the machine for themselves last, when all workers come to them."""
+    """Fast tests first, those that need a quiet machine last."""
     if not config.getoption("--exhaustive"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
-    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("alone", "real")])
+    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("quiet", "real")])
+    parallel = [i.nodeid for i in items if i.get_closest_marker("parallel") and not i.get_closest_marker("quiet")]
+    place = Path(os.environ[_PARALLEL])
+    private = place.with_name(f"parallel-{os.getpid()}")
+    private.write_text("\n".join(parallel))
+    private.replace(place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Who gives tests to the workers."""
+    return OneAtATime(config, log) if config.getoption("dist") == "load" else None
+
+
+class OneAtATime(LoadScopeScheduling):
+    """One worker has all tests that keep several CPUs busy, one after the other; the others run the rest beside it."""
+
+    _parallel: frozenset[str] | None = None
+
+    def _split_scope(self, nodeid: str) -> str:
+        if self._parallel is None:  # every worker has collected by now
+            self._parallel = frozenset(Path(os.environ[_PARALLEL]).read_text().splitlines())
+        return "parallel" if nodeid in self._parallel else nodeid
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that needs the machine for itself waits until no other worker is in a test, and has them wait."""
-    with Path(os.environ[_MACHINE_LOCK]).open("a+") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+    """A test that needs a quiet machine waits until no other worker is in a test, and has them wait."""
+    place = Path(os.environ[_MACHINE_LOCK])
+    with place.open("a+") as lock:
+        with place.with_name("next.lock").open("a+") as who_is_next:  # else others would come before it again and again
+            fcntl.lockf(who_is_next, fcntl.LOCK_EX)
+            fcntl.lockf(lock, fcntl.LOCK_EX if item.get_closest_marker("quiet") else fcntl.LOCK_SH)
         return (yield)
 
 

@@ -16,7 +16,7 @@ from seatrial.report.profile_document import profile_document
 from seatrial.report.profile_page import profile_page
 from seatrial.report.profile_text import profile_text
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
 
 @pytest.mark.parametrize("name", FOUR[:2])

@@ -216,7 +216,7 @@ def told_in(folder: Path) -> dict[int, list[int]]:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize(("library", "variable"), [("openmpi", "OMPI_COMM_WORLD_RANK"), ("mpich", "PMI_RANK")])
 def test_the_launchers_put_each_rank_where_the_layout_says(library: str, variable: str, tmp_path: Path) -> None:
     launcher = shutil.which("mpirun.openmpi" if library == "openmpi" else "mpiexec.mpich")
@@ -235,7 +235,7 @@ def test_the_launchers_put_each_rank_where_the_layout_says(library: str, variabl
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_open_mpi_reads_the_rankfile(tmp_path: Path) -> None:
     launcher = shutil.which("mpirun.openmpi")
     layout = rank_layout(discover_live(use_hwloc=False), 1)

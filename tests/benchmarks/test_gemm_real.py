@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from benchmarks.made_up_blas import made_up_blas
-from benchmarks.one_repeat import run_one
-from engine.harness import tampered
+from engine.harness import run_one, tampered
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine import prepare as preparing
@@ -21,19 +18,16 @@ from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready, Refused, lacking, prepare
 from seatrial.environments import blas as finder
 from seatrial.environments.blas import Blas
-from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.native_sources import units_of
-from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import State
-from seatrial.model.protocol import parse_record
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = pytest.mark.real
 
 SMALL = {"n": "256", "threads": "1"}
 
@@ -157,6 +151,7 @@ def test_a_blas_that_takes_too_long_says_so(
     assert outcome.state is State.SKIPPED and "with this BLAS; set a smaller n" in outcome.reason, outcome
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("binding", ["bound", "none"])
 @pytest.mark.parametrize("faults", [(), ("ANEW",)], ids=["a pool", "new threads each time"])
 def test_threads_are_counted_and_bound(
@@ -185,6 +180,7 @@ THREAD_FAULTS = {
 }
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("fault", THREAD_FAULTS)
 def test_threads_that_are_not_as_asked_for_are_found(
     fault: str, libraries: Callable[..., Path], live_machine: Machine, folder: ResultsFolder
@@ -325,40 +321,3 @@ def test_auto_and_what_it_stands_for_are_one_experiment(own: Blas, live_machine:
     assert len(points) == 2
     (item,) = prepare(points, Environments.always(native_environment(live_machine)), "machine", Silent())
     assert item.experiment.parameters["blas"] == first.name
-
-
-def test_aarch64(tmp_path: Path, need: Callable[[str, str], str]) -> None:
-    compiler = need("aarch64-linux-gnu-g++", "apt install g++-aarch64-linux-gnu")
-    emulator = need("qemu-aarch64", "apt install qemu-user")
-    system = Path("/usr/aarch64-linux-gnu")
-    if not system.is_dir():
-        pytest.skip("needs the AArch64 C library (apt install libc6-dev-arm64-cross)")
-    assert isinstance(BENCHMARK.program, Native)
-    program = tmp_path / "gemm"
-    subprocess.run(
-        [
-            *(compiler, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", str(NATIVE_HEADERS)),
-            *(str(unit.source) for unit in units_of(BENCHMARK.program.source, NATIVE_HEADERS)),
-            *("-o", str(program)),
-        ],
-        check=True,
-    )
-    library = made_up_blas(tmp_path, compiler=(compiler,))
-    command = [
-        emulator,
-        "-L",
-        str(system),
-        str(program),
-        "--record",
-        str(tmp_path),
-        "--cpus",
-        "0",
-        "--blas",
-        str(library),
-    ]
-    subprocess.run([*command, "--n", "64", "--slice", "0"], check=True, env={**os.environ, "LD_LIBRARY_PATH": ""})
-    record = parse_record((tmp_path / "rank-000000.jsonl").read_bytes())
-    assert record.ended and record.skip is None and len(record.samples) == 3
-    for name in ("row_error", "element_error"):
-        value = record.checks[name]
-        assert value is not None and value < 0.5

@@ -7,8 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -83,7 +82,7 @@ def test_what_is_kept_of_a_rate() -> None:
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.usefixtures("two_devices")
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("threads", ["1", "2"])
@@ -136,7 +135,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.usefixtures("two_devices")
 @pytest.mark.parametrize(("fault", "mpi"), list(zip(FAULTS, cycle(MPIS), strict=False)))
 def test_a_planted_fault_is_found(

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.environments import native_environment

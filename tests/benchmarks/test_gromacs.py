@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engine.harness import run_one
 from made_up import made_up_machine
 
 from seatrial.benchmarks.apps.gromacs import BENCHMARK as GROMACS
-from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready, prepare
@@ -22,8 +22,6 @@ from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import Point, plan_points
-from seatrial.stats.stopping import StoppingRule
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 SMALL = {"edge": "2", "steps": "100", "ranks": "1"}
@@ -72,7 +70,7 @@ def test_a_rate_is_said_in_nanoseconds_a_day(rate: float, words: str) -> None:
 def measured(
     benchmark: Benchmark, machine: Machine, folder: Path, settings: Mapping[str, str] = SMALL
 ) -> tuple[Point, RepeatRecord]:
-    """The last record of a run with the least number of repeats; no compiler is needed for it."""
+    """The record of one repeat; no compiler is needed for it."""
     results = ResultsFolder.create(folder)
     planned = replace(point(machine, **settings), benchmark=benchmark)
     (item,) = prepare([planned], Environments.always(NoCompilerError("none")), "machine", Silent())
@@ -80,12 +78,11 @@ def measured(
     results.put("machines", "known", {"identity": "machine", **machine_document(machine)})
     results.put("environments", item.experiment.environment, dict(item.environment))
     results.put("experiments", item.experiment.id, item.experiment.document())
-    run_experiments([item], machine, results, StoppingRule(budget_s=0.0), Silent())
-    return planned, read_contents(results).records[item.experiment.id][-1]
+    return planned, run_one(item, machine, results)
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_it_measures(live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
     need("gmx_mpi", "apt install gromacs")
     planned, record = measured(GROMACS, live_machine, tmp_path / "results", {**SMALL, "ranks": "all"})
@@ -105,7 +102,7 @@ INPUT_FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("fault", INPUT_FAULTS)
 def test_a_wrong_input_is_found(
     fault: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
@@ -144,7 +141,7 @@ COMMAND_FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("reason", COMMAND_FAULTS)
 def test_another_run_than_was_asked_for_is_found(
     reason: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
@@ -156,7 +153,7 @@ def test_another_run_than_was_asked_for_is_found(
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_fewer_threads_are_found(live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
     need("gmx_mpi", "apt install gromacs")
     if len(live_machine.allowed_cpus) < 2:
@@ -168,7 +165,7 @@ def test_fewer_threads_are_found(live_machine: Machine, tmp_path: Path, need: Ca
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_a_box_that_has_not_its_molecules_is_not_run(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from conftest import SHARED_DATA
+from engine.harness import run_one
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.apps.hpcg import BENCHMARK as HPCG
 from seatrial.benchmarks.apps.hpcg import read_report
-from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready, Refused, prepare
@@ -26,8 +26,6 @@ from seatrial.model.outcome import State
 from seatrial.model.parameter import Params, whole
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
-from seatrial.stats.stopping import StoppingRule
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 REPORT = SHARED_DATA / "outputs" / "hpcg_openmpi_2x64.txt"
@@ -150,8 +148,7 @@ def measured(results_folder: Path, on: Machine, **settings: str) -> RepeatRecord
     results.put("machines", "known", {"identity": "machine", **machine_document(on)})
     results.put("environments", item.experiment.environment, item.environment)
     results.put("experiments", item.experiment.id, item.experiment.document())
-    run_experiments([item], on, results, StoppingRule(budget_s=0.0), Silent())
-    return read_contents(results).records[item.experiment.id][-1]
+    return run_one(item, on, results)
 
 
 def pretend(folder: Path, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +174,7 @@ FAULTS = {
 
 @needs_report
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, state, reason = FAULTS[fault]
@@ -190,7 +187,7 @@ def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_a_real_xhpcg_where_there_is_one(tmp_path: Path, need, live_machine: Machine) -> None:
     need("xhpcg", "build HPCG and put xhpcg on PATH")
     record = measured(tmp_path, live_machine, size="16", seconds="1", ranks="1")

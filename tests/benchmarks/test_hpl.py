@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engine.harness import run_one
 from imports.result_texts import hpl, hpl_row
 from made_up import facts, made_up_machine
 
@@ -16,7 +17,6 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.apps.hpl import BENCHMARK as HPL
 from seatrial.benchmarks.apps.hpl import blocks, grids
 from seatrial.benchmarks.apps.hpl_input import grids_of, hpl_dat, matrix_B
-from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready, Refused, prepare
@@ -29,8 +29,6 @@ from seatrial.model.outcome import State
 from seatrial.model.parameter import Params, whole
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
-from seatrial.stats.stopping import StoppingRule
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 NO_COMPILER = NoCompilerError("none")
@@ -207,12 +205,11 @@ def measured(results_folder: Path, on: Machine, **settings: str) -> RepeatRecord
     results.put("machines", "known", {"identity": "machine", **machine_document(on)})
     results.put("environments", item.experiment.environment, item.environment)
     results.put("experiments", item.experiment.id, item.experiment.document())
-    run_experiments([item], on, results, StoppingRule(budget_s=0.0), Silent())
-    return read_contents(results).records[item.experiment.id][-1]
+    return run_one(item, on, results)
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize(("ranks", "grid"), [("2", "auto"), ("1", "1x1")])
 def test_hpcc_solves_what_was_asked_and_nothing_else_for_long(
     ranks: str, grid: str, tmp_path: Path, need, live_machine: Machine
@@ -276,7 +273,7 @@ FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told, state, reason = FAULTS[fault]
@@ -288,7 +285,7 @@ def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_an_exchange_that_never_comes_is_found(
     tmp_path: Path, need, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

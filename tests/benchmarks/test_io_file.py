@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engine.harness import run_one
 from made_up import made_up_machine
 
 from seatrial.benchmarks.io.file import BENCHMARK as IO_FILE
 from seatrial.benchmarks.io.file import read_fio, surface
-from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready, Refused, lacking, prepare
@@ -23,8 +23,6 @@ from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
-from seatrial.stats.stopping import StoppingRule
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 MACHINE = made_up_machine(cores=2)
@@ -102,12 +100,10 @@ def measured(results_folder: Path, **settings: str) -> RepeatRecord:
     results.put("machines", "known", {"identity": "machine", **machine_document(MACHINE)})
     results.put("environments", item.built.key, {"name": "fio"})
     results.put("experiments", item.experiment.id, item.experiment.document())
-    run_experiments([item], MACHINE, results, StoppingRule(budget_s=0.0), Silent())
-    return read_contents(results).records[item.experiment.id][-1]
+    return run_one(item, MACHINE, results)
 
 
 @pytest.mark.real
-@pytest.mark.alone
 @pytest.mark.parametrize("direct", ["false", "true"])
 def test_it_measures_and_leaves_no_file(direct: str, tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch) -> None:
     need("fio", "apt install fio")
@@ -124,7 +120,6 @@ def test_it_measures_and_leaves_no_file(direct: str, tmp_path: Path, need, monke
 
 
 @pytest.mark.real
-@pytest.mark.alone
 def test_a_file_system_without_direct_calls_is_skipped(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch) -> None:
     """fio's own words for it, from a fio that is given a file system that refuses."""
     need("fio", "apt install fio")
@@ -173,7 +168,6 @@ FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs, state, reason = FAULTS[fault]
@@ -183,7 +177,6 @@ def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.real
-@pytest.mark.alone
 @pytest.mark.parametrize(("told", "stage"), [(output(*GOOD)[:-20], "record"), (b"", "record")])
 def test_output_that_is_cut_is_a_failure(
     told: bytes, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engine.harness import run_one
 from made_up import made_up_machine
 
 from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
-from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Ready, prepare
@@ -23,8 +23,6 @@ from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point, plan_points
-from seatrial.stats.stopping import StoppingRule
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 SMALL = {"cells": "10", "steps": "100"}
@@ -83,7 +81,7 @@ def test_kernels_that_nobody_asked_for_are_found() -> None:
 def measured(
     benchmark: Benchmark, machine: Machine, folder: Path, settings: Mapping[str, str] = SMALL
 ) -> tuple[Point, RepeatRecord]:
-    """The last record of a run with the least number of repeats; no compiler is needed for it."""
+    """The record of one repeat; no compiler is needed for it."""
     results = ResultsFolder.create(folder)
     planned = replace(point(machine, **settings), benchmark=benchmark)
     (item,) = prepare([planned], Environments.always(NoCompilerError("none")), "machine", Silent())
@@ -91,12 +89,11 @@ def measured(
     results.put("machines", "known", {"identity": "machine", **machine_document(machine)})
     results.put("environments", item.experiment.environment, dict(item.environment))
     results.put("experiments", item.experiment.id, item.experiment.document())
-    run_experiments([item], machine, results, StoppingRule(budget_s=0.0), Silent())
-    return planned, read_contents(results).records[item.experiment.id][-1]
+    return planned, run_one(item, machine, results)
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("package", ["none", "opt"])
 def test_it_measures(package: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
     need("lmp", "apt install lammps")
@@ -110,7 +107,7 @@ def test_it_measures(package: str, live_machine: Machine, tmp_path: Path, need: 
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_it_measures_into_a_folder_that_is_named_from_here(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +118,7 @@ def test_it_measures_into_a_folder_that_is_named_from_here(
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_a_package_that_the_build_lacks_is_skipped(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:
@@ -147,7 +144,7 @@ INPUT_FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("fault", INPUT_FAULTS)
 def test_a_wrong_input_is_found(
     fault: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
@@ -166,7 +163,7 @@ def test_a_wrong_input_is_found(
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_other_kernels_and_threads_are_found(
     live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.numa_machines import numa_machine
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.memory.latency import BENCHMARK as LATENCY
@@ -181,7 +180,6 @@ def folder(tmp_path: Path) -> ResultsFolder:
 
 
 @pytest.mark.real
-@pytest.mark.alone
 @pytest.mark.parametrize("huge_pages", ["true", "false"])
 def test_every_set_has_its_time(huge_pages: str, live_machine: Machine, folder: ResultsFolder) -> None:
     ready = make_ready(LATENCY, live_machine, folder, largest_B="8MiB", huge_pages=huge_pages)
@@ -196,7 +194,6 @@ def test_every_set_has_its_time(huge_pages: str, live_machine: Machine, folder: 
 
 
 @pytest.mark.real
-@pytest.mark.alone
 def test_memory_of_a_node_that_is_asked_for(live_machine: Machine, folder: ResultsFolder) -> None:
     node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
     if node is None:
@@ -209,7 +206,6 @@ def test_memory_of_a_node_that_is_asked_for(live_machine: Machine, folder: Resul
 
 
 @pytest.mark.real
-@pytest.mark.alone
 def test_a_node_that_is_not_there_is_a_skip_of_the_program(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path
 ) -> None:
@@ -223,7 +219,6 @@ def test_a_node_that_is_not_there_is_a_skip_of_the_program(
 
 
 @pytest.mark.real
-@pytest.mark.alone
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -246,7 +241,6 @@ def test_arguments_that_make_no_sense_are_refused(
 
 
 @pytest.mark.real
-@pytest.mark.alone
 @pytest.mark.parametrize(
     ("text", "replacement", "check"),
     [

@@ -8,8 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.cpu.linebounce import BENCHMARK as LINEBOUNCE
@@ -136,7 +135,7 @@ def machine(live_machine: Machine) -> Machine:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_every_chosen_pair_has_its_time(machine: Machine, folder: ResultsFolder) -> None:
     ready = make_ready(LINEBOUNCE, machine, folder)
     record = run_one(ready, machine, folder)
@@ -150,7 +149,7 @@ def test_every_chosen_pair_has_its_time(machine: Machine, folder: ResultsFolder)
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_a_sample_of_the_pairs(machine: Machine, folder: ResultsFolder) -> None:
     if len(machine.cpus_one_per_core()) < 3:
         pytest.skip("needs three cores, which have more than one pair")
@@ -161,7 +160,7 @@ def test_a_sample_of_the_pairs(machine: Machine, folder: ResultsFolder) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("pairs", ["", "0", "0-", "-1", "0-0", "0-1,", "0-2", "0-x", "0-1-1"])
 def test_pairs_that_make_no_sense_are_refused(
     pairs: str, machine: Machine, folder: ResultsFolder, tmp_path: Path
@@ -174,7 +173,7 @@ def test_pairs_that_make_no_sense_are_refused(
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("file", "text", "replacement", "check"),
     [

@@ -11,8 +11,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -56,7 +55,7 @@ def test_the_rates_of_many_pairs() -> None:
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("name", ["mpi.bandwidth", "mpi.bidirectional", "mpi.multi-pair"])
 def test_every_size_has_its_rate(name: str, mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
@@ -72,7 +71,7 @@ def test_every_size_has_its_rate(name: str, mpi: str, folder: ResultsFolder, liv
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_two_pairs_on_shared_cpus(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     settings = {"pairs": "2", "oversubscribe": "true"}  # which only means something where there are fewer CPUs
@@ -110,7 +109,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize(("fault", "mpi"), list(zip(FAULTS, cycle(MPIS), strict=False)))
 def test_a_planted_fault_is_found(
     fault: str,
@@ -180,7 +179,7 @@ int main(int argc, char** argv) {
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_messages_of_more_elements_than_an_int_counts(
     mpi: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path

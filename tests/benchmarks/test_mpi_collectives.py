@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -228,7 +227,7 @@ def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str,
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=NAMES)
 def test_every_operation_gives_what_it_must(
@@ -242,7 +241,7 @@ def test_every_operation_gives_what_it_must(
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(
     "settings",
@@ -264,7 +263,7 @@ def test_other_ways_to_call_it(
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_persistent_calls_run_or_say_what_they_need(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     record = run(benchmark_named("mpi.bcast"), folder, live_machine, mpi, call="persistent", size_B="8B")
@@ -274,7 +273,7 @@ def test_persistent_calls_run_or_say_what_they_need(mpi: str, folder: ResultsFol
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_more_ranks_than_cpus(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     alone = replace(live_machine, allowed_cpus=live_machine.allowed_cpus[:1])
@@ -345,7 +344,7 @@ BROKEN = {
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.skipif(not MPIS, reason="needs an MPI library (apt install libopenmpi-dev openmpi-bin)")
 @pytest.mark.parametrize("faults", BROKEN)
 def test_planted_faults_are_found(
@@ -363,7 +362,7 @@ def test_planted_faults_are_found(
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_clocks_that_differ_are_related(
     mpi: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.mpi.background import BENCHMARK as BACKGROUND
@@ -62,7 +61,7 @@ def test_the_links_of_all_nodes_bound_the_bisection_of_the_rank_numbers_and_no_o
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_its_figures_are_there(name: str, mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
@@ -97,7 +96,7 @@ FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(
     fault: str, folder: ResultsFolder, tmp_path: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch

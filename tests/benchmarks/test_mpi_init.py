@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
+from engine.harness import run_one
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
@@ -21,7 +21,7 @@ two_cpus = pytest.mark.skipif("len(__import__('os').sched_getaffinity(0)) < 2", 
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_time_and_memory_of_two_ranks(mpi: str, live_machine: Machine, tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
@@ -36,7 +36,7 @@ def test_time_and_memory_of_two_ranks(mpi: str, live_machine: Machine, tmp_path:
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.skipif(not MPIS, reason="needs an MPI (apt install mpich libmpich-dev)")
 def test_a_planted_fault_is_found(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = ResultsFolder.create(tmp_path / "results")

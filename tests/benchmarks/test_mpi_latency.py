@@ -8,8 +8,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import made_up_machine
 
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
@@ -66,7 +65,7 @@ def run(folder: ResultsFolder, machine: Machine, mpi: str, **settings: str) -> R
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_every_size_has_its_time(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     record = run(folder, live_machine, mpi, largest_B="64KiB")
@@ -82,7 +81,7 @@ def test_every_size_has_its_time(mpi: str, folder: ResultsFolder, live_machine: 
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("settings", [{"size_B": "0"}, {"size_B": "24", "datatype": "MPI_DOUBLE"}])
 def test_any_one_size(mpi: str, settings: dict[str, str], folder: ResultsFolder, live_machine: Machine) -> None:
@@ -91,7 +90,7 @@ def test_any_one_size(mpi: str, settings: dict[str, str], folder: ResultsFolder,
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 def test_ranks_that_share_a_cpu_get_their_messages(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     lone = replace(live_machine, allowed_cpus=live_machine.allowed_cpus[:1])
@@ -127,7 +126,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize(("fault", "mpi"), list(zip(FAULTS, cycle(MPIS), strict=False)))
 def test_a_planted_fault_is_found(
     fault: str,

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -62,7 +61,7 @@ def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str,
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=NAMES)
 def test_neighbours_get_what_they_must(
@@ -74,7 +73,7 @@ def test_neighbours_get_what_they_must(
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(("settings", "grid"), [({"ranks": "3", "dims": "1"}, [3]), ({"ranks": "4"}, [2, 2])])
 def test_grids_of_more_ranks_than_cpus(
@@ -89,7 +88,7 @@ def test_grids_of_more_ranks_than_cpus(
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.skipif(not MPIS, reason="needs an MPI library (apt install libopenmpi-dev openmpi-bin)")
 def test_planted_faults_are_found(
     folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
+from engine.harness import run_one
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
@@ -29,7 +29,7 @@ def test_one_rank_cannot_reach_into_anothers_memory(live_machine: Machine) -> No
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(
     ("operation", "synchronization", "memory"),
@@ -66,7 +66,7 @@ FAULTS = {
 
 @two_cpus
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.skipif(not MPIS, reason="needs an MPI (apt install mpich libmpich-dev)")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(

@@ -9,8 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.results import all_results
@@ -139,7 +138,7 @@ def preloaded(ready: Ready, library: Path) -> Ready:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", MPIS)
 def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
     ready = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT)
@@ -168,7 +167,7 @@ FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault, folder, tmp_path, live_machine, monkeypatch) -> None:
     if not MPIS:
@@ -183,7 +182,7 @@ def test_a_planted_fault_is_found(fault, folder, tmp_path, live_machine, monkeyp
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_many_pairs_at_once(folder, live_machine) -> None:
     if not MPIS:
         pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")

@@ -6,22 +6,30 @@ times mean nothing there, but every value that a program computes must hold as i
 
 from __future__ import annotations
 
+import json
+import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from benchmarks.made_up_blas import made_up_blas
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
-from seatrial.environments.build import NATIVE_HEADERS, embedding
-from seatrial.environments.compiler import Started, ask, find_compilers, side_by_side
+from seatrial.benchmarks.cpu.gemm import BENCHMARK as GEMM
+from seatrial.engine.environments import chosen_environment
+from seatrial.environments.build import NATIVE_HEADERS, build, embedding
+from seatrial.environments.compiler import Compiler, Started, ask, find_compilers, side_by_side
 from seatrial.environments.mpi import find_mpis
 from seatrial.environments.native_sources import Unit, units_of
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.machine import Machine
 from seatrial.model.protocol import parse_record
 from seatrial.plan.points import plan_points
 
@@ -29,14 +37,16 @@ pytestmark = pytest.mark.real
 
 BENCHMARKS = [benchmark for benchmark in registry().values() if isinstance(benchmark.program, Native)]
 BY_SOURCE = {benchmark.program.source: benchmark for benchmark in BENCHMARKS}  # several may be one program
-OF_ONE_PROCESS = [b for b in BY_SOURCE.values() if b.ranks != "mpi" and b.program.library != "gpu"]
+OF_ONE_PROCESS = [b for b in BY_SOURCE.values() if b.ranks != "mpi" and b.program.library is None]
 HELPERS = [NATIVE_HEADERS / "launch" / f"{name}.cpp" for name in ("keep", "place")]
 UNITS = {unit.source: unit for source in (*BY_SOURCE, *HELPERS) for unit in units_of(source, NATIVE_HEADERS)}
 """Every source that is compiled by itself: those of programs, and the parts that they share."""
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 STRICT = ("-std=c++20", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", str(NATIVE_HEADERS))
-OPTIMISED = {"gcc": "-O3", "clang": "-O0"}
-"""As the lab does where warnings follow from the optimiser (GCC's); clang's are said before it."""
+STAGES = {"gcc": ("-O3", "-c"), "clang": ("-fsyntax-only",)}
+"""How far a source is compiled to be sure of it: GCC warns from its optimiser too, clang before it."""
+NO_MPI = "needs an MPI library (apt install libopenmpi-dev libmpich-dev)"
+HEADERS = ("algorithm", "functional", "memory", "mutex", "random", "ranges", "sstream", "string", "thread", "vector")
 CROSS_COMPILER = ("aarch64-linux-gnu-g++", "apt install g++-aarch64-linux-gnu")
 EMULATOR = ("qemu-aarch64", "apt install qemu-user")
 
@@ -62,23 +72,67 @@ def has_vectors(unit: Unit) -> bool:
     return any(name == "native/vector.hpp" for name, _ in unit.digests)
 
 
+def lab_builds() -> list[tuple[Path, str | None]]:
+    """What the lab compiles on this machine: each program, those of many ranks with each MPI library."""
+    with_mpi = {source for source, benchmark in BY_SOURCE.items() if benchmark.ranks == "mpi"}
+    mpis = [mpi.name for mpi in find_mpis()]
+    return [(source, mpi) for source in (*BY_SOURCE, *HELPERS) for mpi in (mpis if source in with_mpi else [None])]
+
+
+@pytest.mark.parametrize(("source", "mpi"), [pytest.param(*one, id=f"{one[0].stem}-{one[1]}") for one in lab_builds()])
+def test_the_lab_builds_it_without_a_warning(
+    source: Path, mpi: str | None, live_machine: Machine, program_cache: Path
+) -> None:
+    """Every source of the program, as all other tests build it: with GCC the optimiser sees what it warns of."""
+    build(chosen_environment(EnvironmentChoice(mpi=mpi), live_machine, with_mpi=mpi is not None), source)
+    kept = [json.loads(path.read_bytes()) for path in program_cache.glob("objects/*/build.json")]
+    for unit in units_of(source, NATIVE_HEADERS):
+        said = [made["warnings"] for made in kept if made["command"][-1] == str(unit.source)]
+        assert said and not any(said), said
+
+
+def levels(unit: Unit, compiler: str) -> list[tuple[str, bool]]:
+    """What it is compiled for, and whether always: where it has code for one instruction set or another, all; else the
+    lowest, by the compiler that the lab does not choose."""
+    return [(level, has_vectors(unit) or (level == LEVELS[0] and compiler == "clang")) for level in LEVELS]
+
+
 COMPILED = [
     pytest.param(
         unit,
         level,
         compiler,
-        marks=() if level == LEVELS[0] or has_vectors(unit) else pytest.mark.exhaustive,
+        marks=() if is_always else pytest.mark.exhaustive,
         id=f"{named(unit)}-{level}-{compiler}",
     )
     for unit in UNITS.values()
-    for level in LEVELS
-    for compiler in OPTIMISED
+    for compiler in STAGES
+    for level, is_always in levels(unit, compiler)
 ]
+
+
+@pytest.fixture(scope="session")
+def read_before(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Compiler, str], Sequence[str]]:
+    """What spares clang half of its work: the standard library's headers, read already. GCC finds those that a source
+    forgets to name."""
+    folder = tmp_path_factory.mktemp("headers")
+
+    @cache
+    def get(clang: Compiler, level: str) -> Sequence[str]:
+        text = folder / "standard.hpp"
+        text.write_text("".join(f"#include <{name}>\n" for name in HEADERS))
+        read = str(folder / f"{level}.pch")
+        make((*clang.command, *STRICT, f"-march={level}", "-x", "c++-header", str(text), "-o", read))
+        return "-include-pch", read
+
+    return get
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="needs compilers that build for x86-64")
 @pytest.mark.parametrize(("unit", "level", "compiler"), COMPILED)
-def test_it_compiles_without_a_warning(unit: Unit, level: str, compiler: str, tmp_path: Path) -> None:
+def test_it_compiles_without_a_warning(
+    unit: Unit, level: str, compiler: str, tmp_path: Path, read_before: Callable[[Compiler, str], Sequence[str]]
+) -> None:
     """For every level of x86-64 where there is code for one or another. What passes messages is compiled with one
     library: other tests build it with every one."""
     found = next((each for each in find_compilers() if each.family == compiler), None)
@@ -86,9 +140,11 @@ def test_it_compiles_without_a_warning(unit: Unit, level: str, compiler: str, tm
         pytest.skip(f"needs {compiler} for C++20 (apt install g++ clang)")
     mpis = find_mpis()
     if unit.needs_mpi and not mpis:
-        pytest.skip("needs an MPI library (apt install libopenmpi-dev libmpich-dev)")
+        pytest.skip(NO_MPI)
     mpi = mpis[0].compile_flags if unit.needs_mpi else ()
-    words = (*STRICT, OPTIMISED[compiler], *embedding(unit), *mpi, f"-march={level}", "-c", str(unit.source))
+    stage = ("-O0", "-c") if compiler == "clang" and has_vectors(unit) else STAGES[compiler]
+    stage = (*stage, *read_before(found, level)) if stage == ("-fsyntax-only",) else stage
+    words = (*STRICT, *stage, *embedding(unit), *mpi, f"-march={level}", str(unit.source))
     make((*found.command, *words, "-o", str(tmp_path / "made.o")))
 
 
@@ -106,6 +162,7 @@ def parts_for_aarch64(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Pat
     return get
 
 
+@pytest.mark.xdist_group("aarch64")
 @pytest.mark.parametrize("benchmark", OF_ONE_PROCESS, ids=lambda benchmark: benchmark.name)
 def test_aarch64(
     benchmark: Benchmark,
@@ -117,8 +174,6 @@ def test_aarch64(
     compiler = need(*CROSS_COMPILER)
     # Static: the emulator then needs no loader and no libraries of the other architecture.
     make((compiler, *STRICT, "-O3", "-static", str(source), *parts_for_aarch64(source), "-o", str(program)))
-    if benchmark.program.library is not None:
-        return  # it needs a library of the other architecture: test_gemm_real.py runs it with one
     if shutil.which(EMULATOR[0]) is None:
         pytest.skip(f"it compiles; to run it needs {EMULATOR[0]} ({EMULATOR[1]})")
 
@@ -140,3 +195,25 @@ def test_aarch64(
             low, high = check.bound(machine, point.parameters)
             value = record.checks[check.name]
             assert value is not None and low <= value <= high, (check.name, value)
+
+
+@pytest.mark.xdist_group("aarch64")
+def test_aarch64_with_a_library(
+    tmp_path: Path, need: Callable[[str, str], str], parts_for_aarch64: Callable[[Path], list[str]]
+) -> None:
+    """Of that architecture too, which the program loads; so this one is not static."""
+    compiler, emulator = need(*CROSS_COMPILER), need(*EMULATOR)
+    system = Path("/usr/aarch64-linux-gnu")
+    if not system.is_dir():
+        pytest.skip("needs the AArch64 C library (apt install libc6-dev-arm64-cross)")
+    program, source = tmp_path / "gemm", GEMM.program.source
+    make((compiler, *STRICT, "-O2", str(source), *parts_for_aarch64(source), "-o", str(program)))
+    library = made_up_blas(tmp_path, compiler=(compiler,))
+    command = [emulator, "-L", str(system), str(program), "--record", str(tmp_path), "--cpus", "0"]
+    command += ["--blas", str(library), "--n", "64", "--slice", "0"]
+    subprocess.run(command, check=True, env={**os.environ, "LD_LIBRARY_PATH": ""})
+    record = parse_record((tmp_path / "rank-000000.jsonl").read_bytes())
+    assert record.ended and record.skip is None and len(record.samples) == 3
+    for name in ("row_error", "element_error"):
+        value = record.checks[name]
+        assert value is not None and value < 0.5

@@ -18,7 +18,7 @@ from seatrial.launch.local import Completed, Program, run, run_together
 from seatrial.model.machine import Machine
 from seatrial.model.protocol import Exit, parse_record
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.quiet]
 
 # Prints when it worked (set-up, rounds, a verification), and what its last member had of CPU time while it waited.
 SOURCE = r"""

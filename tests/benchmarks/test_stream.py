@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.numa_machines import numa_machine
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready, tampered
+from engine.harness import make_ready, run_one, tampered
 from made_up import made_up_machine, with_small_caches
 
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
@@ -156,7 +155,7 @@ def folder(tmp_path: Path) -> ResultsFolder:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("threads", ["1", "all"])
 def test_arrays_of_a_node_that_is_asked_for(threads: str, live_machine: Machine, folder: ResultsFolder) -> None:
     node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
@@ -174,7 +173,7 @@ def test_arrays_of_a_node_that_is_asked_for(threads: str, live_machine: Machine,
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("text", "replacement"),
     [

@@ -155,7 +155,7 @@ def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each within a few seconds: the budget is shortened, so verdicts may be open."""
@@ -174,13 +174,14 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monk
     assert bool(study["comparisons"]) is ("\ncompare:" in asked)
     assert bool(study["scaling"]) is ("\nscaling:" in asked)
     assert bool(study["best_of"]) is ("\nbest_of:" in asked)
-    assert {difference["what"] for difference in study["differences"] if not difference["intended"]} <= CHANGING
+    unlike = [difference for difference in study["differences"] if not difference["intended"]]
+    assert {difference["what"] for difference in unlike} <= CHANGING, unlike
     page = seatrial("report", str(tmp_path / "r"), "-o", str(tmp_path / "p.html"))
     assert page.returncode == 0 and study["question"] in (tmp_path / "p.html").read_text()
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "run", str(EXAMPLES / "itself.yaml"), "--results", str(tmp_path / "r")]
     process = subprocess.Popen(
@@ -205,7 +206,7 @@ def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path)
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -60,7 +60,7 @@ def test_what_cannot_be_profiled_is_said_before_anything_runs(arguments: list[st
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", TWO)
 def test_a_program_is_profiled_as_it_is(name: str, tmp_path: Path) -> None:
     command = ranks(name, "collectives")
@@ -79,7 +79,7 @@ def test_a_program_is_profiled_as_it_is(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_what_the_program_prints_is_left_alone(tmp_path: Path) -> None:
     script = "read line; echo got $line; echo told >&2"
     bare = subprocess.run(["sh", "-c", script], input="abc\n", capture_output=True, text=True, check=True)
@@ -94,7 +94,7 @@ def test_what_the_program_prints_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_programs_without_mpi_have_a_clear_outcome(tmp_path: Path) -> None:
     answer = profile(tmp_path, "--format", "json", "--", "true")
     told = document(answer)
@@ -112,7 +112,7 @@ def test_programs_without_mpi_have_a_clear_outcome(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", TWO)
 def test_ranks_that_are_killed_leave_what_they_did(name: str, tmp_path: Path) -> None:
     completed = profile(tmp_path, "--format", "json", "--", *ranks(name, "killed"))
@@ -122,7 +122,7 @@ def test_ranks_that_are_killed_leave_what_they_did(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_several_programs_of_one_command(tmp_path: Path) -> None:
     first, second = (" ".join(ranks("mpich", part, n)) for part, n in (("collectives", 2), ("point_to_point", 1)))
     answer = document(profile(tmp_path, "--format", "json", "--", "sh", "-c", f"{first} && {second}"))
@@ -131,7 +131,7 @@ def test_several_programs_of_one_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", TWO)
 def test_programs_that_run_beside_each_other_are_not_mixed(name: str, tmp_path: Path) -> None:
     parts = ("collectives", "point_to_point")
@@ -145,7 +145,7 @@ def test_programs_that_run_beside_each_other_are_not_mixed(name: str, tmp_path: 
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_a_signal_is_passed_on_and_what_was_done_is_told(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "profile", "--results", str(tmp_path), "--format", "json", "--"]
     script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
@@ -159,7 +159,7 @@ def test_a_signal_is_passed_on_and_what_was_done_is_told(tmp_path: Path) -> None
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_a_trace_is_written_for_a_replay(tmp_path: Path) -> None:
     command = ranks("openmpi", "point_to_point")
     completed = profile(tmp_path, "--trace", "1MiB", "--format", "json", "--", *command)
@@ -172,7 +172,7 @@ def test_a_trace_is_written_for_a_replay(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_the_page_of_a_real_run(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     completed = profile(tmp_path, "-o", str(page), "--", *ranks("openmpi", "collectives"))
@@ -182,7 +182,7 @@ def test_the_page_of_a_real_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_ranks_that_a_remote_shell_starts_are_profiled_too(tmp_path: Path) -> None:
     """Two made-up nodes, reached by an agent that passes no variable on: Open MPI's launcher must be told to."""
     agent = tmp_path / "agent"
@@ -195,11 +195,11 @@ def test_ranks_that_a_remote_shell_starts_are_profiled_too(tmp_path: Path) -> No
     launcher, *_, program, part = ranks("openmpi", "collectives")
     command = [launcher, "--mca", "plm_rsh_agent", str(agent), "--host", "nodea:1,nodeb:1", "-n", "2", program, part]
     answer = document(profile(tmp_path, "--format", "json", "--", *command))
-    assert answer["complete"] and answer["ranks"] == len(answer["per_rank"]) == 2
+    assert answer["complete"] and answer["ranks"] == len(answer["per_rank"]) == 2, answer["trust"]
 
 
 @pytest.mark.real
-@pytest.mark.alone
+@pytest.mark.parallel
 def test_the_page_of_a_results_folder_has_its_profiles(tmp_path: Path) -> None:
     assert profile(tmp_path, "--", *ranks("mpich", "point_to_point")).returncode == 0
     page = tmp_path / "page.html"

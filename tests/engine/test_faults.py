@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from engine.harness import make_ready, run_once, run_one, tampered
 from made_up import with_facts, with_small_caches
 
 from seatrial.analysis.figures import figures_of, outcome_of
@@ -164,7 +164,7 @@ RATES = {"arithmetic folded with the right result"}
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param(fault, marks=pytest.mark.alone if fault in RATES else ()) for fault in FAULTS]
+    "fault", [pytest.param(fault, marks=pytest.mark.quiet if fault in RATES else ()) for fault in FAULTS]
 )
 def test_a_planted_fault_is_named_and_not_published(
     fault: str, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -187,7 +187,7 @@ def test_half_the_work_is_seen_whichever_kernel_is_measured_alone(
 ) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
     sound = make_ready(STREAM, live_machine, folder, **settings_of(STREAM), kernel=kernel)
-    record = run_once(sound, live_machine, folder)
+    record = run_one(sound, live_machine, folder)
     assert record.outcome.is_ok and {sample.series for sample in record.samples} == {kernel}
     broken = tampered(STREAM, tmp_path, {"stream.cpp": HALF_IN_PASSING}, monkeypatch)
     folder = ResultsFolder.create(tmp_path / "broken")
@@ -199,7 +199,7 @@ def test_half_the_work_is_seen_whichever_kernel_is_measured_alone(
 def test_untampered_programs_pass(live_machine: Machine, tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
     for benchmark in (STREAM, PEAK):
-        record = run_once(make_ready(benchmark, live_machine, folder, **settings_of(benchmark)), live_machine, folder)
+        record = run_one(make_ready(benchmark, live_machine, folder, **settings_of(benchmark)), live_machine, folder)
         assert record.outcome.is_ok, record.outcome
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from benchmarks.one_repeat import run_one
-from engine.harness import make_ready
+from engine.harness import make_ready, run_one
 
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import ranks, repeat
@@ -30,7 +29,7 @@ from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
 MPIS = ["openmpi", "mpich"]
 

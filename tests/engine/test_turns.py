@@ -33,7 +33,7 @@ from seatrial.plan.study_points import study_points
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.quiet]
 
 
 @pytest.fixture

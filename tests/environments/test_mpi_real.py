@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from benchmarks.one_repeat import run_one
+from engine.harness import run_one
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import mpi_of
@@ -18,7 +18,7 @@ from tests.environments.mpi_libraries import FOUR, library
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.alone,
+    pytest.mark.parallel,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs"),
 ]
 

@@ -25,7 +25,7 @@ from seatrial.launch.process_tree import is_alive
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import Mpi, MpiFamily
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
 CONFIGURATION = """ClusterName=trial
 SlurmctldHost={host}(127.0.0.1)

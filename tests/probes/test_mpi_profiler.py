@@ -21,7 +21,7 @@ from seatrial.model.mpi import Mpi
 from seatrial.probes.mpi_tables import Family, State
 from seatrial.probes.mpi_wrappers import wrapper_texts
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
 NATIVE = Path(seatrial.__file__).parent / "native" / "profiler"
 TWO = FOUR[:2]

@@ -10,7 +10,7 @@ from probes.mpi_programs import run, seen, traffic_program
 
 from seatrial.probes.mpi_tables import State
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.quiet]
 
 WAITED, TRANSFERRED = 1, 2
 LATE_S = 0.02

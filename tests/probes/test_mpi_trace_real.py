@@ -17,7 +17,7 @@ from seatrial.probes.mpi_functions import function_names
 from seatrial.probes.mpi_trace import Flag, Kind, Trace
 from seatrial.report.trace_export import TraceExport, write_trace
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
 PROGRAM = Path(__file__).with_name("mpi_trace_program.c")
 TWO = FOUR[:2]
@@ -65,7 +65,7 @@ def replayed(export: TraceExport, folder: Path) -> tuple[float, Counter[str]]:
     assert ended.returncode == 0, ended.stderr[-3000:]
     actions = Counter(re.findall(r"smpi_replay/VERBOSE\] \d+ (\w+)", ended.stderr))
     found = re.search(r"Simulation time ([0-9.]+)", ended.stderr)
-    assert found is not None
+    assert found is not None, ended.stdout[-1000:] + ended.stderr[-3000:]
     return float(found[1]), actions
 
 
@@ -102,6 +102,7 @@ def _by_peer(sent: Counter[tuple[int, int, int]], rank: int) -> Counter[int]:
     return found
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", TWO)
 @pytest.mark.parametrize("part", ["ping_pong", "ring", "persistent", "exchange"])
 def test_messages_are_replayed(name: str, part: str, tmp_path: Path) -> None:

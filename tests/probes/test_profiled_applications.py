@@ -22,7 +22,7 @@ from seatrial.model.benchmark import External
 from seatrial.probes.mpi_functions import function_names
 from seatrial.probes.mpi_tables import ProcessTable, State, read_table
 
-pytestmark = [pytest.mark.real, pytest.mark.alone]
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
 Need = Callable[[str, str], str]
 

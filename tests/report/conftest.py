@@ -8,6 +8,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+from report.headless_browser import find_browser
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """The path of a real browser."""
+    return find_browser()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from report.drawing_machines import eight_with_adapters, hybrid_cube_mesh, two_gpus
+from report.headless_browser import run
 
 from seatrial.report.drawing import machine_svg, machine_svg_fragment
 
 pytestmark = pytest.mark.real
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HARNESS = (
     "<script>addEventListener('load', () => {"
     "const out = {wide: [], drawn: 0, ids: document.querySelectorAll('[id]').length};"
@@ -29,23 +26,6 @@ HARNESS = (
     "out.right = document.documentElement.scrollWidth <= innerWidth;"
     "document.body.dataset.out = JSON.stringify(out); })</script>"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> str:
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip(f"needs a browser ({' or '.join(NAMES)}; apt install chromium)")
-    return found
-
-
-def run(browser: str, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    command = [
-        *(browser, "--headless", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}"),
-        *(*as_root, "--enable-logging=stderr", *arguments),
-    ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def look(browser: str, tmp_path: Path, body: str, *arguments: str, width: int = 1280) -> dict[str, object]:

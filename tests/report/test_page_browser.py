@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
+from collections.abc import Callable
+from functools import cache
 
 import pytest
+from report.headless_browser import run
 from report.page_samples import hostile_trial, server_trial, vm_trial
 from report.page_samples_node import gpu_trial
 
+from seatrial.model.trial import Trial
 from seatrial.report.page import page
 
 pytestmark = pytest.mark.real
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SCHEMES = {"light": ["--blink-settings=preferredColorScheme=1"], "dark": ["--blink-settings=preferredColorScheme=0"]}
 PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}
 HARNESS = (
@@ -29,21 +28,9 @@ HARNESS = (
 )
 
 
-@pytest.fixture(scope="module")
-def browser() -> str:
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip(f"needs a browser ({' or '.join(NAMES)}; apt install chromium)")
-    return found
-
-
-def run(browser: str, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    command = [
-        *(browser, "--headless", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}"),
-        *(*as_root, "--enable-logging=stderr", *arguments),
-    ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+@cache
+def page_of(trial: Callable[[], Trial], place: str | None) -> str:
+    return page([trial()], place)
 
 
 @pytest.mark.parametrize("trial", [vm_trial, server_trial, hostile_trial, gpu_trial])
@@ -51,7 +38,7 @@ def run(browser: str, tmp_path: Path, *arguments: str) -> subprocess.CompletedPr
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, trial, width, scheme):
     file = tmp_path / "page.html"
-    file.write_text(page([trial()], "../results").replace("</body>", HARNESS), encoding="utf-8")
+    file.write_text(page_of(trial, "../results").replace("</body>", HARNESS), encoding="utf-8")
     settings = SCHEMES[scheme]
     done = run(browser, tmp_path, *settings, f"--window-size={width},900", "--dump-dom", file.as_uri())
     title = re.search(r"<title>(scroll=(\d+) inner=(\d+) dark=(\w+) paper=(.*?) wide=(.*?))</title>", done.stdout)
@@ -67,7 +54,7 @@ def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, t
 @pytest.mark.parametrize("trial", [server_trial, gpu_trial])
 def test_it_prints_on_a4(browser, tmp_path, trial):
     file, paper = tmp_path / "page.html", tmp_path / "page.pdf"
-    file.write_text(page([trial()], None), encoding="utf-8")
+    file.write_text(page_of(trial, None), encoding="utf-8")
     done = run(browser, tmp_path, "--no-pdf-header-footer", f"--print-to-pdf={paper}", file.as_uri())
     assert paper.exists(), done.stderr[-2000:]
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper.read_bytes())

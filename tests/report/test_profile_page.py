@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from report.headless_browser import run
 from report.profile_samples import SAMPLES, crash, hostile, nothing
-from report.test_page_browser import HARNESS, PAPER, SCHEMES, browser, run
+from report.test_page_browser import HARNESS, PAPER, SCHEMES
 from report.test_study_page_browser import CUT
 
 from seatrial.report.profile_page import profile_page
-
-__all__ = ["browser"]
 
 SECTIONS = (
     "What it rests on",

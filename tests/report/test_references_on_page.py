@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from html import escape
 
 import pytest
+from report.headless_browser import run
 from report.page_samples import ENVIRONMENTS, HOSTILE, experiment, figure, seen_and_places, stream, vm_machine
 
 from seatrial.model.benchmark import Better
@@ -19,7 +17,6 @@ from seatrial.report.page import page
 from seatrial.report.reference_marks import Tick, merged_labels
 
 LIMIT = Limit(100e9, "B/s", "by hand", Basis.PHYSICAL)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OWN = """study = "site"
 source = "Fleet of <b>nodes</b>"
 [configuration]
@@ -153,19 +150,13 @@ GEOMETRY = """<script>addEventListener('load', () => {
 
 @pytest.mark.real
 @pytest.mark.parametrize("width", [1280, 800, 420])
-def test_in_a_browser_labels_never_overlap_and_triangles_stand_where_they_should(tmp_path, own_file, width):
-    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip(f"needs a browser ({' or '.join(BROWSERS)}; apt install chromium)")
+def test_in_a_browser_labels_never_overlap_and_triangles_stand_where_they_should(browser, tmp_path, own_file, width):
     values = [1, 3, 20, 21, 22, 40, 44, 48, 60, 70, 90, 95, 99, 250, 300]
     own(own_file, values)
     file = tmp_path / "page.html"
     html = page([trial(*stream(LIMIT, (60e9, 80e9), 2))])
     file.write_text(html.replace("</body>", GEOMETRY), encoding="utf-8")
-    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    settings = ["--headless", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900"]
-    command = [browser, *settings, *as_root, "--dump-dom", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run(browser, tmp_path, f"--window-size={width},900", "--dump-dom", file.as_uri())
     title = re.search(r"<title>bars (.*?) end</title>", done.stdout)
     assert title, done.stderr[-2000:]
     assert "hit" not in title[1] and "out" not in title[1], title[1]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
+from report.headless_browser import run
 from report.study_samples import COMPARED, STUDIES
-from report.test_page_browser import HARNESS, PAPER, SCHEMES, browser, run
+from report.test_page_browser import HARNESS, PAPER, SCHEMES
 
 from seatrial.report.page import page
 from seatrial.report.studies.compare_page import compare_page
 
 pytestmark = pytest.mark.real
-
-__all__ = ["browser"]
 
 CUT = (
     "<script>addEventListener('load', () => {const cut = [...document.querySelectorAll('svg[role=img]')].flatMap("
@@ -31,11 +31,16 @@ PAGES = {
 }
 
 
+@cache
+def page_named(name: str) -> str:
+    return PAGES[name]()
+
+
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (520, "dark")])
 def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, name, width, scheme):
     file = tmp_path / "page.html"
-    html = PAGES[name]().replace("</body>", HARNESS).replace("</body>", CUT)
+    html = page_named(name).replace("</body>", HARNESS).replace("</body>", CUT)
     file.write_text(html, encoding="utf-8")
     done = run(browser, tmp_path, *SCHEMES[scheme], f"--window-size={width},900", "--dump-dom", file.as_uri())
     said = r"<title>scroll=(\d+) inner=(\d+) dark=\w+ paper=(.*?) wide=(.*?) cut=(.*?)</title>"
@@ -50,7 +55,7 @@ def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, n
 @pytest.mark.parametrize("name", ["many", "whole"])
 def test_it_prints_on_a4(browser, tmp_path, name):
     file, paper = tmp_path / "page.html", tmp_path / "page.pdf"
-    file.write_text(PAGES[name](), encoding="utf-8")
+    file.write_text(page_named(name), encoding="utf-8")
     done = run(browser, tmp_path, "--no-pdf-header-footer", f"--print-to-pdf={paper}", file.as_uri())
     assert paper.exists(), done.stderr[-2000:]
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper.read_bytes())

@@ -11,7 +11,7 @@ from seatrial.environments.shared_library import build_library, build_program
 from seatrial.probes.mpi_wrappers import wrapper_texts
 
 _SOURCES = NATIVE_HEADERS / "profiler"
-_SHARED = ("io.c", "sparse_copy.c")
+SHARED_SOURCES = ("io.c", "sparse_copy.c")
 """Of the library and of the collector."""
 _LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
 """Before glibc 2.34 dlsym is there, and a program need not have brought it."""
@@ -26,7 +26,7 @@ def build_profiler(compiler: Compiler | None) -> Path:
 def build_collector(compiler: Compiler | None) -> Path:
     """The program that takes care of a node's tables while the ranks run, from the cache or built now. Raises
     BuildError with the compiler's words."""
-    sources = [*sorted((_SOURCES / "collector").glob("*.c")), *(_SOURCES / name for name in _SHARED)]
+    sources = [*sorted((_SOURCES / "collector").glob("*.c")), *(_SOURCES / name for name in SHARED_SOURCES)]
     return build_program("seatrial-collector", compiler, sources)
 
 

@@ -34,6 +34,8 @@ _BUILD_FILE = "build.json"
 _COMPILE_LIMIT_S = 600.0
 _LOOK_AGAIN_S = 0.05
 _FLAGS = ("-std=c++20", "-O3", "-pthread")
+_WARNINGS = ("-Wall", "-Wextra")
+"""What the compiler says by them is kept with the build, and changes nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class _Object:
         own = environment if unit.needs_mpi else replace(environment, mpi=None)
         command = (
             *_compiler_words(own),
+            *_WARNINGS,
             *added,
             "-I",
             str(NATIVE_HEADERS),
@@ -265,10 +268,11 @@ def _make(
 def _make_in(private: Path, command: Sequence[str], place: Path, environment: Environment, started: Started) -> None:
     made = private / place.name
     start = time.perf_counter()
-    ask([*command, "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started)
+    said = ask([*command, "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started)
     kept = {
         "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),
         "command": list(command),
+        "warnings": said.stderr,
         "seconds": time.perf_counter() - start,
         "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
     }
