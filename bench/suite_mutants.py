@@ -2,9 +2,9 @@
 
 The suite must pass here without any. Nothing is written to the tree: the work is done in copies of its tracked files.
 A fault (how they are made and drawn: mutation.py) meets the fast tests of its room, all other fast tests, then the
-tests marked `real` that a map (--select), a record of coverage, or the table AREAS below names, else all of them. For
-programs and kernels the other fast tests come last. The first failing test is run once more without the fault: where
-it fails again, the result is "unclear". A coverage record is made with
+tests marked `real` that a map (--select), a record of coverage, or the table AREAS of mutant_tests.py names, else all
+of them. For programs and kernels the other fast tests come last. The first failing test is run once more without the
+fault: where it fails again, the result is "unclear". A coverage record is made with
 `python -m pytest --cov=seatrial --cov-context=test` (pytest-cov). SEATRIAL_TEST_CACHE and the like are passed on.
 
 python bench/suite_mutants.py [--count 60] [--seed 13] [--native 0.33] [--list] [--only 3,7] [--jobs 2]
@@ -21,7 +21,6 @@ import queue
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -34,23 +33,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mutant_tests import ROOT, SOURCES, Selection, room_of
 from mutation import NATIVE, Mutant, draw, find_again
-
-ROOT = Path(__file__).resolve().parents[1]
-SOURCES = "src/seatrial/"
-
-# Where the tests of programs and kernels stand, by the beginning of their path; the first line that fits. Test files
-# that name the program or header come before these.
-AREAS: Sequence[tuple[str, Sequence[str]]] = (
-    ("native/profiler/", ("tests/probes/test_*.py",)),
-    ("native/launch/", ("tests/launch/test_*.py", "tests/engine/test_ranks_real.py")),
-    ("native/mpi/", ("tests/benchmarks/test_mpi_*.py",)),
-    ("native/device/", ("tests/benchmarks/test_gpu_*.py",)),
-    ("benchmarks/mpi/", ("tests/benchmarks/test_mpi_*.py",)),
-    ("benchmarks/gpu/", ("tests/benchmarks/test_gpu_*.py",)),
-    ("benchmarks/memory/stream", ("tests/benchmarks/test_stream.py", "tests/engine/test_faults.py")),
-    ("", ("tests/benchmarks/test_*.py", "tests/engine/test_faults.py")),
-)
 
 # Loaded by pytest: leaves only the tests that a file names.
 CHOOSER = """
@@ -84,7 +68,7 @@ def main() -> None:
             for one in record["mutants"]
             if one["verdict"] is None and (not options.only or one["number"] in options.only)
         ]
-        _run_all(todo, files, _Selection(options.select, options.coverage_data), options, record)
+        _run_all(todo, files, Selection(options.select, options.coverage_data), options, record)
     _tell(record, options.only)
 
 
@@ -186,104 +170,6 @@ def _is_taken(file: str, text: str) -> bool:
         return False
 
 
-class _Selection:
-    """Which tests marked `real` a mutant meets."""
-
-    def __init__(self, select: Path | None, coverage: Path | None) -> None:
-        self._map: dict[str, Any] = {} if coverage is None else _lines_covered(coverage)
-        self._is_known = select is not None or coverage is not None
-        if select is not None:
-            self._map |= json.loads(select.read_text(encoding="utf-8"))
-
-    def stages(self, mutant: Mutant) -> Iterator[tuple[str, Sequence[str]]]:
-        """Names and tests: files or ids. Of those by lines, the second is needed only where the first has none."""
-        named = self._map.get(mutant.file)
-        if isinstance(named, list):
-            yield "real, selected", named
-        elif named is not None or (self._is_known and not mutant.is_native):
-            lines: Mapping[str, Sequence[str]] = named or {}
-            own = {test for line in _nearest(mutant, lines) for test in lines[line]}
-            yield "real, of the line", sorted(own)
-            yield "real, of the file", sorted({test for tests in lines.values() for test in tests} - own)
-        elif mutant.is_native:
-            files = _named_test_files(mutant.file)
-            yield "real, by name", files
-            yield "real, of the area", [file for file in _area(mutant.file) if file not in files]
-        else:
-            room = _room(mutant.file)
-            yield "real, of the room", [room] if room else []
-            yield "real, others", ["tests", *([f"--ignore={room}"] if room else [])]
-
-    def without_a_test(self, mutant: Mutant) -> str:
-        """What to say where no test runs a line, or ""."""
-        lines = self._map.get(mutant.file, {})
-        if mutant.is_native or not self._is_known or not isinstance(lines, dict) or _nearest(mutant, lines):
-            return ""
-        return "no test runs this line"
-
-
-def _nearest(mutant: Mutant, lines: Mapping[str, Sequence[str]]) -> list[str]:
-    """The line as a key, else those of its statement: of a long one, not every line can be seen running."""
-    statement = [str(line) for line in range(mutant.first, mutant.last + 1) if lines.get(str(line))]
-    return [str(mutant.line)] if lines.get(str(mutant.line)) else statement
-
-
-def _lines_covered(path: Path) -> dict[str, dict[str, list[str]]]:
-    """File -> line -> ids of tests, of what coverage.py recorded: bits of lines, or arcs from line to line."""
-    covered: dict[str, dict[str, set[str]]] = {}
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as data:
-        files = {
-            number: SOURCES + name.rpartition(SOURCES)[2]
-            for number, name in data.execute("SELECT id, path FROM file")
-            if SOURCES in name
-        }
-        tests = {number: name.rpartition("|")[0] for number, name in data.execute("SELECT id, context FROM context")}
-        bits = (
-            (file, context, 8 * at + bit)
-            for file, context, numbits in data.execute("SELECT file_id, context_id, numbits FROM line_bits")
-            for at, byte in enumerate(numbits)
-            for bit in range(8)
-            if byte >> bit & 1
-        )
-        arcs = (
-            (file, context, abs(line))
-            for file, context, *ends in data.execute("SELECT file_id, context_id, fromno, tono FROM arc")
-            for line in ends
-        )
-        for rows in (bits, arcs):
-            for file, context, line in rows:
-                if file in files and tests[context]:
-                    covered.setdefault(files[file], {}).setdefault(str(line), set()).add(tests[context])
-    return {
-        file: {line: sorted(names) for line, names in sorted(lines.items())} for file, lines in sorted(covered.items())
-    }
-
-
-def _room(file: str) -> str:
-    """The folder of tests that mirrors a file's, or "" for files of no room."""
-    if "native/profiler" in file:
-        return "tests/probes"
-    name = "benchmarks" if f"{SOURCES}native/" in file else file.removeprefix(SOURCES).partition("/")[0]
-    return f"tests/{name}" if (ROOT / "tests" / name).is_dir() else ""
-
-
-def _named_test_files(file: str) -> list[str]:
-    """Test files that name a program, its benchmark, or a header; and the one that is named after it."""
-    path = Path(file)
-    words = [path.name, f'"{path.stem}"', f"{path.parent.name}.{path.stem}"]
-    word = re.compile("|".join(rf"(?<!\w){re.escape(one)}(?!\w)" for one in words).replace(r'(?<!\w)"', '"'))
-    return [
-        str(test.relative_to(ROOT))
-        for test in sorted((ROOT / "tests").rglob("test_*.py"))
-        if re.fullmatch(rf"test_{path.stem}.*", test.stem) or word.search(test.read_text(encoding="utf-8"))
-    ]
-
-
-def _area(file: str) -> list[str]:
-    globs = next(globs for start, globs in AREAS if file.removeprefix(SOURCES).startswith(start))
-    return [str(test.relative_to(ROOT)) for one in globs for test in sorted(ROOT.glob(one))]
-
-
 @dataclass(frozen=True, slots=True)
 class _Copy:
     """A copy of the tree, and the folder for temporary files of its tests, by which their processes are known."""
@@ -371,7 +257,7 @@ class _Copy:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def _decide(one: dict[str, Any], copy: _Copy, selection: _Selection, options: argparse.Namespace) -> None:
+def _decide(one: dict[str, Any], copy: _Copy, selection: Selection, options: argparse.Namespace) -> None:
     """Runs the tests against one mutant, and writes into its entry what came of it."""
     mutant, start, limit = Mutant.from_document(one), time.monotonic(), 60 * options.limit
     verdict, by, note, stage, nothing_of_line = "survived", "", "", "", False
@@ -407,9 +293,9 @@ def _fails_alone(copy: _Copy, test: str, limit: float) -> bool:
         return True
 
 
-def _stages(mutant: Mutant, selection: _Selection, is_fast: bool) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _stages(mutant: Mutant, selection: Selection, is_fast: bool) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Name, mark and tests. What the fast tests see of programs and kernels is little: they come last there."""
-    room = _room(mutant.file)
+    room = room_of(mutant.file)
     others = ("fast, others", "not real", ["tests", *([f"--ignore={room}"] if room else [])])
     yield "fast, of the room", "not real", [room] if room else []
     if not mutant.is_native:
@@ -423,7 +309,7 @@ def _stages(mutant: Mutant, selection: _Selection, is_fast: bool) -> Iterator[tu
 def _run_all(
     todo: Sequence[dict[str, Any]],
     files: Sequence[str],
-    selection: _Selection,
+    selection: Selection,
     options: argparse.Namespace,
     record: Mapping[str, Any],
 ) -> None:

@@ -158,6 +158,40 @@ def test_nonblocking_and_persistent_collectives_are_posted_at_once(tmp_path: Pat
     assert second[-2:] == ["irecv 0 1 16", "wait 0 1 1"]
 
 
+def test_what_threads_wait_for_at_the_same_time_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    """In the order in which the calls began, each rank would wait for what the other sends after its own wait."""
+
+    def rank(other: int) -> list[Made]:
+        return [
+            receive("MPI_Recv", 0.1, 0.4, other, 1, 8, thread=1),
+            send("MPI_Send", 0.2, 0.3, other, 1, 8, thread=2),
+            send("MPI_Send", 0.5, 0.6, other, 2, 8, thread=1),
+            receive("MPI_Recv", 0.7, 0.8, other, 2, 8, thread=1),
+        ]
+
+    _, (first, _) = exported(tmp_path, [rank(1), rank(0)])
+    assert [line for line in first if "compute" not in line] == [
+        *("irecv 1 1 8", "send 1 1 8", "wait 1 0 1"),
+        *("send 1 2 8", "recv 1 2 8"),  # one at a time again
+    ]
+
+
+def test_threads_wait_in_the_order_in_which_their_calls_ended(tmp_path: Path) -> None:
+    zero = [
+        receive("MPI_Recv", 0.1, 0.4, 1, 1, 8, thread=1),
+        send("MPI_Send", 0.2, 0.5, 1, 2, 8, thread=2),
+        collective("MPI_Barrier", 0.3, 0.35, thread=3),
+    ]
+    one = [
+        send("MPI_Send", 0.3, 0.4, 0, 1, 8),
+        receive("MPI_Recv", 0.4, 0.5, 0, 2, 8),
+        collective("MPI_Barrier", 0.5, 0.6),
+    ]
+    _, (first, _) = exported(tmp_path, [zero, one])
+    sequence = ["irecv 1 1 8", "isend 1 2 8", "barrier", "wait 1 0 1", "wait 0 1 2"]
+    assert [line for line in first if "compute" not in line] == sequence
+
+
 def test_parts_belong_to_the_call_of_their_thread(tmp_path: Path) -> None:
     started = Made(Kind.POST, body=MESSAGES.pack(5, 0, 1, 2, 0, 0), flags=Flag.SENDS | Flag.PART)
     zero = [

@@ -5,6 +5,10 @@ collectives), which `LeftOut` counts. Time inside of all others is what the repl
 and tag of the message that it got, so that a replay matches it as the run did: of messages with one source, tag and
 communicator MPI keeps the order. Collectives of all ranks stay collectives; those of fewer, and nonblocking ones,
 become messages (`collective_messages`), the latter all at once when they are posted, as they are in SMPI.
+
+A replay has one sequence for each rank, also where threads were in calls at the same time. Then what a call sends and
+receives is posted where it began, and waited for where it ended: in the run, all that it waited for had begun by then,
+so that the replay cannot wait for what stands behind it.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from seatrial.analysis.collective_messages import Round, Shape, is_known, rounds_of
@@ -107,19 +112,49 @@ class RankActions:
         trace = self._trace
         since = trace.loaded
         waited = 0
+        going_on: list[tuple[int, int, list[Action]]] = []  # calls of other threads: their end, and what is left then
         yield Compute(trace.loaded_at_s - self._world.began_s)
-        for head, parts in heads_of(trace.records()):
+        for (head, parts), following in _with_following(heads_of(trace.records())):
+            while going_on and going_on[0][0] <= head.begin:
+                yield from heappop(going_on)[-1]
             waited += head.waited
             actions = list(self._of(head, parts))
             if not actions and head.kind in _ONLY_TIME:
                 continue
             yield Compute(max(0, head.begin - since - waited) / trace.ticks_per_s)
             since, waited = max(since, head.end), 0
-            yield from actions
+            others = [going_on[0][0]] if going_on else []
+            others += [following.begin] if following is not None else []
+            if head.end <= min(others, default=head.end):
+                yield from actions
+                continue
+            posts, rest = self._apart(actions)
+            yield from posts
+            if rest:
+                heappush(going_on, (head.end, head.place, rest))
+        for _, _, rest in sorted(going_on):
+            yield from rest
         end = trace.ended or since
         yield Compute(max(0, end - since - waited) / trace.ticks_per_s)
         for waits in self._posted.values():
             yield from waits
+
+    def _apart(self, actions: list[Action]) -> tuple[list[Action], list[Action]]:
+        """What a call posts, and what it waits for; of a collective in rounds all but the first is waited for."""
+        posts: list[Action] = []
+        waits: list[Action] = []
+        for i, action in enumerate(actions):
+            match action:
+                case Send(dest=dest, tag=tag):
+                    peers = self._rank, dest
+                case Receive(source=source, tag=tag):
+                    peers = source, self._rank
+                case _:
+                    return posts, waits + actions[i:]
+            posts.append(action._replace(is_posted=True))
+            if not action.is_posted:
+                waits.append(Wait(*peers, tag))
+        return posts, waits
 
     def _of(self, head: Record, parts: list[Record]) -> Iterator[Action]:
         match head.kind:
@@ -288,6 +323,19 @@ def heads_of(records: Iterator[Record]) -> Iterator[tuple[Record, list[Record]]]
             waiting.pop(0)
         waiting.append((record, []))
     yield from (pair for pair in waiting if pair[0].call)
+
+
+def _with_following(
+    heads: Iterator[tuple[Record, list[Record]]],
+) -> Iterator[tuple[tuple[Record, list[Record]], Record | None]]:
+    """Each with the call that began next."""
+    earlier = None
+    for one in heads:
+        if earlier is not None:
+            yield earlier, one[0]
+        earlier = one
+    if earlier is not None:
+        yield earlier, None
 
 
 def _name(record: Record) -> str:
