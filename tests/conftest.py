@@ -43,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # workers inherit what follows
         config.stash[_CACHE] = Path(tempfile.mkdtemp(prefix="seatrial-cache-"))
         os.environ["SEATRIAL_CACHE"] = os.environ.get(_KEPT) or str(config.stash[_CACHE])
+        Path(os.environ["SEATRIAL_CACHE"]).mkdir(parents=True, exist_ok=True)
         os.environ[_MACHINE_LOCK] = str(config.stash[_CACHE] / "machine.lock")
         os.environ[_PARALLEL] = str(config.stash[_CACHE] / "parallel")
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # every command would compile our sources anew

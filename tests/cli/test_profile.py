@@ -184,18 +184,22 @@ def test_the_page_of_a_real_run(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.parallel
 def test_ranks_that_a_remote_shell_starts_are_profiled_too(tmp_path: Path) -> None:
-    """Two made-up nodes, reached by an agent that passes no variable on: Open MPI's launcher must be told to."""
+    """Two made-up nodes, reached by an agent that passes no variable on: Open MPI's launcher must be told to. Each has a
+    folder for temporary files of its own: of two daemons in one, now and then one does not come up."""
     agent = tmp_path / "agent"
     root = " ".join(f"{name}={value}" for name, value in ROOT_MAY.items())
     agent.write_text(
         '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\n'
-        f'exec env -i PATH=/usr/bin:/bin HOME="$HOME" {root} sh -c "$*"\n'
+        f'exec env -i PATH=/usr/bin:/bin HOME="$HOME" TMPDIR="$(mktemp -d -p {tmp_path})" {root} sh -c "$*"\n'
     )
     agent.chmod(0o755)
     launcher, *_, program, part = ranks("openmpi", "collectives")
     command = [launcher, "--mca", "plm_rsh_agent", str(agent), "--host", "nodea:1,nodeb:1", "-n", "2", program, part]
     answer = document(profile(tmp_path, "--format", "json", "--", *command))
-    assert answer["complete"] and answer["ranks"] == len(answer["per_rank"]) == 2, answer["trust"]
+    assert answer["complete"] and answer["ranks"] == len(answer["per_rank"]) == 2, (
+        answer["trust"],
+        answer["exit_status"],
+    )
 
 
 @pytest.mark.real

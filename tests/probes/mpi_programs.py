@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import struct
@@ -53,12 +54,16 @@ def traffic_program(mpi: Mpi) -> Path:
 
 @cache
 def built(mpi: Mpi, source: Path) -> Path:
-    """A program with this library."""
-    program = cache_folder() / f"{source.stem}-{mpi.build_id.replace(':', '-')}"
+    """A program with this library, whole at once: the other workers may need the same."""
+    text = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+    program = cache_folder() / f"{source.stem}-{text}-{mpi.build_id.replace(':', '-')}"
+    private = program.with_name(f"{program.name}-{os.getpid()}")
     # MPICH declares MPI_STATUSES_IGNORE as an address of 1, which gcc takes for an array of no size.
     warnings = ("-Wall", "-Wextra", "-Werror", "-Wno-stringop-overflow", "-Wno-unknown-warning-option")
     command = (*c_compiler(first_compiler()), "-O1", *warnings, "-pthread", *mpi.compile_flags, str(source))
-    subprocess.run([*command, "-o", str(program), *mpi.link_flags], check=True)
+    if not program.exists():
+        subprocess.run([*command, "-o", str(private), *mpi.link_flags], check=True)
+        private.replace(program)
     return program
 
 

@@ -47,7 +47,7 @@ def collector() -> Path:
 @cache
 def hurried_collector() -> Path:
     """One that waits less, where how long it waits is not the point."""
-    folder = Path(shutil.copytree(NATIVE / "collector", cache_folder() / "hurried-collector", dirs_exist_ok=True))
+    folder = Path(shutil.copytree(NATIVE / "collector", cache_folder() / f"hurried-collector-{os.getpid()}"))
     text = (folder / "collector.c").read_text()
     for usual, less in HURRIED.items():
         assert text.count(usual) == 1
@@ -59,7 +59,7 @@ def hurried_collector() -> Path:
 
 @cache
 def program(mpi: Mpi) -> Path:
-    made = cache_folder() / f"node-{mpi.build_id.replace(':', '-')}"
+    made = cache_folder() / f"node-{mpi.build_id.replace(':', '-')}-{os.getpid()}"
     command = (*c_compiler(first_compiler()), "-O1", "-w", *mpi.compile_flags, str(SOURCE))
     subprocess.run([*command, "-o", str(made), *mpi.link_flags], check=True)
     return made
