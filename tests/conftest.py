@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from seatrial.model.machine import Machine
 
-settings.register_profile("shared machines", deadline=None)  # how long an example takes tells nothing there
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("shared machines", deadline=None, suppress_health_check=_SLOW)  # time tells nothing there
 settings.load_profile("shared machines")
 
 gc.set_threshold(200_000, 50, 100)

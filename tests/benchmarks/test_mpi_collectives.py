@@ -222,7 +222,8 @@ def folder(tmp_path: Path) -> ResultsFolder:
 
 
 def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str, **settings: str) -> RepeatRecord:
-    return run_one(make_ready(benchmark, machine, folder, mpi=mpi, **settings), machine, folder)
+    ready = make_ready(benchmark, machine, folder, mpi=mpi, **settings)
+    return run_one(ready, machine, folder, has_few_samples=settings.get("call") != "nonblocking")
 
 
 @two_cpus
