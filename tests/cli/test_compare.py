@@ -158,7 +158,8 @@ def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parallel
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each within a few seconds: the budget is shortened, so verdicts may be open."""
+    """Each within a few seconds: the budget is shortened, so verdicts may be open. On a busy machine a side may have no
+    repeat."""
     monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
     if "gpu." in example.read_text() and (lack := lacking_gpu()) is not None:
         pytest.skip(f"needs {lack}")
@@ -175,7 +176,8 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monk
     assert bool(study["scaling"]) is ("\nscaling:" in asked)
     assert bool(study["best_of"]) is ("\nbest_of:" in asked)
     unlike = [difference for difference in study["differences"] if not difference["intended"]]
-    assert {difference["what"] for difference in unlike} <= CHANGING, unlike
+    is_cut_short = any(e.get("reason") == "no repeat of it has finished" for e in document["experiments"])
+    assert {difference["what"] for difference in unlike} <= CHANGING | ({"outcome"} if is_cut_short else set()), unlike
     page = seatrial("report", str(tmp_path / "r"), "-o", str(tmp_path / "p.html"))
     assert page.returncode == 0 and study["question"] in (tmp_path / "p.html").read_text()
 
