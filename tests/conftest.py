@@ -17,8 +17,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from seatrial.model.machine import Machine
 
-_SLOW = [HealthCheck.too_slow]
-settings.register_profile("shared machines", deadline=None, suppress_health_check=_SLOW)  # time tells nothing there
+# Other tests, and other users, run at the same time: a slow example is no failure.
+settings.register_profile("shared machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machines")
 
 gc.set_threshold(200_000, 50, 100)
@@ -76,12 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Who gives tests to the workers."""
+    """Tests marked `parallel` go to one worker."""
     return OneAtATime(config, log) if config.getoption("dist") == "load" else None
 
 
 class OneAtATime(LoadScopeScheduling):
-    """One worker has all tests that keep several CPUs busy, one after the other; the others run the rest beside it."""
+    """One worker runs all tests that keep several CPUs busy, one after the other; the others run the rest."""
 
     _parallel: frozenset[str] | None = None
 
@@ -96,7 +96,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """A test that needs a quiet machine waits until no other worker is in a test, and has them wait."""
     place = Path(os.environ[_MACHINE_LOCK])
     with place.open("a+") as lock:
-        with place.with_name("next.lock").open("a+") as who_is_next:  # else others would come before it again and again
+        with place.with_name("next.lock").open("a+") as who_is_next:  # else the others starve it
             fcntl.lockf(who_is_next, fcntl.LOCK_EX)
             fcntl.lockf(lock, fcntl.LOCK_EX if item.get_closest_marker("quiet") else fcntl.LOCK_SH)
         return (yield)

@@ -60,8 +60,8 @@ def tampered(
 
 
 def compile_quickly(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on, without the optimiser's best: how fast it is is not the point. The parts that it shares with other
-    programs stay as they are, most of them built already."""
+    """Compile this source with -O1: tests of faults do not ask how fast it is. The parts that it shares with other
+    programs keep their flags, since most of them are built already."""
     as_usual = builds._Object.of
 
     def of(environment: Environment, unit: Unit, added: Sequence[str] = (), key: str | None = None) -> builds._Object:
@@ -99,8 +99,8 @@ def make_ready(
 
 
 def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_samples: bool = True) -> RepeatRecord:
-    """The record of the only repeat, judged: for whether a result is right, not how it scatters. Few samples are enough
-    for it, unless a check wants one that meets something else."""
+    """The record of one repeat, judged: for tests of whether a result is right. Few samples are enough, unless a check
+    counts those that were taken beside other work."""
     if has_few_samples:
         ready = replace(ready, point=replace(ready.point, benchmark=soon_over(ready.point.benchmark)))
     claimed = claim(folder, "host", ready.experiment.id, 0, {"order": 0, "t0": 0.0})
@@ -113,7 +113,7 @@ def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_sa
 
 
 def soon_over(benchmark: Benchmark) -> Benchmark:
-    """The same with a hundredth of a second for samples; each program takes a few at least."""
+    """The same benchmark with a hundredth of a second for samples; every program takes a few all the same."""
     program = benchmark.program
     if not isinstance(program, Native):
         return benchmark

@@ -149,8 +149,13 @@ def test_a_source_that_does_not_compile_gives_the_words_of_the_compiler(
     assert "nonsense" in caught.value.output
 
 
-def test_a_warning_of_a_newer_compiler_stops_nobody(environment: Environment, tmp_path: Path) -> None:
-    assert build(environment, source(tmp_path, TINY + "static int unused() { int nothing; return 0; }\n")).path.exists()
+def test_a_warning_of_a_newer_compiler_stops_nobody_and_is_kept(
+    environment: Environment, program_cache: Path, tmp_path: Path
+) -> None:
+    text = TINY + "static int unused() { int nothing; return 0; }\n"
+    built = build(environment, source(tmp_path, text))
+    kept = json.loads((program_cache / "objects" / built.key / "build.json").read_text())
+    assert built.path.exists() and "unused variable" in kept["warnings"]
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_set(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from environments.mpi_libraries import FOUR, library
+from probes.made_up_traces import receive, send, trace_file
 from probes.mpi_programs import Seen, built, run, traffic_program
 
 from seatrial.analysis.network_tables import NetworkTables
@@ -167,6 +168,15 @@ def test_threads_and_one_sided_calls(name: str, tmp_path: Path) -> None:
     export, time_s, _ = of("one_sided")
     assert export.ti.left_out.calls["MPI_Win_fence"] == 6 and export.ti.left_out.calls["MPI_Put"] == 2 and time_s > 0
     assert any(line.startswith("not replayed, their time counts as computation: 6 MPI_") for line in export.summary)
+
+
+def test_threads_that_wait_while_others_send_are_replayed(tmp_path: Path) -> None:
+    """In the order in which their calls began, both ranks would wait for ever."""
+    for rank in (0, 1):
+        waits = receive("MPI_Recv", 0.1, 0.4, 1 - rank, 1, 8, thread=1)
+        trace_file(tmp_path, rank, 2, [waits, send("MPI_Send", 0.2, 0.3, 1 - rank, 1, 8, thread=2)])
+    export, time_s, actions = replay(tmp_path)
+    assert export.ti.messages == actions["send"] == actions["irecv"] == 2 and time_s > 0
 
 
 def test_without_a_bound_there_is_no_trace(tmp_path: Path) -> None:

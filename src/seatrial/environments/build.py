@@ -35,7 +35,7 @@ _COMPILE_LIMIT_S = 600.0
 _LOOK_AGAIN_S = 0.05
 _FLAGS = ("-std=c++20", "-O3", "-pthread")
 _WARNINGS = ("-Wall", "-Wextra")
-"""What the compiler says by them is kept with the build, and changes nothing of it."""
+"""They do not change the code, and are not part of the key; what the compiler says is kept with the build."""
 
 
 @dataclass(frozen=True, slots=True)
