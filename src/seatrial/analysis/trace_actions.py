@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from itertools import islice, tee, zip_longest
 from typing import NamedTuple
 
 from seatrial.analysis.collective_messages import Round, Shape, is_known, rounds_of
@@ -114,7 +115,8 @@ class RankActions:
         waited = 0
         going_on: list[tuple[int, int, list[Action]]] = []  # calls of other threads: their end, and what is left then
         yield Compute(trace.loaded_at_s - self._world.began_s)
-        for (head, parts), following in _with_following(heads_of(trace.records())):
+        calls, later = tee(heads_of(trace.records()))
+        for (head, parts), following in zip_longest(calls, islice(later, 1, None)):
             while going_on and going_on[0][0] <= head.begin:
                 yield from heappop(going_on)[-1]
             waited += head.waited
@@ -124,7 +126,7 @@ class RankActions:
             yield Compute(max(0, head.begin - since - waited) / trace.ticks_per_s)
             since, waited = max(since, head.end), 0
             others = [going_on[0][0]] if going_on else []
-            others += [following.begin] if following is not None else []
+            others += [following[0].begin] if following is not None else []
             if head.end <= min(others, default=head.end):
                 yield from actions
                 continue
@@ -323,19 +325,6 @@ def heads_of(records: Iterator[Record]) -> Iterator[tuple[Record, list[Record]]]
             waiting.pop(0)
         waiting.append((record, []))
     yield from (pair for pair in waiting if pair[0].call)
-
-
-def _with_following(
-    heads: Iterator[tuple[Record, list[Record]]],
-) -> Iterator[tuple[tuple[Record, list[Record]], Record | None]]:
-    """Each with the call that began next."""
-    earlier = None
-    for one in heads:
-        if earlier is not None:
-            yield earlier, one[0]
-        earlier = one
-    if earlier is not None:
-        yield earlier, None
 
 
 def _name(record: Record) -> str:
