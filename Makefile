@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 RESULTS ?= seatrial-results
-WORKERS ?= 2
+WORKERS ?= 3
 BIN := .venv/bin
 # Which tests run beside which: tests/conftest.py.
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --durations 10

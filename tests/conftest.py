@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,10 @@ _KEPT = "SEATRIAL_TEST_CACHE"
 """Names a folder in which built programs stay from one run of the tests to the next."""
 _MACHINE_LOCK = "SEATRIAL_TEST_MACHINE_LOCK"
 """The file by which the workers agree who has the machine."""
-_PARALLEL = "SEATRIAL_TEST_PARALLEL"
-"""The file in which the workers name the tests that keep several CPUs busy."""
+_TURNS = "SEATRIAL_TEST_TURNS"
+"""The file in which the workers name the tests that run one after the other: id -> marker."""
+_IN_TURN = ("parallel", "lab")
+"""Markers: the tests of each run one after the other."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["SEATRIAL_CACHE"] = os.environ.get(_KEPT) or str(config.stash[_CACHE])
         Path(os.environ["SEATRIAL_CACHE"]).mkdir(parents=True, exist_ok=True)
         os.environ[_MACHINE_LOCK] = str(config.stash[_CACHE] / "machine.lock")
-        os.environ[_PARALLEL] = str(config.stash[_CACHE] / "parallel")
+        os.environ[_TURNS] = str(config.stash[_CACHE] / "turns.json")
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # every command would compile our sources anew
             os.environ["PYTHONPYCACHEPREFIX"] = str(config.stash[_CACHE] / "bytecode")
 
@@ -67,28 +70,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("quiet", "real")])
-    parallel = [i.nodeid for i in items if i.get_closest_marker("parallel") and not i.get_closest_marker("quiet")]
-    place = Path(os.environ[_PARALLEL])
-    private = place.with_name(f"parallel-{os.getpid()}")
-    private.write_text("\n".join(parallel))
+    in_turn = {
+        item.nodeid: name
+        for item in items
+        for name in _IN_TURN
+        if item.get_closest_marker(name) and not item.get_closest_marker("quiet")
+    }
+    place = Path(os.environ[_TURNS])
+    private = place.with_name(f"turns-{os.getpid()}")
+    private.write_text(json.dumps(in_turn))
     private.replace(place)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Tests marked `parallel` go to one worker."""
+    """Tests marked `parallel` go to one worker, those marked `lab` to one."""
     return OneAtATime(config, log) if config.getoption("dist") == "load" else None
 
 
 class OneAtATime(LoadScopeScheduling):
-    """One worker runs all tests that keep several CPUs busy, one after the other; the others run the rest."""
+    """One worker runs all tests that keep several CPUs busy, one after the other, and one all that need the lab's lock;
+    whoever is free runs the rest."""
 
-    _parallel: frozenset[str] | None = None
+    _in_turn: Mapping[str, str] | None = None
 
     def _split_scope(self, nodeid: str) -> str:
-        if self._parallel is None:  # every worker has collected by now
-            self._parallel = frozenset(Path(os.environ[_PARALLEL]).read_text().splitlines())
-        return "parallel" if nodeid in self._parallel else nodeid
+        if self._in_turn is None:  # every worker has collected by now
+            self._in_turn = json.loads(Path(os.environ[_TURNS]).read_text())
+        return self._in_turn.get(nodeid, nodeid)
 
 
 @pytest.hookimpl(wrapper=True)

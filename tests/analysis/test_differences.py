@@ -418,7 +418,7 @@ def run(folder: Path, *arguments: str, before: Sequence[str] = (), **variables: 
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_real_runs_differ_in_time_alone_or_not_at_all(tmp_path: Path) -> None:
     first, second = (run(tmp_path / name, "command", "--budget", "2s") for name in "ab")
     changing = {"time of measurement", "load", "steal"}
@@ -426,7 +426,7 @@ def test_real_runs_differ_in_time_alone_or_not_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_a_real_library_by_its_path(tmp_path: Path, live_machine: Machine) -> None:
     library = next(
         Path(line.split()[2])
@@ -446,7 +446,7 @@ def test_a_real_library_by_its_path(tmp_path: Path, live_machine: Machine) -> No
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_a_real_taskset(tmp_path: Path, live_machine: Machine, need: Any) -> None:
     if len(live_machine.allowed_cpus) < 2:
         pytest.skip("needs two CPUs")

@@ -41,35 +41,8 @@ FAULTS = ("nothing", "half", "nan")
 WAYS = ("algorithm", "payload", "library")
 """Parameters that name how the work is done: each of their values has kernels or calls of its own."""
 
-# In place of a launch: the kernel that PLANTED names does nothing, half of its work, or writes no numbers.
-PLANTED = r"""
-    const char* planted = std::getenv("PLANTED");
-    const std::string fault = planted == nullptr ? "" : planted;
-    if (!fault.starts_with(name_ + ":")) {
-      queue.launch(*handle_, grid, arguments);
-      return;
-    }
-    constexpr bool writes[] = {(std::is_pointer_v<Types> && !std::is_const_v<std::remove_pointer_t<Types>>)...};
-    std::vector<std::vector<char>> before(arguments.size());
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (!writes[i] || !fault.ends_with("half")) continue;
-      const auto half = arguments[i].memory->bytes() / 2;
-      before[i].resize(arguments[i].memory->bytes() - half);
-      queue.read(before[i].data(), *arguments[i].memory, half, before[i].size());
-    }
-    if (!fault.ends_with("nothing")) queue.launch(*handle_, grid, arguments);
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (!writes[i]) continue;
-      auto& memory = const_cast<Memory&>(*arguments[i].memory);
-      if (fault.ends_with("nan")) queue.fill(memory, 0, 0xffffffff, memory.bytes() / 4 * 4);
-      if (fault.ends_with("half")) queue.write(memory, memory.bytes() / 2, before[i].data(), before[i].size());
-    }
-    queue.finish();
-    if (true) return;
-    try {
-      queue.launch(*handle_, grid, arguments);"""
-FAULTY_LAUNCH = {"device/kernel.hpp": ("    try {\n      queue.launch(*handle_, grid, arguments);", PLANTED)}
-HEADERS = {"device/device_program.hpp": ("#pragma once", "#pragma once\n#include <cstdlib>\n#include <vector>")}
+FAULTY_KERNELS = Path(__file__).with_name("faulty_kernels.c")
+"""A layer of OpenCL: the kernel that PLANTED names does nothing, half of its work, or writes no numbers."""
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +51,16 @@ def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
         pytest.skip(f"needs {lack}")
     monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
     monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
+
+
+@pytest.fixture(scope="module")
+def faulty_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The layer, compiled."""
+    made = tmp_path_factory.mktemp("layer") / "libfaulty_kernels.so"
+    subprocess.run(
+        ["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", FAULTY_KERNELS, "-o", made], check=True
+    )
+    return made
 
 
 @pytest.fixture
@@ -208,10 +191,11 @@ def test_a_kernel_that_does_not_do_its_work_is_found(
     live_machine: Machine,
     folder: ResultsFolder,
     tmp_path: Path,
+    faulty_kernels: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every kernel of every mode: one that the planted fault does not reach in a mode must be reached in another."""
-    broken = tampered(benchmark, tmp_path, {**FAULTY_LAUNCH, **HEADERS}, monkeypatch)
+    monkeypatch.setenv("OPENCL_LAYERS", str(faulty_kernels))
     reached: dict[str, set[str]] = {}
     for number, case in enumerate(cases(benchmark)):
         of_case = dict(case.settings)
@@ -221,7 +205,7 @@ def test_a_kernel_that_does_not_do_its_work_is_found(
             continue  # no kernel of ours
         if of_case.get("host", "mapped") != "mapped":
             continue  # which copies without a kernel
-        ready = make_ready(broken, live_machine, folder, backend="opencl", **of_case)
+        ready = make_ready(benchmark, live_machine, folder, backend="opencl", **of_case)
         for kernel in kernels(benchmark):
             if reached.get(kernel) == set(FAULTS):
                 continue

@@ -138,7 +138,7 @@ def preloaded(ready: Ready, library: Path) -> Ready:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", MPIS)
 def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
     ready = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT)

@@ -71,6 +71,7 @@ def without_compilers(folder: Path) -> str:
 
 
 @pytest.mark.real
+@pytest.mark.lab
 def test_a_study_is_built_in_all_its_environments_and_runs_without_compilers(
     tmp_path: Path, program_cache: Path
 ) -> None:

@@ -173,6 +173,7 @@ def test_this_machine_is_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.lab
 def test_what_was_measured_here_is_judged_with_it(tmp_path: Path) -> None:
     measured = seatrial("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", cwd=tmp_path)
     assert measured.returncode == 0, measured.stderr

@@ -155,7 +155,7 @@ def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each within a few seconds: the budget is shortened, so verdicts may be open. On a busy machine a side may have no
@@ -183,7 +183,7 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monk
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "run", str(EXAMPLES / "itself.yaml"), "--results", str(tmp_path / "r")]
     process = subprocess.Popen(
@@ -208,7 +208,7 @@ def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path)
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -70,7 +70,7 @@ def test_a_process_answers_as_the_command_does_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_a_folder_that_cannot_be_made_is_refused_with_a_program_at_hand(tmp_path: Path) -> None:
     done = seatrial("run", "memory.stream", "--results", "/proc/nowhere", cwd=tmp_path)
     assert done.returncode == 2 and "--results" in done.stderr and done.stdout == "", done.stderr
@@ -93,7 +93,7 @@ def test_the_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_list(tmp_path: Path) -> None:
     done = seatrial("list", "--format", "json", cwd=tmp_path)
     document = answer(done, "list-1")
@@ -108,7 +108,7 @@ def own_cache(tmp_path: Path) -> str:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page(
     tmp_path: Path, own_cache: str
 ) -> None:
@@ -129,7 +129,7 @@ def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache: str) -> None:
     built = seatrial("build", "cpu.peak", cwd=tmp_path, SEATRIAL_CACHE=own_cache)
     assert built.returncode == 0 and "built in" in built.stdout
@@ -143,7 +143,7 @@ def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -> None:
     arguments = (*QUICK, "--format", "json")
     first = answer(seatrial(*arguments, cwd=tmp_path), "results-1")
@@ -155,7 +155,7 @@ def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
     number: signal.Signals, status: int, tmp_path: Path
@@ -182,7 +182,7 @@ def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_streams_that_cannot_be_written_end_without_a_traceback(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*SEATRIAL, "list"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
@@ -192,7 +192,7 @@ def test_streams_that_cannot_be_written_end_without_a_traceback(tmp_path: Path) 
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_a_link_is_followed_and_a_device_stays_a_device(tmp_path: Path) -> None:
     (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
     assert seatrial("discover", "-o", "link.txt", cwd=tmp_path).returncode == 0
@@ -205,7 +205,7 @@ def test_a_link_is_followed_and_a_device_stays_a_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_discover(tmp_path: Path) -> None:
     done = seatrial("discover", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0
@@ -257,7 +257,7 @@ def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
     done = seatrial(
         *QUICK,
@@ -272,7 +272,7 @@ def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
@@ -281,7 +281,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_a_full_disk_is_said_once_and_loses_nothing(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")

@@ -45,6 +45,7 @@ def seatrial(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.real
+@pytest.mark.lab
 def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(QUICK)
     done = seatrial("plan", "s.yaml", "--format", "json", cwd=tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from seatrial.environments.gpu import find_gpus
 from seatrial.environments.native_sources import Unit
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.experiment import Experiment
+from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
 from seatrial.model.parameter import Params
@@ -35,6 +36,11 @@ from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
 SLICE_S = "0.01"
+STANDARD_HEADERS = (
+    *("algorithm", "array", "atomic", "charconv", "chrono", "cmath", "cstdint", "cstdio", "cstdlib", "cstring"),
+    *("exception", "functional", "limits", "memory", "mutex", "optional", "random", "ranges", "span", "sstream"),
+    *("string", "string_view", "system_error", "thread", "utility", "vector"),
+)
 
 
 def tampered(
@@ -60,16 +66,37 @@ def tampered(
 
 
 def compile_quickly(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile this source with -O1: tests of faults do not ask how fast it is. The parts that it shares with other
-    programs keep their flags, since most of them are built already."""
+    """Compile this source with -O1, and with GCC the standard library's headers read already: tests of faults do not
+    ask how fast it is, nor which header it names. The parts that it shares with other programs keep their flags, since
+    most of them are built already."""
     as_usual = builds._Object.of
 
     def of(environment: Environment, unit: Unit, added: Sequence[str] = (), key: str | None = None) -> builds._Object:
         made = as_usual(environment, unit, added, key)
-        words = ("-O1" if word == "-O3" and unit.source == source else word for word in made.command)
-        return replace(made, command=tuple(words))
+        if unit.source != source:
+            return made
+        words = tuple("-O1" if word == "-O3" else word for word in made.command)
+        if environment.compiler.family == "gcc":
+            flags = words[len(environment.compiler.command) : words.index("-I")]
+            header = _precompiled(environment.compiler.command, [flag for flag in flags if not flag.startswith("-D")])
+            words = (*words, "-include", str(header))
+        return replace(made, command=words)
 
     monkeypatch.setattr(builds._Object, "of", of)
+
+
+def _precompiled(compiler: Sequence[str], flags: Sequence[str]) -> Path:
+    """A header of the standard library's, as GCC reads it with these flags: made once for all tests."""
+    home = builds.cache_folder() / "headers" / content_key([*compiler, *flags])
+    header = home / "standard.hpp"
+    if not home.exists():
+        with builds.private_folder(home) as private:
+            if not home.exists():
+                text = private / header.name
+                text.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
+                subprocess.run([*compiler, *flags, "-x", "c++-header", text, "-o", f"{text}.gch"], check=True)
+                private.rename(home)
+    return header
 
 
 def make_ready(

@@ -25,7 +25,7 @@ from seatrial.stats.stopping import MINIMUM_REPEATS, StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = [pytest.mark.real, pytest.mark.parallel]
+pytestmark = [pytest.mark.real, pytest.mark.lab]
 
 LEAST = StoppingRule(budget_s=0.0)
 

@@ -23,7 +23,7 @@ from seatrial.model.outcome import State
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.lab]
 
 HALF_IN_PASSING = (
     "    const auto own = part(member);\n    // Each kernel",

@@ -13,7 +13,7 @@ import pytest
 from seatrial.engine.host_lock import only_lab_on_this_host
 from seatrial.model.record import decode
 
-pytestmark = [pytest.mark.real, pytest.mark.parallel]
+pytestmark = [pytest.mark.real, pytest.mark.lab]
 
 _HOLDS = """
 import sys, time

@@ -21,7 +21,7 @@ from seatrial.model.protocol import parse_record
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.lab]
 
 KILLS = int(os.environ.get("SEATRIAL_KILLS", "8"))
 _RUN = ["run", "cpu.peak", "--set", "cores=one", "--budget", "2s", "--results"]

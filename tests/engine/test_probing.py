@@ -13,7 +13,7 @@ import pytest
 from environments.mpi_libraries import library
 from probes.mpi_programs import ROOT_MAY, traffic_program
 
-pytestmark = [pytest.mark.real, pytest.mark.parallel]
+pytestmark = [pytest.mark.real, pytest.mark.lab]
 
 STUDY = """
 study: where

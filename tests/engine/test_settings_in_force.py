@@ -120,7 +120,7 @@ def measured(
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 @pytest.mark.parametrize("library", MPI)
 def test_a_chosen_algorithm_is_in_force_and_told(
     library: str, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -133,7 +133,7 @@ def test_a_chosen_algorithm_is_in_force_and_told(
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("library", "name"), [("openmpi", "OMPI_MCA_coll_tuned_bcast_algoritm"), ("mpich", "MPIR_CVAR_NOLOCALL")]
 )
@@ -145,7 +145,7 @@ def test_a_misspelt_variable_is_no_setting(
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.lab
 def test_a_library_that_holds_another_value_is_found_out(
     live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
