@@ -22,7 +22,7 @@ from made_up import made_up_machine
 from seatrial.benchmarks import registry
 from seatrial.benchmarks.cpu.gemm import BENCHMARK as GEMM
 from seatrial.engine.environments import chosen_environment
-from seatrial.environments.build import NATIVE_HEADERS, build, embedding
+from seatrial.environments.build import NATIVE_HEADERS, build, embedding, private_folder
 from seatrial.environments.compiler import Compiler, Started, ask, find_compilers, side_by_side
 from seatrial.environments.mpi import find_mpis
 from seatrial.environments.native_sources import Unit, units_of
@@ -149,20 +149,20 @@ def test_it_compiles_without_a_warning(
 
 
 @pytest.fixture(scope="session")
-def parts_for_aarch64(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[str]]:
-    """The objects of the parts of a program, each made once."""
-    folder = tmp_path_factory.mktemp("aarch64")
+def parts_for_aarch64(program_cache: Path) -> Callable[[Path], list[str]]:
+    """The objects of the parts of a program, each made once for all workers."""
 
-    def get(source: Path) -> list[str]:
-        made = {unit.source: folder / f"{unit.source.stem}.o" for unit in units_of(source, NATIVE_HEADERS)[1:]}
-        missing = {part: place for part, place in made.items() if not place.exists()}
-        make(*((CROSS_COMPILER[0], *STRICT, "-O2", "-c", str(a), "-o", str(b)) for a, b in missing.items()))
-        return [str(place) for place in made.values()]
+    def made(part: Path) -> str:
+        home = program_cache / "aarch64" / part.stem
+        with private_folder(home) as private:
+            if not home.exists():
+                make((CROSS_COMPILER[0], *STRICT, "-O2", "-c", str(part), "-o", str(private / "part.o")))
+                private.rename(home)
+        return str(home / "part.o")
 
-    return get
+    return lambda source: [made(unit.source) for unit in units_of(source, NATIVE_HEADERS)[1:]]
 
 
-@pytest.mark.xdist_group("aarch64")
 @pytest.mark.parametrize("benchmark", OF_ONE_PROCESS, ids=lambda benchmark: benchmark.name)
 def test_aarch64(
     benchmark: Benchmark,
@@ -197,7 +197,6 @@ def test_aarch64(
             assert value is not None and low <= value <= high, (check.name, value)
 
 
-@pytest.mark.xdist_group("aarch64")
 def test_aarch64_with_a_library(
     tmp_path: Path, need: Callable[[str, str], str], parts_for_aarch64: Callable[[Path], list[str]]
 ) -> None:

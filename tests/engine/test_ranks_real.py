@@ -151,7 +151,7 @@ def test_a_rank_that_dies_is_named_with_what_it_did(
 def test_a_rank_that_hangs_is_told_from_those_that_wait(
     fate: str, doing: str, mpi: str, start: Callable[..., RepeatRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeat, "time_limit_s", lambda ready: 6.0)
+    monkeypatch.setattr(repeat, "time_limit_s", lambda ready: 4.0)
     outcome = start(fate, mpi).outcome
     assert outcome.state is State.TIMED_OUT
     assert doing in outcome.reason

@@ -18,7 +18,7 @@ from seatrial.plan.study_points import study_points
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = [pytest.mark.real, pytest.mark.quiet]
+pytestmark = pytest.mark.real
 
 ITSELF = Study(
     "itself",
@@ -37,6 +37,7 @@ def run(study: Study, machine: Machine, folder: Path, **options: bool) -> tuple[
     return trial, read_contents(ResultsFolder.existing(folder))
 
 
+@pytest.mark.quiet
 def test_blocks_hold_one_repeat_of_each_side_and_the_study_keeps_its_budget(
     live_machine: Machine, tmp_path: Path, program_cache: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_blocks_hold_one_repeat_of_each_side_and_the_study_keeps_its_budget(
     assert bool(more.measured) is not decided
 
 
+@pytest.mark.lab
 def test_variables_and_flags_are_axes_of_the_environment(
     live_machine: Machine, tmp_path: Path, program_cache: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_variables_and_flags_are_axes_of_the_environment(
             assert record.seen["variables"].get("OMP_WAIT_POLICY") == wanted
 
 
+@pytest.mark.lab
 def test_a_compiler_that_is_not_there_refuses_its_points_only(
     live_machine: Machine, tmp_path: Path, program_cache: Path
 ) -> None:

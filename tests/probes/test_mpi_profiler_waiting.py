@@ -10,13 +10,14 @@ from probes.mpi_programs import run, seen, traffic_program
 
 from seatrial.probes.mpi_tables import State
 
-pytestmark = [pytest.mark.real, pytest.mark.quiet]
+pytestmark = pytest.mark.real
 
 WAITED, TRANSFERRED = 1, 2
 LATE_S = 0.02
 REDUCE = "MPI_Allreduce"
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", FOUR)
 def test_waiting_for_a_late_rank_is_told_apart_from_transfer(name: str, tmp_path: Path) -> None:
     mpi = library(name)
@@ -33,6 +34,7 @@ def test_waiting_for_a_late_rank_is_told_apart_from_transfer(name: str, tmp_path
     assert early.mpi_s > 0.9 * 12 * LATE_S, "what is waited without a barrier is in the calls themselves"
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", FOUR[:2])
 def test_every_collective_of_all_ranks_may_have_a_barrier_and_none_is_changed(name: str, tmp_path: Path) -> None:
     mpi = library(name)
@@ -49,6 +51,7 @@ def test_every_collective_of_all_ranks_may_have_a_barrier_and_none_is_changed(na
     assert all(not one.parts for one in between), "an intercommunicator has none"
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", FOUR[:2])
 def test_threads_and_fortran_rules_hold_with_barriers(name: str, tmp_path: Path) -> None:
     mpi = library(name)
@@ -56,6 +59,7 @@ def test_threads_and_fortran_rules_hold_with_barriers(name: str, tmp_path: Path)
         assert one.calls["MPI_Send"] == one.calls["MPI_Wait"] == (2000, 500 * 4 * (1 + 2 + 3 + 4))
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", FOUR[:2])
 def test_a_rank_that_cannot_record_keeps_all_from_barriers(name: str, tmp_path: Path) -> None:
     """Each rank has a folder of its own, one of which is not there."""
@@ -70,6 +74,7 @@ def test_a_rank_that_cannot_record_keeps_all_from_barriers(name: str, tmp_path: 
     assert not seen(table).parts
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", FOUR[:2])
 def test_the_systems_clock_takes_the_place_of_a_counter_that_is_not_constant(name: str, tmp_path: Path) -> None:
     mpi = library(name)
@@ -79,6 +84,7 @@ def test_the_systems_clock_takes_the_place_of_a_counter_that_is_not_constant(nam
         assert abs(one.over_time_s / one.mpi_s - 1) < 1e-9
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", FOUR)
 def test_of_requests_that_fail_together_those_that_arrived_are_counted(name: str, tmp_path: Path) -> None:
     mpi = library(name)
@@ -87,6 +93,7 @@ def test_of_requests_that_fail_together_those_that_arrived_are_counted(name: str
         assert one.peers == {1 - r: (2, 56, 1, 24)} and one.untold == one.lost_calls == 0
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("name", FOUR[1::2])
 def test_messages_of_more_than_2_GiB(name: str, tmp_path: Path) -> None:
     available = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
