@@ -38,6 +38,12 @@ class Selection:
         if select is not None:
             self._map |= json.loads(select.read_text(encoding="utf-8"))
 
+    def of_line(self, mutant: Mutant) -> list[str]:
+        """All tests that were seen to run the line, fast and real; none where that is not known."""
+        lines = self._map.get(mutant.file, {})
+        found = {test for line in _nearest(mutant, lines) for test in lines[line]} if isinstance(lines, dict) else set()
+        return sorted(found)
+
     def stages(self, mutant: Mutant) -> Iterator[tuple[str, Sequence[str]]]:
         """Names and tests: files or ids. Of those by lines, the second is needed only where the first has none."""
         named = self._map.get(mutant.file)

@@ -1,9 +1,10 @@
 """What the tests catch: faults are put into src/seatrial one at a time, and the tests run against each.
 
 The suite must pass here without any. Nothing is written to the tree: the work is done in copies of its tracked files.
-A fault (how they are made and drawn: mutation.py) meets the fast tests of its room, all other fast tests, then the
-tests marked `real` that a map (--select), a record of coverage, or the table AREAS of mutant_tests.py names, else all
-of them. For programs and kernels the other fast tests come last. The first failing test is run once more without the
+A fault (how they are made and drawn: mutation.py) meets the tests that ran its line, where a record of coverage names
+any; else the fast tests of its room, all other fast tests, then the tests marked `real` that a map (--select), the
+record, or the table AREAS of mutant_tests.py names, else all of them. For programs and kernels the other fast tests
+come last. The first failing test is run once more without the
 fault: where it fails again, the result is "unclear". A coverage record is made with
 `python -m pytest --cov=seatrial --cov-context=test` (pytest-cov). SEATRIAL_TEST_CACHE and the like are passed on.
 
@@ -295,6 +296,9 @@ def _fails_alone(copy: _Copy, test: str, limit: float) -> bool:
 
 def _stages(mutant: Mutant, selection: Selection, is_fast: bool) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Name, mark and tests. What the fast tests see of programs and kernels is little: they come last there."""
+    if tests := selection.of_line(mutant):
+        yield "of the line", "not real" if is_fast else "real or not real", tests
+        return
     room = room_of(mutant.file)
     others = ("fast, others", "not real", ["tests", *([f"--ignore={room}"] if room else [])])
     yield "fast, of the room", "not real", [room] if room else []

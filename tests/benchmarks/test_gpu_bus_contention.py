@@ -86,10 +86,15 @@ def test_what_is_kept_of_a_rate() -> None:
 @pytest.mark.usefixtures("two_devices")
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_it_measures(threads: str, mpi: str, live_machine: Machine, folder: ResultsFolder) -> None:
+def test_it_measures(threads: str, mpi: str, live_machine: Machine, folder: ResultsFolder, tmp_path: Path) -> None:
+    """On a busy machine one side may end before the other has begun, which its check says: the next repeat may do."""
     settings = {**SMALL, "threads": threads, "oversubscribe": "true"}  # of two threads where CPUs are too few
     ready = make_ready(CONTENTION, live_machine, folder, mpi=mpi, **settings)
-    record = run_one(ready, live_machine, folder, has_few_samples=False)
+    for attempt in range(3):
+        own = ResultsFolder.create(tmp_path / f"{attempt}")
+        record = run_one(ready, live_machine, own, has_few_samples=False)
+        if record.outcome.check != "loaded_samples":
+            break
     assert record.outcome.is_ok, record.outcome
     assert {figure.series for figure in CONTENTION.figures} == {sample.series for sample in record.samples}
     for sample in record.samples:

@@ -6,7 +6,7 @@ import pytest
 from imports.table_damage import changes, cuts, figures_in, is_part_of, losses, readable, sample_file
 
 from seatrial.errors import ParseError
-from seatrial.imports.nccl_tests import read_nccl_tests
+from seatrial.imports.nccl_tests import _operation, read_nccl_tests
 from seatrial.imports.readers import reader_of
 from seatrial.model.imported import ImportedFile
 
@@ -128,6 +128,25 @@ def test_older_releases_have_no_redop_and_a_deviation_for_errors() -> None:
         "nodes": 2,
     }
     assert not experiment.failed
+
+
+@pytest.mark.parametrize(
+    ("factor", "redop", "root", "operation"),
+    [
+        (1.5, "sum", "none", "all_reduce"),
+        (0.75, "sum", "none", "reduce_scatter"),
+        (1.0, "sum", "0", "reduce"),
+        (1.0, "none", "0", "broadcast"),
+        (0.75, "none", "0", "unknown"),  # gather and scatter
+        (0.75, "none", "none", "unknown"),  # all_gather and alltoall
+        (1.0, "none", "none", "sendrecv"),
+    ],
+)
+def test_the_bus_bandwidth_of_four_ranks_tells_the_operation(
+    factor: float, redop: str, root: str, operation: str
+) -> None:
+    """Bus bandwidth over bandwidth is 2 (n - 1) / n, (n - 1) / n or 1, as nccl-tests' PERFORMANCE.md derives."""
+    assert _operation(factor, 4, redop, root, has_redop=True) == operation
 
 
 def test_an_operation_that_nothing_tells_is_unknown() -> None:

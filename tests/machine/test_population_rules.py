@@ -23,6 +23,7 @@ from machine.dmi_dumps import (
 )
 
 from seatrial.machine.cpu_tree import build_cpu_tree
+from seatrial.machine.memory_platforms import _BY_NAME
 from seatrial.machine.memory_population import judge_memory
 from seatrial.machine.microarchitectures import with_asserted_facts
 from seatrial.machine.population_rules import RULES
@@ -354,6 +355,11 @@ def test_processors_by_name_alone() -> None:
     ):
         memory = _judge(Server("ACME|X", [("ACME", "", name)], dell(12, (1,), sockets="A")))
         assert memory.sockets[0].channels == channels_of, name
+
+
+def test_channels_count_as_confirmed_unless_their_source_says_otherwise() -> None:
+    told = [(source, is_confirmed) for _, _, _, source, is_confirmed in _BY_NAME]
+    assert all(is_confirmed is not source.endswith("unconfirmed") for source, is_confirmed in told), told
 
 
 def test_each_verdict_says_what_is_there_which_rule_and_what_it_costs() -> None:

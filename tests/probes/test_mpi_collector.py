@@ -299,6 +299,7 @@ def test_no_compiler_has_anything_to_say_of_the_collector(name: str) -> None:
     subprocess.run([*command, "-fsyntax-only", f"-I{NATIVE}", *sources], check=True)
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", TWO)
 def test_input_and_output_over_time(name: str, node: Node, tmp_path: Path) -> None:
     """All read 8 MiB at the start, and rank 0 writes 1 MiB five times."""

@@ -72,6 +72,12 @@ def test_the_map_stands_beside_the_drawing_with_its_names_and_numbers() -> None:
     assert "measured 240 GB/s from a GPU to another, 53 % of that" in machine_svg(machine)
 
 
+def test_copies_through_the_host_are_on_the_map_where_there_are_no_others() -> None:
+    machine, peers = measured(eight_with_adapters())
+    staged = tuple(replace(rates, is_direct=False) for rates in peers)
+    assert len(list(ET.fromstring(machine_svg(machine, staged)).iter(f"{SVG}svg"))) == 2
+
+
 def test_a_map_that_does_not_fit_beside_stands_below() -> None:
     build = Builder("wide")
     for number in range(8):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -29,7 +30,7 @@ from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.trial import NotMeasured, Trial
-from seatrial.report.charts.heat import CLASSES
+from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_elements import roofline
 from seatrial.report.fingerprint import fact_lines
 from seatrial.report.machine_text import machine_text
@@ -387,6 +388,16 @@ def test_contrast_in_light_dark_and_print():
         assert _contrast(scheme["accent"], scheme["track"]) >= 3
         for tone in ("near", "mid", "far"):
             assert _contrast(scheme["ink"], scheme[tone]) >= 4.5, (tone, scheme)
+
+
+def test_a_colour_of_the_legend_stands_between_its_bounds():
+    drawn = legend(heat_scale([1e9, 9e9], "B/s"), 10.0, 0.0, "more is better", False)
+    swatches = [
+        tuple(map(float, one)) for one in re.findall(r'<rect class="h\d+" x="([\d.]+)".*? width="([\d.]+)"', drawn)
+    ]
+    ticks = [float(x) for x in re.findall(r'<text [^>]*x="([\d.]+)"', drawn)][: len(swatches) + 1]
+    assert len(swatches) == CLASSES
+    assert [(x, x + width) for x, width in swatches] == [pytest.approx(pair) for pair in itertools.pairwise(ticks)]
 
 
 def test_heat_colours_are_in_order_and_leave_numbers_legible():

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, screen, screen_groups
+from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, _extreme_deviates, screen, screen_groups
 
 Noise = Callable[[random.Random], float]
 TWO_LEVELS = math.log(2.5)
@@ -143,6 +143,17 @@ def test_a_single_value_that_is_far_off_is_found_and_its_numbers_are_right() -> 
     (odd,) = screen(values)
     assert odd.index == 0 and 0 <= odd.p_adjusted < 0.01
     assert odd.ratio == pytest.approx(1.5 / middle[10], rel=0.01)
+
+
+def test_the_p_value_of_one_extreme_deviate_is_that_of_tables() -> None:
+    """3.659 is exceeded by t with 29 degrees of freedom with probability 0.0005 (any table of quantiles). A value that
+    stands so many standard errors of a prediction beyond 30 others may be any of 31, on either side."""
+    others = [0.01, -0.01] * 15
+    spread = 0.01 * math.sqrt(30 / 29)
+    odd = 3.659 * spread * math.sqrt(1 + 1 / 30)
+    first, *rest = _extreme_deviates([odd, *others])
+    assert first == pytest.approx(2 * 31 * 0.0005, rel=2e-3)
+    assert set(rest) == {1.0}
 
 
 def test_among_too_few_nothing_is_known() -> None:

@@ -110,4 +110,17 @@ void Arguments::refuse(std::string_view name, std::string_view value, std::strin
                                  std::string(expected));
 }
 
+template <class Number>
+void Arguments::refuse_number(std::string_view name, std::string_view value, const char* what,
+                              Number low, Number high) {
+  refuse(name, value, what + (" from " + std::to_string(low)) + " to " + std::to_string(high));
+}
+
+template void Arguments::refuse_number(std::string_view, std::string_view, const char*, double,
+                                       double);
+template void Arguments::refuse_number(std::string_view, std::string_view, const char*,
+                                       std::intmax_t, std::intmax_t);
+template void Arguments::refuse_number(std::string_view, std::string_view, const char*,
+                                       std::uintmax_t, std::uintmax_t);
+
 } // namespace seatrial

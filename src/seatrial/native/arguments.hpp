@@ -5,11 +5,13 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 namespace seatrial {
@@ -33,7 +35,7 @@ public:
       return fallback;
     const auto value = parse<Number>(*text);
     if (!value || !(*value >= low && *value <= high))
-      refuse(name, *text, range("a number", low, high));
+      refuse(name, *text, "a number", low, high);
     return *value;
   }
 
@@ -56,7 +58,7 @@ public:
     for_each_item(text, [&](std::string_view item) {
       const auto number = parse<Number>(item);
       if (!number || !(*number >= low && *number <= high))
-        refuse(name, text, range("a list of numbers", low, high));
+        refuse(name, text, "a list of numbers", low, high);
       numbers.push_back(*number);
     });
     return numbers;
@@ -96,9 +98,20 @@ private:
   }
 
   template <class Number>
-  [[nodiscard]] static std::string range(const char* what, Number low, Number high) {
-    return what + (" from " + std::to_string(low)) + " to " + std::to_string(high);
+  [[noreturn]] static void refuse(std::string_view name, std::string_view value, const char* what,
+                                  Number low, Number high) {
+    if constexpr (std::is_floating_point_v<Number>)
+      refuse_number(name, value, what, double{low}, double{high});
+    else if constexpr (std::is_signed_v<Number>)
+      refuse_number(name, value, what, std::intmax_t{low}, std::intmax_t{high});
+    else
+      refuse_number(name, value, what, std::uintmax_t{low}, std::uintmax_t{high});
   }
+
+  // double, intmax_t or uintmax_t
+  template <class Number>
+  [[noreturn]] static void refuse_number(std::string_view name, std::string_view value,
+                                         const char* what, Number low, Number high);
 
   [[noreturn]] static void refuse(std::string_view name, std::string_view value,
                                   std::string_view expected);

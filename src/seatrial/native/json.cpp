@@ -28,6 +28,13 @@ namespace {
   return length;
 }
 
+template <class Number>
+void append_number(std::string& out, Number value) {
+  char text[32];
+  const char* end = std::to_chars(text, text + sizeof text, value).ptr;
+  out.append(text, static_cast<std::size_t>(end - text));
+}
+
 } // namespace
 
 void append(std::string& out, std::string_view text) {
@@ -49,14 +56,34 @@ void append(std::string& out, std::string_view text) {
   out += '"';
 }
 
+void append_whole(std::string& out, std::intmax_t value) {
+  append_number(out, value);
+}
+
+void append_whole(std::string& out, std::uintmax_t value) {
+  append_number(out, value);
+}
+
 void append(std::string& out, double value) {
   if (!std::isfinite(value)) { // JSON has neither NaN nor infinity
     out += "null";
     return;
   }
-  char text[32];
-  const char* end = std::to_chars(text, text + sizeof text, value).ptr;
-  out.append(text, static_cast<std::size_t>(end - text));
+  append_number(out, value);
+}
+
+void append(std::string& out, const Object& object) {
+  out += object.text();
+}
+
+void Object::begin(std::string_view key) {
+  text_ += text_.empty() ? '{' : ',';
+  append(text_, key);
+  text_ += ':';
+}
+
+std::string Object::text() const {
+  return text_.empty() ? "{}" : text_ + '}';
 }
 
 } // namespace seatrial::json

@@ -1,12 +1,12 @@
 // JSON text of the few shapes that records need: objects of numbers, strings, lists and objects.
 #pragma once
 
-#include <charconv>
 #include <concepts>
-#include <cstddef>
+#include <cstdint>
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace seatrial::json {
@@ -25,14 +25,18 @@ void append(std::string& out, Bool value) {
   out += value ? "true" : "false";
 }
 
+void append_whole(std::string& out, std::intmax_t value);
+void append_whole(std::string& out, std::uintmax_t value);
+
 template <std::integral Integer>
 requires(!std::same_as<Integer, bool>) void append(std::string& out, Integer value) {
-  char text[24];
-  const char* end = std::to_chars(text, text + sizeof text, value).ptr;
-  out.append(text, static_cast<std::size_t>(end - text));
+  if constexpr (std::is_signed_v<Integer>)
+    append_whole(out, std::intmax_t{value});
+  else
+    append_whole(out, std::uintmax_t{value});
 }
 
-inline void append(std::string& out, const Object& object);
+void append(std::string& out, const Object& object);
 
 template <std::ranges::input_range List>
 requires(!std::convertible_to<const List&, std::string_view>) void append(std::string& out,
@@ -51,9 +55,7 @@ class Object {
 public:
   template <class Value>
   Object& add(std::string_view key, const Value& value) & {
-    text_ += text_.empty() ? '{' : ',';
-    append(text_, key);
-    text_ += ':';
+    begin(key);
     append(text_, value);
     return *this;
   }
@@ -63,14 +65,12 @@ public:
     return std::move(add(key, value));
   }
 
-  [[nodiscard]] std::string text() const { return text_.empty() ? "{}" : text_ + '}'; }
+  [[nodiscard]] std::string text() const;
 
 private:
+  void begin(std::string_view key);
+
   std::string text_;
 };
-
-inline void append(std::string& out, const Object& object) {
-  out += object.text();
-}
 
 } // namespace seatrial::json

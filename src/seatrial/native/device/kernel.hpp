@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "device/device.hpp"
@@ -15,27 +16,35 @@ namespace seatrial::device {
 
 // The names of the dialect for the types that kernels may take.
 template <class Type>
+[[nodiscard]] constexpr std::string_view plain_name() {
+  if constexpr (std::is_same_v<Type, float>) {
+    return "float";
+  } else if constexpr (std::is_same_v<Type, double>) {
+    return "double";
+  } else if constexpr (std::is_same_v<Type, std::int32_t>) {
+    return "int";
+  } else if constexpr (std::is_same_v<Type, std::uint32_t>) {
+    return "u32";
+  } else if constexpr (std::is_same_v<Type, std::uint64_t>) {
+    return "u64";
+  } else {
+    static_assert(std::is_same_v<Type, std::int64_t>, "kernels take no such type");
+    return "i64";
+  }
+}
+
+[[nodiscard]] std::string pointer_name(std::string_view pointed, bool is_const);
+
+template <class Type>
 [[nodiscard]] std::string type_name() {
   using Plain = std::remove_cv_t<Type>;
   if constexpr (std::is_same_v<Plain, const Image*>) {
     return "TEXTURE";
-  } else if constexpr (std::is_pointer_v<Type>) {
-    using Pointed = std::remove_pointer_t<Type>;
-    return (std::is_const_v<Pointed> ? "const " : "") + type_name<std::remove_const_t<Pointed>>() +
-           "*";
-  } else if constexpr (std::is_same_v<Plain, float>) {
-    return "float";
-  } else if constexpr (std::is_same_v<Plain, double>) {
-    return "double";
-  } else if constexpr (std::is_same_v<Plain, std::int32_t>) {
-    return "int";
-  } else if constexpr (std::is_same_v<Plain, std::uint32_t>) {
-    return "u32";
-  } else if constexpr (std::is_same_v<Plain, std::uint64_t>) {
-    return "u64";
+  } else if constexpr (std::is_pointer_v<Plain>) {
+    using Pointed = std::remove_pointer_t<Plain>;
+    return pointer_name(plain_name<std::remove_const_t<Pointed>>(), std::is_const_v<Pointed>);
   } else {
-    static_assert(std::is_same_v<Plain, std::int64_t>, "kernels take no such type");
-    return "i64";
+    return std::string(plain_name<Plain>());
   }
 }
 
@@ -57,6 +66,10 @@ private:
   std::size_t count_;
 };
 
+// What failed, with the kernel's name and its work.
+[[noreturn]] void throw_launch_failed(const std::string& kernel, const Grid& grid,
+                                      const CallFailed& failed);
+
 template <class... Types>
 class Kernel {
 public:
@@ -73,11 +86,7 @@ public:
     try {
       queue.launch(*handle_, grid, arguments);
     } catch (const CallFailed& failed) {
-      throw CallFailed("kernel " + name_ + ", " + std::to_string(grid.groups) + " x " +
-                           std::to_string(grid.groups_y) + " groups of " +
-                           std::to_string(grid.items) + " x " + std::to_string(grid.items_y) +
-                           ": " + failed.what(),
-                       failed.code());
+      throw_launch_failed(name_, grid, failed);
     }
   }
 

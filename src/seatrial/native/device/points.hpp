@@ -2,7 +2,6 @@
 // several at once, each point by the clock that suits it.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,105 +40,12 @@ public:
   [[nodiscard]] virtual double error_after() = 0;
 };
 
-namespace detail {
-
-// Rounds of all points: a slow drift of the device meets all of them. All devices work at the same
-// point at the same time.
-[[nodiscard]] inline std::vector<std::vector<Timed>>
-sampled_points(Program& program, Team& team, std::size_t points,
-               std::vector<std::unique_ptr<Subject>>& subjects) {
-  std::vector<std::vector<Timed>> samples(subjects.size());
-  const auto round = [&](std::size_t member, bool is_kept) {
-    for (std::size_t point = 0; point < points; ++point) {
-      team.barrier().wait();
-      const auto timed = subjects[member]->sample(point);
-      if (is_kept)
-        samples[member].push_back(timed);
-    }
-  };
-  team.run([&](std::size_t member) { or_end([&] { round(member, false); }); });
-  const SampleCount count(program.slice_s);
-  bool is_last = false;
-  team.run([&](std::size_t member) {
-    for (std::size_t done = 0;; ++done) {
-      team.barrier().wait(); // all samples are there
-      if (member == 0)
-        is_last = count.is_enough(done, whole_rounds(samples, points));
-      team.barrier().wait();
-      if (is_last)
-        break;
-      or_end([&] { round(member, true); });
-    }
-  });
-  return samples;
-}
-
-[[nodiscard]] inline json::Object counted(const SeriesPoint& point, double runs) {
-  json::Object work;
-  for (const auto& [what, amount] : point.work)
-    work.add(what, amount * runs);
-  return work;
-}
-
-// The samples of one point in one round.
-inline void add_samples(Program& program, const Chosen& chosen, const SeriesPoint& point,
-                        std::size_t i, const std::vector<Timed>& of_devices) {
-  double slowest_s = 0;
-  std::size_t good = 0;
-  const auto event_at = [&](const std::string& series, double elapsed_s, const int* device) {
-    json::Object where;
-    if (!point.axis.empty())
-      where.add(point.axis, point.at);
-    if (device != nullptr)
-      where.add("device", *device);
-    return sample_event(series, i, elapsed_s).add("point", where);
-  };
-  for (std::size_t member = 0; member < chosen.size(); ++member) {
-    const auto& sample = of_devices[member];
-    if (!(sample.elapsed_s > 0))
-      continue;
-    const auto runs = static_cast<double>(sample.runs);
-    slowest_s = std::max(slowest_s, sample.elapsed_s / runs);
-    ++good;
-    const int* device = chosen.size() > 1 ? &chosen[member].facts().index : nullptr;
-    program.add(event_at(point.series, sample.elapsed_s, device)
-                    .add("work", counted(point, runs))
-                    .add("device", limiting_facts(chosen, 1, member)));
-  }
-  if (chosen.size() > 1 && good == chosen.size())
-    program.add(event_at(point.series + "_all", slowest_s, nullptr)
-                    .add("work", counted(point, static_cast<double>(good)))
-                    .add("device", limiting_facts(chosen, chosen.size())));
-}
-
-} // namespace detail
+using SubjectMaker = std::function<std::unique_ptr<Subject>(Device&)>;
 
 // Samples of every point: `make(device)` gives a device's subject. On several devices there is a
 // sample for each, with the device in its point, and one of the series NAME_all: one run on each,
 // by the time of the slowest. The check `error` is that of the worst device, before and after.
-template <class Make>
 void measure_points(Program& program, Team& team, const Chosen& chosen,
-                    const std::vector<SeriesPoint>& points, Make make) {
-  std::vector<std::unique_ptr<Subject>> subjects(chosen.size());
-  std::vector<double> errors(2 * chosen.size());
-  team.run([&](std::size_t member) {
-    subjects[member] = make(chosen[member]);
-    errors[2 * member] = subjects[member]->error_before();
-  });
-  const auto samples = detail::sampled_points(program, team, points.size(), subjects);
-  team.run([&](std::size_t member) { errors[2 * member + 1] = subjects[member]->error_after(); });
-  for (std::size_t taken = 0; taken < samples[0].size(); ++taken) {
-    std::vector<Timed> of_devices;
-    for (const auto& each : samples)
-      of_devices.push_back(each[taken]);
-    detail::add_samples(program, chosen, points[taken % points.size()], taken / points.size(),
-                        of_devices);
-  }
-  WorstError worst;
-  for (const double error : errors)
-    worst.add(error);
-  program.check("error", worst.value());
-  team.run([&](std::size_t member) { subjects[member].reset(); }); // by the thread that made it
-}
+                    const std::vector<SeriesPoint>& points, const SubjectMaker& make);
 
 } // namespace seatrial::device
