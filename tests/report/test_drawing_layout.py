@@ -216,6 +216,12 @@ def test_each_gpu_is_joined_to_the_bank(name: str) -> None:
     assert all(banks[0].x <= stroke.points[-1][0] <= banks[0].right for stroke in ends)
 
 
+@pytest.mark.parametrize(("name", "has_bar"), [("cpu_server", False), ("four_packages", True)])
+def test_the_links_of_more_than_two_sockets_are_a_bar(name: str, has_bar: bool) -> None:
+    assert build_scene(machine(name)).between is not None
+    assert any(box.kind == "bar" for box in picture(name).boxes) is has_bar
+
+
 def test_a_small_machine_is_small() -> None:
     assert picture("virtual_machine").width <= 430 and picture("virtual_machine").height < 340
 

@@ -39,7 +39,9 @@ def test_a_benchmark_whose_program_is_missing_says_so_alone():
 
 def test_defaults_are_written_as_on_the_command_line():
     (stream,) = (b for b in registry().values() if b.name == "memory.stream")
-    (entry,) = list_document([stream], made_up_machine(), GCC, {})["benchmarks"]
+    document = list_document([stream], made_up_machine(), GCC, {})
+    (entry,) = document["benchmarks"]
+    assert "\n    nontemporal=false  " in list_text(document)
     assert {p["name"]: p["default"] for p in entry["parameters"]} == {
         "threads": "all",
         "nontemporal": "false",
