@@ -159,6 +159,20 @@ def test_it_measures(case: Case, live_machine: Machine, folder: ResultsFolder) -
     assert len(ready.point.cpus) == devices
 
 
+@pytest.mark.parallel
+@pytest.mark.parametrize("mode", ["S", "EP", "TP"])
+def test_the_work_of_a_sample_is_that_of_whole_runs(mode: str, live_machine: Machine, folder: ResultsFolder) -> None:
+    ready = make_ready(REDUCTION, live_machine, folder, backend="opencl", mode=mode, size="1")
+    program, parameters = REDUCTION.program, ready.point.parameters
+    assert isinstance(program, Native)
+    words = program.arguments(parameters)
+    of_one_run = 4 * int(words[words.index("--count") + 1])
+    record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    for sample in record.samples:
+        assert sample.work["bytes"] >= of_one_run and sample.work["bytes"] % of_one_run == 0, sample
+
+
 def cases_without_optimisation(benchmark: Benchmark) -> list[Case]:
     return [Case(benchmark, (*way, *smallest(benchmark))) for way in all_ways(benchmark) or [()]]
 
