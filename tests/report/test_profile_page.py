@@ -10,6 +10,7 @@ from report.profile_samples import SAMPLES, crash, hostile, nothing
 from report.test_page_browser import HARNESS, PAPER, SCHEMES
 from report.test_study_page_browser import CUT
 
+from seatrial.report.charts.profile_calls import wall_time_chart
 from seatrial.report.profile_page import profile_page
 
 SECTIONS = (
@@ -29,6 +30,15 @@ def test_it_has_every_section() -> None:
     assert titles == [*SECTIONS, "From rank to rank", "Call sites", "What to try next"]
     assert "8.9 % of 153 GB leave their node" in html and "reduce_energy energy.f90:212" in html
     assert "http://" not in html and "https://" not in html
+
+
+def test_computing_and_mpi_of_a_rank_make_up_its_wall_time() -> None:
+    chart = wall_time_chart(crash(), "x")
+    assert chart is not None
+    shares = {row[0].text: re.findall(r"(\d+) %", f"{row[1].text} {row[2].text}") for row in chart.table.rows[:2]}
+    mean, least, most = (int(share) for share in shares["MPI"])
+    assert 0 < least < mean < most < 100
+    assert [int(share) for share in shares["computing"]] == [100 - mean, 100 - most, 100 - least]
 
 
 def test_ids_are_unique_and_links_lead_somewhere() -> None:
