@@ -84,6 +84,13 @@ def test_without_a_build_id_the_content_counts(tmp_path: Path) -> None:
         build_id_of(tmp_path / "none")
 
 
+def test_a_header_of_no_shared_object_leaves_the_content(tmp_path: Path) -> None:
+    odd = bytearray(shared_object(["MPI_Init"]))
+    odd[54:56] = b"\0\0"  # the size of an entry of the table of segments
+    (tmp_path / "odd.so").write_bytes(odd)
+    assert build_id_of(tmp_path / "odd.so") == f"sha256:{hashlib.sha256(odd).hexdigest()}"
+
+
 @given(st.binary(max_size=300))
 def test_a_damaged_file_is_told_from_others_all_the_same(content: bytes) -> None:
     import tempfile

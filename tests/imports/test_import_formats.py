@@ -321,6 +321,7 @@ def test_fio_with_one_number_changed_is_refused(key: str) -> None:
         as_bytes(fio()).replace(b"706810455", b"9" * 5000),
         json.dumps([fio()]).encode(),
         as_bytes({"fio version": "fio-3.33", "jobs": []}),
+        as_bytes({"fio version": "another program", "jobs": []}),
     ],
 )
 def test_fio_damaged(text: bytes) -> None:

@@ -145,6 +145,12 @@ _DAMAGED = [
     ),
     ("two lines in one", _change("DDR4\n", "DDR4\tType Detail: X\n"), "\tType: DDR4\tType Detail: X", "two lines"),
     ("a use", _change("System Memory", "Syst3m Memory"), "\tUse: Syst3m Memory", "no use"),
+    (
+        "a handle of another structure",
+        _change("Array Handle: 0x1000", "Array Handle: 1000"),
+        "\tArray Handle: 1000",
+        "0x1000",
+    ),
     ("a status", _change("Populated, Enabled", "Pop"), "\tStatus: Pop", "Populated"),
     ("a rank", _change("Rank: 2", "Rank: two"), "\tRank: two", "a rank is"),
     ("a line without a key", _change("\tForm Factor: DIMM", "\tForm Fac"), "\tForm Fac", "Key: value"),
