@@ -141,19 +141,26 @@ def preloaded(ready: Ready, library: Path) -> Ready:
 @pytest.mark.quiet
 @pytest.mark.parametrize("name", MPIS)
 def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
-    ready = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT)
-    assert ready.mpi is not None
-    if ready.mpi.family not in (MpiFamily.OPENMPI, MpiFamily.MPICH):
+    """Eight ranks share the CPUs: other work may slow another pair too, but hardly in each of three repeats."""
+    mpi = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT).mpi
+    assert mpi is not None
+    if mpi.family not in (MpiFamily.OPENMPI, MpiFamily.MPICH):
         pytest.skip("the wrapper is tried with Open MPI and MPICH")
-    ready = preloaded(ready, wrapper(ready.mpi, tmp_path, need("cc", "apt install gcc")))
-    record = run_one(ready, live_machine, folder)
-    assert record.outcome.is_ok, record.outcome
-    (result,) = all_results(read_contents(folder))
-    assert result.screening is not None and result.screening.n == 28
-    assert {one.what for one in result.screening.outliers} == {"pair 3-5"}
-    assert "latency" in {one.figure for one in result.screening.outliers}
-    found = readings(PAIRS, live_machine, ready.point.parameters, record.samples)
-    assert Counter(reading.figure.name for reading in found) == {"latency": 28, "bandwidth": 28}
+    library = wrapper(mpi, tmp_path, need("cc", "apt install gcc"))
+    for attempt in range(3):
+        own = ResultsFolder.create(tmp_path / f"{attempt}")
+        ready = preloaded(make_ready(PAIRS, live_machine, own, mpi=name, **EIGHT), library)
+        record = run_one(ready, live_machine, own)
+        assert record.outcome.is_ok, record.outcome
+        found = readings(PAIRS, live_machine, ready.point.parameters, record.samples)
+        assert Counter(reading.figure.name for reading in found) == {"latency": 28, "bandwidth": 28}
+        (result,) = all_results(read_contents(own))
+        assert result.screening is not None and result.screening.n == 28
+        assert ("pair 3-5", "latency") in {(one.what, one.figure) for one in result.screening.outliers}
+        named = {one.what for one in result.screening.outliers}
+        if named == {"pair 3-5"}:
+            break
+    assert named == {"pair 3-5"}
 
 
 FAULTS = {
