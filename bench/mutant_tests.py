@@ -45,15 +45,12 @@ class Selection:
         return sorted(found)
 
     def stages(self, mutant: Mutant) -> Iterator[tuple[str, Sequence[str]]]:
-        """Names and tests: files or ids. Of those by lines, the second is needed only where the first has none."""
+        """Names and tests: files or ids, for a mutant whose line no test is known to run."""
         named = self._map.get(mutant.file)
         if isinstance(named, list):
             yield "real, selected", named
         elif named is not None or (self._is_known and not mutant.is_native):
-            lines: Mapping[str, Sequence[str]] = named or {}
-            own = {test for line in _nearest(mutant, lines) for test in lines[line]}
-            yield "real, of the line", sorted(own)
-            yield "real, of the file", sorted({test for tests in lines.values() for test in tests} - own)
+            yield "real, of the file", sorted({test for tests in (named or {}).values() for test in tests})
         elif mutant.is_native:
             files = _named_test_files(mutant.file)
             yield "real, by name", files

@@ -4,9 +4,9 @@ The suite must pass here without any. Nothing is written to the tree: the work i
 A fault (how they are made and drawn: mutation.py) meets the tests that ran its line, where a record of coverage names
 any; else the fast tests of its room, all other fast tests, then the tests marked `real` that a map (--select), the
 record, or the table AREAS of mutant_tests.py names, else all of them. For programs and kernels the other fast tests
-come last. The first failing test is run once more without the
-fault: where it fails again, the result is "unclear". A coverage record is made with
-`python -m pytest --cov=seatrial --cov-context=test` (pytest-cov). SEATRIAL_TEST_CACHE and the like are passed on.
+come last. The first failing test is run once more without the fault: where it fails again, the result is "unclear". A
+coverage record is made with `python -m pytest --cov=seatrial --cov-context=test` (pytest-cov). SEATRIAL_TEST_CACHE and
+the like are passed on.
 
 python bench/suite_mutants.py [--count 60] [--seed 13] [--native 0.33] [--list] [--only 3,7] [--jobs 2]
                               [--coverage-data .coverage] [--select map.json] [--mutants record.json] [-o record.json]
@@ -261,18 +261,17 @@ class _Copy:
 def _decide(one: dict[str, Any], copy: _Copy, selection: Selection, options: argparse.Namespace) -> None:
     """Runs the tests against one mutant, and writes into its entry what came of it."""
     mutant, start, limit = Mutant.from_document(one), time.monotonic(), 60 * options.limit
-    verdict, by, note, stage, nothing_of_line = "survived", "", "", "", False
+    verdict, by, note, stage = "survived", "", "", ""
     with copy.with_fault(mutant, one["number"]):
-        for stage, mark, tests in _stages(mutant, selection, options.fast):
-            if not tests or (stage == "real, of the file" and not nothing_of_line):
-                nothing_of_line |= stage == "real, of the line"
+        for name, mark, tests in _stages(mutant, selection, options.fast):
+            if not tests:
                 continue
+            stage = name
             try:
                 status, by = copy.tests(mark, tests, limit - (time.monotonic() - start))
             except subprocess.TimeoutExpired:
                 verdict, note = "timeout", f"over {options.limit:g} min"
                 break
-            nothing_of_line |= stage == "real, of the line" and status == NOTHING_RAN
             if status not in (0, NOTHING_RAN):
                 verdict = "caught"
                 break
