@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
@@ -223,13 +224,17 @@ def test_input_files_are_known_by_content(tmp_path: Path, live_machine: Machine)
     assert record.seen["notes"]["input_files"][str(given)].startswith("size 10 fnv ")
 
 
+FAULTS: dict[str, Edits] = {
+    "a blind eye": {"command.cpp": ("!complaint.empty()", "complaint.size() == 9999")},
+    "any CPU": {"command.cpp": ("allow_cpus(0, program.cpus);", "")},
+}
+
+
 @real
 def test_a_status_that_is_not_looked_at_is_found(
     tmp_path: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blind = tampered(
-        COMMAND, tmp_path, {"command.cpp": ("!complaint.empty()", "complaint.size() == 9999")}, monkeypatch
-    )
+    blind = with_fault(COMMAND, "a blind eye", FAULTS, tmp_path, monkeypatch)
     folder = ResultsFolder.create(tmp_path / "results")
     record = run_one(make_ready(blind, live_machine, folder, argv=("false",)), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("exit_status: ")
@@ -239,7 +244,7 @@ def test_a_status_that_is_not_looked_at_is_found(
 def test_a_program_outside_its_cpus_is_found(
     tmp_path: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loose = tampered(COMMAND, tmp_path, {"command.cpp": ("allow_cpus(0, program.cpus);", "")}, monkeypatch)
+    loose = with_fault(COMMAND, "any CPU", FAULTS, tmp_path, monkeypatch)
     folder = ResultsFolder.create(tmp_path / "results")
     if len(live_machine.allowed_cpus) < 2:
         pytest.skip("needs two CPUs")

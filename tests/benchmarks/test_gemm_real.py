@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.made_up_blas import made_up_blas
-from engine.harness import run_one, tampered
+from engine.harness import run_one
+from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine import prepare as preparing
@@ -191,19 +192,23 @@ def test_threads_that_are_not_as_asked_for_are_found(
     assert (outcome.state, outcome.reason[: len(reason)]) == (state, reason), outcome
 
 
-PROGRAM_FAULTS = {
-    "constant input": ("matrix_product.hpp", "* 0x1p-53 - 0.5);", "* 0.0 + 0.25);", "row_error: |distinct_inputs: "),
-    "a flop too many": ("gemm.cpp", "return 2 * n * n * n;", "return 2 * n * n * (n + 1);", "counted_flop: "),
+PROGRAM_FAULTS: dict[str, tuple[Edits, str]] = {
+    "constant input": (
+        {"matrix_product.hpp": ("* 0x1p-53 - 0.5);", "* (PLANTED ? 0.0 : 0x1p-53) + (PLANTED ? 0.25 : -0.5));")},
+        "row_error: |distinct_inputs: ",
+    ),
+    "a flop too many": ({"gemm.cpp": ("return 2 * n * n * n;", "return 2 * n * n * (n + 1);")}, "counted_flop: "),
     "threads left where they were": (
-        "gemm.cpp",
-        "allow_cpus(workers_.ids()[i], {program_.cpus[i + 1]});",
-        "allow_cpus(workers_.ids()[i], program_.cpus);",
+        {
+            "gemm.cpp": (
+                "allow_cpus(workers_.ids()[i], {program_.cpus[i + 1]});",
+                "allow_cpus(workers_.ids()[i], program_.cpus);",
+            )
+        },
         "unbound_threads: 1, must be 0",
     ),
     "a check that is not made": (
-        "gemm.cpp",
-        'program_.check("element_error", element_error_);',
-        "",
+        {"gemm.cpp": ('program_.check("element_error", element_error_);', "")},
         "element_error: the program did not report it",
     ),
 }
@@ -219,8 +224,9 @@ def test_a_fault_of_the_program_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     need_cpus(live_machine, 2)
-    file, text, replacement, reasons = PROGRAM_FAULTS[fault]
-    broken = tampered(BENCHMARK, tmp_path, {file: (text, replacement)}, monkeypatch)
+    reasons = PROGRAM_FAULTS[fault][1]
+    faults = {name: edits for name, (edits, _) in PROGRAM_FAULTS.items()}
+    broken = with_fault(BENCHMARK, fault, faults, tmp_path, monkeypatch)
     outcome = ran(live_machine, folder, libraries(), broken, n="512", threads="2").outcome
     assert outcome.state is State.INVALID and outcome.reason.startswith(tuple(reasons.split("|"))), outcome
 

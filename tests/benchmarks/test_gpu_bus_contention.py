@@ -7,7 +7,8 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -108,8 +109,8 @@ FAULTS = {
     "a copy to the device that is left out": (
         "error",
         "device/checked_copies.hpp",
-        "        queue_->write(*in_, 0, sent_.data(), bytes_);\n      if",
-        "        queue_->flush();\n      if",
+        "queue_->write(*in_, 0, sent_.data(), bytes_);",
+        "queue_->flush();",
     ),
     "a copy from the device that is left out": (
         "error",
@@ -121,7 +122,7 @@ FAULTS = {
         "error",
         "bus_contention.cpp",
         "      copies_.begin(copy, copies);\n      if (messages > 0)",
-        "      copies_.begin(copy, messages > 0 ? 0 : copies);\n      if (messages > 0)",
+        "      copies_.begin(copy, PLANTED && messages > 0 ? 0 : copies);\n      if (messages > 0)",
     ),
     "messages that never leave": (
         "wrong_bytes",
@@ -133,7 +134,7 @@ FAULTS = {
         "wrong_bytes",
         "bus_contention.cpp",
         "for (std::uint64_t i = 0; i < times; ++i) {\n      if (leads_)",
-        "for (std::uint64_t i = 0; i < 0 * times; ++i) {\n      if (leads_)",
+        "for (std::uint64_t i = 0; i < (PLANTED ? 0 : times); ++i) {\n      if (leads_)",
     ),
 }
 
@@ -151,7 +152,8 @@ def test_a_planted_fault_is_found(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    check, file, text, replacement = FAULTS[fault]
-    broken = tampered(CONTENTION, tmp_path, {file: (text, replacement)}, monkeypatch)
+    check = FAULTS[fault][0]
+    faults = {name: {file: (text, replacement)} for name, (_, file, text, replacement) in FAULTS.items()}
+    broken = with_fault(CONTENTION, fault, faults, tmp_path, monkeypatch)
     record = run_one(make_ready(broken, live_machine, folder, mpi=mpi, **SMALL), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.check == check, record.outcome

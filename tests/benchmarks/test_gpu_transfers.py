@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -19,6 +20,7 @@ from seatrial.engine.devices import with_devices
 from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
 from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu, local_cpus
+from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.model.record import RepeatRecord
@@ -126,14 +128,15 @@ def test_memory_of_a_node_that_is_asked_for(host: str, live_machine: Machine, fo
     assert all(sample.extra["pages_astray"] == 0 for sample in record.samples)
 
 
+ELSEWHERE = "pages on another node"
 TRANSFER_FAULTS = {
     "a copy to the device that is left out": (
-        "      down_->write(in_.memory(), 0, sent_.data(), size);",
-        "      down_->flush();",
+        "down_->write(in_.memory(), 0, sent_.data(), size);",
+        "down_->flush();",
     ),
     "a copy from the device that is left out": (
-        "      up_->read(received_.data(), out_.memory(), 0, size);",
-        "      up_->flush();",
+        "up_->read(received_.data(), out_.memory(), 0, size);",
+        "up_->flush();",
     ),
     "the last byte of a copy": (
         "up_->read(received_.data(), out_.memory(), 0, size);",
@@ -141,24 +144,30 @@ TRANSFER_FAULTS = {
     ),
     "only one direction of both": (
         "if (step.way != Way::h2d)\n          enqueue_up",
-        "if (step.way == Way::d2h)\n          enqueue_up",
+        "if (PLANTED ? step.way == Way::d2h : step.way != Way::h2d)\n          enqueue_up",
     ),
     "nothing goes when all copy": (
         "step.way != Way::d2h)\n          enqueue_down",
-        "!step.is_together)\n enqueue_down",
+        "PLANTED ? !step.is_together : step.way != Way::d2h)\n          enqueue_down",
     ),
+    ELSEWHERE: ("wanted ? wanted : own_node()", "std::optional<int>(77 + wanted.value_or(0))"),
 }
+
+
+def broken_transfer(fault: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+    faults = {name: {"transfer.cpp": edit} for name, edit in TRANSFER_FAULTS.items()}
+    return with_fault(TRANSFER, fault, faults, folder, monkeypatch)
 
 
 @pytest.mark.real
 @pytest.mark.parallel
-@pytest.mark.parametrize("fault", TRANSFER_FAULTS)
+@pytest.mark.parametrize("fault", [fault for fault in TRANSFER_FAULTS if fault != ELSEWHERE])
 def test_a_fault_of_transfers_is_found(
     fault: str, live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if (lack := lacking_gpu()) is not None:
         pytest.skip(f"needs {lack}")
-    broken = tampered(TRANSFER, tmp_path, {"transfer.cpp": TRANSFER_FAULTS[fault]}, monkeypatch)
+    broken = broken_transfer(fault, tmp_path, monkeypatch)
     ready = make_ready(broken, live_machine, folder, backend="opencl", largest_B="4096")
     record = run_one(ready, live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("error: "), record.outcome
@@ -171,9 +180,7 @@ def test_pages_on_another_node_are_found(
 ) -> None:
     if (lack := lacking_gpu()) is not None:
         pytest.skip(f"needs {lack}")
-    text = "const auto node = wanted ? wanted : own_node();"
-    edits = {"transfer.cpp": (text, "const std::optional<int> node = 77 + wanted.value_or(0);")}
-    broken = tampered(TRANSFER, tmp_path, edits, monkeypatch)
+    broken = broken_transfer(ELSEWHERE, tmp_path, monkeypatch)
     ready = make_ready(broken, live_machine, folder, backend="opencl", largest_B="65536", devices="1")
     record = run_one(ready, live_machine, folder)
     if record.outcome.is_ok and all(sample.extra["pages_looked_at"] == 0 for sample in record.samples):
@@ -216,8 +223,8 @@ def test_a_device_that_is_alone(live_machine: Machine, folder: ResultsFolder, mo
 P2P_FAULTS = {
     "a piece that is not handed on": (
         "device/peers.hpp",
-        "if (step_ > 0 && step_ <= pieces_) {",
-        "if (step_ > 0 && step_ < pieces_) {",
+        "step_ > 0 && step_ <= pieces_",
+        "step_ > 0 && step_ < pieces_",
     ),
     "a copy within a device": (
         "p2p.cpp",
@@ -236,8 +243,8 @@ def test_a_fault_of_copies_between_devices_is_found(
 ) -> None:
     if (lack := lacking_gpu()) is not None:
         pytest.skip(f"needs {lack}")
-    file, text, replacement = P2P_FAULTS[fault]
-    broken = tampered(P2P, tmp_path, {file: (text, replacement)}, monkeypatch)
+    faults = {name: {file: (text, replacement)} for name, (file, text, replacement) in P2P_FAULTS.items()}
+    broken = with_fault(P2P, fault, faults, tmp_path, monkeypatch)
     record = run_one(make_ready(broken, live_machine, folder, backend="opencl", size_B="65536"), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("error: "), record.outcome
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.environments import native_environment
@@ -38,6 +39,16 @@ def pocl(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
     monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
 
 
+ELSEWHERE = "a library that is not there"
+FAULTS: dict[str, Edits] = {
+    ELSEWHERE: {"device/clblast.hpp": ('"libclblast.so.1"', '"libclblast-is-not-here.so.1"')},
+    "nothing": {"device/clblast.hpp": ("    gemm(constant::in_rows", "    if (!PLANTED) gemm(constant::in_rows")},
+    "half": {"device/clblast.hpp": ("n, n, n, alpha", "PLANTED ? n / 2 : n, n, n, alpha")},
+    "one product less": {"device/clblast.hpp": ("n, n, alpha", "n, PLANTED ? n - 1 : n, alpha")},
+    "the wrong matrix": {"device/clblast.hpp": ("product.is_transposed", "!product.is_transposed")},
+}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> ResultsFolder:
     return ResultsFolder.create(tmp_path / "results")
@@ -48,26 +59,17 @@ def test_a_library_that_is_not_there(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what is missing and how to get it."""
-    elsewhere = {"device/clblast.hpp": ("libclblast.so.1", "libclblast-is-not-here.so.1")}
-    ready = make_ready(tampered(GEMM, tmp_path, elsewhere, monkeypatch), live_machine, folder, **VENDOR)
+    elsewhere = with_fault(GEMM, ELSEWHERE, FAULTS, tmp_path, monkeypatch)
+    ready = make_ready(elsewhere, live_machine, folder, **VENDOR)
     outcome = run_one(ready, live_machine, folder).outcome
     assert outcome.state is State.UNSUPPORTED and outcome.reason.startswith("library: libclblast-is-not-here.so.1")
     assert "Debian: libclblast1" in outcome.reason
 
 
 @pytest.mark.usefixtures("pocl")
-@pytest.mark.parametrize(
-    "fault",
-    [
-        ("    gemm(constant::in_rows", "    if (n == 0) gemm(constant::in_rows"),
-        ("n, n, n, alpha", "n / 2, n, n, alpha"),
-        ("n, n, n, alpha", "n, n, n - 1, alpha"),
-        ("product.is_transposed ?", "!product.is_transposed ?"),
-    ],
-    ids=["nothing", "half", "one product less", "the wrong matrix"],
-)
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != ELSEWHERE])
 def test_a_product_that_is_not_right_is_found(
-    fault: tuple[str, str],
+    fault: str,
     live_machine: Machine,
     folder: ResultsFolder,
     tmp_path: Path,
@@ -75,7 +77,7 @@ def test_a_product_that_is_not_right_is_found(
 ) -> None:
     if find_library("clblast") is None:
         pytest.skip("needs CLBlast (Debian: libclblast1)")
-    broken = tampered(GEMM, tmp_path, {"device/clblast.hpp": fault}, monkeypatch)
+    broken = with_fault(GEMM, fault, FAULTS, tmp_path, monkeypatch)
     record = run_one(make_ready(broken, live_machine, folder, **VENDOR), live_machine, folder)
     assert record.outcome.state is State.INVALID, record.outcome
 

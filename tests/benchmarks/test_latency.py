@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.numa_machines import numa_machine
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.memory.latency import BENCHMARK as LATENCY
@@ -240,35 +241,45 @@ def test_arguments_that_make_no_sense_are_refused(
     assert done.returncode == Exit.USAGE and "--" in done.stderr
 
 
+FAULTS = {
+    "two rings of half the lines each": (
+        "*node(order_[step]) = node(order_[following(step)]);",
+        "*node(order_[step]) = node(order_[step + 1 == lines_ / 2 ? 0 : following(step)]);",
+        "broken_links",
+    ),
+    "a shuffle that forgets a line and has another twice": (
+        "order_[lines_] = order_[other];",
+        "order_[lines_] = order_[other / 2];",
+        "broken_links",
+    ),
+    "a turn less": (
+        "for (; turns != 0; --turns)",
+        "for (turns -= PLANTED && turns != 0 ? 1 : 0; turns != 0; --turns)",
+        "lost_loads",
+    ),
+    "an order that is not shuffled": ("random_.below(lines_ + 1)", "lines_", "predictable_steps"),
+    "a thread elsewhere": ("is_bound_to(cpu) ? 0 : 1", "is_bound_to(cpu) ? 1 : 0", "moved_thread"),
+    "a size that nobody asked for": (
+        '.add("working_set_B", point.bytes)',
+        '.add("working_set_B", point.bytes + (PLANTED ? 64 : 0))',
+        "sets_measured",
+    ),
+    "loads that were not made": (
+        '.add("ops", sample.loads)',
+        '.add("ops", sample.loads * (PLANTED ? 8 : 1))',
+        "fewest_cycles",
+    ),
+    "pages on another node": ("return found == node;", "return found != node;", "pages_astray"),
+}
+
+
 @pytest.mark.real
-@pytest.mark.parametrize(
-    ("text", "replacement", "check"),
-    [
-        # Two rings of half the lines each: a chase comes home too early.
-        (
-            "*node(order_[step]) = node(order_[following(step)]);",
-            "*node(order_[step]) = node(order_[step + 1 == lines_ / 2 ? 0 : following(step)]);",
-            "broken_links",
-        ),
-        # The shuffle forgets a line and has another twice.
-        ("order_[lines_] = order_[other];", "order_[lines_] = order_[other / 2];", "broken_links"),
-        ("for (; turns != 0; --turns)", "for (; turns > 1; --turns)", "lost_loads"),
-        ("const auto other = random_.below(lines_ + 1);", "const auto other = lines_;", "predictable_steps"),
-        ("is_bound_to(cpu) ? 0 : 1", "is_bound_to(cpu) ? 1 : 0", "moved_thread"),
-        ('.add("working_set_B", point.bytes)', '.add("working_set_B", point.bytes + 64)', "sets_measured"),
-        ('.add("ops", sample.loads)', '.add("ops", sample.loads * 8)', "fewest_cycles"),
-        ("return found == node;", "return found != node;", "pages_astray"),
-    ],
-)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(
-    text: str,
-    replacement: str,
-    check: str,
-    live_machine: Machine,
-    folder: ResultsFolder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    fault: str, live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = tampered(LATENCY, tmp_path, {"latency.cpp": (text, replacement)}, monkeypatch)
+    faults = {name: {"latency.cpp": (text, replacement)} for name, (text, replacement, _) in FAULTS.items()}
+    broken = with_fault(LATENCY, fault, faults, tmp_path, monkeypatch)
     record = run_one(make_ready(broken, live_machine, folder, largest_B="1MiB"), live_machine, folder)
+    check = FAULTS[fault][2]
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{check}: "), record.outcome

@@ -8,7 +8,8 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.cpu.linebounce import BENCHMARK as LINEBOUNCE
@@ -172,26 +173,30 @@ def test_pairs_that_make_no_sense_are_refused(
     assert done.returncode == Exit.USAGE and "--pairs" in done.stderr
 
 
+FAULTS = {
+    "a turn lost": ("bounce.hpp", "wrong += seen != mine - 1;", "wrong += seen == mine - 1;", "lost_updates"),
+    "a thread elsewhere": (
+        "linebounce.cpp",
+        "= !is_bound_to(cpus[member]);",
+        "= PLANTED == is_bound_to(cpus[member]);",
+        "moved_threads",
+    ),
+    "a pair of one": (
+        "linebounce.cpp",
+        '("cpu_a", program.cpus[pair.a()])',
+        '("cpu_a", program.cpus[PLANTED ? pair.b() : pair.a()])',
+        "pairs_measured",
+    ),
+}
+
+
 @pytest.mark.real
 @pytest.mark.parallel
-@pytest.mark.parametrize(
-    ("file", "text", "replacement", "check"),
-    [
-        ("bounce.hpp", "wrong += seen != mine - 1;", "wrong += seen == mine - 1;", "lost_updates"),
-        ("linebounce.cpp", "= !is_bound_to(cpus[member]);", "= is_bound_to(cpus[member]);", "moved_threads"),
-        ("linebounce.cpp", '("cpu_a", program.cpus[pair.a()])', '("cpu_a", program.cpus[pair.b()])', "pairs_measured"),
-    ],
-)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(
-    file: str,
-    text: str,
-    replacement: str,
-    check: str,
-    machine: Machine,
-    folder: ResultsFolder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    fault: str, machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = tampered(LINEBOUNCE, tmp_path, {file: (text, replacement)}, monkeypatch)
+    faults = {name: {file: (text, replacement)} for name, (file, text, replacement, _) in FAULTS.items()}
+    broken = with_fault(LINEBOUNCE, fault, faults, tmp_path, monkeypatch)
     record = run_one(make_ready(broken, machine, folder), machine, folder)
-    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{check}: ")
+    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{FAULTS[fault][3]}: ")

@@ -11,7 +11,8 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
@@ -92,12 +93,12 @@ FAULTS = {
     "a byte turned over by the receiver": (
         "mpi.bandwidth",
         "      wrong_ += mpi::wrong_bytes(",
-        "      received_.data()[message.bytes / 2] ^= std::byte{1}, wrong_ += mpi::wrong_bytes(",
+        "      received_.data()[message.bytes / 2] ^= std::byte(PLANTED), wrong_ += mpi::wrong_bytes(",
     ),
     "a byte less sent": (
         "mpi.bandwidth",
         "MPI_Isend(sent_.data(), message.count,",
-        "MPI_Isend(sent_.data(), message.count - 1,",
+        "MPI_Isend(sent_.data(), message.count - (PLANTED ? 1 : 0),",
     ),
     "one way of two gone astray": (
         "mpi.bidirectional",
@@ -119,8 +120,8 @@ def test_a_planted_fault_is_found(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    name, text, replacement = FAULTS[fault]
-    broken = tampered(benchmark_named(name), tmp_path, {"bandwidth.cpp": (text, replacement)}, monkeypatch)
+    faults = {name: {"bandwidth.cpp": (text, replacement)} for name, (_, text, replacement) in FAULTS.items()}
+    broken = with_fault(benchmark_named(FAULTS[fault][0]), fault, faults, tmp_path, monkeypatch)
     ready = make_ready(broken, live_machine, folder, mpi=mpi, size_B="8", window="4")
     record = run_one(ready, live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("wrong_bytes: ")

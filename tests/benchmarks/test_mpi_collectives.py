@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import Edits, with_fault
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.mpi.collectives import BENCHMARKS, limit_of
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.limit import Basis
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.outcome import State
@@ -31,7 +32,6 @@ from seatrial.store.folder import ResultsFolder
 MPIS = [mpi.name for mpi in find_mpis()]
 ALLREDUCE = benchmark_named("mpi.allreduce")
 NAMES = [benchmark.name for benchmark in BENCHMARKS]
-GATHER_OF_LESS = "SEATRIAL_COLLECTIVE(Gather, gather), send_, message.count - 1"
 two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs")
 
 
@@ -282,79 +282,101 @@ def test_more_ranks_than_cpus(mpi: str, folder: ResultsFolder, live_machine: Mac
     assert record.outcome.is_ok, record.outcome
 
 
-# Each program is broken in several files, since a build takes seconds; then of each fault the benchmark that meets it,
-# and the check that must find it.
-BROKEN = {
-    "a vector too short, blocks at wrong places, shares at wrong places": (
+SCAN = "calls = call(SEATRIAL_COLLECTIVE(Scan, scan), send_, receive_, count, type, reduction);"
+GATHER = "SEATRIAL_COLLECTIVE(Gather, gather), send_, message.count"
+BROKEN: dict[str, tuple[Edits, dict[str, tuple[dict[str, str], str]]]] = {
+    "a vector too short": (
+        {"collectives.cpp": ("static_cast<int>(elements)", "static_cast<int>(elements > 1)")},
+        {"mpi.allreduce": ({"size_B": "8B"}, "wrong_data")},
+    ),
+    "blocks at wrong places": (
         {
-            "collectives.cpp": ("const int count = static_cast<int>(elements);", "const int count = elements > 1;"),
             "mpi/collective_layout.hpp": (
                 "static_cast<int>(i) * message.count",
                 "static_cast<int>(peers - 1 - i) * message.count",
             ),
-            "mpi/collective_data.hpp": ("const auto place = first + i;", "const auto place = i;"),
         },
         {
-            "mpi.allreduce": ({"size_B": "8B"}, "wrong_data"),
             "mpi.alltoallv": ({"size_B": "8B"}, "wrong_data"),
             "mpi.allgatherv": ({"size_B": "8B"}, "wrong_data"),
-            "mpi.reduce-scatter": ({"size_B": "64B"}, "wrong_data"),
         },
     ),
-    "another reduction, a maximum that is none, a size that nobody asked for": (
-        {
-            "collectives.cpp": ("mpi::Reduction::sum   ? MPI_SUM", "mpi::Reduction::sum   ? MPI_MAX"),
-            "mpi/collective_timing.hpp": ("count, MPI_DOUBLE, MPI_MAX", "count, MPI_DOUBLE, MPI_MIN"),
-            "mpi/collective_program.hpp": ('.add("size_B", point.bytes)', '.add("size_B", point.bytes + 1)'),
-        },
-        {
-            "mpi.reduce": ({"size_B": "8B", "start": "barrier"}, "wrong_data"),
-            "mpi.barrier": ({"start": "barrier"}, "slowest_over_mean"),
-            "mpi.bcast": ({"size_B": "8B", "start": "back-to-back"}, "sizes_not_measured"),
-        },
+    "shares at wrong places": (
+        {"mpi/collective_data.hpp": ("place = first + i;", "place = (PLANTED ? 0 : first) + i;")},
+        {"mpi.reduce-scatter": ({"size_B": "64B"}, "wrong_data")},
     ),
-    "a scan without the rank itself, ranks that start late": (
-        {
-            "collectives.cpp": ("SEATRIAL_COLLECTIVE(Scan, scan)", "SEATRIAL_COLLECTIVE(Exscan, exscan)"),
-            "mpi/collective_timing.hpp": ("late_[i] > tolerance_", "late_[i] > tolerance_ / 8"),
-        },
-        {"mpi.scan": ({"size_B": "8B", "start": "barrier"}, "wrong_data"), "mpi.barrier": ({}, "overrun_share")},
+    "another reduction": (
+        {"collectives.cpp": ("mpi::Reduction::sum   ? MPI_SUM", "mpi::Reduction::sum   ? PLANTED ? MPI_MAX : MPI_SUM")},
+        {"mpi.reduce": ({"size_B": "8B", "start": "barrier"}, "wrong_data")},
     ),
-    "a message of a byte less, a clock that runs away": (
+    "a maximum that is none": (
+        {"mpi/collective_timing.hpp": ("count, MPI_DOUBLE, MPI_MAX", "count, MPI_DOUBLE, PLANTED ? MPI_MIN : MPI_MAX")},
+        {"mpi.barrier": ({"start": "barrier"}, "slowest_over_mean")},
+    ),
+    "a size that nobody asked for": (
         {
-            "collectives.cpp": ("SEATRIAL_COLLECTIVE(Gather, gather), send_, message.count", GATHER_OF_LESS),
+            "mpi/collective_program.hpp": (
+                '.add("size_B", point.bytes)',
+                '.add("size_B", point.bytes + (PLANTED ? 1 : 0))',
+            )
+        },
+        {"mpi.bcast": ({"size_B": "8B", "start": "back-to-back"}, "sizes_not_measured")},
+    ),
+    "a scan without the rank itself": (
+        {"collectives.cpp": (SCAN, SCAN.replace("(Scan, scan)", "(Exscan, exscan)"))},
+        {"mpi.scan": ({"size_B": "8B", "start": "barrier"}, "wrong_data")},
+    ),
+    "ranks that start late": (
+        {"mpi/collective_timing.hpp": ("late_[i] > tolerance_", "late_[i] > tolerance_ / 8")},
+        {"mpi.barrier": ({}, "overrun_share")},
+    ),
+    "a message of a byte less": (
+        {"collectives.cpp": (GATHER, f"{GATHER} - (PLANTED ? 1 : 0)")},
+        {"mpi.gather": ({"size_B": "8B"}, "wrong_data")},
+    ),
+    "a clock that runs away": (
+        {
             "mpi/common_clock.hpp": (
                 "at_ = bounds[2];",
                 "at_ = bounds[2];\n    static Nanoseconds away = 0;\n    low_ = high_ = away++ * 1'000'000'000;",
             ),
         },
-        {"mpi.gather": ({"size_B": "8B"}, "wrong_data"), "mpi.barrier": ({}, "clock_error")},
+        {"mpi.barrier": ({}, "clock_error")},
     ),
-    "a call that does nothing, too little computation": (
+    "a call that does nothing": (
         {
-            "mpi/collective_call.hpp": ("{ Blocking(values..., comm_); }", "{ ((void)values, ...); }"),
-            "mpi/collective_program.hpp": ("(alone_s / step_s_) + 1", "(alone_s / step_s_ / 8) + 1"),
+            "mpi/collective_call.hpp": (
+                "{ Blocking(values..., comm_); }",
+                "{ if (PLANTED) ((void)values, ...); else Blocking(values..., comm_); }",
+            )
         },
+        {"mpi.bcast": ({"size_B": "8B"}, "wrong_data")},
+    ),
+    "too little computation": (
         {
-            "mpi.bcast": ({"size_B": "8B"}, "wrong_data"),
-            "mpi.allreduce": ({"size_B": "256KiB", "call": "nonblocking"}, "computed_share"),
+            "mpi/collective_program.hpp": (
+                "(alone_s / step_s_) + 1",
+                "(alone_s / step_s_ / (PLANTED ? 8 : 1)) + 1",
+            )
         },
+        {"mpi.allreduce": ({"size_B": "256KiB", "call": "nonblocking"}, "computed_share")},
     ),
 }
+"""Fault -> where it is planted; then each benchmark that meets it, and the check that must find it."""
 
 
 @two_cpus
 @pytest.mark.real
 @pytest.mark.parallel
 @pytest.mark.skipif(not MPIS, reason="needs an MPI library (apt install libopenmpi-dev openmpi-bin)")
-@pytest.mark.parametrize("faults", BROKEN)
+@pytest.mark.parametrize("fault", BROKEN)
 def test_planted_faults_are_found(
-    faults: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fault: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edits, expected = BROKEN[faults]
-    broken = tampered(ALLREDUCE, tmp_path, edits, monkeypatch)
-    for name, (settings, check) in expected.items():
+    broken = with_fault(ALLREDUCE, fault, {name: edits for name, (edits, _) in BROKEN.items()}, tmp_path, monkeypatch)
+    for name, (settings, check) in BROKEN[fault][1].items():
         own = benchmark_named(name)
+        assert isinstance(own.program, Native) and isinstance(broken.program, Native)
         program = replace(own.program, source=broken.program.source)
         record = run(replace(own, program=program), folder, live_machine, MPIS[0], **settings)
         assert record.outcome.state is State.INVALID, (name, record.outcome)

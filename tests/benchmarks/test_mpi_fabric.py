@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import Edits, faults_of, with_fault
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.mpi.background import BENCHMARK as BACKGROUND
@@ -79,18 +80,19 @@ def test_its_figures_are_there(name: str, mpi: str, folder: ResultsFolder, live_
         assert 0 <= values["fairness"][0] <= 1
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[Benchmark, Edits, str]] = {
     "bisection, one message again and again": (BISECTION, {"mpi/exchange.hpp": ("sent_.data() + k * bytes_",
                                                            "sent_.data()")}, "wrong_bytes"),
     "incast, a byte less": (INCAST, {"incast.cpp": ("send(sent % window_, bytes_)",
-                                     "send(sent % window_, bytes_ - 1)")}, "wrong_bytes"),
-    "incast, another message": (INCAST, {"incast.cpp": ("MPI_Isend(message(slot)", "MPI_Isend(message(0)")},
+                                     "send(sent % window_, bytes_ - (PLANTED ? 1 : 0))")}, "wrong_bytes"),
+    "incast, another message": (INCAST, {"incast.cpp": ("Isend(message(slot)", "Isend(message(PLANTED ? 0 : slot)")},
                                 "wrong_bytes"),
     "background, a byte less": (BACKGROUND, {"background.cpp": ("MPI_Send(sent_.data(), static_cast<int>(bytes_)",
-                                             "MPI_Send(sent_.data(), static_cast<int>(bytes_) - 1")}, "wrong_bytes"),
-    "background, other data": (BACKGROUND, {"mpi/exchange.hpp": ("mpi::fill({sent_.data(), bytes_ * window_}, mine)",
-                                            "mpi::fill({sent_.data(), bytes_ * window_}, mine + 1)")}, "wrong_bytes"),
-    "background, no load": (BACKGROUND, {"background.cpp": ("order = done == 0 ? 1 : 0", "order = 0")},
+                                             "MPI_Send(sent_.data(), static_cast<int>(bytes_) - (PLANTED ? 1 : 0)")},
+                               "wrong_bytes"),
+    "background, other data": (BACKGROUND, {"mpi/exchange.hpp": ("mpi::fill({sent_.data(), bytes_ * window_}, mine);",
+                                            "mpi::fill({sent_.data(), bytes_ * window_}, mine + 1);")}, "wrong_bytes"),
+    "background, no load": (BACKGROUND, {"background.cpp": ("order = done == 0", "order = !PLANTED && done == 0")},
                             "loaded_samples"),
 }  # fmt: skip
 
@@ -103,9 +105,9 @@ def test_a_planted_fault_is_found(
 ) -> None:
     if not MPIS:
         pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
-    benchmark: Benchmark
-    benchmark, edits, check = FAULTS[fault]
-    broken = tampered(benchmark, tmp_path, edits, monkeypatch)
+    benchmark, _, check = FAULTS[fault]
+    faults = faults_of(benchmark, {name: (other, edits) for name, (other, edits, _) in FAULTS.items()})
+    broken = with_fault(benchmark, fault, faults, tmp_path, monkeypatch)
     ready = make_ready(broken, live_machine, folder, mpi=MPIS[0], ranks="4", oversubscribe="true")
     record = run_one(ready, live_machine, folder, has_few_samples=benchmark is not BACKGROUND)
     assert record.outcome.state is State.INVALID

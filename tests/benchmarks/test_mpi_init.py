@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine.harness import run_one
+from engine.harness import make_ready, run_one, tampered
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
@@ -13,7 +13,6 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.store.folder import ResultsFolder
-from tests.engine.harness import make_ready, tampered
 
 MPIS = tuple(mpi.name for mpi in find_mpis())
 two_cpus = pytest.mark.skipif("len(__import__('os').sched_getaffinity(0)) < 2", reason="two ranks want two CPUs")

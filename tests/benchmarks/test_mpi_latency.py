@@ -8,7 +8,8 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
@@ -104,20 +105,20 @@ FAULTS = {
     "a byte turned over by the receiver": (
         "latency.cpp",
         "    wrong_ += mpi::wrong_bytes(",
-        "    if (rank_ == 1)\n      buffers_.received[message.bytes / 2] ^= std::byte{1};\n"
+        "    if (PLANTED && rank_ == 1)\n      buffers_.received[message.bytes / 2] ^= std::byte{1};\n"
         "    wrong_ += mpi::wrong_bytes(",
         "wrong_bytes",
     ),
     "a byte less sent": (
         "latency.cpp",
         "MPI_Send(buffers.sent, count, type, 1,",
-        "MPI_Send(buffers.sent, count - 1, type, 1,",
+        "MPI_Send(buffers.sent, count - (PLANTED ? 1 : 0), type, 1,",
         "wrong_bytes",
     ),
     "the answer is what was sent": (
         "latency.cpp",
         "MPI_Send(buffers.sent, count, type, 0,",
-        "MPI_Send(buffers.received, count, type, 0,",
+        "MPI_Send(PLANTED ? buffers.received : buffers.sent, count, type, 0,",
         "wrong_bytes",
     ),
     "a turn lost": ("bounce.hpp", "wrong += seen != mine - 1;", "wrong += seen == mine - 1;", "lost_bounces"),
@@ -136,8 +137,9 @@ def test_a_planted_fault_is_found(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    name, text, replacement, check = FAULTS[fault]
-    broken = tampered(LATENCY, tmp_path, {name: (text, replacement)}, monkeypatch)
+    check = FAULTS[fault][3]
+    faults = {name: {file: (text, replacement)} for name, (file, text, replacement, _) in FAULTS.items()}
+    broken = with_fault(LATENCY, fault, faults, tmp_path, monkeypatch)
     ready = make_ready(broken, live_machine, folder, mpi=mpi, size_B="1")
     record = run_one(ready, live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(f"{check}: ")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine.harness import run_one
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
@@ -13,7 +14,6 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
-from tests.engine.harness import make_ready, tampered
 
 OPERATIONS = ("put", "get", "accumulate")
 MPIS = tuple(mpi.name for mpi in find_mpis())
@@ -53,14 +53,18 @@ def test_operations_arrive(
 
 
 FAULTS = {
-    "another place": ("put", "MPI_Put(buffer_, count, type, target,", "MPI_Put(buffer_, count, type, 0,"),
+    "another place": (
+        "put",
+        "MPI_Put(buffer_, count, type, target",
+        "MPI_Put(buffer_, count, type, PLANTED ? 0 : target",
+    ),
     "a byte beside it": (
         "get",
-        "count, type, target, 0, count, type, window);\n        break;\n      case Operation::acc",
-        "count, type, target, 1, count, type, window);\n        break;\n      case Operation::acc",
+        "MPI_Get(buffer_, count, type, target, 0,",
+        "MPI_Get(buffer_, count, type, target, PLANTED ? 1 : 0,",
     ),
-    "one too many": ("accumulate", "i = 0; i < epochs; ++i", "i = 0; i <= epochs; ++i"),
-    "a maximum": ("accumulate", "type, MPI_SUM,", "type, MPI_MAX,"),
+    "one too many": ("accumulate", "i = 0; i < epochs; ++i", "i = 0; i < epochs + (PLANTED ? 1 : 0); ++i"),
+    "a maximum": ("accumulate", "type, MPI_SUM,", "type, PLANTED ? MPI_MAX : MPI_SUM,"),
 }
 
 
@@ -72,10 +76,9 @@ FAULTS = {
 def test_a_planted_fault_is_found(
     fault: str, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operation, text, replacement = FAULTS[fault]
+    faults = {name: {"one_sided.cpp": (text, replacement)} for name, (_, text, replacement) in FAULTS.items()}
     folder = ResultsFolder.create(tmp_path / "results")
-    edits = {"one_sided.cpp": (text, replacement)}
-    benchmark = tampered(benchmark_named(f"mpi.{operation}"), tmp_path, edits, monkeypatch)
+    benchmark = with_fault(benchmark_named(f"mpi.{FAULTS[fault][0]}"), fault, faults, tmp_path, monkeypatch)
     record = run_one(make_ready(benchmark, live_machine, folder, size_B="24"), live_machine, folder)
     assert record.outcome.state is State.INVALID
     assert record.outcome.check == "wrong_bytes"

@@ -9,7 +9,8 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import with_fault
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.results import all_results
@@ -164,13 +165,19 @@ def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path,
 
 
 FAULTS = {
-    "other data": ({"pairs.cpp": ("mpi::fill({buffers_.sent, kind.bytes}, mine)",
-                                  "mpi::fill({buffers_.sent, kind.bytes}, mine + 4)")}, "wrong_bytes"),
-    "a byte less": ({"pairs.cpp": ("MPI_Send(buffers_.sent, bytes_,", "MPI_Send(buffers_.sent, bytes_ - 1,")},
-                    "wrong_bytes"),
-    "pairs left out": ({"pairs.cpp": ("first += at_once)", "first += 2 * at_once)")}, "pairs_measured"),
-    "too few visits": ({"pairs.cpp": ("least_sweeps = 5", "least_sweeps = 1")}, "pairs_measured"),
-}  # fmt: skip
+    "other data": (
+        "mpi::fill({buffers_.sent, kind.bytes}, mine)",
+        "mpi::fill({buffers_.sent, kind.bytes}, mine + (PLANTED ? 4 : 0))",
+        "wrong_bytes",
+    ),
+    "a byte less": (
+        "MPI_Send(buffers_.sent, bytes_,",
+        "MPI_Send(buffers_.sent, bytes_ - (PLANTED ? 1 : 0),",
+        "wrong_bytes",
+    ),
+    "pairs left out": ("first += at_once)", "first += (PLANTED ? 2 : 1) * at_once)", "pairs_measured"),
+    "too few visits": ("(least_sweeps, program", "(PLANTED ? 1 : least_sweeps, program", "pairs_measured"),
+}
 
 
 @pytest.mark.real
@@ -180,12 +187,12 @@ def test_a_planted_fault_is_found(fault, folder, tmp_path, live_machine, monkeyp
     if not MPIS:
         pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
     monkeypatch.setattr("seatrial.benchmarks.mpi.pairs._SLICE_S", 0.0)
-    edits, check = FAULTS[fault]
-    broken = tampered(PAIRS, tmp_path, edits, monkeypatch)
+    faults = {name: {"pairs.cpp": (text, replacement)} for name, (text, replacement, _) in FAULTS.items()}
+    broken = with_fault(PAIRS, fault, faults, tmp_path, monkeypatch)
     settings = {"ranks": "4", "oversubscribe": "true"}
     record = run_one(make_ready(broken, live_machine, folder, mpi=MPIS[0], **settings), live_machine, folder)
     assert record.outcome.state is State.INVALID
-    assert record.outcome.reason.startswith(f"{check}: "), record.outcome
+    assert record.outcome.reason.startswith(f"{FAULTS[fault][2]}: "), record.outcome
 
 
 @pytest.mark.real

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.numa_machines import numa_machine
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
+from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine, with_small_caches
 
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
@@ -172,25 +173,30 @@ def test_arrays_of_a_node_that_is_asked_for(threads: str, live_machine: Machine,
     assert looked_at > 1000 if notes == "told" else "move_pages" in notes
 
 
+ASTRAY: dict[str, Edits] = {
+    "another node": {
+        "stream.cpp": (
+            "nodes_[member] = settings_.node ? settings_.node : own_node();",
+            "nodes_[member] = 77;",
+        )
+    },
+    "pages that belong there": {
+        "numa.hpp": ("found.astray += !belongs(i, status[i]);", "found.astray += belongs(i, status[i]);")
+    },
+}
+
+
 @pytest.mark.real
 @pytest.mark.parallel
-@pytest.mark.parametrize(
-    ("text", "replacement"),
-    [
-        ("nodes_[member] = settings_.node ? settings_.node : own_node();", "nodes_[member] = 77;"),
-        ("found.astray += !belongs(i, status[i]);", "found.astray += belongs(i, status[i]);"),
-    ],
-)
+@pytest.mark.parametrize("fault", ASTRAY)
 def test_pages_that_are_not_where_they_should_be_are_found(
-    text: str,
-    replacement: str,
+    fault: str,
     live_machine: Machine,
     folder: ResultsFolder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file = "stream.cpp" if text.startswith("nodes_") else "numa.hpp"
-    broken = tampered(STREAM, tmp_path, {file: (text, replacement)}, monkeypatch)
+    broken = with_fault(STREAM, fault, ASTRAY, tmp_path, monkeypatch)
     machine = with_small_caches(live_machine)
     record = run_one(make_ready(broken, machine, folder), machine, folder)
     if record.outcome.is_ok and "move_pages" in record.seen["notes"]["page_nodes"]:

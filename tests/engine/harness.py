@@ -46,23 +46,40 @@ STANDARD_HEADERS = (
 def tampered(
     benchmark: Benchmark, folder: Path, edits: Mapping[str, tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> Benchmark:
-    """The benchmark with a program in which the text of some files (its source or a shared header) was replaced.
+    """The benchmark with a program in which the text of some files (its source or a shared header) was replaced."""
+    program = tampered_program(benchmark, folder, {name: [edit] for name, edit in edits.items()}, {}, monkeypatch)
+    return replace(benchmark, program=program)
+
+
+def tampered_program(
+    benchmark: Benchmark,
+    folder: Path,
+    edits: Mapping[str, Sequence[tuple[str, str]]],
+    headers: Mapping[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Native:
+    """The program with other texts in some files and these headers, which the edited files include.
 
     A text that is not there fails the test: a fault that is not planted proves nothing.
     """
-    headers = folder / "native"
-    shutil.copytree(builds.NATIVE_HEADERS, headers)
+    assert isinstance(benchmark.program, Native)
+    shared = folder / "native"
+    shutil.copytree(builds.NATIVE_HEADERS, shared)
     source = Path(shutil.copy(benchmark.program.source, folder))
     kernels = benchmark.program.source.with_suffix(".cl")
     beside = [source, *([Path(shutil.copy(kernels, folder))] if kernels.exists() else [])]
-    for name, (text, replacement) in edits.items():
-        path = next((path for path in beside if path.name == name), headers / name)
-        original = path.read_text()
-        assert text in original, f"{name} has no {text!r}: where is the fault to be planted now?"
-        path.write_text(original.replace(text, replacement, 1))
-    monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
+    for name, text in headers.items():
+        (shared / name).write_text(text)
+    for name, replaced in edits.items():
+        path = next((path for path in beside if path.name == name), shared / name)
+        made = path.read_text()
+        for text, replacement in replaced:
+            assert text in made, f"{name} has no {text!r}: where is the fault to be planted now?"
+            made = made.replace(text, replacement, 1)
+        path.write_text("".join(f'#include "{header}"\n' for header in headers) + made)
+    monkeypatch.setattr(builds, "NATIVE_HEADERS", shared)
     compile_quickly(source, monkeypatch)
-    return replace(benchmark, program=replace(benchmark.program, source=source))
+    return replace(benchmark.program, source=source)
 
 
 def compile_quickly(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

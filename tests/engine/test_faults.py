@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from engine.harness import make_ready, run_once, run_one, tampered
+from engine.planted_faults import Edits, faults_of, with_fault
 from made_up import with_facts, with_small_caches
 
 from seatrial.analysis.figures import figures_of, outcome_of
@@ -25,12 +26,8 @@ from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.lab]
 
-HALF_IN_PASSING = (
-    "    const auto own = part(member);\n    // Each kernel",
-    "    auto own = part(member);\n    if (purpose == Purpose::measure)\n"
-    "      own = own.part(0, own.a.size() / 128 * 64);\n    // Each kernel",
-)
-"""Half the work in the rounds whose output is compared only where the last of them left it."""
+HALF_IN_PASSING = "half the work in the rounds that nobody compares"
+"""Whose output is compared only where the last of them left it."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +37,7 @@ def live_machine(live_machine: Machine) -> Machine:
     return with_facts(with_small_caches(live_machine), DeviceKind.PACKAGE, fma_confirmed=True)
 
 
-FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
+FAULTS: dict[str, tuple[Benchmark, Edits, State, str]] = {
     "constant data": (
         STREAM,
         {"stream.cpp": ("values[i] = input(seed + i);", "values[i] = 0.0 * input(seed + i);")},
@@ -59,12 +56,13 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
         State.INVALID,
         "distinct_inputs: 0.00",
     ),
-    "half the work in the rounds that nobody compares": (
+    HALF_IN_PASSING: (
         STREAM,
         {
             "stream.cpp": (
-                HALF_IN_PASSING[0],
-                HALF_IN_PASSING[1],
+                "const auto own = part(member);\n    // Each kernel",
+                "const auto own = PLANTED && purpose == Purpose::measure\n"
+                "    ? part(member).part(0, part(member).a.size() / 128 * 64) : part(member);\n    // Each kernel",
             )
         },
         State.INVALID,
@@ -72,12 +70,7 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
     ),
     "bytes that were not moved": (
         STREAM,
-        {
-            "stream.cpp": (
-                "const auto bytes = (kernel.arrays_read + 1) *",
-                "const auto bytes = (kernel.arrays_read + 2) *",
-            )
-        },
+        {"stream.cpp": ("(kernel.arrays_read + 1)", "kernel.arrays_read + 2")},
         State.INVALID,
         "counted_bytes: ",
     ),
@@ -86,7 +79,7 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
         {
             "stream.cpp": (
                 "  if constexpr (nontemporal)\n    drain",
-                "  part.c[part.c.size() / 3] = -1.0;\n  if constexpr (nontemporal)\n    drain",
+                "  if (PLANTED)\n    part.c[part.c.size() / 3] = -1.0;\n  if constexpr (nontemporal)\n    drain",
             )
         },
         State.INVALID,
@@ -94,31 +87,36 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
     ),
     "half of the output not written": (
         STREAM,
-        {"stream.cpp": ("end = a + part.a.size()", "end = a + part.a.size() / 128 * 64")},
+        {"stream.cpp": ("a + part.a.size()", "a + part.a.size() / 128 * 64")},
         State.INVALID,
         "copy_mismatches: ",
     ),
     "arrays of the size of a cache": (
         STREAM,
-        {"stream.cpp": ("array_bytes / sizeof(double),", "array_bytes / sizeof(double) / 16,")},
+        {"stream.cpp": ("settings.array_bytes / sizeof(double)", "settings.array_bytes / sizeof(double) / 16")},
         State.INVALID,
         "array_bytes: ",
     ),
     "half of the arithmetic left out": (
         PEAK,
-        {"peak.cpp": ("for (; iterations != 0; --iterations)", "for (iterations /= 2; iterations != 0; --iterations)")},
+        {"peak.cpp": ("for (; iterations != 0", "for (iterations /= PLANTED ? 2 : 1; iterations != 0")},
         State.INVALID,
         "state_mismatches: ",
     ),
     "arithmetic folded with the right result": (
         PEAK,
-        {"peak.cpp": ("const auto flops = 2.0 *", "const auto flops = 3.8 *")},
+        {"peak.cpp": ("const auto flops = 2.0 *", "const auto flops = (PLANTED ? 3.8 : 2.0) *")},
         State.INVALID,
         "limit: fma is ",
     ),
     "all lanes alike": (
         PEAK,
-        {"peak.cpp": ("return from_outside(turns -", "return from_outside(0.5 + 0 * turns) + 0 * (turns -")},
+        {
+            "peak.cpp": (
+                "turns - static_cast<double>(static_cast<std::size_t>(turns))",
+                "0.5 + 0 * turns",
+            )
+        },
         State.INVALID,
         "distinct_state: ",
     ),
@@ -155,6 +153,10 @@ FAULTS: dict[str, tuple[Benchmark, dict[str, tuple[str, str]], State, str]] = {
 }
 
 
+def planted_in(benchmark: Benchmark) -> dict[str, Edits]:
+    return faults_of(benchmark, {name: (other, edits) for name, (other, edits, *_) in FAULTS.items()})
+
+
 def settings_of(benchmark: Benchmark) -> dict[str, str]:
     return {"cores": "one"} if benchmark is PEAK else {}
 
@@ -169,9 +171,9 @@ RATES = {"arithmetic folded with the right result"}
 def test_a_planted_fault_is_named_and_not_published(
     fault: str, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    benchmark, edits, state, reason = FAULTS[fault]
+    benchmark, _, state, reason = FAULTS[fault]
     folder = ResultsFolder.create(tmp_path / "results")
-    broken = tampered(benchmark, tmp_path, edits, monkeypatch)
+    broken = with_fault(benchmark, fault, planted_in(benchmark), tmp_path, monkeypatch)
     ready = make_ready(broken, live_machine, folder, **settings_of(benchmark))
     record = run_once(ready, live_machine, folder)
     assert (record.outcome.state, record.outcome.reason[: len(reason)]) == (state, reason), record.outcome
@@ -189,7 +191,7 @@ def test_half_the_work_is_seen_whichever_kernel_is_measured_alone(
     sound = make_ready(STREAM, live_machine, folder, **settings_of(STREAM), kernel=kernel)
     record = run_one(sound, live_machine, folder)
     assert record.outcome.is_ok and {sample.series for sample in record.samples} == {kernel}
-    broken = tampered(STREAM, tmp_path, {"stream.cpp": HALF_IN_PASSING}, monkeypatch)
+    broken = with_fault(STREAM, HALF_IN_PASSING, planted_in(STREAM), tmp_path, monkeypatch)
     folder = ResultsFolder.create(tmp_path / "broken")
     ready = make_ready(broken, live_machine, folder, **settings_of(STREAM), kernel=kernel)
     record = run_once(ready, live_machine, folder)
