@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from cli.built_before import cache_of_parts
 from cli.in_process import seatrial_here
 
 from seatrial.environments.mpi import find_mpis
@@ -25,6 +25,16 @@ axes:
   environment.mpi: [openmpi, mpich]
 compare: environment.mpi
 repeat: {budget: 1s, max: 6}
+"""
+
+TWO_STANDARDS = """\
+study: standards
+question: Is the rest built where one cannot be?
+benchmarks:
+  cpu.linebounce: {}
+axes:
+  environment.flags: [-std=c++98, ""]
+compare: environment.flags
 """
 
 
@@ -79,9 +89,7 @@ def test_a_study_is_built_in_all_its_environments_and_runs_without_compilers(
     if missing:
         pytest.skip(f"needs {' and '.join(sorted(missing))}")
     (tmp_path / "s.yaml").write_text(STUDY)
-    cache = str(tmp_path / "cache")  # without any program; their parts may be there
-    if (parts := program_cache / "objects").exists():
-        shutil.copytree(parts, tmp_path / "cache" / "objects", ignore=shutil.ignore_patterns(".*"))
+    cache = cache_of_parts(tmp_path / "cache", program_cache, "s.yaml", cwd=tmp_path)
     built = seatrial("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
     assert built.returncode == 0, built.stderr
     programs = [line for line in built.stdout.splitlines() if line.startswith("mpi.latency: ")]
@@ -102,9 +110,10 @@ def test_a_study_is_built_in_all_its_environments_and_runs_without_compilers(
 
 
 @pytest.mark.real
-def test_what_cannot_be_built_is_told_after_the_rest(tmp_path: Path) -> None:
-    flags = "environment.flags=-std=c++98,-g0"
-    done = seatrial("build", "cpu.linebounce", "--set", flags, cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache"))
+def test_what_cannot_be_built_is_told_after_the_rest(tmp_path: Path, program_cache: Path) -> None:
+    cache = cache_of_parts(tmp_path / "cache", program_cache, "cpu.linebounce", cwd=tmp_path)
+    (tmp_path / "s.yaml").write_text(TWO_STANDARDS)
+    done = seatrial("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
     first, second = (line for line in done.stdout.splitlines() if line.startswith("cpu.linebounce: "))
     assert done.returncode == 3 and "not built" in first and "built in" in second
     assert "error" in done.stdout  # the compiler's own words

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from cli.built_before import cache_of_parts
 from cli.in_process import seatrial_here
 from published_schemas import check
 
@@ -130,7 +131,8 @@ def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, own_cache: str) -> None:
+def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, program_cache: Path) -> None:
+    own_cache = cache_of_parts(tmp_path / "cache", program_cache, "cpu.peak", cwd=tmp_path)
     built = seatrial("build", "cpu.peak", cwd=tmp_path, SEATRIAL_CACHE=own_cache)
     assert built.returncode == 0 and "built in" in built.stdout
     done = seatrial(

@@ -2,25 +2,17 @@
 // refuses a call the program says so.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <span>
-#include <sstream>
-#include <string>
 #include <vector>
 
-#include <linux/mempolicy.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "failure.hpp"
 
 namespace seatrial {
 
@@ -35,18 +27,7 @@ namespace seatrial {
 
 // Memory of a node that can be had without waiting for a disk: free, or clean page cache (Linux,
 // Documentation/ABI/stable/sysfs-devices-node). None where the kernel does not tell.
-[[nodiscard]] inline std::optional<std::uint64_t> available_on_node(int node) {
-  std::ifstream lines("/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
-  std::optional<std::uint64_t> available;
-  for (std::string line; std::getline(lines, line);) { // `Node 0 MemFree: 123 kB`
-    std::istringstream words(line);
-    std::string word, number, key;
-    std::uint64_t kib = 0;
-    if (words >> word >> number >> key >> kib && (key == "MemFree:" || key == "Inactive(file):"))
-      available = available.value_or(0) + kib * 1024;
-  }
-  return available;
-}
+[[nodiscard]] std::optional<std::uint64_t> available_on_node(int node);
 
 namespace detail {
 
@@ -54,57 +35,23 @@ inline constexpr std::size_t mask_bits = 1024; // Linux knows 1024 nodes at most
 inline constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
 using NodeMask = std::array<unsigned long, mask_bits / word_bits>;
 
-[[nodiscard]] inline NodeMask mask_of(int node) {
-  NodeMask mask{};
-  const auto bit = static_cast<std::size_t>(node);
-  if (bit >= mask_bits)
-    throw Skip("there is no NUMA node " + std::to_string(node));
-  mask[bit / word_bits] = 1UL << bit % word_bits;
-  return mask;
-}
-
-[[noreturn]] inline void refuse_node(int node, const std::string& call, int error) {
-  std::string reason = "memory cannot be bound to NUMA node " + std::to_string(node) + ": " + call +
-                       ": " + std::strerror(error);
-  if (error == EPERM || error == ENOSYS)
-    reason += " (a container's filter of system calls?)";
-  else if (error == EINVAL)
-    reason += " (no such node, or one outside this cpuset)";
-  throw Skip(reason);
-}
-
 } // namespace detail
 
 // From now on pages of this range come from this node and from no other. Call before the pages are
 // touched. Skips the benchmark where that cannot be had.
-inline void bind_to_node(void* begin, std::size_t bytes, int node) {
-  const auto mask = detail::mask_of(node);
-  // The kernel reads one bit less than it is told of.
-  if (syscall(SYS_mbind, begin, bytes, MPOL_BIND, mask.data(), detail::mask_bits + 1, 0U) != 0)
-    detail::refuse_node(node, "mbind", errno);
-}
+void bind_to_node(void* begin, std::size_t bytes, int node);
 
 // As long as this lives, what the calling thread touches first comes from this node and from no
 // other: for memory that a driver maps. Skips the benchmark where that cannot be had.
 class TouchedOnNode {
 public:
-  explicit TouchedOnNode(int node) {
-    const auto mask = detail::mask_of(node);
-    if (syscall(SYS_get_mempolicy, &mode_, before_.data(), detail::mask_bits, nullptr, 0UL) != 0)
-      mode_ = MPOL_DEFAULT;
-    if (syscall(SYS_set_mempolicy, MPOL_BIND, mask.data(), detail::mask_bits + 1) != 0)
-      detail::refuse_node(node, "set_mempolicy", errno);
-  }
-  ~TouchedOnNode() {
-    const bool is_plain = mode_ == MPOL_DEFAULT;
-    syscall(SYS_set_mempolicy, mode_, is_plain ? nullptr : before_.data(),
-            is_plain ? 0UL : detail::mask_bits + 1);
-  }
+  explicit TouchedOnNode(int node);
+  ~TouchedOnNode();
   TouchedOnNode(const TouchedOnNode&) = delete;
   TouchedOnNode& operator=(const TouchedOnNode&) = delete;
 
 private:
-  int mode_ = MPOL_DEFAULT; // of the thread before
+  int mode_; // of the thread before
   detail::NodeMask before_{};
 };
 

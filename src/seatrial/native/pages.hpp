@@ -1,22 +1,12 @@
 // Anonymous memory, aligned to huge pages, and which pages the kernel really gave.
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
-#include <string>
 #include <string_view>
 
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "available_memory.hpp"
-#include "failure.hpp"
-#include "numa.hpp"
 
 namespace seatrial {
 
@@ -36,31 +26,7 @@ public:
   // Untouched zero pages; skips the benchmark if they cannot be had. Without `ask_huge` huge pages
   // are declined, so that the two settings differ also where the system gives them unasked. With a
   // `node` all of them come from that NUMA node; else each from that of its first toucher.
-  Pages(std::size_t bytes, bool ask_huge, std::optional<int> node = std::nullopt)
-      : asked_huge_(ask_huge) {
-    auto available = available_memory();
-    if (node) // beyond that the kernel would kill, though other nodes have room
-      if (const auto there = available_on_node(*node))
-        available.restrict_to(*there, "NUMA node " + std::to_string(*node));
-    // Room to align in, page tables, and what else the process still needs.
-    constexpr std::size_t reserve = std::size_t{64} << 20;
-    const auto needed = bytes + bytes / 64 + reserve;
-    if (needed > available.bytes)
-      refuse(needed, available.bytes, available.source);
-
-    mapped_bytes_ = bytes + huge_page;
-    mapped_ =
-        mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped_ == MAP_FAILED)
-      refuse(needed, available.bytes, std::string("mmap: ") + std::strerror(errno));
-    const auto address = reinterpret_cast<std::uintptr_t>(mapped_);
-    data_ = static_cast<std::byte*>(mapped_) + (round_up(address, huge_page) - address);
-    // Advice: what came of it is read back by huge_fraction().
-    madvise(mapped_, mapped_bytes_, ask_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    if (node)
-      bind_to_node(mapped_, mapped_bytes_, *node);
-  }
-
+  Pages(std::size_t bytes, bool ask_huge, std::optional<int> node = std::nullopt);
   ~Pages() { munmap(mapped_, mapped_bytes_); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
@@ -68,48 +34,11 @@ public:
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
   // Share of the touched pages that are huge, from /proc/self/smaps (proc(5)); call after touching.
-  [[nodiscard]] double huge_fraction() const {
-    const auto begin = reinterpret_cast<std::uintptr_t>(mapped_);
-    std::uint64_t touched_kib = 0;
-    std::uint64_t huge_kib = 0;
-    bool ours = false;
-    std::ifstream lines("/proc/self/smaps");
-    for (std::string line; std::getline(lines, line);) {
-      std::istringstream words(line);
-      std::string key;
-      words >> key;
-      if (const auto dash = key.find('-'); dash != std::string::npos) { // `from-to perms ...`
-        const auto from = std::stoull(key.substr(0, dash), nullptr, 16);
-        const auto to = std::stoull(key.substr(dash + 1), nullptr, 16);
-        ours = from < begin + mapped_bytes_ && begin < to;
-      } else if (std::uint64_t kib = 0; ours && words >> kib) {
-        if (key == "Rss:")
-          touched_kib += kib;
-        else if (key == "AnonHugePages:")
-          huge_kib += kib;
-      }
-    }
-    return touched_kib == 0 ? 0 : static_cast<double>(huge_kib) / static_cast<double>(touched_kib);
-  }
+  [[nodiscard]] double huge_fraction() const;
 
-  [[nodiscard]] std::string_view huge_verdict() const {
-    const double fraction = huge_fraction();
-    if (!asked_huge_)
-      return "not asked";
-    // The ends of the arrays need not fill a huge page.
-    return fraction >= 0.95 ? "granted" : fraction > 0 ? "partial" : "refused";
-  }
+  [[nodiscard]] std::string_view huge_verdict() const;
 
 private:
-  [[noreturn]] static void refuse(std::uint64_t needed, std::uint64_t available,
-                                  const std::string& why) {
-    std::ostringstream reason;
-    reason.precision(3);
-    reason << "needs " << static_cast<double>(needed) * 1e-9 << " GB, "
-           << static_cast<double>(available) * 1e-9 << " GB available (" << why << ")";
-    throw Skip(reason.str());
-  }
-
   bool asked_huge_;
   void* mapped_ = nullptr;
   std::size_t mapped_bytes_ = 0;
