@@ -35,7 +35,7 @@ _MACHINE_LOCK = "SEATRIAL_TEST_MACHINE_LOCK"
 """The file by which the workers agree who has the machine."""
 _TURNS = "SEATRIAL_TEST_TURNS"
 """The file in which the workers name the tests that run one after the other: id -> marker."""
-_IN_TURN = ("parallel", "lab")
+_IN_TURN = ("parallel", "devices", "lab")
 """Markers: the tests of each run one after the other."""
 
 
@@ -84,13 +84,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Tests marked `parallel` go to one worker, those marked `lab` to one."""
+    """Of each marker of `_IN_TURN` the tests go to one worker."""
     return OneAtATime(config, log) if config.getoption("dist") == "load" else None
 
 
 class OneAtATime(LoadScopeScheduling):
-    """One worker runs all tests that keep several CPUs busy, one after the other, and one all that need the lab's lock;
-    whoever is free runs the rest."""
+    """One worker runs all tests that have one of these markers, one after the other; whoever is free runs the rest."""
 
     _in_turn: Mapping[str, str] | None = None
 

@@ -84,7 +84,7 @@ class Case:
         """Several devices keep all CPUs busy. Two choices that meet nowhere in the code need not be tried together."""
         modes = words(self.benchmark, "mode")
         is_on_one = dict(self.settings).get("mode", modes[0] if modes else "all") == "S"
-        marks = () if is_on_one else (pytest.mark.parallel,)
+        marks = () if is_on_one else (pytest.mark.devices,)
         usual = [
             ("mode", modes[:1]),
             ("precision", precisions(self.benchmark)[:1]),
@@ -161,7 +161,7 @@ def test_it_measures(case: Case, live_machine: Machine, folder: ResultsFolder) -
     assert len(ready.point.cpus) == devices
 
 
-@pytest.mark.parallel
+@pytest.mark.devices
 @pytest.mark.parametrize("mode", ["S", "EP", "TP"])
 def test_the_work_of_a_sample_is_that_of_whole_runs(mode: str, live_machine: Machine, folder: ResultsFolder) -> None:
     ready = make_ready(REDUCTION, live_machine, folder, backend="opencl", mode=mode, size="1")
@@ -204,7 +204,7 @@ def kernels(benchmark: Benchmark) -> list[str]:
 def on_all_devices(benchmark: Benchmark) -> Any:
     """A benchmark that works on several devices at once keeps all CPUs busy."""
     is_parallel = "S" not in words(benchmark, "mode") or "TP" in words(benchmark, "mode")
-    return pytest.param(benchmark, marks=pytest.mark.parallel if is_parallel else ())
+    return pytest.param(benchmark, marks=pytest.mark.devices if is_parallel else ())
 
 
 @pytest.mark.parametrize("benchmark", [on_all_devices(b) for b in WITH_KERNELS], ids=lambda b: b.name)

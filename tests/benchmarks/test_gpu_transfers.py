@@ -88,7 +88,7 @@ def test_a_node_that_is_not_there() -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 def test_each_device_alone_and_all_at_once(live_machine: Machine, folder: ResultsFolder) -> None:
     record = on_pocl("gpu.transfer", live_machine, folder, largest_B="4096")
     assert record.outcome.is_ok, record.outcome
@@ -107,7 +107,7 @@ def test_each_device_alone_and_all_at_once(live_machine: Machine, folder: Result
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 def test_one_device_has_nothing_to_share(live_machine: Machine, folder: ResultsFolder) -> None:
     record = on_pocl("gpu.transfer", live_machine, folder, largest_B="1024", device="1", devices="1")
     assert record.outcome.is_ok, record.outcome
@@ -115,7 +115,7 @@ def test_one_device_has_nothing_to_share(live_machine: Machine, folder: ResultsF
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 @pytest.mark.parametrize("host", ["pinned", "pageable"])
 def test_memory_of_a_node_that_is_asked_for(host: str, live_machine: Machine, folder: ResultsFolder) -> None:
     node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
@@ -160,7 +160,7 @@ def broken_transfer(fault: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 @pytest.mark.parametrize("fault", [fault for fault in TRANSFER_FAULTS if fault != ELSEWHERE])
 def test_a_fault_of_transfers_is_found(
     fault: str, live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +174,7 @@ def test_a_fault_of_transfers_is_found(
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 def test_pages_on_another_node_are_found(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +193,7 @@ PAIRS = {(a, b) for a in (0, 1) for b in (0, 1)}
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 @pytest.mark.parametrize("p2p", ["on", "off"])
 def test_every_pair_and_the_way_that_its_data_took(p2p: str, live_machine: Machine, folder: ResultsFolder) -> None:
     record = on_pocl("gpu.p2p", live_machine, folder, p2p=p2p, size_B="9437185", latency_B="1")
@@ -210,7 +210,7 @@ def test_every_pair_and_the_way_that_its_data_took(p2p: str, live_machine: Machi
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 def test_a_device_that_is_alone(live_machine: Machine, folder: ResultsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POCL_DEVICES", "pthread")
     record = on_pocl("gpu.p2p", live_machine, folder)
@@ -236,7 +236,7 @@ P2P_FAULTS = {
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 @pytest.mark.parametrize("fault", P2P_FAULTS)
 def test_a_fault_of_copies_between_devices_is_found(
     fault: str, live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -275,7 +275,7 @@ def on_made_up_gpus(
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 @pytest.mark.parametrize("is_on", [True, False])
 @pytest.mark.parametrize(("devices", "is_near"), [("2,3", True), ("1,2", False)])
 def test_peer_access_is_had_where_it_can_be_and_is_wanted(
@@ -296,7 +296,7 @@ def test_peer_access_is_had_where_it_can_be_and_is_wanted(
 
 
 @pytest.mark.real
-@pytest.mark.parallel
+@pytest.mark.devices
 @pytest.mark.parametrize("host", ["pinned", "pageable"])
 def test_transfers_of_made_up_gpus(host: str, live_machine: Machine, tmp_path: Path) -> None:
     cpus = ",".join(map(str, live_machine.allowed_cpus[:2]))

@@ -149,7 +149,7 @@ def test_a_misspelt_variable_is_no_setting(
 def test_a_library_that_holds_another_value_is_found_out(
     live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edits = {"mpi/settings.hpp": ("room.data()));", "room.data())) + 'x';")}
+    edits = {"mpi/settings.cpp": ("room.data()));", "room.data())) + 'x';")}
     setting = ("environment.transport", "shm")
     record = measured(*setting, "openmpi", live_machine, tmp_path, monkeypatch, edits)
     assert record.outcome.check == "setting" and "instead of" in record.outcome.reason
