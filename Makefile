@@ -34,7 +34,7 @@ lint: .venv/test-ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if command -v clang-format >/dev/null 2>&1; then \
-		clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.c' 'src/seatrial/native/profiler/*.h'); \
+		clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.c' 'src/seatrial/profiler/native/*.h'); \
 	else echo "clang-format is absent: the C++ format was not checked (Debian: apt install clang-format)"; fi
 
 .venv/bin/python:

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from common import live_machine, provenance, ready, rival_provenance, write
 
-from seatrial.engine.mpi_profiler import profiler_variables
-from seatrial.engine.profile_run import profiler
-from seatrial.probes.mpi_functions import function_names
-from seatrial.probes.mpi_tables import read_table
+from seatrial.profiler.capture.functions import function_names
+from seatrial.profiler.capture.library import profiler_variables
+from seatrial.profiler.capture.run import profiler
+from seatrial.profiler.tables.process_table import read_table
 
 _LONGEST_S = 600.0
 _ALL_RANKS = re.compile(r"^(\w+)\s+\d+\s+\*\s+(\d+)\s", re.MULTILINE)

@@ -18,7 +18,7 @@ SOURCES = "src/seatrial/"
 # Where the tests of programs and kernels stand, by the beginning of their path; the first line that fits. Test files
 # that name the program or header come before these.
 AREAS: Sequence[tuple[str, Sequence[str]]] = (
-    ("native/profiler/", ("tests/probes/test_*.py",)),
+    ("profiler/native/", ("tests/profiler/test_*.py",)),
     ("native/launch/", ("tests/launch/test_*.py", "tests/engine/test_ranks_real.py")),
     ("native/mpi/", ("tests/benchmarks/test_mpi_*.py",)),
     ("native/device/", ("tests/benchmarks/test_gpu_*.py",)),
@@ -107,8 +107,6 @@ def _lines_covered(path: Path) -> dict[str, dict[str, list[str]]]:
 
 def room_of(file: str) -> str:
     """The folder of tests that mirrors a file's, or "" for files of no room."""
-    if "native/profiler" in file:
-        return "tests/probes"
     name = "benchmarks" if f"{SOURCES}native/" in file else file.removeprefix(SOURCES).partition("/")[0]
     return f"tests/{name}" if (ROOT / "tests" / name).is_dir() else ""
 

@@ -21,14 +21,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from probes.made_up_tables import NAMES, Table, Thread
+from profiler.made_up_tables import NAMES, Table, Thread
 
-from seatrial.analysis.profile import profiles
-from seatrial.probes.mpi_tables import MODULES_B, PAGE_B, PEERS_AT, SLOT, SLOTS, SLOTS_AT, read_table
-from seatrial.probes.symbols import Symbols
-from seatrial.report.profile_document import profile_json
-from seatrial.report.profile_page import profile_page
-from seatrial.report.profile_text import profile_text
+from seatrial.profiler.merge.merge import profiles
+from seatrial.profiler.symbols.symbols import Symbols
+from seatrial.profiler.tables.process_table import MODULES_B, PAGE_B, PEERS_AT, SLOT, SLOTS, SLOTS_AT, read_table
+from seatrial.report.profile.document import profile_json
+from seatrial.report.profile.page import profile_page
+from seatrial.report.profile.text import profile_text
 
 _RANK_AT = 20
 _LIBRARIES = 40

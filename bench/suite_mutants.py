@@ -160,8 +160,8 @@ def _compiles(mutant: Mutant) -> bool:
 @cache
 def _is_taken(file: str, text: str) -> bool:
     folder = ROOT / SOURCES / "native"
-    if "native/profiler" in file:
-        compiler = ["gcc", "-x", "c", "-std=c11", "-D_GNU_SOURCE", "-I", str(folder / "profiler")]
+    if "profiler/native" in file:
+        compiler = ["gcc", "-x", "c", "-std=c11", "-D_GNU_SOURCE", "-I", str(ROOT / SOURCES / "profiler" / "native")]
     else:
         compiler = ["g++", "-x", "c++", "-std=c++20", '-DSEATRIAL_BUILD="none"', *_mpi_flags()]
     command = [*compiler, "-w", "-fsyntax-only", "-I", str(folder), "-I", str((ROOT / file).parent), "-"]

@@ -34,13 +34,13 @@ from common import live_machine, provenance, ready, write
 from seatrial.analysis.network_tables import NetworkTables, network_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
-from seatrial.engine.mpi_profiler import build_profiler, profiler_variables
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.mpi import choose_mpi
 from seatrial.environments.shared_library import c_compiler
 from seatrial.model.benchmark import External
 from seatrial.model.mpi import Mpi
-from seatrial.report.trace_export import TraceExport, replay_command, write_trace
+from seatrial.profiler.capture.library import build_profiler, profiler_variables
+from seatrial.report.profile.trace_export import TraceExport, replay_command, write_trace
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -15,7 +15,7 @@ import pytest
 from cli.in_process import seatrial_here
 from environments.mpi_libraries import library
 from jsonschema import Draft202012Validator
-from probes.mpi_programs import ROOT_MAY, traffic_program
+from profiler.mpi_programs import ROOT_MAY, traffic_program
 
 import seatrial.report.schemas as schemas
 

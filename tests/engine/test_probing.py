@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from environments.mpi_libraries import library
-from probes.mpi_programs import ROOT_MAY, traffic_program
+from profiler.mpi_programs import ROOT_MAY, traffic_program
 
 pytestmark = [pytest.mark.real, pytest.mark.lab]
 

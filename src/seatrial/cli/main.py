@@ -290,8 +290,8 @@ def profile(
 ) -> None:
     """Where does an MPI program spend its time? It runs unchanged; what is found is told on stderr."""
     from seatrial.cli.profile import ProfileRequest, profile_command
-    from seatrial.engine.profile_run import ProbeSettings
     from seatrial.model.units import parse_bytes, parse_seconds
+    from seatrial.profiler.capture.run import ProbeSettings
 
     settings = ProbeSettings(parse_seconds(io_every), wait_every, 0 if trace is None else parse_bytes(trace))
     request = ProfileRequest(tuple(command or ()), results, settings, output, tables)

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.analysis.network_tables import network_tables
-from seatrial.analysis.profile import empty_profile
 from seatrial.analysis.results import results_without_limits
 from seatrial.cli.output import message, write_file
 from seatrial.cli.profile_folder import profiles_of_tables
-from seatrial.engine.profile_run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.launch.attached import Ended
-from seatrial.model.profile import Profile
-from seatrial.report.profile_document import profile_document, profile_json
-from seatrial.report.profile_page import profile_page
-from seatrial.report.profile_text import profile_text
-from seatrial.report.trace_export import TraceExport, write_trace
+from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
+from seatrial.profiler.merge.merge import empty_profile
+from seatrial.profiler.parquet import write_parquet
+from seatrial.profiler.profile import Profile
+from seatrial.report.profile.document import profile_document, profile_json
+from seatrial.report.profile.page import profile_page
+from seatrial.report.profile.text import profile_text
+from seatrial.report.profile.trace_export import TraceExport, write_trace
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.profile_parquet import write_parquet
 
 _STDERR = 2
 LEAST_TRACE_B = 64 << 10

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.analysis.profile import profiles
 from seatrial.cli.output import message
 from seatrial.errors import ParseError
-from seatrial.model.profile import Profile
-from seatrial.probes.io_samples import IoSamples, read_io_samples
-from seatrial.probes.mpi_functions import function_names
-from seatrial.probes.mpi_tables import ProcessTable, read_table
-from seatrial.probes.symbols import Symbols
+from seatrial.profiler.capture.functions import function_names
+from seatrial.profiler.merge.merge import profiles
+from seatrial.profiler.profile import Profile
+from seatrial.profiler.symbols.symbols import Symbols
+from seatrial.profiler.tables.io_samples import IoSamples, read_io_samples
+from seatrial.profiler.tables.process_table import ProcessTable, read_table
 
 
 def profiles_of_tables(folder: Path) -> tuple[list[Profile], int]:

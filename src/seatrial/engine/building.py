@@ -9,13 +9,13 @@ from pathlib import Path
 
 from seatrial.engine.environments import Environments
 from seatrial.engine.prepare import is_profiled
-from seatrial.engine.profile_run import profiler
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.environments.build import Built, Environment, build
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import Native
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.plan.points import Point
+from seatrial.profiler.capture.run import profiler
 
 
 @dataclass(frozen=True, slots=True)

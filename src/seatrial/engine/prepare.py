@@ -15,7 +15,6 @@ from typing import Any
 from seatrial.engine.devices import with_devices
 from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
-from seatrial.engine.profile_run import profiler
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, find_blas
 from seatrial.environments.build import Built, Environment, build, introduce_with, program_key
@@ -35,6 +34,7 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.parameter import Params, Value, whole
 from seatrial.model.protocol import Hello
 from seatrial.plan.points import Point
+from seatrial.profiler.capture.run import profiler
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from seatrial.engine.node_folder import NodeFolder, node_folder
 from seatrial.engine.prepare import Ready, is_profiled
-from seatrial.engine.profile_run import ProbeSettings, profiled_variables, profiler
 from seatrial.errors import ParseError
 from seatrial.launch.local import Completed
-from seatrial.probes.mpi_functions import function_names
-from seatrial.probes.mpi_summary import mpi_summary
-from seatrial.probes.mpi_tables import ProcessTable, read_table
+from seatrial.profiler.capture.functions import function_names
+from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
+from seatrial.profiler.capture.run import ProbeSettings, profiled_variables, profiler
+from seatrial.profiler.tables.process_table import ProcessTable, read_table
+from seatrial.profiler.tables.summary import mpi_summary
 
 _TABLES = "mpi"
 _NOTHING = ProbeSettings()

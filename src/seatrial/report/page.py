@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from seatrial import __version__
-from seatrial.model.profile import Profile
 from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
+from seatrial.profiler.profile import Profile
 from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.fingerprint import fact_lines, fingerprint
 from seatrial.report.panels import PANELS
-from seatrial.report.profile_page import profile_article
+from seatrial.report.profile.page import profile_article
 from seatrial.report.study_page import study_article
 from seatrial.report.templating import Verbatim, style_sheet, templates
 from seatrial.report.units import count

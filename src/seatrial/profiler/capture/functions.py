@@ -1,0 +1,97 @@
+"""The functions of MPI in C, with the kinds of their arguments: one table, of which everything else is derived.
+
+The table is `functions.txt`, made from the standard (MPI: A Message-Passing Interface Standard, Version 4.1,
+Message Passing Interface Forum, November 2023). A line is a function and its arguments, each as `name:kind`:
+
+    MPI_Irecv buf:>buffer count:~count datatype:datatype source:rank tag:tag comm:comm request:>request
+
+`>` before a kind: the call writes it; `=`: it reads and writes it; `~`: wider in the function of the same name that
+ends with `_c` (MPI_Count in place of int); `+`: an argument of that one only; `[]` behind it: an array. `!` behind a
+name: it returns something else than an error code; `-`: it has no Fortran binding; `^`: it is newer than MPI 3.1 (the
+change logs of 4.0, 4.1 and 5.0 list these), or of 3.0 and lacks a C binding in Open MPI.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_TABLE = Path(__file__).with_name("functions.txt")
+_LINE = re.compile(r"(MPI_\w+)(!?)(-?)(\^?)((?: \w+:[>=]?[~+]?\w+(?:\[\])?)*)")
+_PARAMETER = re.compile(r"(\w+):([>=]?)([~+]?)(\w+)(\[\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument: its name and kind in the standard. `is_wider`: MPI_Count or MPI_Aint in the `_c` function;
+    `is_large_only`: there alone."""
+
+    name: str
+    kind: str
+    is_written: bool
+    is_read: bool
+    is_array: bool
+    is_wider: bool
+    is_large_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of MPI as C knows it. `is_newer`: libraries of MPI 3.1 lack it, the version that all in use have at
+    least. `is_large`: the `_c` one, of MPI_Count."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    returns_error: bool
+    has_fortran: bool
+    is_newer: bool
+    is_large: bool = False
+
+    @property
+    def base(self) -> str:
+        """The name without the mark of large counts."""
+        return self.name.removesuffix("_c") if self.is_large else self.name
+
+
+@cache
+def functions() -> tuple[Function, ...]:
+    """Every function, in the order of their names; after those of the table the `_c` ones in the same order."""
+    listed = [_function(line) for line in _TABLE.read_text(encoding="ascii").splitlines()]
+    large = [
+        Function(f"{function.name}_c", function.parameters, function.returns_error, function.has_fortran, True, True)
+        for function in listed
+        if any(parameter.is_wider for parameter in function.parameters)
+    ]
+    small = [
+        Function(
+            function.name,
+            tuple(parameter for parameter in function.parameters if not parameter.is_large_only),
+            function.returns_error,
+            function.has_fortran,
+            function.is_newer,
+        )
+        for function in listed
+    ]
+    return (*small, *large)
+
+
+@cache
+def function_names() -> tuple[str, ...]:
+    """Their names; a slot of a profiler's table holds the index of its function here plus 1."""
+    return tuple(function.name for function in functions())
+
+
+def _function(line: str) -> Function:
+    matched = _LINE.fullmatch(line)
+    if matched is None:
+        raise ValueError(f"{_TABLE.name}: {line!r} is no function with its arguments")
+    name, other_result, no_fortran, newer, words = matched.groups()
+    parameters = tuple(
+        Parameter(word, kind, direction != "", direction != ">", array is not None, width == "~", width == "+")
+        for word, direction, width, kind, array in (
+            found.groups() for found in map(_PARAMETER.fullmatch, words.split()) if found is not None
+        )
+    )
+    return Function(name, parameters, not other_result, not no_fortran, bool(newer))

@@ -1,0 +1,63 @@
+"""The MPI profiler as a library to preload: one for every MPI, built once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from seatrial.environments.compiler import Compiler
+from seatrial.environments.shared_library import build_library, build_program
+from seatrial.profiler.capture.wrappers import wrapper_texts
+
+_SOURCES = Path(__file__).parents[1] / "native"
+SHARED_SOURCES = ("io.c", "sparse_copy.c")
+"""Of the library and of the collector."""
+_LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
+"""Before glibc 2.34 dlsym is there, and a program need not have brought it."""
+
+
+def build_profiler(compiler: Compiler | None) -> Path:
+    """The library, from the cache or built now (some seconds; the more CPUs the fewer). Raises BuildError with the
+    compiler's words."""
+    return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), wrapper_texts(), _LINK_FLAGS)
+
+
+def build_collector(compiler: Compiler | None) -> Path:
+    """The program that takes care of a node's tables while the ranks run, from the cache or built now. Raises
+    BuildError with the compiler's words."""
+    sources = [*sorted((_SOURCES / "collector").glob("*.c")), *(_SOURCES / name for name in SHARED_SOURCES)]
+    return build_program("seatrial-collector", compiler, sources)
+
+
+def profiler_variables(
+    library: Path,
+    folder: Path,
+    variables: Mapping[str, str],
+    *,
+    node_folder: str = "",
+    collector: Path | None = None,
+    io_s: float = 0.0,
+    wait_every: int = 0,
+    trace_B: int = 0,
+) -> dict[str, str]:
+    """What the environment of a program's ranks gets so that each leaves its table in `folder`: the library comes
+    before what is preloaded already.
+
+    Tables live in `node_folder` while the program runs (on each node's memory file system; made there where it is
+    missing), watched by one `collector` a node, which samples input and output every `io_s` seconds (0: never). Every
+    `wait_every`-th blocking collective is given a barrier of its own (0: none). `trace_B` bounds the trace of a rank
+    (0: none).
+    """
+    others = variables.get("LD_PRELOAD", "")
+    chosen = {
+        "LD_PRELOAD": f"{library}:{others}" if others else str(library),
+        "SEATRIAL_PROFILE_DIR": str(folder.absolute()),
+    }
+    optional = {
+        "SEATRIAL_PROFILE_NODE_DIR": node_folder,
+        "SEATRIAL_PROFILE_COLLECTOR": str(collector.absolute()) if collector else "",
+        "SEATRIAL_PROFILE_IO": f"{io_s:g}" if io_s > 0 else "",
+        "SEATRIAL_PROFILE_WAIT": str(wait_every) if wait_every > 0 else "",
+        "SEATRIAL_PROFILE_TRACE": str(trace_B) if trace_B > 0 else "",
+    }
+    return {**chosen, **{name: value for name, value in optional.items() if value}}

@@ -1,0 +1,121 @@
+"""A command under the MPI profiler: its ranks leave their tables in a folder of the results."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.environments.compiler import Compiler, ask, first_compiler
+from seatrial.environments.preload import programs_among, why_not_preloaded
+from seatrial.errors import BuildError, NoCompilerError, UsageError
+from seatrial.launch.attached import Ended, run_attached
+from seatrial.launch.forwarded import forwarded, is_launcher
+from seatrial.profiler.capture.library import build_collector, build_profiler, profiler_variables
+from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSettings:
+    """What is recorded beside counts and times. `io_s`: seconds between two looks at input and output; `wait_every`:
+    every so many collectives one has a barrier before it; `trace_B`: the most bytes of one rank's trace; 0: not."""
+
+    io_s: float = 0.0
+    wait_every: int = 0
+    trace_B: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Profiler:
+    """The library to preload and the program that collects on each node."""
+
+    library: Path
+    collector: Path
+
+
+def profiler() -> Profiler:
+    """Both, from the cache or built now (some seconds). Raises BuildError."""
+    compiler = _compiler()
+    library, collector = build_profiler(compiler), build_collector(compiler)
+    for path in (library, collector):
+        if set(str(path)) & set(" \t\n:"):
+            raise BuildError(
+                f"{path} cannot be preloaded: the loader takes blanks and colons for the end of a name",
+                "name a folder without them in SEATRIAL_CACHE",
+            )
+    return Profiler(library, collector)
+
+
+def _compiler() -> Compiler | None:
+    try:
+        return first_compiler()
+    except NoCompilerError:
+        return None
+
+
+def run_profiled(command: Sequence[str], folder: Path, settings: ProbeSettings, stdout: int | None = None) -> Ended:
+    """Run the command so that its ranks leave their tables in `folder`; `stdout` as in `run_attached`.
+
+    Raises UsageError where the command cannot be started, BuildError, StoreError.
+    """
+    variables = dict(os.environ)
+    if shutil.which(command[0], path=variables.get("PATH")) is None:
+        raise UsageError(f"{command[0]!r} cannot be run: there is no such program", "give its path, or put it on PATH")
+    tools = profiler()
+    node = node_folder(folder)
+    with NodeFolder(node, folder):
+        added = profiled_variables(tools, folder, node, settings, variables)
+        try:
+            return run_attached(_for_all_ranks(command, added, variables), {**variables, **added}, stdout)
+        except OSError as error:
+            raise UsageError(
+                f"{command[0]!r} cannot be started: {error.strerror or error}", "give a program"
+            ) from error
+
+
+def profiled_variables(
+    tools: Profiler, folder: Path, node: Path | None, settings: ProbeSettings, variables: Mapping[str, str]
+) -> dict[str, str]:
+    """What a command's environment gets: see `profiler_variables`."""
+    return profiler_variables(
+        tools.library,
+        folder,
+        variables,
+        node_folder="" if node is None else str(node),
+        collector=tools.collector,
+        io_s=settings.io_s,
+        wait_every=settings.wait_every,
+        trace_B=settings.trace_B,
+    )
+
+
+def _for_all_ranks(command: Sequence[str], added: Mapping[str, str], variables: Mapping[str, str]) -> list[str]:
+    """Open MPI's launcher gives ranks on other nodes only the variables that it is told."""
+    if not is_launcher(command[0]) or "OMPI_MCA_mca_base_env_list" in variables:
+        return list(command)
+    try:
+        version = ask([command[0], "--version"])
+    except BuildError:
+        return list(command)
+    is_openmpi = any(name in version.stdout + version.stderr for name in ("Open MPI", "OpenRTE", "PRRTE"))
+    return forwarded(command, added) if is_openmpi else list(command)
+
+
+def why_nothing(command: Sequence[str], variables: Mapping[str, str]) -> str:
+    """Why a command may have left no table, in words: what its programs' files say."""
+    refused = [
+        f"{program.name}: {why}"
+        for program in programs_among(command, variables)
+        if (why := why_not_preloaded(program)) is not None
+    ]
+    seen = "no process of this command called MPI_Init under the profiler"
+    return f"{seen} ({'; '.join(refused)}: no library can be preloaded)" if refused else seen
+
+
+def profile_name(started_s: float) -> str:
+    """The name of a profile's folder: when, where, which process."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(started_s))}-{platform.node()}-{os.getpid()}"

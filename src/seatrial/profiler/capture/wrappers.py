@@ -1,0 +1,400 @@
+"""The C text of the profiler's wrappers, from the table of MPI's functions.
+
+Every function that returns an error code has `MPI_X` and `PMPI_X`: the C bindings that Fortran's call are the one kind
+in MPICH and the other in Open MPI, and a thread-local depth counts the outermost. So what a call carries is told in one
+place; the wrappers of Fortran bindings only keep the program's call site.
+
+Calls that programs make often have their body in both, so that nothing is called but MPI. The others share one, which
+keeps the text short for the compiler; so do their Fortran bindings, by the number of arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.profiler.capture.functions import Function, functions
+from seatrial.profiler.tables.traffic import Traffic, meets_all, traffic_of
+from seatrial.profiler.trace.calls import Traced, traced
+
+_OPENERS = {
+    "MPI_Init": "seatrial_opened(); seatrial_settle_barriers();",
+    "MPI_Init_thread": "seatrial_opened(); seatrial_settle_barriers();",
+    "MPI_Session_init": "seatrial_opened_session(session);",
+}
+"""The calls that begin MPI: there is nothing to count into before them."""
+
+_OFTEN = frozenset(
+    f"MPI_{name}"
+    for name in (
+        *("Probe", "Iprobe", "Parrived", "Pready", "Pready_list", "Pready_range", "Get_count", "Get_elements"),
+        *("Request_get_status", "Test_cancelled", "Initialized", "Finalized", "Pack", "Unpack", "Reduce_local"),
+        *("Comm_rank", "Comm_size", "Comm_get_attr", "Type_size", "Type_get_extent"),
+        *("Win_flush", "Win_flush_all", "Win_flush_local", "Win_flush_local_all", "Win_sync", "Win_fence"),
+        *("Win_lock", "Win_lock_all", "Win_unlock", "Win_unlock_all"),
+        *("Win_post", "Win_start", "Win_complete", "Win_wait", "Win_test"),
+    )
+)
+"""What programs may call as often as they communicate, beside the calls that carry something."""
+
+_UNITS = 8
+"""Of the wrappers: compilers work on them side by side."""
+
+_OWN = ("unsigned place", "word site")
+"""What a body takes behind the call's arguments, which stay in their registers that way."""
+_PLAIN = (*_OWN, "unsigned call", "word comm")
+
+_LEFT_ALONE = frozenset({"MPI_Pcontrol", "MPI_Get_version", "MPI_Get_library_version"})
+"""The first takes arguments of any number and kind, for other tools; the others may be called at any time, and tell
+nothing of the time."""
+
+_LOOKED_UP = frozenset({"MPI_Initialized", "MPI_Finalized"})
+"""With dlsym programs find out by them whether a library of MPI is loaded."""
+
+
+def wrapped() -> tuple[tuple[int, Function], ...]:
+    """The functions that have wrappers, each with its number in slots. Timers, conversions of handles, what computes
+    with addresses, and MPI_T, which may be called before MPI_Init, have none."""
+    return tuple(
+        (number, function)
+        for number, function in enumerate(functions(), 1)
+        if function.returns_error and function.name not in _LEFT_ALONE and not function.name.startswith("MPI_T_")
+    )
+
+
+def fortran_names(function: Function) -> tuple[str, ...]:
+    """The symbols of its Fortran bindings, with the underscore that gfortran, flang, ifx and nvfortran add: mpif.h and
+    `use mpi`, `use mpi_f08` of Open MPI, and the two of MPICH, with descriptors of buffers and without."""
+    if not function.has_fortran:
+        return ()
+    lower = function.base.lower()
+    if function.is_large:
+        return (f"{lower}_f08ts_large_", f"{lower}_f08_large_", f"{lower}_c_f08_")
+    return (f"{lower}_", f"{lower}_f08_", f"{lower}_f08ts_")
+
+
+def is_often(function: Function) -> bool:
+    """Whether its wrappers have the body in them. Persistent requests are made seldom, and started often; beside what
+    files take one more call is nothing."""
+    if function.base.endswith("_init") or function.base.startswith("MPI_File_"):
+        return False
+    return traffic_of(function.base) != Traffic() or function.base in _OFTEN
+
+
+def wrapper_texts() -> dict[str, str]:
+    """Translation units by the names of their files, to be compiled with the folder of the profiler's headers on the
+    path. They are alike in size."""
+    wrappers = [(2 * place, call, function) for place, (call, function) in enumerate(wrapped())]
+    bindings = list(enumerate(_bindings(), 2 * len(wrappers)))
+    most = max(len(function.parameters) for _, function in wrapped()) + 6
+    head = [
+        '#include "wrapper.h"\n',
+        *(f"typedef word (*function_{n})({_declared(['word'] * n)});" for n in range(most + 1)),
+        *(f"word seatrial_plain_{n}({', '.join([*['word'] * n, *_PLAIN])});" for n in _plain_widths()),
+        *(f"word seatrial_pass_{n}({', '.join([*['word'] * n, *_OWN])});" for n in _passed_widths()),
+    ]
+    shared = [*(_plain_body(n) for n in _plain_widths()), *(_pass_body(n) for n in _passed_widths())]
+    units = {"tables.c": [*_tables(), *shared]}
+    for i in range(_UNITS):
+        dealt = sorted(wrappers, key=lambda one: (is_often(one[2]), _is_plain(one[2])))[i::_UNITS]
+        units[f"wrappers_{i}.c"] = [
+            *_of_width(4, "seatrial_narrow", [one for one in dealt if not one[2].is_large]),
+            *_of_width(8, "seatrial_wide", [one for one in dealt if one[2].is_large]),
+            *(_binding(place, name, function) for place, (name, function) in bindings[i::_UNITS]),
+        ]
+    return {name: "\n".join([*head, *parts, ""]) for name, parts in units.items()}
+
+
+def _bindings() -> list[tuple[str, Function]]:
+    return [(name, function) for _, function in wrapped() for name in fortran_names(function)]
+
+
+def _of_width(width: int, number: str, wrappers: Sequence[tuple[int, int, Function]]) -> list[str]:
+    """The wrappers of the functions whose numbers are so wide."""
+    defined = f"\n#undef N\n#undef W\n#define N {number}\n#define W {width}\n"
+    return [defined, *(_wrapper(call, place, function) for place, call, function in wrappers)]
+
+
+def _tables() -> list[str]:
+    names = [name for _, function in wrapped() for name in (function.name, f"P{function.name}")]
+    names += [name for name, _ in _bindings()]
+    return [
+        "\nconst char* const seatrial_names[] = {" + ", ".join(f'"{name}"' for name in names) + "};",
+        f"seatrial_function seatrial_found[{len(names)}];\n",
+        *_unnamed(),
+    ]
+
+
+def has_name(function: Function) -> bool:
+    """Whether the wrapper may have the function's name (profiler/native/rebind.h)."""
+    return not (function.is_newer or function.name in _LOOKED_UP)
+
+
+def _unnamed() -> list[str]:
+    """The wrappers without a name of their own, by name."""
+    wrappers = {
+        name: function
+        for _, function in wrapped()
+        if not has_name(function)
+        for name in (function.name, f"P{function.name}")
+    }
+    names = sorted(wrappers)
+    declared = [
+        f"word seatrial_unnamed_{name}({_declared(['word'] * len(wrappers[name].parameters))});" for name in names
+    ]
+    rows = [f'  {{"{name}", (seatrial_function)seatrial_unnamed_{name}}},' for name in names]
+    count = f"const unsigned seatrial_unnamed_count = {len(names)};"
+    return [*declared, "const struct seatrial_unnamed seatrial_unnamed[] = {", *rows, "};", count]
+
+
+def _declared(words: list[str]) -> str:
+    return ", ".join(words) or "void"
+
+
+def _entries(place: int, function: Function, names: list[str], body: str, more: Sequence[str] = ()) -> list[str]:
+    """The two functions that are the body."""
+    words = _declared([f"word {name}" for name in names])
+    kind = "SEATRIAL_EXPORT word " if has_name(function) else "word seatrial_unnamed_"
+    return [
+        f"{kind}{name}({words}) {{ return {body}({', '.join([*names, str(place + layer), 'SEATRIAL_SITE', *more])}); }}"
+        for layer, name in enumerate((function.name, f"P{function.name}"))
+    ]
+
+
+def _is_plain(function: Function) -> bool:
+    """Whether a call is counted and timed only."""
+    tells = traffic_of(function.base) != Traffic() or traced(function.base) is not None
+    return not (tells or is_often(function) or function.name in _OPENERS)
+
+
+def _plain_widths() -> list[int]:
+    """The numbers of arguments of such functions."""
+    return sorted({len(function.parameters) for _, function in wrapped() if _is_plain(function)})
+
+
+def _plain_body(n: int) -> str:
+    """The body of those with so many; no communicator is all ones."""
+    names = [f"a{i}" for i in range(n)]
+    kind = "comm == SEATRIAL_NO_COMM ? 0 : seatrial_comm_kind(comm)"
+    return "\n".join(
+        [
+            f"word seatrial_plain_{n}({', '.join([*(f'word {name}' for name in names), *_PLAIN])}) {{",
+            _next(names),
+            *_entering(names),
+            "  }",
+            *_timed(names),
+            f"  seatrial_leave(call, {kind}, 0, site, begin, end);",
+            "  return returned;",
+            "}",
+        ]
+    )
+
+
+def _wrapper(call: int, place: int, function: Function) -> str:
+    """The body, and the two functions that are it."""
+    names = [parameter.name for parameter in function.parameters]
+    if _is_plain(function):
+        more = [str(call), _comm(function) or "SEATRIAL_NO_COMM"]
+        return "\n".join(_entries(place, function, names, f"seatrial_plain_{len(names)}", more))
+    make = _opener if function.name in _OPENERS else _body
+    how = "SEATRIAL_BODY" if is_often(function) else "SEATRIAL_ONE_BODY"
+    head = f"{how} body_{function.name}({', '.join(_words(names))}) {{"
+    return "\n".join(
+        [
+            *_traced_body(call, function, names),
+            *_split_body(call, function, names),
+            head,
+            *make(call, function, names),
+            "}",
+            *_entries(place, function, names, f"body_{function.name}"),
+            "",
+        ]
+    )
+
+
+def _body(call: int, function: Function, names: list[str]) -> list[str]:
+    told = None if is_often(function) else traced(function.base)
+    return [
+        _next(names),
+        *(["  bool is_traced = false;"] if told is not None else []),
+        *_entering(names, _comm(function) if meets_all(function.base) else None),
+        *(["    is_traced = seatrial_is_traced();"] if told is not None else []),
+        *_if_traced(function, names),
+        *_if_split(function, names),
+        "  }",
+        *_counted(call, function, names, told, condition="if (is_traced) " if told is not None else ""),
+    ]
+
+
+def _next(names: list[str]) -> str:
+    return f"  const function_{len(names)} next = (function_{len(names)})seatrial_next(place);"
+
+
+def _comm(function: Function) -> str | None:
+    """The communicator that a call is made on."""
+    return next((p.name for p in function.parameters if p.kind == "comm" and not p.is_written and not p.is_array), None)
+
+
+def _counted(
+    call: int,
+    function: Function,
+    names: list[str],
+    told: Traced | None = None,
+    *,
+    condition: str = "",
+    is_split: bool = False,
+) -> list[str]:
+    """The call, and what is counted of it. `condition`: of what is `told` to the trace."""
+    traffic = traffic_of(function.base)
+    comm = _comm(function)
+    leave = "seatrial_leave" if is_often(function) and told is None and not is_split else "seatrial_leave_apart"
+    return [
+        *([f"  {traffic.before}"] if traffic.before else []),
+        *_timed(names, comm if is_split else None),
+        *_after(call, traffic, comm, told, condition, is_split, leave),
+        "  return returned;",
+    ]
+
+
+def _after(
+    call: int, traffic: Traffic, comm: str | None, told: Traced | None, condition: str, is_split: bool, leave: str
+) -> list[str]:
+    kind = "0" if comm is None else f"seatrial_comm_kind({comm})"
+    statements = traffic.after
+    if told is not None and told.statements:
+        statements = f"{statements} {condition}{{ {told.statements} }}".strip()
+    bytes_ = "bytes" if statements else "0"
+    failed = traffic.failed
+    if traffic.attends:  # what failed must not be asked about its communicator
+        statements = f"kind = seatrial_attend({comm}); {statements}"
+        failed = f"kind = {kind}; {failed}"
+        kind = "kind"
+    after = ["  uint64_t kind;"] if traffic.attends else []
+    after += ["  uint64_t bytes = 0;", f"  if (SEATRIAL_LIKELY((int)returned == 0)) {{ {statements} }}"]
+    after += [f"  else {{ {failed} }}"] if failed else []
+    how = "SEATRIAL_ALWAYS" if told is not None and told.always else "SEATRIAL_IF_TOLD"
+    return [
+        *(after if statements else []),
+        *([f"  {condition}seatrial_trace_call({call}, {how}, begin, end);"] if told is not None else []),
+        *([f"  if (met != 0) seatrial_split({call}, {kind}, {bytes_}, begin, met, end);"] if is_split else []),
+        f"  {leave}({call}, {kind}, {bytes_}, site, begin, end);",
+        *(["  seatrial_deliver();"] if "seatrial_closed" in statements else []),
+    ]
+
+
+def _entering(names: list[str], met: str | None = None) -> list[str]:
+    """The way into a call, which goes on with what is looked at besides. `met`: the communicator all of whose ranks
+    make the call."""
+    meets = f"seatrial_meet_uncounted({met}); " if met else ""
+    return [
+        "  if (!seatrial_enter()) {",
+        "    site = seatrial_enter_slowly(site);",
+        f"    if (site == 0) {{ {meets}return next({', '.join(names)}); }}",
+    ]
+
+
+def _timed(names: list[str], met: str | None = None) -> list[str]:
+    """The call itself. `met`: the communicator whose ranks meet before it."""
+    return [
+        "  const uint64_t begin = seatrial_ticks();",
+        *([f"  const uint64_t met = seatrial_meet({met});"] if met else []),
+        f"  const word returned = next({', '.join(names)});",
+        "  const uint64_t end = seatrial_ticks();",
+    ]
+
+
+def _if_split(function: Function, names: list[str]) -> list[str]:
+    if not meets_all(function.base):
+        return []
+    return [
+        f"    if (seatrial_barrier_every != 0) return split_{function.name}({', '.join([*names, 'place', 'site'])});"
+    ]
+
+
+def _split_body(call: int, function: Function, names: list[str]) -> list[str]:
+    """The body where waiting is told apart, entered already."""
+    if not meets_all(function.base):
+        return []
+    return _apart("split", function, names, _counted(call, function, names, is_split=True))
+
+
+def _apart(prefix: str, function: Function, names: list[str], statements: list[str]) -> list[str]:
+    """A body that is seldom taken: apart, so that the other keeps no argument for it."""
+    head = f"SEATRIAL_ONE_BODY {prefix}_{function.name}({', '.join(_words(names))}) {{"
+    return [head, _next(names), *statements, "}"]
+
+
+def _words(names: list[str]) -> list[str]:
+    return [*(f"word {name}" for name in names), *_OWN]
+
+
+def _has_traced_body(function: Function) -> bool:
+    return is_often(function) and traced(function.base) is not None
+
+
+def _if_traced(function: Function, names: list[str]) -> list[str]:
+    if not _has_traced_body(function):
+        return []
+    return [f"    if (seatrial_is_traced()) return traced_{function.name}({', '.join([*names, 'place', 'site'])});"]
+
+
+def _traced_body(call: int, function: Function, names: list[str]) -> list[str]:
+    """The body while a trace is written, entered already."""
+    if not _has_traced_body(function):
+        return []
+    return _apart("traced", function, names, _counted(call, function, names, traced(function.base)))
+
+
+def _opener(call: int, function: Function, names: list[str]) -> list[str]:
+    return [
+        _next(names),
+        "  const uint32_t where = seatrial_here.where;",
+        f"  if (where == SEATRIAL_INSIDE) return next({', '.join(names)});",
+        "  seatrial_here.where = SEATRIAL_INSIDE;",
+        *_timed(names),
+        f"  if ((int)returned == 0) {{ {_OPENERS[function.name]} }}",
+        "  seatrial_here.where = where;",
+        "  site = seatrial_enter_slowly(site);",
+        f"  if (site != 0) seatrial_leave_apart({call}, 0, 0, site, begin, end);",
+        "  return returned;",
+    ]
+
+
+def _binding(place: int, name: str, function: Function) -> str:
+    """Passes on its arguments, the error code behind them, and the hidden lengths of strings."""
+    names = [f"a{i}" for i in range(_width(function))]
+    head = f"SEATRIAL_EXPORT word {name}({_declared([f'word {word}' for word in names])}) {{"
+    if _is_whole(function):
+        return "\n".join([head, *_passing(names, str(place), "SEATRIAL_SITE"), "}"])
+    return f"{head} return seatrial_pass_{len(names)}({', '.join([*names, str(place), 'SEATRIAL_SITE'])}); }}"
+
+
+def _width(function: Function) -> int:
+    """The words that its Fortran bindings take."""
+    return len(function.parameters) + 1 + sum(parameter.kind == "string" for parameter in function.parameters)
+
+
+def _passed_widths() -> list[int]:
+    """The numbers of arguments of the bindings that share a body."""
+    return sorted({_width(function) for _, function in _bindings() if not _is_whole(function)})
+
+
+def _is_whole(function: Function) -> bool:
+    """Whether its Fortran bindings have a body of their own."""
+    return is_often(function) and not function.is_large
+
+
+def _pass_body(n: int) -> str:
+    """The body of bindings with so many arguments."""
+    names = [f"a{i}" for i in range(n)]
+    return "\n".join([f"word seatrial_pass_{n}({', '.join(_words(names))}) {{", *_passing(names, "place", "site"), "}"])
+
+
+def _passing(names: list[str], place: str, site: str) -> list[str]:
+    n = len(names)
+    return [
+        f"  const function_{n} next = (function_{n})seatrial_next({place});",
+        f"  const bool is_outer = seatrial_enter_binding({site});",
+        f"  const word returned = next({', '.join(names)});",
+        "  if (is_outer) seatrial_leave_binding();",
+        "  return returned;",
+    ]

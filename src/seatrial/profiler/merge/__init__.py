@@ -1,0 +1,1 @@
+"""One profile from the tables of all ranks."""

@@ -1,0 +1,82 @@
+"""What the time in a call is made of: waiting, latency or bandwidth. The rule, in this order:
+
+1. Starting and ending MPI is "start-up"; calls that neither communicate nor wait for others are "local".
+2. "waiting", of calls that can wait: three quarters of the time go beyond what the same call of the same size takes at
+   its best, or the rank with the shortest calls spends less than half of the mean over ranks: somebody came late.
+   (Contention looks alike.) Where waiting was measured (`profiler/merge/waiting.py`), three quarters of the time
+   alone decide.
+3. "bandwidth-bound": at its best the call takes twice as long or more than the same function with at most 64 B, so that
+   most of the time goes with the bytes; where no such small call was seen, from 8 KiB on.
+4. "latency-bound": everything else.
+
+"At its best" is the median over ranks of each rank's shortest call. 8 KiB is near the half-performance length, latency
+times bandwidth, of a fabric with 1 µs and 10 GB/s (R. W. Hockney, "The communication challenge for MPP", Parallel
+Computing 20, 1994).
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.profiler.profile import Bound
+
+SMALL_B = 64
+HALF_PERFORMANCE_B = 8192
+_WAITING_SHARE = 0.75
+_SHORTEST_RANK = 0.5
+_BEYOND_SMALL = 2.0
+_START = frozenset({"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Session_init", "MPI_Session_finalize"})
+_BEGINS = re.compile(
+    r"MPI_(I(?!n|s_)[a-z_]+|Start|Startall|Pready\w*|Parrived|Put|Get|R?(put|get)|\w*ccumulate|Test\w*)(_c)?"
+)
+"""What begins or tests communication, and goes on without waiting for it."""
+_WAITS = re.compile(
+    r"MPI_(?!\w*_(keyval|errhandler|init)(_c)?$)([SBR]?send|Send|Recv|Mrecv|Sendrecv\w*|Probe|Mprobe|Wait\w*|Barrier|Bcast|Gatherv?|Scatterv?|Allgatherv?"
+    r"|Alltoall[vw]?|Allreduce|Reduce|Reduce_scatter\w*|Scan|Exscan|Neighbor_\w+"
+    r"|Win_(create|allocate|free|fence|start|complete|wait|lock|unlock|flush)\w*"
+    r"|Comm_(create|split|dup|free|disconnect|connect|accept|spawn|join)\w*|Intercomm_\w+|Cart_create|Graph_create"
+    r"|Dist_graph_create\w*|File_(open|close|sync|read|write|seek|set_size|preallocate)\w*)(_c)?"
+)
+"""What returns only when others have come, or what was asked of them is done."""
+
+
+def may_wait(call: str) -> bool:
+    """Whether a function can wait for other ranks."""
+    return _WAITS.fullmatch(call) is not None
+
+
+def is_start(call: str) -> bool:
+    """Whether a function starts or ends MPI."""
+    return call in _START
+
+
+def bound_of(
+    call: str,
+    size_B: int,
+    time_s: float,
+    waiting_s: float,
+    shortest_of_mean: float,
+    best_s: float,
+    small_best_s: float | None,
+) -> Bound:
+    """The kind, by the rule above, of all calls of one function and one size.
+
+    `waiting_s` is the part of `time_s` beyond the best; `shortest_of_mean` the mean call of the rank that has the
+    shortest, over the mean of all; `small_best_s` the best of the same function with at most SMALL_B, None if unseen.
+    """
+    if is_start(call):
+        return Bound.START
+    if time_s <= 0:
+        return Bound.UNKNOWN
+    can_wait = may_wait(call)
+    if not can_wait and _BEGINS.fullmatch(call) is None:
+        return Bound.LOCAL
+    if not can_wait:
+        waiting_s, shortest_of_mean = 0.0, 1.0
+    if waiting_s >= _WAITING_SHARE * time_s or shortest_of_mean < _SHORTEST_RANK:
+        return Bound.WAITING
+    if size_B <= SMALL_B:
+        return Bound.LATENCY
+    if small_best_s is None or small_best_s <= 0:
+        return Bound.BANDWIDTH if size_B >= HALF_PERFORMANCE_B else Bound.LATENCY
+    return Bound.BANDWIDTH if best_s >= _BEYOND_SMALL * small_best_s else Bound.LATENCY

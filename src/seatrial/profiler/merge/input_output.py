@@ -1,0 +1,155 @@
+"""Input and output of the ranks and nodes on the time axis of the profile."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from seatrial.profiler.merge.over_time import MOST_BINS
+from seatrial.profiler.profile_io import IoSeries, IoTotals, NodeIo, ProfileIo, RankIo
+from seatrial.profiler.tables.io_samples import IoSamples, RankSamples
+from seatrial.profiler.tables.process_table import IoCounters, ProcessTable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Real = npt.NDArray[np.float64]
+
+_READ, _WRITTEN, _READ_CALLS, _WRITE_CALLS, _DEVICE_READ, _DEVICE_WRITTEN, _CANCELLED = range(7)
+_SAME_START_S = 1e-6
+"""Times of a table and of samples come from one number of nanoseconds, by way of floating point."""
+
+
+def io_of(tables: Sequence[ProcessTable], samples: Sequence[IoSamples]) -> ProfileIo | None:
+    """What the ranks of one world and their nodes read and wrote; None where nobody asked for it.
+
+    A rank's counters go from MPI_Init over the collector's samples to the one taken in MPI_Finalize; between two of
+    them they are taken to grow evenly. Hosts are taken to agree on the time of day.
+    """
+    import numpy as np
+
+    by_rank: dict[tuple[str, int], list[tuple[IoSamples, RankSamples]]] = {}
+    for one in samples:
+        for rank in one.ranks:
+            by_rank.setdefault((one.host, rank.pid), []).append((one, rank))
+    points = [_points(table, by_rank) for table in tables]
+    if not any(len(at) or error for at, _, error in points):
+        return None
+    ran = [table for table in tables if table.wall_s > 0] or list(tables)
+    start = min(table.loaded_at_s for table in ran)
+    end = max(table.loaded_at_s + table.wall_s for table in ran) - start
+    known = [(one, _sampled(one, start, end)) for one in samples if one.host in {table.host for table in tables}]
+    period_s = max((one.period_s for one, is_inside in known if is_inside.any()), default=0.0)
+    width = max(end / MOST_BINS, period_s) if period_s else 0.0
+    bins = max(1, int(np.ceil(end / width - 1e-9))) if width else 0
+    edges = start + np.linspace(0.0, bins * width, bins + 1)
+    return ProfileIo(
+        width_s=width,
+        bins=bins,
+        ranks=tuple(_rank(table, *point, edges) for table, point in zip(tables, points, strict=True)),
+        nodes=tuple(_nodes([one for one, is_inside in known if is_inside.any()], edges)) if bins else (),
+    )
+
+
+def _sampled(one: IoSamples, start: float, end: float) -> npt.NDArray[np.bool_]:
+    return (one.at_s >= start) & (one.at_s <= start + end)
+
+
+Points = tuple["Real", "Real", int]
+"""Times (n,), counters (n, 7), and the number of the error where there are none."""
+
+
+def _points(table: ProcessTable, by_rank: Mapping[tuple[str, int], Sequence[tuple[IoSamples, RankSamples]]]) -> Points:
+    import numpy as np
+
+    at: list[Real] = []
+    counters: list[Real] = []
+    error = table.io_error
+    if table.io_first is not None:
+        at.append(np.array([table.io_first.at_s]))
+        counters.append(_row(table.io_first))
+    for one, rank in by_rank.get((table.host, table.pid), ()):
+        if abs(rank.loaded_at_s - table.loaded_at_s) > _SAME_START_S:
+            continue
+        error = error or rank.error
+        is_known = ~np.isnan(rank.counters).any(axis=1)
+        at.append(one.at_s[is_known])
+        counters.append(rank.counters[is_known])
+    if table.io_last is not None:
+        at.append(np.array([table.io_last.at_s]))
+        counters.append(_row(table.io_last))
+    if not at:
+        return np.zeros(0), np.zeros((0, 7)), error
+    times, rows = np.concatenate(at), np.concatenate(counters)
+    order = np.argsort(times, kind="stable")
+    return times[order], np.maximum.accumulate(rows[order], axis=0), error
+
+
+def _row(counters: IoCounters) -> Real:
+    import numpy as np
+
+    return np.array([counters[1:]], np.float64)
+
+
+def _rank(table: ProcessTable, at: Real, counters: Real, error: int, edges: Real) -> RankIo:
+    import numpy as np
+
+    rank = table.rank or 0
+    if len(at) < 2:
+        why = os.strerror(error) if error else "no sample was taken"
+        return RankIo(rank, table.host, None, error=why)
+    grown = counters[-1] - counters[0]
+    totals = IoTotals(
+        read_B=int(grown[_READ]),
+        written_B=int(grown[_WRITTEN]),
+        read_calls=int(grown[_READ_CALLS]),
+        write_calls=int(grown[_WRITE_CALLS]),
+        device_read_B=int(grown[_DEVICE_READ]),
+        device_written_B=int(grown[_DEVICE_WRITTEN]),
+        cancelled_B=int(grown[_CANCELLED]),
+        start_read_B=_before(table, "read_B"),
+        start_written_B=_before(table, "written_B"),
+        is_to_end=table.io_last is not None,
+    )
+    if len(edges) < 2:
+        return RankIo(rank, table.host, totals)
+    chosen = (_READ, _WRITTEN, _DEVICE_READ, _DEVICE_WRITTEN)
+    at = np.minimum(at, edges[-1])  # what MPI_Finalize does is after the last bin: it belongs to that
+    return RankIo(rank, table.host, totals, IoSeries(*(_in_bins(at, counters[:, k], edges) for k in chosen)))
+
+
+def _before(table: ProcessTable, name: str) -> int:
+    first, loaded = table.io_first, table.io_loaded
+    return getattr(first, name) - getattr(loaded, name) if first is not None and loaded is not None else 0
+
+
+def _in_bins(at: Real, counter: Real, edges: Real) -> array[float]:
+    import numpy as np
+
+    return array("d", np.diff(np.interp(edges, at, counter)).tolist())
+
+
+def _nodes(samples: Sequence[IoSamples], edges: Real) -> list[NodeIo]:
+    """Several collectors of a node may have followed each other: its counters go on."""
+    import numpy as np
+
+    made = []
+    for host in sorted({one.host for one in samples}):
+        own = [one for one in samples if one.host == host]
+        at = np.concatenate([one.at_s for one in own])
+        counters = np.concatenate([one.node for one in own])
+        order = np.argsort(at, kind="stable")
+        made.append(NodeIo(host, *(_of_node(at[order], counters[order, k], edges) for k in range(4))))
+    return made
+
+
+def _of_node(at: Real, counter: Real, edges: Real) -> array[float] | None:
+    import numpy as np
+
+    is_known = ~np.isnan(counter)
+    if is_known.sum() < 2:
+        return None
+    return _in_bins(at[is_known], np.maximum.accumulate(counter[is_known]), edges)

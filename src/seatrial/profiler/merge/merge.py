@@ -1,0 +1,145 @@
+"""The tables of all ranks merged into one profile for each MPI_COMM_WORLD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.profiler.merge.input_output import io_of
+from seatrial.profiler.merge.over_time import over_time
+from seatrial.profiler.merge.pairs import pair_table
+from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
+from seatrial.profiler.merge.sites import Resolve, call_sites
+from seatrial.profiler.merge.waiting import measured_waiting
+from seatrial.profiler.merge.worlds import World, worlds
+from seatrial.profiler.profile import Frame, PairTable, Profile, RankState, RankTotals, Trust
+from seatrial.profiler.tables.io_samples import IoSamples
+from seatrial.profiler.tables.process_table import Family, ProcessTable, State
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_FAMILIES = {
+    Family.UNKNOWN: "unknown",
+    Family.MPICH: "MPICH",
+    Family.OPENMPI: "Open MPI",
+    Family.STANDARD_ABI: "MPI standard ABI",
+}
+_STATES = {
+    State.LOADED: RankState.BEFORE_MPI,
+    State.INITIALIZED: RankState.RUNNING,
+    State.FINALIZED: RankState.FINALIZED,
+    State.ABORTED: RankState.ABORTED,
+}
+_COLLECTIVE = (
+    *("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "allreduce", "reduce", "scan", "exscan"),
+    *("gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block"),
+    *("neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw"),
+)
+
+
+def no_symbols(module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
+    """Leaves call sites as file and offset."""
+    return {}
+
+
+def profiles(
+    tables: Sequence[ProcessTable],
+    names: Sequence[str],
+    resolve: Resolve = no_symbols,
+    damaged: int = 0,
+    samples: Sequence[IoSamples] = (),
+) -> list[Profile]:
+    """One profile for each world among the tables, the one with the most time first; empty where none began MPI.
+
+    `names` are the MPI functions in the order of the table of functions. `resolve` turns addresses into lines.
+    `damaged` more tables could not be read. `samples` are what the collectors saw the ranks and nodes read and write.
+    """
+    found = worlds(tables)
+    made = [_profile(world, names, resolve, len(found) - 1, damaged, samples) for world in found]
+    return sorted(made, key=lambda one: -one.wall_s)
+
+
+def empty_profile(program: str, damaged: int = 0) -> Profile:
+    """That of a command of which no process began MPI."""
+    return Profile(program, 0, 0.0, 0.0, 0.0, 0.0, (), (), PairTable(), (), (), None, Trust(damaged=damaged))
+
+
+def _profile(
+    world: World, names: Sequence[str], resolve: Resolve, others: int, damaged: int, samples: Sequence[IoSamples]
+) -> Profile:
+    tables = [world[rank] for rank in sorted(world)]
+    size = tables[0].size
+    rows = all_rows(tables)
+    trust = _trust(tables, size)
+    matrix, unmatched = pair_table(tables, size)
+    sizes = size_totals(rows, names, measured_waiting(tables), has_sizes=trust.has_sizes)
+    ranks = _per_rank(tables, rows, names)
+    return Profile(
+        program=tables[0].program,
+        ranks=size,
+        elapsed_s=max(table.wall_s for table in tables),
+        wall_s=sum(one.wall_s for one in ranks),
+        mpi_s=sum(one.mpi_s for one in ranks),
+        overhead_s=sum(one.calls * table.own_s for one, table in zip(ranks, tables, strict=True)),
+        calls=tuple(call_totals(rows, sizes, names, len(tables))),
+        sizes=tuple(sizes),
+        matrix=matrix,
+        per_rank=tuple(ranks),
+        callsites=tuple(call_sites(tables, rows, names, resolve)),
+        over_time=over_time(tables),
+        trust=replace(trust, unmatched_B=unmatched, damaged=damaged),
+        others=others,
+        io=io_of(tables, samples),
+    )
+
+
+def _per_rank(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> list[RankTotals]:
+    import numpy as np
+
+    def summed(values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_] | None = None) -> list[int]:
+        made: npt.NDArray[np.int64] = np.zeros(len(tables), np.int64)
+        which = slice(None) if chosen is None else chosen
+        np.add.at(made, rows.process[which], values[which])
+        return [int(value) for value in made]
+
+    collective = np.array([False, *(_is_collective(name) for name in names)])
+    time_s = np.bincount(rows.process, rows.time_s, len(tables))
+    calls, given = summed(rows.count), summed(rows.bytes, collective[rows.call])
+    return [
+        RankTotals(
+            rank=table.rank or 0,
+            host=table.host,
+            wall_s=table.wall_s,
+            mpi_s=float(time_s[k]),
+            calls=calls[k],
+            sent_B=int(table.peers[:, 1].sum()),
+            received_B=int(table.peers[:, 3].sum()),
+            collective_B=given[k],
+            threads=len(table.threads),
+            state=_STATES[table.state],
+        )
+        for k, table in enumerate(tables)
+    ]
+
+
+def _is_collective(name: str) -> bool:
+    bare = name.removeprefix("MPI_").removesuffix("_c").lower()
+    return bare in _COLLECTIVE or bare.removeprefix("i") in _COLLECTIVE
+
+
+def _trust(tables: Sequence[ProcessTable], size: int) -> Trust:
+    there = {table.rank for table in tables}
+    families = {table.family for table in tables}
+    return Trust(
+        missing=tuple(rank for rank in range(size) if rank not in there),
+        unfinished=tuple(table.rank or 0 for table in tables if table.state is not State.FINALIZED),
+        without_site=sum(thread.without_site for table in tables for thread in table.threads),
+        lost_calls=sum(table.lost_calls for table in tables),
+        untold=sum(table.untold for table in tables),
+        families=tuple(sorted(_FAMILIES[family] for family in families)),
+        libraries=tuple(sorted({" ".join(table.library.split()) for table in tables if table.library})),
+        has_sizes=Family.UNKNOWN not in families,
+    )

@@ -1,0 +1,187 @@
+"""The rows of all ranks' tables side by side, and their sums by function and by size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.profiler.merge.bound import SMALL_B, bound_of, may_wait
+from seatrial.profiler.merge.waiting import Measured, summed
+from seatrial.profiler.profile import Bound, CallTotals, SizeTotals
+from seatrial.profiler.tables.process_table import ProcessTable, bin_ceiling, bin_floor
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Whole = npt.NDArray[np.int64]
+    Real = npt.NDArray[np.float64]
+
+_BITS_OF_BIN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Columns of equal length (n,), of all processes in their order. `process` is a row's place in that order; times
+    are seconds, `least_s` of one call; `call` counts functions from 1; `site` is an address in that process."""
+
+    process: Whole
+    call: Whole
+    bin: Whole
+    site: npt.NDArray[np.uint64]
+    count: Whole
+    bytes: Whole
+    time_s: Real
+    least_s: Real
+
+
+def all_rows(tables: Sequence[ProcessTable]) -> Rows:
+    """Every row of every thread of every process."""
+    import numpy as np
+
+    from seatrial.profiler.tables.process_table import SLOT
+
+    areas = [(place, table, thread.slots) for place, table in enumerate(tables) for thread in table.threads]
+    slots = np.concatenate([np.zeros(0, np.dtype(SLOT)), *(area for _, _, area in areas)])
+    lengths = [len(area) for _, _, area in areas]
+    process = np.repeat(np.array([place for place, _, _ in areas], np.int64), lengths)
+    rate = np.repeat(np.array([table.ticks_per_s for _, table, _ in areas], np.float64), lengths)
+    return Rows(
+        process=process,
+        call=slots["call"].astype(np.int64),
+        bin=slots["bin"].astype(np.int64),
+        site=slots["site"].copy(),
+        count=slots["count"].astype(np.int64),
+        bytes=slots["bytes"].astype(np.int64),
+        time_s=slots["ticks"] / rate,
+        least_s=slots["least_ticks"] / rate,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Rows summed by (call, bin) and process, ordered so. Columns (g,)."""
+
+    call: Whole
+    bin: Whole
+    count: Whole
+    bytes: Whole
+    time_s: Real
+    least_s: Real
+    starts: Whole
+    """(s + 1,): where each of the s pairs (call, bin) begins among the groups, and the end."""
+
+
+def size_totals(
+    rows: Rows, names: Sequence[str], measured: Measured | None = None, *, has_sizes: bool = True
+) -> list[SizeTotals]:
+    """By function and size, the largest time first. `measured` is waiting that was told apart. `has_sizes` is False
+    where the library told no sizes."""
+    import numpy as np
+
+    if not len(rows.call):
+        return []
+    groups = _grouped(rows)
+    spans = [slice(a, b) for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
+    best = [float(np.median(groups.least_s[span])) for span in spans]
+    small: dict[int, float] = {}
+    for span, value in zip(spans, best, strict=True):
+        if groups.bin[span.start] <= SMALL_B:
+            call = int(groups.call[span.start])
+            small[call] = min(small.get(call, value), value)
+    found = [
+        _size(groups, span, value, small.get(int(groups.call[span.start])), names, has_sizes, measured or {})
+        for span, value in zip(spans, best, strict=True)
+    ]
+    return sorted(found, key=lambda one: (-one.time_s, one.call, one.size_B))
+
+
+def _grouped(rows: Rows) -> _Groups:
+    import numpy as np
+
+    key = rows.call << _BITS_OF_BIN | rows.bin
+    order = np.argsort(key, kind="stable")  # the rows of a process stand together already
+    key, process = key[order], rows.process[order]
+    is_new = np.ones(len(key), bool)
+    is_new[1:] = (key[1:] != key[:-1]) | (process[1:] != process[:-1])
+    first = np.flatnonzero(is_new)
+    pairs = key[first]
+    starts = np.flatnonzero(np.concatenate([[True], pairs[1:] != pairs[:-1]]))
+    return _Groups(
+        call=pairs >> _BITS_OF_BIN,
+        bin=pairs & ((1 << _BITS_OF_BIN) - 1),
+        count=np.add.reduceat(rows.count[order], first),
+        bytes=np.add.reduceat(rows.bytes[order], first),
+        time_s=np.add.reduceat(rows.time_s[order], first),
+        least_s=np.minimum.reduceat(rows.least_s[order], first),
+        starts=np.append(starts, len(first)),
+    )
+
+
+def _size(
+    groups: _Groups,
+    span: slice,
+    best_s: float,
+    small_best_s: float | None,
+    names: Sequence[str],
+    has_sizes: bool,
+    measured: Measured,
+) -> SizeTotals:
+    import numpy as np
+
+    count, time_s = groups.count[span], groups.time_s[span]
+    total, total_s = int(count.sum()), float(time_s.sum())
+    call, size_bin = names[int(groups.call[span.start]) - 1], int(groups.bin[span.start])
+    waiting_s = float(np.maximum(0.0, time_s - count * best_s).sum()) if may_wait(call) else 0.0
+    shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
+    known = measured.get((int(groups.call[span.start]), size_bin))
+    if known is not None:
+        waiting_s, shortest = known.share * total_s, 1.0
+    bound = bound_of(call, bin_floor(size_bin), total_s, waiting_s, shortest, best_s, small_best_s)
+    return SizeTotals(
+        call=call,
+        size_B=bin_floor(size_bin),
+        largest_B=bin_ceiling(size_bin),
+        count=total,
+        bytes=int(groups.bytes[span].sum()),
+        time_s=total_s,
+        best_s=best_s,
+        waiting_s=waiting_s,
+        bound=bound if has_sizes or bound in (Bound.START, Bound.LOCAL, Bound.WAITING) else Bound.UNKNOWN,
+        measured=known,
+    )
+
+
+def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[CallTotals]:
+    """By function, the largest time first. Its kind is that of the sizes with most of its time, taken together."""
+    import numpy as np
+
+    per_rank: Real = np.zeros((len(names), processes))
+    np.add.at(per_rank, (rows.call - 1, rows.process), rows.time_s)
+    place = {name: number for number, name in enumerate(names)}
+    by_call: dict[str, list[SizeTotals]] = {}
+    for size in sizes:
+        by_call.setdefault(size.call, []).append(size)
+    totals = [
+        CallTotals(
+            call=call,
+            count=sum(one.count for one in own),
+            time_s=sum(one.time_s for one in own),
+            bytes=sum(one.bytes for one in own),
+            waiting_s=sum(one.waiting_s for one in own),
+            bound=_commonest(own),
+            least_rank_s=float(per_rank[place[call]].min()),
+            most_rank_s=float(per_rank[place[call]].max()),
+            measured=summed(own),
+        )
+        for call, own in by_call.items()
+    ]
+    return sorted(totals, key=lambda one: (-one.time_s, one.call))
+
+
+def _commonest(sizes: Sequence[SizeTotals]) -> Bound:
+    time_s: dict[Bound, float] = {}
+    for one in sizes:
+        time_s[one.bound] = time_s.get(one.bound, 0.0) + one.time_s
+    return max(time_s, key=lambda kind: time_s[kind])

@@ -1,0 +1,90 @@
+"""The places that call MPI, over all ranks: addresses become (file, offset) first, so that ranks agree on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.profiler.merge.rows import Rows
+from seatrial.profiler.profile import CallSite, Frame
+from seatrial.profiler.tables.process_table import ProcessTable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Resolve = Callable[[str, Sequence[int]], Mapping[int, tuple[Frame, ...]]]
+"""(file, return addresses as offsets in it) -> the frames of those that are known."""
+
+_MOST_RESOLVED = 1000
+_NOWHERE = 0
+_BITS_OF_FILE = 32
+
+
+def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str], resolve: Resolve) -> list[CallSite]:
+    """By function and place, the largest time first. The first thousand are resolved to functions and lines."""
+    import numpy as np
+
+    if not len(rows.call):
+        return []
+    files, module, offset = _places(tables, rows)
+    # Rows of a process stand together already, and the sort leaves them so.
+    order = np.lexsort((offset, rows.call << _BITS_OF_FILE | module))
+    call, module, offset, process = rows.call[order], module[order], offset[order], rows.process[order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (call[1:] != call[:-1]) | (module[1:] != module[:-1]) | (offset[1:] != offset[:-1])
+    first = np.flatnonzero(is_new)
+    other_rank = is_new.copy()
+    other_rank[1:] |= process[1:] != process[:-1]
+    sums = [np.add.reduceat(column[order], first) for column in (rows.count, rows.time_s, rows.bytes)]
+    ranks = np.add.reduceat(other_rank.astype(np.int64), first)
+    found = [
+        CallSite(names[c - 1], files[m], at, count, time_s, total, n)
+        for c, m, at, count, time_s, total, n in zip(
+            call[first].tolist(),
+            module[first].tolist(),
+            offset[first].tolist(),
+            *(column.tolist() for column in sums),
+            ranks.tolist(),
+            strict=True,
+        )
+    ]
+    found.sort(key=lambda one: (-one.time_s, one.call, one.module, one.offset))
+    return _resolved(found, resolve)
+
+
+def _places(
+    tables: Sequence[ProcessTable], rows: Rows
+) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(files, which of them each row is in, where there); file 0 is "" of addresses that belong to none."""
+    import numpy as np
+
+    numbers: dict[str, int] = {"": _NOWHERE}
+    module: npt.NDArray[np.int64] = np.zeros(len(rows.call), np.int64)
+    offset: npt.NDArray[np.int64] = np.zeros(len(rows.call), np.int64)
+    ends = np.searchsorted(rows.process, np.arange(len(tables) + 1))
+    for table, start, end in zip(tables, ends[:-1], ends[1:], strict=True):
+        site = rows.site[start:end]
+        mapped = sorted(table.modules, key=lambda one: one.begin)
+        if not mapped or not len(site):
+            continue
+        begins = np.array([one.begin for one in mapped], np.uint64)
+        stops = np.array([one.end for one in mapped], np.uint64)
+        offsets = np.array([one.offset for one in mapped], np.int64)
+        which = np.array([numbers.setdefault(one.path or table.program, len(numbers)) for one in mapped], np.int64)
+        place = np.searchsorted(begins, site, "right") - 1
+        is_in = (place >= 0) & (site < stops[place])
+        module[start:end] = np.where(is_in, which[place], _NOWHERE)
+        offset[start:end] = np.where(is_in, (site - begins[place]).astype(np.int64) + offsets[place], 0)
+    return list(numbers), module, offset
+
+
+def _resolved(sites: list[CallSite], resolve: Resolve) -> list[CallSite]:
+    wanted: dict[str, set[int]] = {}
+    for site in sites[:_MOST_RESOLVED]:
+        if site.module:
+            wanted.setdefault(site.module, set()).add(site.offset)
+    known = {module: resolve(module, sorted(offsets)) for module, offsets in wanted.items()}
+    named = [replace(site, frames=known.get(site.module, {}).get(site.offset, ())) for site in sites[:_MOST_RESOLVED]]
+    return named + sites[_MOST_RESOLVED:]

@@ -1,0 +1,54 @@
+"""Waiting against transfer, as barriers of the profiler before every so many-th blocking collective showed it.
+
+In a call with such a barrier, what passes until all ranks have come is waiting, and what the call takes then transfer.
+The share of waiting in these calls, over all ranks, is taken for that of all calls of the same function and size: a
+ratio estimate from a systematic sample (W. G. Cochran, Sampling Techniques, 3rd edition, 1977, chapters 6 and 8).
+It errs where the program's steps repeat in time with the sample, and it is an upper bound for calls that need not wait
+for all: broadcasts at their root, reductions at the other ranks, scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from seatrial.profiler.profile import MeasuredWaiting, SizeTotals
+from seatrial.profiler.tables.process_table import Part, ProcessTable
+
+Measured = Mapping[tuple[int, int], MeasuredWaiting]
+"""By the number of the function, from 1, and the bin of sizes."""
+
+_BITS_OF_BIN = 16
+
+
+def measured_waiting(tables: Sequence[ProcessTable]) -> Measured:
+    """The calls that had a barrier before them, summed over all ranks; empty where there were none."""
+    import numpy as np
+
+    areas = [(table, thread.parts) for table in tables for thread in table.threads if len(thread.parts)]
+    if not areas:
+        return {}
+    parts = np.concatenate([rows for _, rows in areas])
+    time_s = parts["ticks"] / np.repeat([table.ticks_per_s for table, _ in areas], [len(rows) for _, rows in areas])
+    keys, place = np.unique(parts["call"].astype(np.int64) << _BITS_OF_BIN | parts["bin"], return_inverse=True)
+    waited = parts["part"] == Part.WAITED
+    calls = np.bincount(place, parts["count"] * waited, len(keys))
+    waited_s = np.bincount(place, time_s * waited, len(keys))
+    transferred_s = np.bincount(place, time_s * ~waited, len(keys))
+    return {
+        (int(key) >> _BITS_OF_BIN, int(key) & ((1 << _BITS_OF_BIN) - 1)): MeasuredWaiting(
+            round(float(calls[k])), float(waited_s[k]), float(transferred_s[k])
+        )
+        for k, key in enumerate(keys)
+    }
+
+
+def summed(sizes: Sequence[SizeTotals]) -> MeasuredWaiting | None:
+    """That of all sizes of a call; None where none was measured."""
+    found = [one.measured for one in sizes if one.measured is not None]
+    if not found:
+        return None
+    return MeasuredWaiting(
+        sum(one.calls for one in found),
+        sum(one.waited_s for one in found),
+        sum(one.transferred_s for one in found),
+    )

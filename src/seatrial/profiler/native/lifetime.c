@@ -1,0 +1,129 @@
+#include "lifetime.h"
+
+#include "area.h"
+#include "communicator.h"
+#include "deliver.h"
+#include "family.h"
+#include "library.h"
+#include "lock.h"
+#include "modules.h"
+#include "next.h"
+#include "table_open.h"
+#include "trace.h"
+
+#include <stddef.h>
+
+enum { MOST_VERSION = 8192 + 1 }; /* above MPI_MAX_LIBRARY_VERSION_STRING of each library */
+
+static int open_sessions;
+static bool is_world_open;
+
+static void find_family(char* version) {
+  seatrial_find_library();
+  int length = 0;
+  version[0] = '\0';
+  if (seatrial_library.Get_library_version != NULL)
+    seatrial_library.Get_library_version(version, &length);
+  version[MOST_VERSION - 1] = '\0';
+  seatrial_choose_family(version);
+}
+
+static void begun(void) {
+  struct seatrial_header* header = seatrial_process.header;
+  if (header == NULL)
+    return;
+  header->initialized_at = seatrial_ticks();
+  header->state = SEATRIAL_INITIALIZED;
+}
+
+void seatrial_opened(void) {
+  if (!seatrial_is_wanted())
+    return;
+  char version[MOST_VERSION];
+  find_family(version);
+  int rank = -1;
+  int size = 0;
+  int threads = 0;
+  if (seatrial_is_known()) {
+    if (!seatrial_begin_world(&rank, &size))
+      return;
+    seatrial_library.Query_thread(&threads);
+    seatrial_many_threads = seatrial_many_threads || threads >= seatrial_mpi.thread_multiple;
+  }
+  is_world_open = true;
+  seatrial_open_file(rank, size, version);
+  seatrial_open_trace(true);
+  begun();
+}
+
+void seatrial_opened_session(word address) {
+  if (!seatrial_is_wanted())
+    return;
+  if (__atomic_fetch_add(&open_sessions, 1, __ATOMIC_ACQ_REL) != 0 || is_world_open)
+    return;
+  char version[MOST_VERSION];
+  find_family(version);
+  int rank = -1;
+  int size = 0;
+  if (seatrial_is_known()) {
+    if (!seatrial_begin_session_world(seatrial_handle_at(address, 0), &rank, &size))
+      return;
+    seatrial_many_threads = true; /* the level is that of each session */
+  }
+  seatrial_open_file(rank, size, version);
+  seatrial_open_trace(false);
+  begun();
+}
+
+/* What is known best at the end: more libraries may have been loaded. */
+static void tell(struct seatrial_header* header, uint64_t now) {
+  header->last_call_at = now;
+  seatrial_measure_clock();
+  seatrial_write_modules((char*)header + header->thread_offset - SEATRIAL_MODULE_BYTES);
+}
+
+static void end(void) {
+  struct seatrial_header* header = seatrial_process.header;
+  if (header == NULL)
+    return;
+  header->finalized_at = seatrial_ticks();
+  tell(header, header->finalized_at);
+  seatrial_end_trace(header->finalized_at);
+}
+
+void seatrial_closing(void) {
+  end();
+  if (seatrial_is_known())
+    seatrial_end_world();
+  is_world_open = false;
+}
+
+void seatrial_closed(void) {
+  struct seatrial_header* header = seatrial_process.header;
+  if (header == NULL || open_sessions != 0 || header->state == SEATRIAL_ABORTED)
+    return;
+  seatrial_sample_io();
+  __atomic_store_n(&header->state, SEATRIAL_FINALIZED, __ATOMIC_SEQ_CST);
+}
+
+void seatrial_closing_session(word session) {
+  if (seatrial_is_known())
+    seatrial_end_session_world(session);
+  if (!is_world_open && open_sessions == 1)
+    end();
+}
+
+void seatrial_closed_session(void) {
+  if (__atomic_sub_fetch(&open_sessions, 1, __ATOMIC_ACQ_REL) == 0 && !is_world_open)
+    seatrial_closed();
+}
+
+void seatrial_aborting(void) {
+  struct seatrial_header* header = seatrial_process.header;
+  if (header == NULL)
+    return;
+  tell(header, seatrial_ticks());
+  seatrial_sample_io();
+  header->state = SEATRIAL_ABORTED;
+  seatrial_deliver();
+}

@@ -1,0 +1,11 @@
+/* Names behind this library: those of another preloaded tool, else MPI's own. */
+#ifndef SEATRIAL_LOOK_UP_H
+#define SEATRIAL_LOOK_UP_H
+
+typedef void (*seatrial_function)(void);
+
+/* NULL where there is none. */
+seatrial_function seatrial_look_up(const char* name);
+void* seatrial_look_up_data(const char* name);
+
+#endif

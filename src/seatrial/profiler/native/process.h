@@ -1,0 +1,60 @@
+/* What holds for this process: its table, from the first initialisation of MPI on, and its clock.
+ */
+#ifndef SEATRIAL_PROCESS_H
+#define SEATRIAL_PROCESS_H
+
+#include "io.h"
+#include "table_file.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SEATRIAL_MOST_THREADS = 256, SEATRIAL_PATH_BYTES = 1280 };
+
+struct seatrial_process {
+  struct seatrial_header* header; /* NULL: nothing is recorded */
+  int world_size;
+  int world_rank;
+  char path[SEATRIAL_PATH_BYTES];       /* where the table lives */
+  char final_path[SEATRIAL_PATH_BYTES]; /* where it belongs; "": it lives there */
+};
+
+extern struct seatrial_process seatrial_process __attribute__((visibility("hidden")));
+
+/* What was so when the library was loaded. */
+struct seatrial_loaded {
+  uint64_t at; /* ticks */
+  int64_t at_raw_ns;
+  int64_t at_ns;
+  struct seatrial_io io; /* where it is asked for */
+  int io_error;
+};
+
+extern struct seatrial_loaded seatrial_loaded __attribute__((visibility("hidden")));
+
+/* True where the environment names a folder for the tables. */
+bool seatrial_is_wanted(void);
+
+/* True where the environment asks for samples of input and output. */
+bool seatrial_is_io_wanted(void);
+
+/* Tells the table what this process has read and written until now. */
+void seatrial_sample_io(void);
+
+/* FOLDER/NAME into SEATRIAL_PATH_BYTES bytes; false with errno set where that is too long. */
+bool seatrial_join(char* path, const char* folder, const char* name);
+
+/* False with errno set where a file of so many bytes is beyond the limit of the process, which
+ * would end it by a signal. */
+bool seatrial_may_be_so_large(uint64_t bytes);
+
+/* Reserves the pages of a thread's area: a full disk is seen here, not by a signal later. */
+bool seatrial_reserve(uint64_t offset, uint64_t bytes);
+
+/* The rate of the clock, over the time since the library was loaded. */
+double seatrial_ticks_per_s(void);
+
+/* Measures the rate of the clock again. */
+void seatrial_measure_clock(void);
+
+#endif

@@ -1,0 +1,294 @@
+#include "request.h"
+
+#include "library.h"
+#include "lock.h"
+#include "request_keep.h"
+#include "trace.h"
+
+#include <stdlib.h>
+
+static uint64_t start(word handle) {
+  uint64_t bytes = 0;
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_request(handle);
+  if (request != NULL) {
+    request->is_active = true;
+    request->is_cancelled = false;
+    if (seatrial_is_traced())
+      seatrial_trace_started(request);
+    if (request->kind == SEATRIAL_PERSISTENT_SEND ||
+        request->kind == SEATRIAL_PERSISTENT_COLLECTIVE)
+      bytes = request->bytes;
+    if (request->kind == SEATRIAL_PERSISTENT_SEND && request->comm != NULL) {
+      struct seatrial_peer* peer = seatrial_peer_of(request->comm, request->peer);
+      peer->sent_count++;
+      peer->sent_bytes += bytes;
+    }
+  }
+  seatrial_unlock(&seatrial_request_lock);
+  return bytes;
+}
+
+uint64_t seatrial_started(word request) {
+  return seatrial_started_all(1, request);
+}
+
+uint64_t seatrial_started_all(int64_t n, word requests) {
+  uint64_t bytes = 0;
+  if (seatrial_is_known() && seatrial_requests_kept != 0)
+    for (int64_t i = 0; i < n; i++)
+      bytes += start(seatrial_handle_at(requests, i));
+  return bytes;
+}
+
+/* What a completed request brought. A communicator of it stays: the request held it. */
+static uint64_t complete(struct seatrial_request* request, word status) {
+  if (!request->is_active)
+    return 0;
+  request->is_active = false;
+  int cancelled = 0;
+  if (request->is_cancelled)
+    seatrial_library.Test_cancelled(status, &cancelled);
+  if (cancelled)
+    return 0;
+  switch (request->kind) {
+  case SEATRIAL_READ:
+    return seatrial_read_bytes(status);
+  case SEATRIAL_RECEIVE:
+  case SEATRIAL_PERSISTENT_RECEIVE:
+    return seatrial_received_from(request->comm, seatrial_source(status), seatrial_length(status));
+  case SEATRIAL_PARTITIONED_RECEIVE:
+    return seatrial_received_from(request->comm, request->peer, (int64_t)request->bytes);
+  default:
+    return 0;
+  }
+}
+
+static uint64_t complete_ticket(struct seatrial_ticket ticket, word status) {
+  uint64_t bytes = 0;
+  if (ticket.number == 0)
+    return 0;
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_ticket(ticket);
+  if (request != NULL) {
+    if (seatrial_is_traced())
+      seatrial_trace_completed(request, status);
+    bytes = complete(request, status);
+    if (!seatrial_is_persistent(request->kind))
+      seatrial_remove_request(request);
+  }
+  seatrial_unlock(&seatrial_request_lock);
+  return bytes;
+}
+
+static bool are_any_kept(void) {
+  return seatrial_is_known() && __atomic_load_n(&seatrial_requests_kept, __ATOMIC_RELAXED) != 0;
+}
+
+/* Room for the tickets and statuses of a call: this thread's, kept for the next call. */
+static void* scratch(size_t bytes) {
+  static _Thread_local struct {
+    void* begin;
+    size_t bytes;
+  } room;
+  if (bytes > room.bytes) {
+    free(room.begin);
+    room.begin = malloc(2 * bytes);
+    room.bytes = room.begin == NULL ? 0 : 2 * bytes;
+  }
+  return room.begin;
+}
+
+/* Tells of `n` handles which requests they are now; whether one of them matters. */
+static bool take_tickets(struct seatrial_ticket* tickets, int64_t n, word requests) {
+  bool matters = false;
+  seatrial_lock(&seatrial_request_lock);
+  for (int64_t i = 0; i < n; i++) {
+    const word handle = seatrial_handle_at(requests, i);
+    const struct seatrial_request* request = seatrial_find_request(handle);
+    tickets[i].number = 0;
+    if (request == NULL || request->kind == SEATRIAL_MATCHED)
+      continue;
+    tickets[i] = (struct seatrial_ticket){handle, request->number,
+                                          (uint64_t)(request - seatrial_request_table.entries)};
+    matters = true;
+  }
+  seatrial_unlock(&seatrial_request_lock);
+  return matters;
+}
+
+void seatrial_wait_one(struct seatrial_waiting* waiting, word request, word status,
+                       struct seatrial_status* own) {
+  waiting->n = 0;
+  waiting->statuses = status;
+  if (!are_any_kept() || !take_tickets(&waiting->one, 1, request))
+    return;
+  waiting->tickets = &waiting->one;
+  waiting->n = 1;
+  waiting->statuses = seatrial_told(status, own);
+}
+
+/* Room for `statuses` of them follows the tickets. */
+static bool wait_several(struct seatrial_waiting* waiting, int64_t n, word requests,
+                         size_t statuses) {
+  if (n <= 0 || !are_any_kept())
+    return false;
+  waiting->tickets = scratch((size_t)n * sizeof(struct seatrial_ticket) +
+                             statuses * sizeof(struct seatrial_status));
+  if (waiting->tickets == NULL || !take_tickets(waiting->tickets, n, requests))
+    return false;
+  waiting->n = n;
+  return true;
+}
+
+void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word requests, word status,
+                       struct seatrial_status* own) {
+  waiting->n = 0;
+  waiting->statuses = status;
+  if (wait_several(waiting, n, requests, 0))
+    waiting->statuses = seatrial_told(status, own);
+}
+
+void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word requests, word statuses) {
+  waiting->n = 0;
+  waiting->statuses = statuses;
+  const bool is_ignored = statuses == seatrial_mpi.statuses_ignore;
+  if (wait_several(waiting, n, requests, is_ignored && n > 0 ? (size_t)n : 0) && is_ignored)
+    waiting->statuses = (word)(waiting->tickets + n);
+}
+
+uint64_t seatrial_completed(const struct seatrial_waiting* waiting, int64_t index, word status) {
+  return index >= 0 && index < waiting->n ? complete_ticket(waiting->tickets[index], status) : 0;
+}
+
+uint64_t seatrial_completed_all(const struct seatrial_waiting* waiting) {
+  uint64_t bytes = 0;
+  for (int64_t i = 0; i < waiting->n; i++)
+    if (waiting->tickets[i].number != 0)
+      bytes += complete_ticket(waiting->tickets[i],
+                               waiting->statuses + (word)i * seatrial_mpi.status_bytes);
+  return bytes;
+}
+
+uint64_t seatrial_completed_some(const struct seatrial_waiting* waiting, word count, word indices) {
+  uint64_t bytes = 0;
+  if (waiting->n == 0)
+    return 0;
+  const int n = seatrial_int_at(count);
+  for (int64_t i = 0; i < n; i++)
+    bytes += seatrial_completed(waiting, seatrial_element(indices, i, 4),
+                                waiting->statuses + (word)i * seatrial_mpi.status_bytes);
+  return bytes;
+}
+
+static bool is_in_status(word returned) {
+  int class = (int)returned;
+  if (seatrial_library.Error_class != NULL)
+    seatrial_library.Error_class((int)returned, &class);
+  return class == seatrial_mpi.err_in_status;
+}
+
+/* MPI_ERROR lies 8 bytes behind MPI_SOURCE in every family. */
+static bool is_success(word status) {
+  return seatrial_int_at(status + seatrial_mpi.source_offset + 8) == 0;
+}
+
+/* One that ended by an error: nobody can tell what it brought. */
+static void drop_ticket(struct seatrial_ticket ticket) {
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_ticket(ticket);
+  if (request != NULL)
+    seatrial_remove_request(request);
+  seatrial_unlock(&seatrial_request_lock);
+}
+
+uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
+                         bool has_statuses) {
+  const bool are_told = has_statuses && waiting->n > 0 && is_in_status(returned);
+  uint64_t bytes = 0;
+  for (int64_t i = 0; i < waiting->n; i++) {
+    const struct seatrial_ticket ticket = waiting->tickets[i];
+    const word status = waiting->statuses + (word)i * seatrial_mpi.status_bytes;
+    if (ticket.number != 0 && are_told && is_success(status))
+      bytes += complete_ticket(ticket, status);
+    else if (ticket.number != 0 && seatrial_handle_at(requests, i) == seatrial_mpi.request_null)
+      drop_ticket(ticket);
+  }
+  return bytes;
+}
+
+uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word returned, word count,
+                              word indices, word requests) {
+  uint64_t bytes = 0;
+  const int n = waiting->n > 0 && is_in_status(returned) ? seatrial_int_at(count) : 0;
+  for (int64_t k = 0; k < n; k++) {
+    const int64_t i = seatrial_element(indices, k, 4);
+    const word status = waiting->statuses + (word)k * seatrial_mpi.status_bytes;
+    if (is_success(status))
+      bytes += seatrial_completed(waiting, i, status);
+  }
+  seatrial_failed(waiting, returned, requests, false);
+  return bytes;
+}
+
+void seatrial_drop_request(word address) {
+  if (!are_any_kept())
+    return;
+  const word handle = seatrial_handle_at(address, 0);
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_request(handle);
+  if (request != NULL && request->kind != SEATRIAL_MATCHED) {
+    const bool brings =
+        request->kind == SEATRIAL_RECEIVE || request->kind == SEATRIAL_PERSISTENT_RECEIVE;
+    if (brings && request->is_active) /* what arrives with it nobody will tell */
+      seatrial_count_untold();
+    seatrial_remove_request(request);
+  }
+  seatrial_unlock(&seatrial_request_lock);
+}
+
+void seatrial_cancel_request(word address) {
+  if (!are_any_kept())
+    return;
+  const word handle = seatrial_handle_at(address, 0);
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_request(handle);
+  if (request != NULL)
+    request->is_cancelled = true;
+  seatrial_unlock(&seatrial_request_lock);
+}
+
+/* The communicator of a matched message, held by the caller from now on. */
+static struct seatrial_communicator* take_matched(word handle) {
+  struct seatrial_communicator* comm = NULL;
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_request(handle);
+  if (request != NULL && request->kind == SEATRIAL_MATCHED) {
+    comm = request->comm;
+    request->comm = NULL;
+    seatrial_remove_request(request);
+  }
+  seatrial_unlock(&seatrial_request_lock);
+  return comm;
+}
+
+uint64_t seatrial_received_matched(word handle, word status) {
+  struct seatrial_communicator* comm = take_matched(handle);
+  if (comm == NULL)
+    return 0;
+  const uint64_t bytes =
+      seatrial_received_from(comm, seatrial_source(status), seatrial_length(status));
+  if (seatrial_is_traced())
+    seatrial_trace_received_from(comm, status);
+  seatrial_release_communicator(comm);
+  return bytes;
+}
+
+void seatrial_start_matched(word handle, word request) {
+  struct seatrial_communicator* comm = take_matched(handle);
+  if (comm == NULL)
+    return;
+  seatrial_keep_request(seatrial_handle_at(request, 0), SEATRIAL_RECEIVE, comm,
+                        seatrial_mpi.any_source, 0);
+  seatrial_release_communicator(comm);
+}

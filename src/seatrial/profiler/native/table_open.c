@@ -1,0 +1,187 @@
+#include "table_open.h"
+
+#include "area.h"
+#include "collector_start.h"
+#include "family.h"
+#include "modules.h"
+#include "node_folder.h"
+#include "pid_namespace.h"
+#include "process.h"
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A child that goes on without exec must not count into the file of its parent. */
+static void leave_to_parent(void) {
+  seatrial_process.header = NULL;
+  seatrial_leave_trace();
+  seatrial_leave_area();
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+  if (seatrial_is_wanted())
+    pthread_atfork(NULL, NULL, leave_to_parent);
+}
+
+/* HOST-PID.mpi; a number follows where an earlier program of this process left one, here or (where
+ * `other` is not NULL) there. */
+static int create_in(const char* folder, const char* other, const char* host) {
+  struct seatrial_process* process = &seatrial_process;
+  for (int attempt = 0; attempt < 1000; attempt++) {
+    char number[16] = "";
+    if (attempt > 0)
+      snprintf(number, sizeof number, "-%d", attempt);
+    char name[320];
+    snprintf(name, sizeof name, "%s-%d%s.mpi", host, (int)getpid(), number);
+    if (!seatrial_join(process->path, folder, name))
+      return -1;
+    process->final_path[0] = '\0';
+    if (other != NULL && !seatrial_join(process->final_path, other, name))
+      return -1;
+    if (other != NULL && access(process->final_path, F_OK) == 0)
+      continue;
+    const int file = open(process->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file >= 0 || errno != EEXIST)
+      return file;
+  }
+  return -1;
+}
+
+static uint64_t whole_pages(uint64_t bytes) {
+  return (bytes + SEATRIAL_PAGE - 1) / SEATRIAL_PAGE * SEATRIAL_PAGE;
+}
+
+/* Programs that run at the same time are told apart by it. Hydra names no job, but its proxy is the
+ * parent of all ranks of a job on a node. */
+static void tell_job(struct seatrial_header* header) {
+  const char* space = getenv("PMIX_NAMESPACE");
+  const char* job = getenv("SLURM_JOB_ID");
+  const char* step = getenv("SLURM_STEP_ID");
+  if (space != NULL)
+    snprintf(header->job, sizeof header->job, "pmix %s", space);
+  else if (job != NULL && step != NULL && getenv("PMI_RANK") == NULL)
+    snprintf(header->job, sizeof header->job, "slurm %s.%s", job, step);
+  else
+    snprintf(header->job, sizeof header->job, "parent %d", (int)getppid());
+}
+
+static void describe(struct seatrial_header* header, const char* host, const char* version) {
+  snprintf(header->host, sizeof header->host, "%s", host);
+  const ssize_t length = readlink("/proc/self/exe", header->program, sizeof header->program - 1);
+  header->program[length > 0 ? length : 0] = '\0';
+  snprintf(header->library, sizeof header->library, "%s", version);
+  header->library[strcspn(header->library, "\n")] = '\0';
+  tell_job(header);
+}
+
+/* Says why once: the program goes on without being recorded. */
+static void complain(const char* folder, int reason) {
+  fprintf(stderr, "seatrial: nothing is recorded of process %d: %s: %s\n", (int)getpid(), folder,
+          strerror(reason));
+}
+
+/* Nothing is lost by it, so that one rank says it for all. */
+static void complain_of_node(int world_rank, const char* node, const char* folder, int reason) {
+  if (world_rank <= 0)
+    fprintf(stderr, "seatrial: %s cannot be used: %s; the profile is written to %s at once\n", node,
+            strerror(reason), folder);
+}
+
+struct extent {
+  uint64_t thread_offset, thread_bytes, bytes;
+};
+
+static struct extent extent_of(int world_size) {
+  struct extent extent;
+  extent.thread_offset = whole_pages(sizeof(struct seatrial_header)) + SEATRIAL_MODULE_BYTES;
+  extent.thread_bytes = whole_pages(sizeof(struct seatrial_thread) +
+                                    ((uint64_t)world_size + 1) * sizeof(struct seatrial_peer));
+  extent.bytes = extent.thread_offset + SEATRIAL_MOST_THREADS * extent.thread_bytes;
+  return extent;
+}
+
+/* A new table in that folder, with room for the first thread; NULL with errno set. */
+static void* map_in(const char* folder, const char* other, const char* host,
+                    const struct extent* extent) {
+  const int file = seatrial_may_be_so_large(extent->bytes) ? create_in(folder, other, host) : -1;
+  if (file < 0)
+    return NULL;
+  void* mapped = MAP_FAILED;
+  if (ftruncate(file, (off_t)extent->bytes) == 0 &&
+      seatrial_reserve(0, extent->thread_offset + extent->thread_bytes))
+    mapped = mmap(NULL, extent->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  const int reason = errno;
+  close(file);
+  if (mapped != MAP_FAILED)
+    return mapped;
+  unlink(seatrial_process.path);
+  errno = reason;
+  return NULL;
+}
+
+/* The table in the node's own folder where one is named and can be used, else where it belongs.
+ * Under whole paths, since the program may change its working folder. */
+static void* map_somewhere(int world_rank, const char* host, const struct extent* extent) {
+  const char* folder = getenv("SEATRIAL_PROFILE_DIR");
+  const char* node = getenv("SEATRIAL_PROFILE_NODE_DIR");
+  char* whole = realpath(folder, NULL);
+  void* mapped = NULL;
+  int reason = whole == NULL ? errno : 0;
+  if (whole != NULL && node != NULL && node[0] == '/') {
+    reason = seatrial_make_node_folder(node);
+    if (reason == 0 && (mapped = map_in(node, whole, host, extent)) == NULL)
+      reason = errno;
+    if (mapped == NULL)
+      complain_of_node(world_rank, node, whole, reason);
+  }
+  if (whole != NULL && mapped == NULL && (mapped = map_in(whole, NULL, host, extent)) == NULL)
+    reason = errno;
+  if (mapped == NULL)
+    complain(folder, reason);
+  free(whole);
+  return mapped;
+}
+
+void seatrial_open_file(int world_rank, int world_size, const char* version) {
+  if (seatrial_process.header != NULL || world_size < 0)
+    return;
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const struct extent extent = extent_of(world_size);
+  struct seatrial_header* header = map_somewhere(world_rank, host, &extent);
+  if (header == NULL)
+    return;
+  header->version = SEATRIAL_VERSION;
+  header->state = SEATRIAL_LOADED;
+  header->family = seatrial_mpi.family;
+  header->world_rank = world_rank;
+  header->world_size = world_size;
+  header->pid = (int32_t)getpid();
+  header->most_threads = SEATRIAL_MOST_THREADS;
+  header->thread_bytes = extent.thread_bytes;
+  header->thread_offset = extent.thread_offset;
+  header->ticks_per_s = seatrial_ticks_per_s();
+  header->loaded_at = seatrial_loaded.at;
+  header->loaded_at_ns = seatrial_loaded.at_ns;
+  header->own_ticks = seatrial_own_ticks();
+  header->io_loaded = seatrial_loaded.io;
+  header->io_error = seatrial_loaded.io_error;
+  if (seatrial_loaded.io.at_ns != 0)
+    header->io_error = seatrial_read_own_io(&header->io_first);
+  header->pid_namespace = seatrial_pid_namespace();
+  describe(header, host, version);
+  seatrial_write_modules((char*)header + extent.thread_offset - SEATRIAL_MODULE_BYTES);
+  seatrial_process.world_rank = world_rank;
+  seatrial_process.world_size = world_size;
+  __atomic_store_n(&header->magic, SEATRIAL_MAGIC, __ATOMIC_RELEASE); /* last: now it is whole */
+  seatrial_process.header = header;
+  if (seatrial_process.final_path[0] != '\0')
+    seatrial_start_collector(host);
+}

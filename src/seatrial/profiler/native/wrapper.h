@@ -1,0 +1,56 @@
+/* What the generated wrappers are made of. */
+#ifndef SEATRIAL_WRAPPER_H
+#define SEATRIAL_WRAPPER_H
+
+/* A counter is best added to where it lies: lanes of a vector cost more to fill
+ * than they save. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
+
+#include "area.h"
+#include "collective.h"
+#include "deliver.h"
+#include "lifetime.h"
+#include "message.h"
+#include "next.h"
+#include "rebind.h"
+#include "request.h"
+#include "request_keep.h"
+#include "trace.h"
+#include "waiting.h"
+
+#define SEATRIAL_EXPORT __attribute__((visibility("default")))
+#define SEATRIAL_BODY static inline __attribute__((always_inline)) word
+#define SEATRIAL_ONE_BODY static __attribute__((noinline, cold)) word
+#define SEATRIAL_NO_COMM (~(word)0)
+#define SEATRIAL_SITE ((word)__builtin_return_address(0))
+
+/* The handle at an address, for a call that changes it; 0 where nothing is
+ * known of handles. */
+static inline word seatrial_given(word address) {
+  return seatrial_is_known() ? seatrial_handle_at(address, 0) : 0;
+}
+
+/* A Fortran binding calls the C one: the program's call site is the binding's.
+ */
+static inline bool seatrial_enter_binding(word site) {
+  struct seatrial_here* here = &seatrial_here;
+  if (here->where == SEATRIAL_INSIDE || here->site != 0)
+    return false;
+  here->site = site;
+  here->outside = SEATRIAL_LOOKING;
+  if (here->where == SEATRIAL_OUTSIDE)
+    here->where = SEATRIAL_LOOKING;
+  return true;
+}
+
+static inline void seatrial_leave_binding(void) {
+  struct seatrial_here* here = &seatrial_here;
+  here->site = 0;
+  here->outside = seatrial_looks ? SEATRIAL_LOOKING : SEATRIAL_OUTSIDE;
+  if (here->where == SEATRIAL_LOOKING)
+    here->where = here->outside;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""The functions that addresses of a program belong to."""

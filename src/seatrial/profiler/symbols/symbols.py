@@ -1,0 +1,101 @@
+"""Addresses in a program or library as function, file and line.
+
+`addr2line` of binutils reads the debugging information, inlined functions too; where it is absent, or knows nothing,
+the file's own table of symbols still names the function. A module that cannot be read leaves its addresses as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seatrial.profiler.profile import Frame
+from seatrial.profiler.symbols.elf_symbols import ElfFile, read_elf
+
+_PATIENCE_S = 60.0
+_LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+|\?)(?: \(discriminator \d+\))?$")
+
+
+class Symbols:
+    """Resolves return addresses; each module is read once. `addr2line` is its path, None where there is none."""
+
+    def __init__(self, addr2line: str | None = None) -> None:
+        self._addr2line = addr2line
+        self._elf: dict[str, ElfFile | None] = {}
+        self._known: dict[str, dict[int, tuple[Frame, ...]]] = {}
+
+    @classmethod
+    def of_this_machine(cls) -> Symbols:
+        """With the addr2line that the search path has."""
+        return cls(shutil.which("addr2line"))
+
+    def frames(self, module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
+        """Return address, as an offset in the file `module` -> its frames, innermost first; only those known."""
+        known = self._known.setdefault(module, {})
+        elf = self._file(module)
+        new = [offset for offset in offsets if offset not in known]
+        if elf is not None and new:
+            # A return address is that of the next instruction, which may belong to the next line.
+            addresses = {offset: elf.address(offset - 1) for offset in new}
+            asked = [address for address in addresses.values() if address is not None]
+            told = self._asked(module, asked) if asked else {}
+            for offset, address in addresses.items():
+                known[offset] = () if address is None else told.get(address) or _by_symbol(elf, address)
+        return {offset: known[offset] for offset in offsets if known.get(offset)}
+
+    def _file(self, module: str) -> ElfFile | None:
+        if module not in self._elf:
+            self._elf[module] = read_elf(Path(module))
+        return self._elf[module]
+
+    def _asked(self, module: str, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
+        if self._addr2line is None:
+            return {}
+        try:
+            done = subprocess.run(
+                [self._addr2line, "-a", "-f", "-i", "-C", "-e", module],
+                input="".join(f"{address:#x}\n" for address in addresses),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PATIENCE_S,
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            return {}
+        return parse_addr2line(done.stdout)
+
+
+def parse_addr2line(text: str) -> dict[int, tuple[Frame, ...]]:
+    """What `addr2line -a -f -i` printed: for each address a line with it, then two lines for each frame."""
+    found: dict[int, tuple[Frame, ...]] = {}
+    address: int | None = None
+    function: str | None = None
+    for line in text.splitlines():
+        if function is None and re.fullmatch(r"0x[0-9a-f]+", line):
+            address = int(line, 16)
+            found[address] = ()
+        elif function is None:
+            function = line
+        elif address is not None:
+            place = _LINE.match(line)
+            file = place["file"] if place and place["file"] != "??" else ""
+            number = int(place["line"]) if place and file and place["line"] != "?" else 0
+            if function != "??":
+                found[address] += (Frame(function, file, number),)
+            function = None
+    return found
+
+
+def _by_symbol(elf: ElfFile, address: int) -> tuple[Frame, ...]:
+    """The function whose symbol reaches over the address; a symbol without a size reaches to the next."""
+    place = bisect_right(elf.starts, address) - 1
+    if place < 0:
+        return ()
+    size, name = elf.symbols[place]
+    following = elf.starts[place + 1] if place + 1 < len(elf.starts) else elf.starts[place] + 1
+    end = elf.starts[place] + size if size else following
+    return (Frame(name),) if address < end else ()

@@ -1,0 +1,1 @@
+"""What each process leaves: its table of calls, its input and output."""

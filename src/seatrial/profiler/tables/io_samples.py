@@ -1,0 +1,114 @@
+"""Input and output over time that the MPI profiler's collector left of a node: the reader of HOST.io.
+
+The form stands in `profiler/native/io_file.h`; version and magic are checked. Counters only grow; a sample that could
+not be taken is not a number.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.errors import ParseError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Real = npt.NDArray[np.float64]
+
+MAGIC = 0x4F49464F52504153
+VERSION = 1
+SAMPLES = 512
+MOST_RANKS = 1024
+COUNTERS = 7
+NODE_COUNTERS = 4
+NONE = 0xFFFFFFFFFFFFFFFF
+
+FILE = struct.Struct("<QIIIId256s")
+NODE = struct.Struct(f"<q{NODE_COUNTERS}Q")
+RANK = struct.Struct("<iiqiI")
+RANK_B = RANK.size + 8 * COUNTERS * SAMPLES
+RANKS_AT = FILE.size + NODE.size * SAMPLES
+
+_TOOL = "I/O samples"
+
+
+@dataclass(frozen=True, slots=True)
+class RankSamples:
+    """One process. `rank` is None before MPI was begun; `error` is the number of the error where its counters may not
+    be read, else 0. `counters` (samples, 7) are those of `proc_pid_io(5)` in its order."""
+
+    pid: int
+    rank: int | None
+    loaded_at_s: float
+    error: int
+    counters: Real
+
+
+@dataclass(frozen=True, slots=True)
+class IoSamples:
+    """One node. `at_s` (samples,) is seconds since the epoch; `period_s` lies between two samples at the end.
+
+    `node` (samples, 4) is bytes since the machine was booted: read from and written to its disks, read from and
+    written to NFS servers. `left_out` counts processes for which there was no room.
+    """
+
+    host: str
+    period_s: float
+    left_out: int
+    at_s: Real
+    node: Real
+    ranks: tuple[RankSamples, ...]
+
+
+def read_io_samples(path: Path) -> IoSamples:
+    """The samples in a file. Raises ParseError for a cut file, another version, or numbers that contradict themselves,
+    OSError where the file cannot be read."""
+    return parse_io_samples(path.read_bytes(), str(path))
+
+
+def parse_io_samples(data: bytes, name: str = "") -> IoSamples:
+    """The samples in the whole content of a file. Raises ParseError (`name` is the file's)."""
+    import numpy as np  # only what reads a profile needs it
+
+    def need(is_so: bool, why: str, text: str = "") -> None:
+        if not is_so:
+            raise ParseError(_TOOL, None, text, why, name)
+
+    need(len(data) >= RANKS_AT, f"it is cut: {len(data)} bytes of {RANKS_AT} are there")
+    magic, version, samples, ranks, left_out, period_s, host = FILE.unpack_from(data)
+    need(magic == MAGIC, "these are no samples of input and output", f"it begins with {data[:8].hex(' ')}")
+    need(version == VERSION, f"its version is {version}: this seatrial reads version {VERSION}")
+    need(samples <= SAMPLES and ranks <= MOST_RANKS, f"it is said to have {samples} samples of {ranks} processes")
+    need(isfinite(period_s) and period_s > 0, f"its samples are said to be {period_s:g} s apart")
+    whole = RANKS_AT + ranks * RANK_B
+    need(len(data) >= whole, f"it is cut: {len(data)} bytes of {whole} are there")
+    node = np.frombuffer(data, "<u8", SAMPLES * (1 + NODE_COUNTERS), FILE.size).reshape(SAMPLES, -1)[:samples]
+    return IoSamples(
+        host=host.split(b"\0", 1)[0].decode("utf-8", "replace"),
+        period_s=period_s,
+        left_out=left_out,
+        at_s=node[:, 0].astype("<i8") / 1e9,
+        node=_numbers(node[:, 1:]),
+        ranks=tuple(_rank(data, RANKS_AT + k * RANK_B, samples) for k in range(ranks)),
+    )
+
+
+def _rank(data: bytes, at: int, samples: int) -> RankSamples:
+    import numpy as np
+
+    pid, rank, loaded_at_ns, error, _ = RANK.unpack_from(data, at)
+    counters = np.frombuffer(data, "<u8", COUNTERS * samples, at + RANK.size).reshape(samples, COUNTERS)
+    return RankSamples(pid, rank if rank >= 0 else None, loaded_at_ns / 1e9, error, _numbers(counters))
+
+
+def _numbers(counters: npt.NDArray[np.uint64]) -> Real:
+    import numpy as np
+
+    numbers: Real = counters.astype(np.float64)
+    numbers[counters == np.uint64(NONE)] = np.nan
+    return numbers

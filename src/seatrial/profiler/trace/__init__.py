@@ -1,0 +1,1 @@
+"""Traces of calls, as the actions that a simulator replays."""

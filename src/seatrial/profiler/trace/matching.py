@@ -1,0 +1,96 @@
+"""What of a trace that is not whole can be replayed: as much as each rank's partners have, too.
+
+A trace that was cut, or a program that was killed, leaves messages without a receiver and collectives that some ranks
+did not come to; a replay would wait for them for ever. Of the messages with one source, destination and tag, and of the
+collectives, the first ones match each other: the rest is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from seatrial.profiler.trace.actions import Action, LeftOut, RankActions, Receive, Send, Tags, Together, Wait
+from seatrial.profiler.trace.world import TraceWorld
+
+_Message = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class Matching:
+    """Messages by (source, destination, tag) and collectives by rank, counted over all ranks."""
+
+    sent: Counter[_Message] = field(default_factory=Counter)
+    received: Counter[_Message] = field(default_factory=Counter)
+    together: Counter[int] = field(default_factory=Counter)
+    dropped: int = 0
+
+    def count(self, rank: int, actions: Iterable[Action]) -> None:
+        """Counts a rank's actions; to be called for each rank before `kept`."""
+        self.together[rank] += 0
+        for action in actions:
+            if isinstance(action, Send):
+                self.sent[rank, action.dest, action.tag] += 1
+            elif isinstance(action, Receive):
+                self.received[action.source, rank, action.tag] += 1
+            elif isinstance(action, Together):
+                self.together[rank] += 1
+
+    def kept(self, rank: int, actions: Iterable[Action]) -> Iterator[Action]:
+        """The actions of a rank without those that nobody answers, and without the waits for them."""
+        sent: Counter[_Message] = Counter()
+        received: Counter[_Message] = Counter()
+        posted: Counter[_Message] = Counter()
+        together = min(self.together.values(), default=0)
+        for action in actions:
+            if isinstance(action, Send):
+                message = (rank, action.dest, action.tag)
+                is_kept = _next_is_within(message, sent, self.received)
+                posted[message] += is_kept and action.is_posted
+            elif isinstance(action, Receive):
+                message = (action.source, rank, action.tag)
+                is_kept = _next_is_within(message, received, self.sent)
+                posted[message] += is_kept and action.is_posted
+            elif isinstance(action, Wait):
+                if posted[action] > 0:
+                    posted[action] -= 1
+                    yield action
+                continue
+            elif isinstance(action, Together):
+                is_kept = together > 0
+                together -= 1
+            else:
+                is_kept = True
+            if is_kept:
+                yield action
+            else:
+                self.dropped += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The actions of each rank, to be gone through once and in this order, which counts what is left out on the way."""
+
+    ranks: tuple[Iterable[Action], ...]
+    left_out: LeftOut
+    matching: Matching | None
+
+
+def program_of(world: TraceWorld, has_collectives: bool = True) -> Program:
+    """What all ranks do; where the traces are not whole, as much of it as has a partner."""
+    tags, left_out = Tags(), LeftOut()
+    matching = None if world.is_whole else Matching()
+    if matching is not None:
+        for rank in range(world.size):
+            matching.count(rank, RankActions(world, rank, tags, LeftOut(), has_collectives))
+    ranks: list[Iterable[Action]] = []
+    for rank in range(world.size):
+        actions = RankActions(world, rank, tags, left_out, has_collectives)
+        ranks.append(actions if matching is None else matching.kept(rank, actions))
+    return Program(tuple(ranks), left_out, matching)
+
+
+def _next_is_within(message: _Message, so_far: Counter[_Message], others: Counter[_Message]) -> bool:
+    so_far[message] += 1
+    return so_far[message] <= others[message]

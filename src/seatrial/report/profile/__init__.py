@@ -1,0 +1,1 @@
+"""Profiles and traces as text, documents, pages and files of other tools."""

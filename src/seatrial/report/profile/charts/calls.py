@@ -1,0 +1,137 @@
+"""Where the wall time of an MPI program goes: computing, and each call with what goes beyond its best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.profiler.profile import Profile
+from seatrial.report.charts.chart import Chart
+from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
+from seatrial.report.profile.words import BOUND_WORDS, of_size, share_words, spread_words, waiting_words
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.units import NO_VALUE, show, show_percent
+
+_WIDTH = 620
+_ROW = 26
+_MOST = 8
+_PIXELS_OF_A_CHARACTER = 7.8
+_BEST, _BEYOND = "at its best", "beyond: waiting or contention"
+
+
+def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
+    """Computing and MPI as shares of wall time, each with a line from the least to the most of a rank."""
+    ranks = [one for one in profile.per_rank if one.wall_s > 0]
+    if not ranks or profile.wall_s <= 0:
+        return None
+    waiting = min(1.0, profile.waiting_s / profile.mpi_s) if profile.mpi_s > 0 else 0.0
+    kinds = {
+        "computing": [one.compute_s / one.wall_s for one in ranks],
+        "MPI": [one.mpi_s / one.wall_s for one in ranks],
+    }
+    means = {"computing": sum(one.compute_s for one in ranks) / profile.wall_s, "MPI": profile.mpi_share}
+    bars = [
+        {"row": "computing", "part": "computing", "x": means["computing"] * 100},
+        {"row": "MPI", "part": _BEST, "x": means["MPI"] * (1 - waiting) * 100},
+        {"row": "MPI", "part": _BEYOND, "x": means["MPI"] * waiting * 100},
+    ]
+    spans = [{"row": kind, "x": min(shares) * 100, "x2": max(shares) * 100} for kind, shares in kinds.items()]
+    title = "Wall time"
+    caption = (
+        "Means over ranks; the line spans from the rank with the least to the one with the most. What goes beyond the "
+        "same calls at their best is an estimate: others came late, or the fabric was shared."
+    )
+    columns = [Column("Part"), Column("Of wall", numeric=True), Column("Least and most of a rank", numeric=True)]
+    shares = [("MPI beyond its best", means["MPI"] * waiting), *means.items()]
+    rows = [
+        [
+            Cell(kind),
+            Cell(show_percent(share), share),
+            Cell(
+                f"{show_percent(min(kinds[kind]))} to {show_percent(max(kinds[kind]))}" if kind in kinds else NO_VALUE
+            ),
+        ]
+        for kind, share in reversed(shares)
+    ]
+    svg = render(_spec(bars, spans, list(kinds), "% of wall time"), f"{ident}-wall", title, caption)
+    return Chart(title, caption, svg, Table(title, columns, rows))
+
+
+def calls_chart(profile: Profile, ident: str) -> Chart | None:
+    """The calls with most time as bars of shares of wall time. None where there are none."""
+    shown = [one for one in profile.calls[:_MOST] if one.time_s > 0]
+    if not shown or profile.wall_s <= 0:
+        return None
+    scale = 100 / profile.wall_s
+    bars = []
+    for one in shown:
+        waiting = min(one.waiting_s, one.time_s)
+        bars.append({"row": one.call, "part": _BEST, "x": (one.time_s - waiting) * scale})
+        bars.append({"row": one.call, "part": _BEYOND, "x": waiting * scale})
+    title = "Time by call"
+    caption = (
+        "Share of wall time, over all ranks. At its best: had every call taken what the shortest of its size took."
+    )
+    left = len(profile.calls) - len(shown)
+    caption += " Where waiting was measured, it stands in place of the rest." if profile.measured_calls[0] else ""
+    caption += f" {left} more calls are in the table." if left else ""
+    svg = render(_spec(bars, [], [one.call for one in shown], "% of wall time"), f"{ident}-calls", title, caption)
+    return Chart(title, caption, svg, calls_table(profile))
+
+
+def calls_table(profile: Profile, most: int | None = None) -> Table:
+    """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
+    numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Least and most of a rank")
+    measured = bool(profile.measured_calls[0])
+    columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric)]
+    columns += [Column("Waiting, measured", numeric=True)] * measured
+    columns += [Column("Size"), Column("Bound by")]
+    rows = []
+    for one in profile.calls[:most]:
+        of_wall = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
+        of_mpi = one.time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0
+        rows.append(
+            [
+                Cell(one.call),
+                Cell(share_words(of_wall), of_wall),
+                Cell(share_words(of_mpi), of_mpi),
+                Cell(show(one.time_s, "s"), one.time_s),
+                Cell(str(one.count), one.count),
+                Cell(show(one.mean_s, "s"), one.mean_s),
+                Cell(show(one.bytes, "B"), one.bytes),
+                Cell(spread_words([one.least_rank_s, one.most_rank_s])),
+                *[Cell(waiting_words(one) or NO_VALUE)] * measured,
+                Cell(of_size(profile.sizes, one).removeprefix(",").strip().removeprefix("of ") or NO_VALUE),
+                Cell(BOUND_WORDS[one.bound]),
+            ]
+        )
+    return Table("Calls by time", columns, rows)
+
+
+def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[str], x_title: str) -> dict[str, Any]:
+    # The renderer cannot know the width of the reader's font: room for the longest name is made beforehand.
+    axis = {"labelLimit": 260, "minExtent": _PIXELS_OF_A_CHARACTER * max(map(len, order)) + 8}
+    y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": axis}
+    x = {"field": "x", "type": "quantitative", "title": x_title, "stack": "zero"}
+    parts = list(dict.fromkeys(bar["part"] for bar in bars))
+    colours = {"computing": SERIES_COLOURS[2], _BEST: SERIES_COLOURS[0], _BEYOND: SERIES_COLOURS[1]}
+    colour = {
+        "field": "part",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": parts, "range": [colours[part] for part in parts]},
+        "legend": {**STROKE_LEGEND, "symbolType": "square", "symbolSize": 120, "columns": 3},
+    }
+    place = {"field": "place", "type": "quantitative"}
+    layers: list[dict[str, Any]] = [
+        {
+            "data": {"values": [{**bar, "place": parts.index(bar["part"])} for bar in bars]},
+            "mark": {"type": "bar", "size": 14},
+            "encoding": {"x": x, "y": y, "color": colour, "order": place},
+        }
+    ]
+    if spans:
+        across = {"x": {"field": "x", "type": "quantitative"}, "x2": {"field": "x2"}, "y": y}
+        rim = {"type": "rule", "color": "var(--paper)", "strokeWidth": 4}
+        line = {"type": "rule", "color": "var(--ink)", "strokeWidth": 1.5}
+        layers += [{"data": {"values": spans}, "mark": mark, "encoding": across} for mark in (rim, line)]
+    return {"width": _WIDTH, "height": _ROW * len(order), "layer": layers}

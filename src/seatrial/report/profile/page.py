@@ -1,0 +1,162 @@
+"""The page of a profile: one self-contained file, the sentence on top, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from seatrial import __version__
+from seatrial.profiler.profile import Profile
+from seatrial.profiler.profile_io import ProfileIo
+from seatrial.report.charts.chart import Chart
+from seatrial.report.profile.charts.calls import calls_chart, calls_table, wall_time_chart
+from seatrial.report.profile.charts.input_output import io_charts, io_table
+from seatrial.report.profile.charts.matrix import matrix_chart
+from seatrial.report.profile.charts.over_time import lanes_over_time, share_over_time
+from seatrial.report.profile.charts.ranks import rank_charts
+from seatrial.report.profile.charts.sizes import sizes_charts
+from seatrial.report.profile.io_words import IO_RULE, io_lines
+from seatrial.report.profile.words import (
+    BOUND_RULE,
+    WAITING_RULE,
+    balance_line,
+    headline,
+    next_experiment,
+    share_words,
+    site_module,
+    site_words,
+    trust_lines,
+)
+from seatrial.report.studies.article import Article, Head, article
+from seatrial.report.studies.sections import Section
+from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.templating import style_sheet, templates
+from seatrial.report.units import NO_VALUE, count, show
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TOP_CALLS = 5
+_MOST_SITES = 40
+
+
+def profile_page(profiles: Sequence[Profile]) -> str:
+    """The whole file as text: an article for each MPI program of the command, the longest first."""
+    environment = templates()
+    is_alone = len(profiles) == 1
+    articles = [
+        profile_article(environment, profile, number, is_alone=is_alone)
+        for number, profile in enumerate(profiles, start=1)
+    ]
+    return environment.get_template("page.html.j2").render(
+        title=f"Profile of {_name(profiles[0])}" if is_alone else f"Profiles of {count(len(profiles), 'MPI program')}",
+        style=style_sheet(),
+        studies=articles,
+        articles=[],
+        version=__version__,
+    )
+
+
+def profile_article(environment: Environment, profile: Profile, number: int, *, is_alone: bool) -> Article:
+    """One program. `number` counts the profiles of the page from 1; `is_alone`: nothing else stands on it."""
+    ident = f"p{number}"
+    head = Head("Profile", _name(profile), [headline(profile)], about=_about(profile))
+    return article(environment, ident, head, _sections(profile, ident), is_alone=is_alone)
+
+
+def _name(profile: Profile) -> str:
+    return PurePosixPath(profile.program).name or "an MPI program"
+
+
+def _about(profile: Profile) -> str:
+    hosts = len({one.host for one in profile.per_rank})
+    where = f"{count(profile.ranks, 'rank')} on {count(hosts, 'host')}"
+    return f"{where} for {show(profile.elapsed_s, 's')}. Times are sums over ranks."
+
+
+def _sections(profile: Profile, ident: str) -> list[Section]:
+    sections = [_trust(profile), *_wall(profile, ident)]
+    time = profile.over_time
+    if time is not None:
+        about = "When the ranks were in MPI. See whether it grows, comes in phases, or one rank stays apart."
+        sections += _charts("time", "Over time", about, [share_over_time(time, ident), lanes_over_time(time, ident)])
+    if profile.io is not None:
+        sections += _io(profile, profile.io, ident)
+    about = "How large the messages are: many small ones are bound by latency, few large ones by bandwidth."
+    sections += _charts("sizes", "Sizes of messages", about, sizes_charts(profile, ident))
+    about = "Whether the ranks share the work evenly."
+    line = balance_line(profile)
+    sections += _charts("ranks", "Ranks", about, rank_charts(profile, ident), [f"{line}."] if line else [])
+    about = "Which ranks talk to each other, and how much of it leaves the node."
+    sections += _charts("matrix", "From rank to rank", about, [matrix_chart(profile, ident)])
+    if profile.callsites:
+        sections.append(_sites(profile))
+    context = {"about": next_experiment(profile).replace("`", ""), "tables": [], "left_out": 0, "lines": []}
+    sections.append(Section("next", "What to try next", "profile_tables", context))
+    return sections
+
+
+def _trust(profile: Profile) -> Section:
+    lines = trust_lines(profile)
+    weak = [line for line in lines if line.is_weak]
+    said = "Whole: nothing weakens these numbers" if not weak else f"{count(len(weak), 'thing')} to keep in mind"
+    context = {"headline": said, "lines": lines, "is_weak": bool(weak)}
+    return Section("trust", "What it rests on", "profile_trust", context)
+
+
+def _wall(profile: Profile, ident: str) -> list[Section]:
+    if not profile.calls:
+        return []
+    about = "What the time of all ranks went to. What goes beyond the best of MPI is what a better balance could give."
+    sections = _charts(
+        "wall", "Where the wall time goes", about, [wall_time_chart(profile, ident), calls_chart(profile, ident)]
+    )
+    table = calls_table(profile, _TOP_CALLS)
+    rule = f"{BOUND_RULE} {WAITING_RULE}" if profile.measured_calls[0] else BOUND_RULE
+    context = {"about": rule, "tables": [table], "left_out": max(0, len(profile.calls) - _TOP_CALLS), "lines": []}
+    return [*sections, Section("calls", "The largest calls", "profile_tables", context)]
+
+
+def _charts(
+    name: str, title: str, about: str, charts: Sequence[Chart | None], lines: Sequence[str] = ()
+) -> list[Section]:
+    drawn = [chart for chart in charts if chart is not None]
+    return [Section(name, title, "charts", {"about": about, "charts": drawn, "lines": list(lines)})] if drawn else []
+
+
+def _io(profile: Profile, io: ProfileIo, ident: str) -> list[Section]:
+    time = profile.over_time
+    until_s = time.width_s * len(time.mpi_s) if time is not None else 0.0
+    lines = [f"{line}." for line in io_lines(io)]
+    sections = _charts("io", "Input and output over time", IO_RULE, io_charts(io, until_s, ident), lines)
+    table = io_table(io)
+    about = "From MPI_Init to MPI_Finalize." if sections else " ".join([*lines, IO_RULE])
+    context = {"about": about, "tables": [] if table is None else [table], "left_out": 0, "lines": []}
+    return [*sections, Section("io-ranks", "Input and output by rank", "profile_tables", context)]
+
+
+def _sites(profile: Profile) -> Section:
+    numeric = ("Of wall", "Time", "Calls", "Bytes", "Ranks")
+    columns = [Column("Called at"), Column("Call"), *(Column(name, numeric=True) for name in numeric)]
+    columns += [Column("Inlined in"), Column("Program or library")]
+    rows = []
+    for one in profile.callsites[:_MOST_SITES]:
+        share = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
+        rows.append(
+            [
+                Cell(site_words(one)),
+                Cell(one.call),
+                Cell(share_words(share), share),
+                Cell(show(one.time_s, "s"), one.time_s),
+                Cell(str(one.count), one.count),
+                Cell(show(one.bytes, "B"), one.bytes),
+                Cell(str(one.ranks), one.ranks),
+                Cell(", ".join(frame.function for frame in one.frames[1:]) or NO_VALUE),
+                Cell(f"{site_module(one)}+{one.offset:#x}" if one.module else NO_VALUE),
+            ]
+        )
+    about = "The places in the program that call MPI, by time. A line needs debugging information (-g) in the program."
+    left = max(0, len(profile.callsites) - len(rows))
+    context = {"about": about, "tables": [Table("Call sites by time", columns, rows)], "left_out": left, "lines": []}
+    return Section("sites", "Call sites", "profile_tables", context)

@@ -1,0 +1,171 @@
+"""A profile as text for a terminal: the sentence, what it rests on, then calls, sizes, ranks and places by cost."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from seatrial.profiler.profile import Profile, SizeTotals
+from seatrial.report.profile.io_words import io_lines
+from seatrial.report.profile.words import (
+    BOUND_WORDS,
+    balance_line,
+    headline,
+    inlined_words,
+    next_experiment,
+    share_words,
+    site_words,
+    size_words,
+    spread_words,
+    trust_lines,
+    waiting_words,
+)
+from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text import columns
+from seatrial.report.units import count, show, show_percent
+
+WIDTH = 118
+_MOST_CALLS = 12
+_MOST_SIZES = 10
+_MOST_SITES = 10
+_MOST_RANKS = 8
+
+
+def profile_text(profile: Profile, *, colour: bool = False) -> str:
+    """The answer of `seatrial profile`, without a trailing newline. `colour` adds ANSI codes for a terminal."""
+    style = COLOURS if colour else PLAIN
+    if not profile.ranks:
+        return f"{style.heading}{headline(profile)}.{style.end}"
+    blocks = [f"{style.heading}{headline(profile)}.{style.end}", _share(profile), _trust(profile, style)]
+    if profile.calls:
+        blocks += [_calls(profile, style), _sizes(profile, style), _sites(profile, style)]
+    blocks += [_ranks(profile, style), _traffic(profile), _io(profile, style)]
+    blocks.append(_wrapped(f"next: {next_experiment(profile)}"))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _share(profile: Profile) -> str:
+    compute = [one.compute_s for one in profile.per_rank]
+    mpi = [one.mpi_s for one in profile.per_rank]
+    where = clean(profile.program)
+    return "\n".join(
+        [
+            f"{where} on {count(profile.ranks, 'rank')} for {show(profile.elapsed_s, 's')}",
+            columns(
+                [
+                    ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} of a rank"],
+                    ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} of a rank"],
+                    _waiting(profile),
+                ]
+            ),
+        ]
+    )
+
+
+def _waiting(profile: Profile) -> list[str]:
+    share = _of_wall(profile, profile.waiting_s)
+    if not profile.measured_calls[0]:
+        return ["  beyond its best", share, "waiting or contention, an estimate"]
+    return ["  waiting", share, "measured in collectives, else what goes beyond its best"]
+
+
+def _of_wall(profile: Profile, time_s: float) -> str:
+    return share_words(time_s / profile.wall_s if profile.wall_s > 0 else 0.0)
+
+
+def _of_mpi(profile: Profile, time_s: float) -> str:
+    return share_words(time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0)
+
+
+def _trust(profile: Profile, style: Style) -> str:
+    lines = []
+    for line in trust_lines(profile):
+        tone = style.warning if line.is_weak else ""
+        end = style.end if line.is_weak else ""
+        lines.append(f"{tone}{_wrapped(clean(f'{line.name.lower()}: {line.text}'))}{end}")
+    return "\n".join(lines)
+
+
+def _calls(profile: Profile, style: Style) -> str:
+    measured = bool(profile.measured_calls[0])
+    rows = [["call", "of wall", "of MPI", "time", "count", "mean", "bytes", "of a rank", *["waiting"] * measured, ""]]
+    for one in profile.calls[:_MOST_CALLS]:
+        rows.append(
+            [
+                one.call,
+                _of_wall(profile, one.time_s),
+                _of_mpi(profile, one.time_s),
+                show(one.time_s, "s"),
+                str(one.count),
+                show(one.mean_s, "s"),
+                show(one.bytes, "B"),
+                spread_words([one.least_rank_s, one.most_rank_s]),
+                *[waiting_words(one)] * measured,
+                BOUND_WORDS[one.bound],
+            ]
+        )
+    return _block("time by call", rows, len(profile.calls) - _MOST_CALLS, style)
+
+
+def _sizes(profile: Profile, style: Style) -> str:
+    sizes: Sequence[SizeTotals] = [one for one in profile.sizes if one.largest_B]
+    if not sizes:
+        return ""
+    rows = [["call", "size", "of MPI", "count", "mean", "at its best", ""]]
+    for one in sizes[:_MOST_SIZES]:
+        mean = one.time_s / one.count if one.count else 0.0
+        cells = [one.call, size_words(one), _of_mpi(profile, one.time_s), str(one.count), show(mean, "s")]
+        rows.append([*cells, show(one.best_s, "s"), BOUND_WORDS[one.bound]])
+    return _block("sizes by cost", rows, len(sizes) - _MOST_SIZES, style)
+
+
+def _sites(profile: Profile, style: Style) -> str:
+    rows = [["called at", "call", "of wall", "count", "ranks", ""]]
+    for one in profile.callsites[:_MOST_SITES]:
+        cells = [clean(site_words(one)), one.call, _of_wall(profile, one.time_s), str(one.count), str(one.ranks)]
+        rows.append([*cells, clean(inlined_words(one))])
+    return _block("call sites by cost", rows, len(profile.callsites) - _MOST_SITES, style)
+
+
+def _ranks(profile: Profile, style: Style) -> str:
+    if len(profile.per_rank) < 2:
+        return ""
+    order = sorted(profile.per_rank, key=lambda one: -one.compute_s)
+    shown = order if len(order) <= _MOST_RANKS else [*order[: _MOST_RANKS // 2], *order[-_MOST_RANKS // 2 :]]
+    rows = [["rank", "host", "computing", "MPI", "sent", "received", ""]]
+    for one in shown:
+        times = [show(one.compute_s, "s"), show(one.mpi_s, "s")]
+        traffic = [show(one.sent_B, "B"), show(one.received_B, "B")]
+        rows.append([str(one.rank), clean(one.host), *times, *traffic, "" if one.state == "finalized" else one.state])
+    line = balance_line(profile)
+    block = _block("ranks, the one that computes longest first", rows, len(order) - len(shown), style, "between them")
+    return f"{block}\n{_wrapped(f'  {clean(line)}.')}" if line else block
+
+
+def _traffic(profile: Profile) -> str:
+    sent = sum(one.sent_B for one in profile.per_rank)
+    given = sum(one.collective_B for one in profile.per_rank)
+    if not profile.trust.has_sizes:
+        return ""
+    return (
+        f"point to point: {show(sent, 'B')} between {count(len(profile.matrix), 'pair')} of ranks; "
+        f"collectives were given {show(given, 'B')}"
+    )
+
+
+def _io(profile: Profile, style: Style) -> str:
+    if profile.io is None:
+        return ""
+    said = " ".join(f"{clean(line)}." for line in io_lines(profile.io))
+    return f"{style.heading}input and output{style.end}\n{_wrapped(f'  {said}')}"
+
+
+def _block(title: str, rows: Sequence[Sequence[str]], more: int, style: Style, where: str = "of less cost") -> str:
+    lines = [f"{style.heading}{title}{style.end}", columns(rows)]
+    if more > 0:
+        lines.append(f"  and {more} more {where}")
+    return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False))

@@ -1,0 +1,151 @@
+"""Made-up table files of the MPI profiler: the bytes that `profiler/native/table_file.h` describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from seatrial.profiler.tables.process_table import (
+    BINS_OVER_TIME,
+    EXACT_SIZES_B,
+    HEADER,
+    MAGIC,
+    MODULES_B,
+    PAGE_B,
+    PEER_B,
+    PEERS_AT,
+    SLOT,
+    SLOTS,
+    SLOTS_AT,
+    THREAD,
+    VERSION,
+)
+
+NAMES = (
+    "MPI_Init",
+    "MPI_Finalize",
+    "MPI_Send",
+    "MPI_Recv",
+    "MPI_Allreduce",
+    "MPI_Bcast",
+    "MPI_Wait",
+    "MPI_Barrier",
+    "MPI_Isend",
+    "MPI_Irecv",
+)
+RATE = 1e9
+"""Ticks a second of the made-up clock: a tick is a nanosecond."""
+
+
+def size_bin(size: int) -> int:
+    """As `seatrial_bin` of the header has it."""
+    if size <= EXACT_SIZES_B:
+        return size
+    power = size.bit_length() - 1
+    return EXACT_SIZES_B + 1 + (power - 10) * 8 + (size >> (power - 3) & 7)
+
+
+@dataclass(frozen=True)
+class Call:
+    """`count` calls of one kind. `mean_s` and `least_s` are of one; every message has `size` bytes. `part`: 1 waiting,
+    2 transfer of calls that stand in a row of their own."""
+
+    name: str
+    count: int = 1
+    size: int = 0
+    mean_s: float = 1e-6
+    least_s: float | None = None
+    site: int = 0
+    comm: int = 1
+    part: int = 0
+
+    def row(self) -> tuple[int, ...]:
+        ticks = round(self.count * self.mean_s * RATE)
+        least = round((self.mean_s if self.least_s is None else self.least_s) * RATE)
+        call = NAMES.index(self.name) + 1
+        key = (call, self.comm, self.part, size_bin(self.size), self.site)
+        return (*key, self.count, self.count * self.size, ticks, least, ticks, 0)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread. `peers`: rank -> (sent, sent bytes, received, received bytes); `over_time`: seconds in each bin."""
+
+    calls: Sequence[Call] = ()
+    peers: Mapping[int, tuple[int, int, int, int]] = field(default_factory=dict)
+    over_time: Sequence[float] = ()
+    bin_s: float = 1.0
+    without_site: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """One process's file."""
+
+    rank: int = 0
+    size: int = 1
+    threads: Sequence[Thread] = (Thread(),)
+    host: str = "node1"
+    program: str = "/opt/app"
+    library: str = "Open MPI v4.1.4"
+    state: int = 2
+    family: int = 2
+    wall_s: float = 10.0
+    loaded_at_s: float = 1.7e9
+    own_ticks: float = 8.0
+    rate: float = RATE
+    lost: int = 0
+    untold: int = 0
+    modules: str = ""
+    most_threads: int = 2
+    pid: int = 77
+    io_loaded: Sequence[int] = ()
+    io_first: Sequence[int] = ()
+    io_last: Sequence[int] = ()
+    io_error: int = 0
+    job: str = "pmix 1"
+
+    def data(self) -> bytes:
+        """The whole file."""
+        area = -(-(PEERS_AT + PEER_B * (max(self.size, 0) + 1)) // PAGE_B) * PAGE_B
+        at = PAGE_B + MODULES_B
+        loaded = 1_000_000
+        end = loaded + round(self.wall_s * self.rate) if self.wall_s else 0
+        head = HEADER.pack(
+            *(MAGIC, VERSION, self.state, self.family, self.rank, self.size, self.pid, self.most_threads),
+            *(len(self.threads), area, at, self.rate, loaded, loaded, end if self.state == 2 else 0, end),
+            *(round(self.loaded_at_s * 1e9), self.own_ticks, self.lost, self.untold),
+            *(self.host.encode(), self.program.encode(), self.library.encode()),
+            *(self.io_loaded or (0,) * 8),
+            *(*(self.io_first or (0,) * 8), *(self.io_last or (0,) * 8), self.io_error, 0, 0, self.job.encode()),
+        )
+        data = bytearray(at + self.most_threads * area)
+        data[: len(head)] = head
+        modules = self.modules.encode()
+        data[PAGE_B : PAGE_B + len(modules)] = modules
+        for number, thread in enumerate(self.threads):
+            written = _area(thread, self.size)
+            data[at + number * area : at + number * area + len(written)] = written
+        return bytes(data)
+
+    def but(self, **changes: Any) -> Table:
+        """The same with other fields."""
+        return replace(self, **changes)
+
+
+def _area(thread: Thread, size: int) -> bytes:
+    bins = np.zeros(BINS_OVER_TIME, "<u8")
+    bins[: len(thread.over_time)] = [round(spent * RATE) for spent in thread.over_time]
+    slots = np.zeros(SLOTS, np.dtype(SLOT))
+    for number, call in enumerate(thread.calls):
+        slots[(number * 2654435761 + 17) % SLOTS] = call.row()  # scattered, as hashing does
+    peers = np.zeros((size + 1, 4), "<u8")
+    for rank, row in thread.peers.items():
+        peers[rank] = row
+    head = THREAD.pack(1, len(thread.calls), thread.without_site, round(thread.bin_s * RATE))
+    made = head + bins.tobytes() + slots.tobytes() + peers.tobytes()
+    assert len(made) == SLOTS_AT + slots.nbytes + peers.nbytes
+    return made
