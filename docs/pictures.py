@@ -72,7 +72,7 @@ def made_up() -> dict[str, str]:
     from seatrial.analysis.rules import findings
     from seatrial.machine.paths import pci_paths
     from seatrial.model.trial import Trial
-    from seatrial.report.page import page
+    from seatrial.report.pages.page import page
 
     pages: dict[str, str] = {}
     for name, of in MADE_UP.items():

@@ -15,9 +15,9 @@ from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import RepeatRecord
 from seatrial.model.study_result import Compared
-from seatrial.report.compare_document import compare_document
-from seatrial.report.compare_text import compare_text
+from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.breakdown_words import breakdown_sentence
+from seatrial.report.text.compare import compare_text
 from seatrial.store.contents import Contents
 
 

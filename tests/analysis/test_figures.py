@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from made_up import made_up_machine
 
-from seatrial.analysis.figures import figures_of, outcome_of
+from seatrial.analysis.experiment_figures import figures_of, outcome_of
 from seatrial.analysis.results import all_results
 from seatrial.analysis.trials import trials_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK

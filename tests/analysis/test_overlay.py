@@ -18,7 +18,7 @@ from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.host_links import faces_down
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.units import Unit
-from seatrial.report.machine_text import machine_text
+from seatrial.report.text.machine import machine_text
 
 MACHINE = made_up_machine(cores=2)
 

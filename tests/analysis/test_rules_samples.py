@@ -18,8 +18,8 @@ from seatrial.machine.dumps import Dump, survey_dumps
 from seatrial.machine.live import discover_live
 from seatrial.model.finding import Finding
 from seatrial.model.machine import Machine
-from seatrial.report.check_document import check_document
-from seatrial.report.check_text import WIDTH, check_text
+from seatrial.report.documents.check import check_document
+from seatrial.report.text.check import WIDTH, check_text
 
 KINDS = {
     "hwloc_": "hwloc-xml",

@@ -23,8 +23,8 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.trial import Trial
-from seatrial.report.check_document import check_document
-from seatrial.report.check_text import WIDTH, check_text
+from seatrial.report.documents.check import check_document
+from seatrial.report.text.check import WIDTH, check_text
 
 NODE = Machine(
     "node",

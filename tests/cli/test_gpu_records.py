@@ -14,7 +14,7 @@ from cli.test_contract import answer
 from seatrial.analysis.trials import trials_of
 from seatrial.model.limit import Basis
 from seatrial.model.trial import Trial
-from seatrial.report.page import page
+from seatrial.report.pages.page import page
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

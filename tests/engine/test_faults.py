@@ -13,7 +13,7 @@ from engine.harness import make_ready, run_once, run_one, tampered
 from engine.planted_faults import Edits, faults_of, with_fault
 from made_up import with_facts, with_small_caches
 
-from seatrial.analysis.figures import figures_of, outcome_of
+from seatrial.analysis.experiment_figures import figures_of, outcome_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.engine.environments import native_environment

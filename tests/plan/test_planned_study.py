@@ -12,8 +12,8 @@ from seatrial.model.experiment import Experiment
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_points import plan_study
-from seatrial.report.plan_document import plan_document
-from seatrial.report.plan_text import plan_text
+from seatrial.report.documents.plan import plan_document
+from seatrial.report.text.plan import plan_text
 from seatrial.stats import sequential, stopping
 
 MACHINE = made_up_machine(cores=4)

@@ -12,8 +12,8 @@ import pytest
 from seatrial.cli.list import list_command
 from seatrial.cli.references import print_references, with_references
 from seatrial.references.loader import shipped_references
-from seatrial.report.references_document import references_document
-from seatrial.report.references_text import references_text
+from seatrial.report.documents.references import references_document
+from seatrial.report.text.references import references_text
 
 LIST = {"schema": "seatrial.list/1", "benchmarks": []}
 

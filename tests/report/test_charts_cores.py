@@ -14,8 +14,8 @@ from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
 from seatrial.report.charts.core_pairs import core_pairs
 from seatrial.report.charts.core_to_core import CoreToCore, core_to_core
-from seatrial.report.page import page
-from seatrial.report.view import trial_view
+from seatrial.report.pages.page import page
+from seatrial.report.pages.view import trial_view
 
 NS = 1e-9
 

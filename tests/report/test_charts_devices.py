@@ -17,7 +17,7 @@ from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.roofline_devices import device_rooflines
 from seatrial.report.charts.sweep import over_a_number
-from seatrial.report.view import TrialView, trial_view
+from seatrial.report.pages.view import TrialView, trial_view
 
 ADDRESSES = [f"0000:0{k + 1}:00.0" for k in range(4)]
 MACHINE = Machine("m", tuple(Device(f"gpu-{k}", DeviceKind.GPU, "GPU", pci=a) for k, a in enumerate(ADDRESSES)))

@@ -11,8 +11,8 @@ from report.page_samples_node import files
 from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
 from seatrial.report.charts.io_surface import io_surfaces, surfaces
-from seatrial.report.page import page
-from seatrial.report.view import trial_view
+from seatrial.report.pages.page import page
+from seatrial.report.pages.view import trial_view
 
 KiB, MiB = 1 << 10, 1 << 20
 

@@ -11,8 +11,8 @@ from seatrial.model.benchmark import Better
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.trial import Trial
 from seatrial.report.charts.ladder import data_caches, ladders
-from seatrial.report.page import page
-from seatrial.report.view import trial_view
+from seatrial.report.pages.page import page
+from seatrial.report.pages.view import trial_view
 
 KiB, MiB = 1 << 10, 1 << 20
 

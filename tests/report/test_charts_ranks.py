@@ -16,10 +16,10 @@ from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outlier import Outlier, Screening
 from seatrial.model.trial import Trial
 from seatrial.report.charts.rank_pairs import RankPairs, rank_pairs
-from seatrial.report.page import page
-from seatrial.report.results_document import results_document
-from seatrial.report.text import results_text
-from seatrial.report.view import trial_view
+from seatrial.report.documents.results import results_document
+from seatrial.report.pages.page import page
+from seatrial.report.pages.view import trial_view
+from seatrial.report.text.results import results_text
 
 US = 1e-6
 

@@ -13,8 +13,8 @@ from seatrial.model.machine import Machine, NamedLimit
 from seatrial.model.trial import Trial
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.roofline_elements import roofline
-from seatrial.report.page import page
-from seatrial.report.view import trial_view
+from seatrial.report.pages.page import page
+from seatrial.report.pages.view import trial_view
 
 
 def view_of(*results, machine=None):

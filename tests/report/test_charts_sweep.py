@@ -12,7 +12,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
 from seatrial.report.charts.lines import lines_over
 from seatrial.report.charts.sweep import over_a_number
-from seatrial.report.view import trial_view
+from seatrial.report.pages.view import trial_view
 
 
 def view_of(*results):

@@ -26,10 +26,10 @@ from report.study_samples import (
 
 from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.difference import Difference
-from seatrial.report.compare_document import compare_document, study_document
-from seatrial.report.compare_text import compare_text, study_text
+from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.schemas import schema
 from seatrial.report.studies.verdicts import least_repeats, more_repeats, verdict_sentence
+from seatrial.report.text.compare import compare_text, study_text
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("compare-1"))
 

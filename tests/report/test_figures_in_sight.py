@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from seatrial.model.benchmark import Better
-from seatrial.report.panels.figures import _in_sight
-from seatrial.report.view import Judgement
+from seatrial.report.pages.view import Judgement
+from seatrial.report.panels.figure_table import _in_sight
 
 
 def lines(figures: list[str], sizes: int, wrong: int | None = None) -> list[SimpleNamespace]:

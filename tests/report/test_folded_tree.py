@@ -7,8 +7,8 @@ from report.page_samples import server_machine, vm_machine
 
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.report.folded_tree import fold, walk
-from seatrial.report.machine_text import machine_text
 from seatrial.report.panels.node import _devices, _tree
+from seatrial.report.text.machine import machine_text
 
 
 def told(machine: Machine) -> list[tuple[int, int, str, str]]:

@@ -13,7 +13,7 @@ from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.overlay import with_measured
 from seatrial.model.machine import DeviceKind, Link, Machine
 from seatrial.report.drawing import machine_svg
-from seatrial.report.machine_text import WIDTH, machine_text
+from seatrial.report.text.machine import WIDTH, machine_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEAR, FAR = 240e9, 18e9

@@ -9,8 +9,8 @@ from published_schemas import check
 from seatrial.benchmarks import registry
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.site import SiteEnvironment
-from seatrial.report.list_document import Tools, list_document
-from seatrial.report.list_text import list_text
+from seatrial.report.documents.list import Tools, list_document
+from seatrial.report.text.list import list_text
 
 GCC = Tools(compilers=["gcc 12.2.0"])
 

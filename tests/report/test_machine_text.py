@@ -10,7 +10,7 @@ from machine.machine_trees import Tree, two_sockets
 
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
-from seatrial.report.machine_text import machine_text
+from seatrial.report.text.machine import machine_text
 
 
 @pytest.fixture

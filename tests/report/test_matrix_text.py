@@ -10,8 +10,8 @@ import pytest
 from report.drawing_machines import MACHINES, eight_with_adapters, matrix_only, sixteen_with_switches, xgmi_mesh
 
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
-from seatrial.report.machine_text import machine_text
-from seatrial.report.matrix_text import WIDTH, matrix_text
+from seatrial.report.text.machine import machine_text
+from seatrial.report.text.path_matrix import WIDTH, matrix_text
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -32,12 +32,12 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.trial import NotMeasured, Trial
 from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_elements import roofline
-from seatrial.report.fingerprint import fact_lines
-from seatrial.report.machine_text import machine_text
-from seatrial.report.page import page
-from seatrial.report.text import results_text
-from seatrial.report.verdict import verdict
-from seatrial.report.view import trial_view
+from seatrial.report.pages.fingerprint import fact_lines
+from seatrial.report.pages.page import page
+from seatrial.report.pages.verdict import verdict
+from seatrial.report.pages.view import trial_view
+from seatrial.report.text.machine import machine_text
+from seatrial.report.text.results import results_text
 
 VOID = frozenset({"meta", "link", "br", "hr", "img", "input", "col", "base", "source", "wbr"})
 

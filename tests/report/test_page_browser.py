@@ -12,7 +12,7 @@ from report.page_samples import hostile_trial, server_trial, vm_trial
 from report.page_samples_node import gpu_trial
 
 from seatrial.model.trial import Trial
-from seatrial.report.page import page
+from seatrial.report.pages.page import page
 
 pytestmark = pytest.mark.real
 

@@ -13,9 +13,9 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.limit import pcie_bandwidth
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, NamedLimit, Path, PeerAccess
 from seatrial.model.trial import Trial
-from seatrial.report.page import page
+from seatrial.report.pages.page import page
 from seatrial.report.panels.bindings import bindings_table
-from seatrial.report.panels.matrix import Matrix, matrix
+from seatrial.report.panels.path_matrix import Matrix, matrix
 
 
 def bare(machine: Machine, **changes) -> Trial:

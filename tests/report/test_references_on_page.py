@@ -12,9 +12,9 @@ from report.page_samples import ENVIRONMENTS, HOSTILE, experiment, figure, seen_
 from seatrial.model.benchmark import Better
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.trial import Trial
-from seatrial.report.bars import bar
-from seatrial.report.page import page
-from seatrial.report.reference_marks import Tick, merged_labels
+from seatrial.report.pages.bars import bar
+from seatrial.report.pages.page import page
+from seatrial.report.pages.reference_marks import Tick, merged_labels
 
 LIMIT = Limit(100e9, "B/s", "by hand", Basis.PHYSICAL)
 OWN = """study = "site"

@@ -31,7 +31,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Verdict
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.in_order import blocks, drift, in_order
-from seatrial.report.page import page
+from seatrial.report.pages.page import page
 from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.studies.effect import effect_of
 from seatrial.report.studies.verdicts import subjects

@@ -10,7 +10,7 @@ from report.headless_browser import run
 from report.study_samples import COMPARED, STUDIES
 from report.test_page_browser import HARNESS, PAPER, SCHEMES
 
-from seatrial.report.page import page
+from seatrial.report.pages.page import page
 from seatrial.report.studies.compare_page import compare_page
 
 pytestmark = pytest.mark.real

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from seatrial.analysis.figures import in_time
+from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.pairs import LEAST_SLOWNESS, screened_pairs
 from seatrial.analysis.results import all_results, machines_of, results_without_limits
 from seatrial.benchmarks import registry

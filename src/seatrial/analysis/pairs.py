@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from seatrial.analysis.figures import in_time
+from seatrial.analysis.experiment_figures import in_time
 from seatrial.benchmarks.cpu.linebounce import distance
 from seatrial.model.benchmark import Benchmark, Better, Figure
 from seatrial.model.experiment import Experiment

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seatrial.analysis.ceilings import with_ceilings
-from seatrial.analysis.figures import figures, impossible, outcome_of, read
+from seatrial.analysis.experiment_figures import figures, impossible, outcome_of, read
 from seatrial.analysis.pairs import screened_pairs
 from seatrial.benchmarks import registry
 from seatrial.model.experiment import Experiment

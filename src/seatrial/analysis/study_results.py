@@ -9,7 +9,7 @@ from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import Sequential, compared
 from seatrial.analysis.differences import differences, side_facts
-from seatrial.analysis.figures import in_time
+from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.measured import SideExperiment, blocks_of, matches
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial import __version__
-from seatrial.analysis.figures import in_time
+from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
 from seatrial.benchmarks import registry

@@ -12,8 +12,8 @@ from seatrial.cli.folder import trial_of
 from seatrial.cli.output import print_json
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
-from seatrial.report.check_document import check_document
-from seatrial.report.check_text import check_text
+from seatrial.report.documents.check import check_document
+from seatrial.report.text.check import check_text
 
 _FAILS = {
     Severity.INFO: frozenset(Severity),

@@ -18,9 +18,9 @@ from seatrial.model.outlier import Outlier
 from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.model.study_result import Compared
 from seatrial.model.units import parse_quantity
-from seatrial.report.compare_document import compare_document
-from seatrial.report.compare_text import compare_text
+from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.text.compare import compare_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from seatrial.cli.output import write_file
 from seatrial.cli.sources import Sources
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
-from seatrial.report.machine_text import machine_text
+from seatrial.report.text.machine import machine_text
 
 
 def discover_command(sources: Sources, results: Path | None, form: str, output: Path | None) -> None:

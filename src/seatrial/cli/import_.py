@@ -16,8 +16,8 @@ from seatrial.imports.readers import reader_of, readers
 from seatrial.imports.text import MAX_BYTES
 from seatrial.model.units import parse_quantity
 from seatrial.plan.points import parse_settings
-from seatrial.report.results_document import results_document
-from seatrial.report.text import results_text
+from seatrial.report.documents.results import results_document
+from seatrial.report.text.results import results_text
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -14,8 +14,8 @@ from seatrial.environments.site import site_environments
 from seatrial.errors import BuildError
 from seatrial.machine.live import discover_live
 from seatrial.model.benchmark import Benchmark, Elsewhere, Native
-from seatrial.report.list_document import Tools, list_document
-from seatrial.report.list_text import list_text
+from seatrial.report.documents.list import Tools, list_document
+from seatrial.report.text.list import list_text
 
 
 def list_command(*, as_json: bool, references: bool = False) -> None:

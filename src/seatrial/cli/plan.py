@@ -14,8 +14,8 @@ from seatrial.model.machine import Machine
 from seatrial.model.study import Study
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 from seatrial.plan.study_points import plan_study
-from seatrial.report.plan_document import plan_document
-from seatrial.report.plan_text import plan_text
+from seatrial.report.documents.plan import plan_document
+from seatrial.report.text.plan import plan_text
 
 
 def plan_command(study: Path, *, as_json: bool, site: Path | None = None, system: str | None = None) -> None:

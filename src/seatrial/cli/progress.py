@@ -11,7 +11,7 @@ from seatrial.cli.output import message
 from seatrial.engine.events import Progress
 from seatrial.model.outcome import Outcome
 from seatrial.plan.points import Point
-from seatrial.report.text import parameters_text
+from seatrial.report.text.results import parameters_text
 
 _PLAIN_EVERY_S = 10.0
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from seatrial.references.loader import all_references, own_file
-from seatrial.report.references_document import references_document
-from seatrial.report.references_text import references_text
+from seatrial.report.documents.references import references_document
+from seatrial.report.text.references import references_text
 
 
 def print_references() -> None:

@@ -11,7 +11,7 @@ from seatrial.analysis.trials import trials_of
 from seatrial.cli.folder import contents_in
 from seatrial.cli.output import write_file
 from seatrial.cli.profile_folder import profiles_in
-from seatrial.report.page import page
+from seatrial.report.pages.page import page
 
 
 def report_command(results: Path, output: Path) -> None:

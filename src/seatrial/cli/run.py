@@ -24,10 +24,10 @@ from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.units import parse_seconds
 from seatrial.plan.points import parse_settings, plan_points
 from seatrial.plan.study_points import PROBES, refuse_nothing_to_compare, study_points
-from seatrial.report.compare_document import study_document
-from seatrial.report.compare_text import study_text
-from seatrial.report.results_document import results_document
-from seatrial.report.text import results_text
+from seatrial.report.documents.compare import study_document
+from seatrial.report.documents.results import results_document
+from seatrial.report.text.compare import study_text
+from seatrial.report.text.results import results_text
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.imported.figures import GIVEN_BANDWIDTH, GIVEN_FLOPS
+from seatrial.benchmarks.imported.declarations import GIVEN_BANDWIDTH, GIVEN_FLOPS
 from seatrial.engine.trial import keep_machine
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.imports.readers import reader_of

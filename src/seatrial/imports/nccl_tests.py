@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seatrial.benchmarks.imported.figures import NOT_TOLD
+from seatrial.benchmarks.imported.declarations import NOT_TOLD
 from seatrial.benchmarks.imported.nccl_tests import OPERATIONS
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader

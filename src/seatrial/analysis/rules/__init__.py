@@ -25,7 +25,7 @@ from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hyper
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off
-from seatrial.analysis.rules.figures import above_ceiling, below_limit
+from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
 from seatrial.analysis.rules.memory import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.imported.figures import (
+from seatrial.benchmarks.imported.declarations import (
     choice_parameter,
     device_memory_limit,
     imported,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.imported.figures import (
+from seatrial.benchmarks.imported.declarations import (
     GIVEN_BANDWIDTH,
     NOT_TOLD,
     count_parameter,

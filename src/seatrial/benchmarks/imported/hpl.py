@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.imported.figures import (
+from seatrial.benchmarks.imported.declarations import (
     count_parameter,
     flops_limit,
     imported,

@@ -6,7 +6,7 @@ n ranks (nccl-tests, doc/PERFORMANCE.md). A reduction in the network exceeds the
 
 from __future__ import annotations
 
-from seatrial.benchmarks.imported.figures import (
+from seatrial.benchmarks.imported.declarations import (
     choice_parameter,
     count_parameter,
     imported,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.imported.figures import imported, rate_figure, text_parameter, time_figure
+from seatrial.benchmarks.imported.declarations import imported, rate_figure, text_parameter, time_figure
 
 BENCHMARK = imported(
     "nvbandwidth",

@@ -5,7 +5,7 @@ The aggregate of processes that may run on several machines is no measure of the
 
 from __future__ import annotations
 
-from seatrial.benchmarks.imported.figures import (
+from seatrial.benchmarks.imported.declarations import (
     choice_parameter,
     count_parameter,
     imported,

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from seatrial.machine.readers.matrix import (
+from seatrial.machine.readers.scalars import read_cpu_list
+from seatrial.machine.readers.topology_matrix import (
     CPU_AFFINITY,
     GPU_NUMA,
     NUMA_AFFINITY,
@@ -23,7 +24,6 @@ from seatrial.machine.readers.matrix import (
     Word,
     gpu_index,
 )
-from seatrial.machine.readers.scalars import read_cpu_list
 
 _NUMBER = r"(?:0|[1-9][0-9]{0,5})"
 _LIST = re.compile(f"{_NUMBER}(?:-{_NUMBER})?(?:,{_NUMBER}(?:-{_NUMBER})?)*\\Z")

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from seatrial.machine.readers.dump import Line, read_lines
-from seatrial.machine.readers.matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY
 from seatrial.machine.readers.matrix_wraps import unwrapped
+from seatrial.machine.readers.topology_matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY
 
 _RULE = re.compile(r":?-{1,200}:?\Z")
 _DECORATION = " \t`*"

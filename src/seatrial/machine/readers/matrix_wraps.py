@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 from seatrial.machine.readers.dump import Line, is_fence, without_prefix
-from seatrial.machine.readers.matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY, is_any_cell
+from seatrial.machine.readers.topology_matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY, is_any_cell
 
 _NUMBER = re.compile(r"[0-9]{1,4}\Z")
 _PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")

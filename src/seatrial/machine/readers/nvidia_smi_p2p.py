@@ -10,9 +10,9 @@ import re
 
 from seatrial.errors import UsageError
 from seatrial.machine.readers.dump import choose
-from seatrial.machine.readers.matrix import Kind, Matrix, find_matrices, own_matrices, read_grid
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.readers.nvidia_smi_topo import nvidia_part
+from seatrial.machine.readers.topology_matrix import Kind, Matrix, find_matrices, own_matrices, read_grid
 from seatrial.machine.survey import Survey
 from seatrial.model.machine import PeerAccess
 

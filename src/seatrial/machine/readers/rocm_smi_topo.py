@@ -12,8 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.machine.readers.dump import Line, choose, without_prefix
-from seatrial.machine.readers.matrix import Grid, Kind, Matrix, find_matrices, gpu_index, own_matrices, read_grid
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
+from seatrial.machine.readers.topology_matrix import (
+    Grid,
+    Kind,
+    Matrix,
+    find_matrices,
+    gpu_index,
+    own_matrices,
+    read_grid,
+)
 from seatrial.machine.survey import FactBook, NamedPart, Survey
 from seatrial.model.machine import DeviceKind, Path
 

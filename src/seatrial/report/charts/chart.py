@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from seatrial.report.svg import Svg
-from seatrial.report.tables import Table
-from seatrial.report.view import BenchmarkView, TrialView
+from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.tables import Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 
 
 @dataclass(frozen=True, slots=True)

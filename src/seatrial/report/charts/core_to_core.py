@@ -10,11 +10,11 @@ from seatrial.model.figure_result import FigureResult
 from seatrial.model.units import Unit
 from seatrial.report.charts.core_pairs import CorePairs, core_pairs
 from seatrial.report.charts.heat import HeatScale, Place, number, text
-from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
-from seatrial.report.svg import Svg
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix
+from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import cpu_list, show, show_range
-from seatrial.report.view import BenchmarkView, TrialView
 
 _LEAST_MARK = 5.0
 _LONGEST_LABEL = 11

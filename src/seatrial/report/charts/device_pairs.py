@@ -9,10 +9,10 @@ from typing import Any
 from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.heat import text
-from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import arrow_meaning, show, show_range
-from seatrial.report.view import BenchmarkView, TrialView
 
 _LEAST_MARK = 3.0
 _LETTER = 7.0

@@ -14,9 +14,9 @@ from seatrial.model.sample import point_key
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import arrow, display_scale, label, show, show_percent, show_range
-from seatrial.report.view import BenchmarkView, TrialView
 
 _WIDTH, _ROW_HEIGHT = 720, 26
 _TOGETHER = "_together"

@@ -16,9 +16,9 @@ from seatrial.report.charts.workers_axis import (
     rows_of,
     workers_axis,
 )
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import signed
 from seatrial.report.studies.scaling_words import crossing_words, fit_words, measured, workers
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, bare_name, setting_number, show_percent
 
 _ROOM = 1.06

@@ -11,6 +11,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Verdict
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import render
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import (
     MINUS,
     TIMES,
@@ -23,7 +24,6 @@ from seatrial.report.studies.effect import (
     ratio_words,
     word_of,
 )
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, arrow, count, show
 
 _ROWS_OF_A_CHART = 36

@@ -26,8 +26,8 @@ from seatrial.report.charts.two_sides import (
     side_legend,
 )
 from seatrial.report.charts.vega import render
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import signed
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, show
 
 _HEIGHT = 118

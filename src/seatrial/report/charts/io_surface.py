@@ -25,10 +25,10 @@ from seatrial.report.charts.heat import (
     values_in_cells,
 )
 from seatrial.report.charts.shapes import file_and_record
-from seatrial.report.svg import Svg
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import arrow_meaning, label, setting_number, show, show_range
-from seatrial.report.view import BenchmarkView, TrialView
 
 _CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
 _LEFT, _TOP, _GAP = 70.0, 44.0, 34.0

@@ -13,9 +13,9 @@ from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.lines import Line, lines_over
 from seatrial.report.charts.shapes import working_set
 from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, decade_ticks, render, text_layers
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import setting_number, show, show_range
-from seatrial.report.view import BenchmarkView, TrialView
 
 _AXIS = "working_set_B"
 _FEWEST_POINTS = 3

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.parameter import Value
+from seatrial.report.pages.view import Row
 from seatrial.report.units import label
-from seatrial.report.view import Row
 
 Measured = tuple[Row, FigureResult]
 

@@ -10,13 +10,13 @@ from seatrial.analysis.pairs import pair_of
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.outlier import Outlier
 from seatrial.report.charts.heat import Place, number, rectangle, text
-from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
+from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix
 from seatrial.report.charts.shapes import rank_pair
+from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.studies.outlier_words import screening_lines
-from seatrial.report.svg import Svg
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import arrow_meaning, show, show_range
-from seatrial.report.view import BenchmarkView, TrialView
 
 _LEAST_MARK = 3.0
 

@@ -10,9 +10,9 @@ from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.figure_result import FigureResult
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import render
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, Row, TrialView
 from seatrial.report.units import NO_VALUE, show, show_percent
-from seatrial.report.view import BenchmarkView, Row, TrialView
 
 _MOST_PANELS = 16
 _COLUMNS = 4

@@ -11,9 +11,9 @@ from seatrial.report.charts.heat import short
 from seatrial.report.charts.roofline_devices import device_rooflines
 from seatrial.report.charts.roofline_elements import Point, Ridge, Roof, Roofline, roofline
 from seatrial.report.charts.vega import decade_ticks, render, text_layers
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import TrialView
 from seatrial.report.units import show, show_percent
-from seatrial.report.view import TrialView
 
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9

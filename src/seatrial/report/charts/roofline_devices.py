@@ -22,8 +22,8 @@ from seatrial.report.charts.roofline_elements import (
     told,
     with_ridges,
 )
+from seatrial.report.pages.view import TrialView
 from seatrial.report.units import show_percent
-from seatrial.report.view import TrialView
 
 _PREFIX = "gpu."
 _PEAK = ("gpu.max-flops", "fma")

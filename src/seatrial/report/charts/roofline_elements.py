@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import ELEMENT_BITS, Basis
+from seatrial.report.pages.view import TrialView
 from seatrial.report.units import settings, show_percent
-from seatrial.report.view import TrialView
 
 _TRIAD_FLOP, _TRIAD_BYTES = 2, 24
 _NUMBERS_MOVED = 4

@@ -17,9 +17,9 @@ from seatrial.report.charts.workers_axis import (
     rows_of,
     workers_axis,
 )
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import interval_words, ratio_words, signed
 from seatrial.report.studies.scaling_words import measured, winning_parameters, workers
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import (
     NO_VALUE,
     arrow,

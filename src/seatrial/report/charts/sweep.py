@@ -14,9 +14,9 @@ from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.lines import Line, Measured, following, lines_over, settings_of, telling_apart
 from seatrial.report.charts.shapes import has_its_own_panel
 from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, decade_ticks, render
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import arrow, bare_name, display_scale, label, setting_number, show, show_percent, show_range
-from seatrial.report.view import BenchmarkView, TrialView
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20

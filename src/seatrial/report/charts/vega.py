@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from seatrial.report.svg import Svg
+from seatrial.report.pages.svg import Svg
 
 Spec = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from seatrial.report.drawing.description import describe
 from seatrial.report.drawing.layout import lay_out
 from seatrial.report.drawing.peer_map import with_peer_map
 from seatrial.report.drawing.render import document, fragment
-from seatrial.report.svg import Svg
+from seatrial.report.pages.svg import Svg
 
 __all__ = ["machine_svg", "machine_svg_fragment"]
 

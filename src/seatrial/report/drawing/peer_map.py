@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.device_copies import PeerRates
 from seatrial.report.charts.heat import LEGEND_WIDTH, Place, number, text
-from seatrial.report.charts.matrix import CELL_WITH_LABEL, Matrix
+from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix
 from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text
 from seatrial.report.drawing.names import clean
 from seatrial.report.drawing.planning import MARGIN

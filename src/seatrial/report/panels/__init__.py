@@ -16,7 +16,7 @@ from seatrial.report.panels.charts import (
     ROOFLINE_PANEL,
     SETTINGS_PANEL,
 )
-from seatrial.report.panels.figures import FIGURES_PANEL
+from seatrial.report.panels.figure_table import FIGURES_PANEL
 from seatrial.report.panels.findings import FINDINGS_PANEL
 from seatrial.report.panels.node import NODE_PANEL
 from seatrial.report.panels.panel import Panel

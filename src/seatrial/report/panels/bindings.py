@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from seatrial.analysis.bindings import Binding, bindings
 from seatrial.model.machine import Machine
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, cpu_list
 
 _MOST_NAMED = 12

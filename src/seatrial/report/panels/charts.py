@@ -20,8 +20,8 @@ from seatrial.report.charts import (
     repeats_in_time,
     roofline_charts,
 )
+from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.panel import Panel
-from seatrial.report.view import TrialView
 
 _ROOFLINE = (
     "What memory and arithmetic allow together: a program of some intensity (flop for each byte that it moves) stays "

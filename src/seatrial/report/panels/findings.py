@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.panel import Panel
-from seatrial.report.view import TrialView
 
 _IN_SIGHT = 7
 

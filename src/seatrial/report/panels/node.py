@@ -12,12 +12,12 @@ from seatrial.model.limit import Limit
 from seatrial.model.machine import Device, DeviceKind, Link, Machine, NamedLimit
 from seatrial.report.drawing import machine_svg_fragment
 from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, walk
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.bindings import bindings_table
-from seatrial.report.panels.matrix import matrix
 from seatrial.report.panels.panel import Panel
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.panels.path_matrix import matrix
 from seatrial.report.units import show, show_percent, show_transfers
-from seatrial.report.view import TrialView
 
 _LINKS = "pcie"
 _INDENT = "\N{NO-BREAK SPACE}" * 3

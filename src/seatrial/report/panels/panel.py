@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.report.view import TrialView
+from seatrial.report.pages.view import TrialView
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 from seatrial.analysis.rules.case import finite_numbers
 from seatrial.model.machine import Machine
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.panel import Panel
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
-from seatrial.report.view import TrialView
 
 _MOST_VALUES = 3
 _LONG_COMMAND = 1500

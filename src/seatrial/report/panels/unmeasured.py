@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from seatrial.model.outcome import State
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.panel import Panel
-from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.view import TrialView
 
 
 def _context(view: TrialView) -> Mapping[str, Any] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from seatrial.profiler.profile import CallSite, CallTotals, OverTime, PairTable, Profile, SizeTotals, Trust
-from seatrial.report.number_rows import number_rows
+from seatrial.report.documents.number_rows import number_rows
 from seatrial.report.profile.io_document import io_document
 from seatrial.report.profile.words import headline
 

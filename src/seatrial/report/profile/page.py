@@ -10,12 +10,14 @@ from seatrial import __version__
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.charts.chart import Chart
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.templating import style_sheet, templates
 from seatrial.report.profile.charts.calls import calls_chart, calls_table, wall_time_chart
 from seatrial.report.profile.charts.input_output import io_charts, io_table
-from seatrial.report.profile.charts.matrix import matrix_chart
 from seatrial.report.profile.charts.over_time import lanes_over_time, share_over_time
 from seatrial.report.profile.charts.ranks import rank_charts
 from seatrial.report.profile.charts.sizes import sizes_charts
+from seatrial.report.profile.charts.traffic_matrix import matrix_chart
 from seatrial.report.profile.io_words import IO_RULE, io_lines
 from seatrial.report.profile.words import (
     BOUND_RULE,
@@ -30,8 +32,6 @@ from seatrial.report.profile.words import (
 )
 from seatrial.report.studies.article import Article, Head, article
 from seatrial.report.studies.sections import Section
-from seatrial.report.tables import Cell, Column, Table
-from seatrial.report.templating import style_sheet, templates
 from seatrial.report.units import NO_VALUE, count, show
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from seatrial.report.profile.words import (
     trust_lines,
     waiting_words,
 )
-from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
-from seatrial.report.text import columns
+from seatrial.report.text.results import columns
+from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, show, show_percent
 
 WIDTH = 118

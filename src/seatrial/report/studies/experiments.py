@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Params
 from seatrial.report.charts.two_sides import Recorded
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.sections import Section
 from seatrial.report.studies.verdicts import shared, varying
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, arrow, count, label, show, show_percent, show_range
 
 _MOST_ROWS = 1000

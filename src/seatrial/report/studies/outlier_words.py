@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.outlier import Outlier, Screening
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import signed
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, count, settings
 
 

@@ -19,6 +19,7 @@ from seatrial.report.charts.forest import comparison_table, forest
 from seatrial.report.charts.in_order import drift_words, in_order
 from seatrial.report.charts.scaling import scaling_chart, scaling_table
 from seatrial.report.charts.two_sides import Recorded, drawn_pairs
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.best_of_words import (
     best_of_figure,
     best_of_headline,
@@ -44,7 +45,6 @@ from seatrial.report.studies.scaling_words import (
     scaling_headline,
 )
 from seatrial.report.studies.verdicts import shared, statements, subjects
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, arrow, label, show
 
 _IN_SIGHT = 12

@@ -7,8 +7,8 @@ from typing import Any
 from seatrial.profiler.profile import Profile
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.profile.words import BOUND_WORDS, of_size, share_words, spread_words, waiting_words
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, show, show_percent
 
 _WIDTH = 620

@@ -8,7 +8,7 @@ from typing import Any
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, render
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, display_scale, show
 
 _WIDTH, _HEIGHT = 620, 170

@@ -19,8 +19,8 @@ from seatrial.report.charts.heat import (
     text,
 )
 from seatrial.report.charts.vega import SERIES_COLOURS, render
-from seatrial.report.svg import Svg
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, display_scale, show, show_percent
 
 _WIDTH, _HEIGHT = 620, 190

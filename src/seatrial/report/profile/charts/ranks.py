@@ -9,7 +9,7 @@ from seatrial.model.units import Unit
 from seatrial.profiler.profile import Profile, RankTotals
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.units import display_scale, show
 
 _WIDTH, _HEIGHT = 620, 170

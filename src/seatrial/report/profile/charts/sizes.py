@@ -8,8 +8,8 @@ from typing import Any
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.profile.words import BOUND_WORDS, share_words, size_words
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import show
 
 _WIDTH, _HEIGHT = 620, 180

@@ -14,9 +14,9 @@ from seatrial.model.fact import Disagreement, Fact, FactKind
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine, Memory
 from seatrial.report.folded_tree import Fold, fold, walk
-from seatrial.report.links_text import links_text, peers_text, peers_title
-from seatrial.report.matrix_text import matrix_text
-from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.links import links_text, peers_text, peers_title
+from seatrial.report.text.path_matrix import matrix_text
+from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, cpu_list, show, show_fact, show_transfers, surrounding
 
 __all__ = ["WIDTH", "clean", "machine_text"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seatrial.model.machine import DeviceKind, Machine, Path
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.path_classes import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
-from seatrial.report.tables import Cell, Column, Table
 from seatrial.report.units import count, cpu_list
 
 _MOST = 48

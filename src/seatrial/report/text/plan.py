@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.parameter import Value
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
-from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
-from seatrial.report.text import columns
+from seatrial.report.text.results import columns
+from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, show, show_percent, written
 from seatrial.stats.interval import MINIMUM_REPEATS
 

@@ -8,7 +8,7 @@ from typing import Any
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import Basis
 from seatrial.model.parameter import Params
-from seatrial.report.compare_document import outlier_document
+from seatrial.report.documents.compare import outlier_document
 
 
 def results_document(

@@ -21,8 +21,8 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
+from seatrial.report.pages.view import Row
 from seatrial.report.units import settings
-from seatrial.report.view import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,8 @@ from seatrial.report.studies.scaling_words import (
     workers,
 )
 from seatrial.report.studies.verdicts import Statement, headline, statements
-from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
-from seatrial.report.text import columns, parameters_text, results_text
+from seatrial.report.text.results import columns, parameters_text, results_text
+from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import arrow, show, show_percent, show_range
 
 WIDTH = 118

@@ -11,13 +11,13 @@ from seatrial.analysis.rules.expectation import Judgement
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.limit import Basis
-from seatrial.report.bars import bar
 from seatrial.report.derivation import derivation
+from seatrial.report.pages.bars import bar
+from seatrial.report.pages.reference_marks import ReferenceLine, ReferenceMarks
+from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.view import BenchmarkView, Row, TrialView
 from seatrial.report.panels.panel import Panel
-from seatrial.report.reference_marks import ReferenceLine, ReferenceMarks
-from seatrial.report.svg import Svg
 from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
-from seatrial.report.view import BenchmarkView, Row, TrialView
 
 _MOST_DIGITS = 5
 _IN_SIGHT = 12

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.machine import Affinity, DeviceKind, Machine, Path
 from seatrial.report.path_classes import DIRECT, MEANINGS, NEAR, UNKNOWN
-from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, cpu_list
 
 WIDTH = 118

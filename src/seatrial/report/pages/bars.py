@@ -14,8 +14,8 @@ from html import escape
 
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.limit import Basis
-from seatrial.report.reference_marks import Tick, merged_labels
-from seatrial.report.svg import Svg
+from seatrial.report.pages.reference_marks import Tick, merged_labels
+from seatrial.report.pages.svg import Svg
 from seatrial.report.units import show, show_percent, show_range
 
 _HEIGHT = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from seatrial.report.text import columns
+from seatrial.report.text.results import columns
 
 
 def list_text(document: Mapping[str, Any]) -> str:

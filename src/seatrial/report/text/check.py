@@ -9,8 +9,8 @@ from seatrial.analysis.bindings import Binding
 from seatrial.analysis.rank_layout import Layout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.finding import Finding, Severity
-from seatrial.report.terminal import COLOURS, PLAIN, Style, clean
-from seatrial.report.text import columns
+from seatrial.report.text.results import columns
+from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
 from seatrial.report.units import count, cpu_list
 
 WIDTH = 118

@@ -10,14 +10,14 @@ from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
 from seatrial.profiler.profile import Profile
 from seatrial.report.charts.two_sides import Recorded
-from seatrial.report.fingerprint import fact_lines, fingerprint
+from seatrial.report.pages.fingerprint import fact_lines, fingerprint
+from seatrial.report.pages.study_page import study_article
+from seatrial.report.pages.templating import Verbatim, style_sheet, templates
+from seatrial.report.pages.verdict import verdict
+from seatrial.report.pages.view import TrialView, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
-from seatrial.report.study_page import study_article
-from seatrial.report.templating import Verbatim, style_sheet, templates
 from seatrial.report.units import count
-from seatrial.report.verdict import verdict
-from seatrial.report.view import TrialView, trial_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -20,7 +20,7 @@ from seatrial.report.charts.heat import (
     text,
     values_in_cells,
 )
-from seatrial.report.svg import Svg
+from seatrial.report.pages.svg import Svg
 
 CELL_WITH_LABEL = 14.0
 """The least side of a cell beside which its row can be named."""

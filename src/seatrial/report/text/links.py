@@ -11,7 +11,7 @@ from seatrial.analysis.device_copies import PeerRates
 from seatrial.model.host_links import PCIE
 from seatrial.model.machine import DeviceKind, Link, Machine
 from seatrial.report.charts.heat import short
-from seatrial.report.terminal import clean
+from seatrial.report.text.terminal import clean
 from seatrial.report.units import display_scale, show, show_percent
 
 _ASSERTED = ("NCCL", "RCCL")

@@ -20,8 +20,8 @@ from seatrial.report.charts.heat import (
     svg,
     text,
 )
-from seatrial.report.svg import Svg
-from seatrial.report.tables import Cell, Column, Table
+from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.units import count, show, show_percent
 
 if TYPE_CHECKING:

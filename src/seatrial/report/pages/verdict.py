@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from seatrial.analysis.rules.expectation import LOW_SHARE, Judgement
 from seatrial.model.finding import Severity
+from seatrial.report.pages.view import TrialView
 from seatrial.report.units import count, show_percent
-from seatrial.report.view import TrialView
 
 
 @dataclass(frozen=True, slots=True)
