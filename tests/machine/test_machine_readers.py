@@ -19,7 +19,7 @@ from seatrial.machine.readers.control_groups import (
 )
 from seatrial.machine.readers.cpuinfo import read_cpuinfo, vector_isa
 from seatrial.machine.readers.meminfo import read_meminfo
-from seatrial.machine.readers.memory_locators import Place, read_place
+from seatrial.machine.readers.memory_locators import Place, read_places
 from seatrial.machine.readers.os_release import read_os_release
 from seatrial.machine.readers.process_status import read_process_status
 from seatrial.machine.readers.scalars import (
@@ -152,16 +152,16 @@ def test_process_status_and_os_release() -> None:
     ("locator", "bank", "place"),
     [
         ("DIMM 0", "P0 CHANNEL A", Place(0, "A")),
-        ("P1-DIMMA1", "P0_Node0_Channel1_Dimm0", Place(0, "NODE0 CHANNEL1")),
+        ("P1-DIMMA1", "P0_Node0_Channel1_Dimm0", Place(1, "A")),
         ("ChannelA-DIMM0", "BANK 0", Place(None, "CHANNELA")),
         ("CPU2_DIMM_C1", "NODE 2", Place(2, "C")),
         ("PROC 1 DIMM 3", "Not Specified", Place(1, None)),
         ("DIMM 3", "CPU 2", Place(2, None)),
-        ("A7", "", Place(None, None)),
+        ("A7", "", Place(1, None)),  # Dell: the letter is the processor
     ],
 )
 def test_places_are_read_only_from_names_that_name_them(locator: str, bank: str, place: Place) -> None:
-    assert read_place(locator, bank) == place
+    assert read_places([(locator, bank, True)]) == (place,)
 
 
 _READERS: list[Callable[[str], object]] = [
@@ -177,7 +177,7 @@ _READERS: list[Callable[[str], object]] = [
     read_cgroup_mounts,
     read_os_release,
     read_process_status,
-    lambda text: read_place(text, text),
+    lambda text: read_places([(text, text, True)]),
 ]
 
 

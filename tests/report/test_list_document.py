@@ -17,8 +17,8 @@ GCC = Tools(compilers=["gcc 12.2.0"])
 
 def test_it_follows_its_schema_and_names_every_state():
     stream, *others = registry().values()
-    asked = (stream, replace(others[0], verified=False), replace(others[-1], needs=lambda machine: "root: run as root"))
-    document = list_document(asked, made_up_machine(), GCC, {})
+    asked = (stream, replace(others[0], verified=False), others[-1])
+    document = list_document(asked, made_up_machine(), GCC, {others[-1].name: "root: run as root"})
     check(document, "list-1")
     states = [(entry["state"], entry["need"]) for entry in document["benchmarks"]]
     assert states == [("ready", None), ("unverified", None), ("unsupported", "root: run as root")]

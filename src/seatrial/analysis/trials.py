@@ -9,7 +9,7 @@ from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
 from seatrial.benchmarks import registry
-from seatrial.model.benchmark import Benchmark, Elsewhere
+from seatrial.model.benchmark import Elsewhere
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.machine import Machine
 from seatrial.model.trial import NotMeasured, Trial
@@ -27,21 +27,14 @@ def trials_of(contents: Contents) -> tuple[Trial, ...]:
     )
 
 
-def not_measured(machine: Machine, results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]:
-    """The benchmarks that have no figure on this machine, with what they would need."""
+def not_measured(results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]:
+    """The benchmarks that nobody asked for."""
     measured = {result.experiment.benchmark for result in results}
     return tuple(
-        NotMeasured(name, benchmark.question, _need(benchmark, machine))
+        NotMeasured(name, benchmark.question, f"nobody asked for it: seatrial run {name}")
         for name, benchmark in registry().items()
-        if name not in measured and not (isinstance(benchmark.program, Elsewhere) and not benchmark.program.is_to_come)
+        if name not in measured and not isinstance(benchmark.program, Elsewhere)
     )
-
-
-def _need(benchmark: Benchmark, machine: Machine) -> str:
-    """What a benchmark without figures would need."""
-    if isinstance(benchmark.program, Elsewhere):
-        return benchmark.program.why
-    return benchmark.needs(machine) or f"nobody asked for it: seatrial run {benchmark.name}"
 
 
 def _trial(machine: Machine, results: Sequence[ExperimentResult], contents: Contents) -> Trial:
@@ -52,7 +45,7 @@ def _trial(machine: Machine, results: Sequence[ExperimentResult], contents: Cont
         machine=machine,
         results=tuple(results),
         findings=findings(machine, results, seen),
-        not_measured=not_measured(machine, results),
+        not_measured=not_measured(results),
         environments={key: document for key, document in contents.environments.items() if key in used},
         places={place_of: contents.places[place_of] for place_of in seen if place_of in contents.places},
         seen=seen,

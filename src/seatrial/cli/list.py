@@ -30,7 +30,7 @@ def list_command(*, as_json: bool, references: bool = False) -> None:
     except BuildError as error:
         environment = error
     missing = {name: need for name, b in registry().items() if (need := _need(b, environment)) is not None}
-    listed = [b for b in registry().values() if not isinstance(b.program, Elsewhere) or b.program.is_to_come]
+    listed = [b for b in registry().values() if not isinstance(b.program, Elsewhere)]
     document = list_document(listed, machine, _tools(), missing)
     if references:
         document = with_references(document)

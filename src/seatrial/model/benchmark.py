@@ -199,21 +199,14 @@ class External:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """No program of ours: the figures come from the result files of other tools (`seatrial import`).
-
-    `why` says so for people. `is_to_come`: a program of ours will measure it, so `list` names it.
-    """
+    """No program of ours: the figures come from the result files of other tools (`seatrial import`). `why` says so for
+    people."""
 
     why: str
-    is_to_come: bool = False
 
 
 def _same(machine: Machine, params: Params) -> Params:
     return params
-
-
-def _nothing_missing(machine: Machine) -> str | None:
-    return None
 
 
 def _as_they_are(params: Params, are_processors: bool) -> Params:
@@ -230,9 +223,8 @@ class Benchmark:
 
     `placement` gives the CPU of each thread, rank by rank where `ranks` is "mpi" (model/layout.py); `prepare` resolves
     words such as "all" into numbers (raising Skip where the point means nothing on this machine); `on_devices` does the
-    same once it is known whether the devices that it runs on are processors, which play GPUs; `needs` says what
-    this machine lacks for it, or None; `trial` lists the points of the standard trial of a machine; `estimate_s` is the
-    time of one repeat, for plans and time limits.
+    same once it is known whether the devices that it runs on are processors, which play GPUs; `trial` lists the points
+    of the standard trial of a machine; `estimate_s` is the time of one repeat, for plans and time limits.
     """
 
     name: str
@@ -244,8 +236,7 @@ class Benchmark:
     placement: Callable[[Machine, Params], tuple[int, ...]]
     prepare: Callable[[Machine, Params], Params] = _same
     on_devices: Callable[[Params, bool], Params] = _as_they_are
-    needs: Callable[[Machine], str | None] = _nothing_missing
-    ranks: Literal["one", "mpi", "gang"] = "one"
+    ranks: Literal["one", "mpi"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)
     is_in_trial: Callable[[Machine], bool] = _every_machine
     """Whether the standard trial of this machine has it: what a machine has none of, its trial does not ask for."""

@@ -24,7 +24,7 @@ _LONGEST_LABEL = 200
 
 def can_be_studied(benchmark: Benchmark) -> bool:
     """Whether a program of ours measures it, or will: the results of other tools are imported, never run."""
-    return not isinstance(benchmark.program, Elsewhere) or benchmark.program.is_to_come
+    return not isinstance(benchmark.program, Elsewhere)
 
 
 def parameters_named(name: str, benchmarks: Iterable[Benchmark]) -> list[tuple[Benchmark, Parameter]]:

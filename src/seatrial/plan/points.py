@@ -130,9 +130,6 @@ def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> lis
 def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine, *, named: bool) -> Point:
     """The point of these parameters, the others at their defaults; refused where this machine cannot."""
     parameters: Params = benchmark.point(given)
-    need = benchmark.needs(machine)
-    if need is not None:
-        return Point(benchmark, parameters, (), named, Outcome.unsupported("machine", need))
     try:
         parameters = benchmark.prepare(machine, parameters)
         return Point(benchmark, parameters, benchmark.placement(machine, parameters), named)

@@ -30,10 +30,6 @@ def _side(params: Params) -> int:
     return chosen_size(_SIDES, params)
 
 
-def _element(params: Params) -> int:
-    return element_bytes(params)
-
-
 def _touched_B(params: Params) -> float:
     return 2 * element_bytes(params) * _side(params) ** 2
 

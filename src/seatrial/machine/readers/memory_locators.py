@@ -71,17 +71,6 @@ _MOST_SLOTS_OF_A_CHANNEL = 3
 _LONGEST = 200
 
 
-def read_place(locator: str, bank: str) -> Place:
-    """Socket and channel that the bank locator or else the locator of one slot names. Never fails."""
-    socket: int | None = None
-    for text, rules in ((bank, (*_BANK_RULES, *_LOCATOR_RULES)), (locator, (*_LOCATOR_RULES, *_BANK_RULES))):
-        place = _first(rules, text)
-        if place is not None:
-            return place if place.socket is not None else Place(socket, place.channel)
-        socket = _socket(text) if socket is None else socket
-    return Place(socket, None)
-
-
 def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[Place, ...]:
     """The places of all slots of a machine, given as (locator, bank locator, whether it holds a module), in order.
 

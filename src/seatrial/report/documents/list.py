@@ -96,12 +96,11 @@ def _environments(tools: Tools) -> Iterator[dict[str, Any]]:
 
 
 def _benchmark(benchmark: Benchmark, machine: Machine, missing: str | None) -> dict[str, Any]:
-    need = missing or benchmark.needs(machine)
     return {
         "name": benchmark.name,
         "question": benchmark.question,
-        "state": "unsupported" if need else "ready" if benchmark.verified else "unverified",
-        "need": need,
+        "state": "unsupported" if missing else "ready" if benchmark.verified else "unverified",
+        "need": missing,
         "parameters": [
             {
                 "name": parameter.name,

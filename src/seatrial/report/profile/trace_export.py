@@ -9,13 +9,11 @@ from pathlib import Path
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.errors import UsageError
 from seatrial.profiler.trace.world import trace_worlds
-from seatrial.report.profile.goal import export_goal
 from seatrial.report.profile.simgrid_platform import host_file, platform_xml
 from seatrial.report.profile.simgrid_ti import FILE_LIST, TiExport, export_ti
 
 PLATFORM_FILE = "platform.xml"
 HOST_FILE = "hosts.txt"
-GOAL_FILE = "schedule.goal"
 _NAMED = 5
 """So many calls that a replay does not have are named."""
 
@@ -31,12 +29,9 @@ class TraceExport:
     ti: TiExport
 
 
-def write_trace(
-    tables: Path, folder: Path, figures: NetworkTables | None = None, *, has_goal: bool = False
-) -> TraceExport:
+def write_trace(tables: Path, folder: Path, figures: NetworkTables | None = None) -> TraceExport:
     """Export the traces beside the tables of a command into a folder, made where it is missing; with figures of the
-    network the platform to replay them on; with `has_goal` the schedule for LogGOPSim, too. Of several programs the
-    one that took most time is exported.
+    network the platform to replay them on. Of several programs the one that took most time is exported.
 
     Raises UsageError where there is no trace, or where a rank's is missing; ParseError for a damaged one; OSError where
     nothing can be written.
@@ -59,9 +54,6 @@ def write_trace(
             (folder / name).write_text(text, encoding="ascii")
             written.append(folder / name)
         command = replay_command(ti.ranks)
-    if has_goal:
-        export_goal(traces, folder / GOAL_FILE)
-        written.append(folder / GOAL_FILE)
     summary = _summary(ti, figures, command)
     if others:
         summary.insert(1, f"{len(others)} further programs of this command left traces, too: not exported")
