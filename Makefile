@@ -29,8 +29,8 @@ exhaustive: lint
 	$(PYTEST) --exhaustive
 
 lint: .venv/test-ready
-	$(BIN)/ruff check src tests bench docs
-	$(BIN)/ruff format --check src tests bench docs
+	$(BIN)/ruff check src tests bench docs hatch_build.py
+	$(BIN)/ruff format --check src tests bench docs hatch_build.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if command -v clang-format >/dev/null 2>&1; then \

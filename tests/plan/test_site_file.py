@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from pathlib import Path
 
 import jsonschema
@@ -152,11 +151,6 @@ def test_places_are_named_with_their_nearest() -> None:
         site.place("tera:fatt")
     with pytest.raises(UsageError, match="there is no site file"):
         Site().place("tera")
-
-
-def test_the_published_schema_is_the_one_of_the_models() -> None:
-    text = resources.files("seatrial.plan.schemas").joinpath("site-1.json").read_text(encoding="utf-8")
-    assert json.loads(text) == site_schema(), "python -m seatrial.plan.site_schema writes it anew"
 
 
 def test_the_schema_takes_what_the_reader_takes() -> None:

@@ -1,6 +1,6 @@
 """The shape of a site file as pydantic models, and the JSON schema that is published of them.
 
-After a change here `python -m seatrial.plan.site_schema > src/seatrial/plan/schemas/site-1.json` writes it anew.
+The schema is made when the package is built (hatch_build.py); `python -m seatrial.plan.site_schema` prints it.
 """
 
 from __future__ import annotations

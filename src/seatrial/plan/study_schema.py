@@ -1,8 +1,7 @@
 """The shape of a study file as pydantic models, and the JSON schema that is published of them.
 
 The models say what keys there are and what kind of value each takes; what the values mean is checked by `study_file`.
-`python -m seatrial.plan.study_schema > src/seatrial/plan/schemas/study-1.json` writes the schema anew: after a change
-here, and where a benchmark or a parameter is added.
+The schema is made when the package is built (hatch_build.py); `python -m seatrial.plan.study_schema` prints it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,32 @@
+"""What is made when the package is built: the JSON schemas of study files and site files, from their models."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class SchemaHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout has none: the models are there."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Before the archive is written. Raises what the models raise: a package without them would be broken."""
+        if version == "editable":
+            return
+        sys.path.insert(0, str(Path(self.root) / "src"))
+        from seatrial.plan.site_schema import site_schema
+        from seatrial.plan.study_schema import study_schema
+
+        folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        for name, schema in (("study-1", study_schema()), ("site-1", site_schema())):
+            made = folder / f"{name}.json"
+            made.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            build_data["force_include"][str(made)] = f"seatrial/plan/schemas/{made.name}"
