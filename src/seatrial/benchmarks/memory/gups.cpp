@@ -1,0 +1,201 @@
+// memory.gups: random updates of a table in memory, by all threads at once.
+//
+// The table, the updates and the share of them that may be lost are those of RandomAccess in the
+// HPC Challenge (P. Luszczek et al., "Introduction to the HPC Challenge Benchmark Suite", 2005):
+// T[i] = i at the start, and each value of a shift register is exclusive-ored into the word that
+// its low bits name. Threads share the table without locks, so an update is lost now and then. The
+// same updates again, made atomically, must bring every word back.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "affinity.hpp"
+#include "clock.hpp"
+#include "failure.hpp"
+#include "opaque.hpp"
+#include "pages.hpp"
+#include "program.hpp"
+#include "team.hpp"
+
+namespace {
+
+using namespace seatrial;
+
+using Word = std::uint64_t;
+
+constexpr std::size_t least_samples = 3;
+constexpr std::size_t most_samples = 2'000;
+
+struct Settings {
+  std::size_t words;     // of the table, a power of two
+  std::uint64_t updates; // of each thread in a sample
+  bool huge_pages;
+};
+
+Settings prepare(Arguments& arguments) {
+  const Settings settings{
+      .words = arguments.number<std::size_t>("--table-words", 1u << 20, 512, std::size_t{1} << 40),
+      .updates = arguments.number<std::uint64_t>("--updates", 1u << 17, 1, 1u << 30),
+      .huge_pages = arguments.flag("--huge-pages", true),
+  };
+  if (!std::has_single_bit(settings.words))
+    throw Failure(Exit::usage, "--table-words: expected a power of two");
+  return settings;
+}
+
+// The next value of the shift register of x^63 + x^2 + x + 1, which goes through all values but 0.
+[[nodiscard]] constexpr Word next_of(Word value) noexcept {
+  return value << 1 ^ (value >> 63 != 0 ? 7u : 0u);
+}
+
+// Where a thread's values begin (splitmix64): far apart from each other by chance.
+[[nodiscard]] constexpr Word first_of(std::size_t member) noexcept {
+  Word z = (member + 1) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return (z ^ (z >> 31)) | 1;
+}
+
+// The word that a value names by its low bits.
+[[nodiscard]] Word& word_of(std::span<Word> table, Word value) noexcept {
+  return table[value & (table.size() - 1)];
+}
+
+// The value after so many updates. An update is a load and a store: others may come between.
+[[gnu::noinline]] Word update(std::span<Word> table, Word value, std::uint64_t count) noexcept {
+  for (; count != 0; --count) {
+    value = next_of(value);
+    const std::atomic_ref word(word_of(table, value));
+    word.store(word.load(std::memory_order_relaxed) ^ value, std::memory_order_relaxed);
+  }
+  return value;
+}
+
+void update_atomically(std::span<Word> table, Word value, std::uint64_t count) noexcept {
+  for (; count != 0; --count) {
+    value = next_of(value);
+    std::atomic_ref(word_of(table, value)).fetch_xor(value, std::memory_order_relaxed);
+  }
+}
+
+class Measurement {
+public:
+  Measurement(Team& team, const Program& program, const Settings& settings)
+      : team_(team), program_(program), settings_(settings),
+        pages_(settings.words * sizeof(Word), settings.huge_pages),
+        table_(reinterpret_cast<Word*>(pages_.data()), settings.words), members_(team.size()) {
+    team.run([&](std::size_t member) {
+      const auto part = part_of(member);
+      for (std::size_t i = part.begin; i < part.end; ++i)
+        table_[i] = i;
+      members_[member].value = first_of(member);
+      members_[member].intervals.reserve(most_samples + 1);
+    });
+  }
+
+  void run() {
+    team_.run([&](std::size_t member) {
+      auto& own = members_[member];
+      own.has_moved = !is_bound_to(program_.cpus[member]);
+      sample(own); // brings the clock to what it will be
+      const auto deadline = Clock::now() + std::chrono::duration<double>(program_.slice_s);
+      for (std::size_t done = 0;; ++done) {
+        if (member == 0)
+          is_over_ = done == most_samples || (done >= least_samples && Clock::now() >= deadline);
+        team_.barrier().wait();
+        if (is_over_)
+          break;
+        sample(own);
+      }
+      own.has_moved |= !is_bound_to(program_.cpus[member]);
+    });
+  }
+
+  void report(Program& program) {
+    const auto samples = members_.front().intervals.size();
+    for (std::size_t i = 1; i < samples; ++i) { // but the first
+      std::vector<Interval> intervals;
+      for (const auto& member : members_)
+        intervals.push_back(member.intervals[i]);
+      program.add(sample_event("update", i - 1, elapsed_s(intervals))
+                      .add("work", json::Object().add("ops", settings_.updates * team_.size())));
+    }
+    program.note("huge_pages", pages_.huge_verdict());
+    const auto words = static_cast<double>(settings_.words);
+    const auto made = static_cast<double>(settings_.updates * samples * team_.size());
+    program.check("words_reached",
+                  static_cast<double>(changed()) / (words * -std::expm1(-made / words)));
+    team_.run([&](std::size_t member) {
+      update_atomically(table_, first_of(member), settings_.updates * samples);
+    });
+    program.check("lost_updates", static_cast<double>(changed()) / words);
+    program.check("moved_threads",
+                  static_cast<double>(std::ranges::count(members_, true, &Member::has_moved)));
+  }
+
+private:
+  struct alignas(128) Member {
+    Word value;
+    std::vector<Interval> intervals;
+    std::size_t changed;
+    bool has_moved;
+  };
+  struct Part {
+    std::size_t begin, end;
+  };
+
+  [[nodiscard]] Part part_of(std::size_t member) const noexcept {
+    const auto part = settings_.words / team_.size();
+    const bool is_last = member + 1 == team_.size();
+    return {member * part, is_last ? settings_.words : (member + 1) * part};
+  }
+
+  void sample(Member& own) noexcept {
+    team_.barrier().wait();
+    own.intervals.push_back(
+        timed([&] { own.value = update(table_, own.value, settings_.updates); }));
+    to_outside(own.value);
+  }
+
+  // Words that are not as they were at the start.
+  [[nodiscard]] std::size_t changed() {
+    team_.run([&](std::size_t member) {
+      const auto part = part_of(member);
+      members_[member].changed = 0;
+      for (std::size_t i = part.begin; i < part.end; ++i)
+        members_[member].changed += table_[i] != i;
+    });
+    std::size_t all = 0;
+    for (const auto& member : members_)
+      all += member.changed;
+    return all;
+  }
+
+  Team& team_;
+  const Program& program_;
+  Settings settings_;
+  Pages pages_;
+  std::span<Word> table_;
+  std::vector<Member> members_;
+  bool is_over_ = false; // member 0 writes it before the barrier
+};
+
+void measure(Program& program, const Settings& settings) {
+  Team team(program.cpus);
+  program.hello(team);
+  Measurement measurement(team, program, settings);
+  measurement.run();
+  measurement.report(program);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return seatrial::run_program("gups", argc, argv, prepare, measure);
+}

@@ -1,0 +1,138 @@
+"""memory.gups: random updates of memory in a second.
+
+The rules are those of RandomAccess in the HPC Challenge (P. Luszczek et al., "Introduction to the HPC Challenge
+Benchmark Suite", 2005): a table of 64-bit words whose number is a power of two, updates at random places, and at most
+1 % of the words wrong in the end, since threads update the same table without locks. One thing differs: HPCC's table
+fills half of the memory; here it is the least that caches cannot hold, so that a repeat takes seconds on a machine with
+terabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.bounds import between, exactly, zero
+from seatrial.benchmarks.placement import NODE, THREADS, node_of_cpus, spread, thread_count
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.limit import Limit
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
+
+_WORD_B = 8
+_LEAST_TABLE_B = 4096
+_CACHES_TIMES = 8
+"""The table is at least this multiple of the last-level caches that the threads reach: at most one update in eight then
+finds its word in a cache."""
+_LEAST_AUTO_B = 1 << 30
+_SHARE_OF_MEMORY = 8
+"""At most this part of the memory."""
+_UPDATES = 1 << 17
+"""Of each thread in a sample: about a millisecond."""
+_SLICE_S = 0.25
+_FIRST_TOUCH_BPS = 1e9
+_ATOMIC_TIMES = 4
+"""How much longer the updates take that prove the others."""
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    threads = thread_count(machine, params["threads"], node_of_cpus(params))
+    asked = params["table_B"]
+    size = _auto_table(machine, spread(machine, threads, node_of_cpus(params))) if asked == "auto" else whole(asked)
+    if size & (size - 1):
+        raise Skip(f"a table of {size} B is not a power of two")
+    return {**params, "threads": threads, "table_B": size}
+
+
+def _auto_table(machine: Machine, cpus: Sequence[int]) -> int:
+    caches = machine.last_level_cache_bytes(cpus)
+    wanted = max(_LEAST_AUTO_B, _CACHES_TIMES * (caches or 0))
+    memory = machine.facts.number("memory_total")
+    size = 1 << (wanted - 1).bit_length()
+    while memory is not None and size > max(int(memory) // _SHARE_OF_MEMORY, _LEAST_TABLE_B):
+        size //= 2
+    return size
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    return spread(machine, whole(params["threads"]), node_of_cpus(params))
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *("--table-words", str(whole(params["table_B"]) // _WORD_B)),
+        *("--updates", str(_UPDATES)),
+        *("--huge-pages", str(whole(params["huge_pages"]))),
+        *("--slice", str(_SLICE_S)),
+    ]
+
+
+def _rate(sample: Sample) -> float:
+    return sample.work["ops"] / sample.elapsed_s
+
+
+def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+    """The updates that a sample counts, over those that it must; of the sample that is furthest off."""
+    shares = (sample.work["ops"] / (_UPDATES * whole(params["threads"])) for sample in samples)
+    return max(shares, key=lambda share: abs(share - 1.0), default=None)
+
+
+def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    return Limit.unknown("op/s", "no formula gives the rate of random updates; compare machines and page sizes")
+
+
+BENCHMARK = Benchmark(
+    name="memory.gups",
+    question="How many updates at random places of memory are possible in a second?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        THREADS,
+        NODE,
+        Parameter(
+            "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them TLB misses count"
+        ),
+        Parameter(
+            "table_B",
+            ParameterKind.BYTES,
+            "auto",
+            f"the table, a power of two; auto: {_CACHES_TIMES} x the last-level caches, at least 1 GiB, at most "
+            f"1/{_SHARE_OF_MEMORY} of the memory",
+            words=("auto",),
+            minimum=_LEAST_TABLE_B,
+        ),
+    ),
+    figures=(
+        Figure(
+            name="updates",
+            series="update",
+            unit="op/s",
+            better=Better.HIGHER,
+            value=_rate,
+            work="one update: a word is read, changed and written",
+            limit=_no_limit,
+        ),
+    ),
+    checks=(
+        Check(
+            "lost_updates",
+            "share of the table's words that the same updates, made again, do not bring back",
+            bound=between(0.0, 0.01),
+        ),
+        Check(
+            "words_reached",
+            "words that were changed, over those that as many updates at random places change",
+            bound=between(0.9, 1.1),
+        ),
+        Check("moved_threads", "threads found off their CPU", bound=zero),
+        Check(
+            "counted_updates",
+            "updates that each sample counts, over those of its threads",
+            bound=exactly(lambda params: 1.0),
+            derive=_counted,
+        ),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    estimate_s=lambda params: 0.1 + whole(params["table_B"]) / _FIRST_TOUCH_BPS + _SLICE_S * (1 + _ATOMIC_TIMES),
+)
