@@ -349,15 +349,15 @@ def test_the_page_knows_no_benchmark_by_name_but_for_the_roofline():
     ours = [
         *folder.glob("panels/*.py"),
         *folder.glob("charts/*.py"),
-        *folder.glob("templates/**/*.*"),
-        folder / "page.py",
+        *folder.glob("pages/templates/**/*.*"),
+        *folder.glob("pages/*.py"),
     ]
     assert len(ours) > 25
     for file in ours:
         if file.name in ("roofline_elements.py", "roofline_devices.py"):
             continue  # what a figure counts cannot be told by its shape
         assert not re.search(
-            r"memory\.(stream|latency)|cpu\.(peak|gemm|linebounce)|io\.file|triad", file.read_text()
+            r"memory\.(stream|latency|gups)|cpu\.(peak|gemm|linebounce)|io\.file|triad", file.read_text()
         ), file
 
 
@@ -374,7 +374,7 @@ def _contrast(one: str, other: str) -> float:
 
 def test_contrast_in_light_dark_and_print():
     """WCAG 2.1: 4.5 for text, 3 for what a chart is read from."""
-    style = (Path(seatrial.report.__file__).parent / "templates" / "style.css").read_text()
+    style = (Path(seatrial.report.__file__).parent / "pages" / "templates" / "style.css").read_text()
     schemes = [
         dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in re.findall(r":root \{(.*?)\}", style, re.S)
     ]
@@ -402,7 +402,7 @@ def test_a_colour_of_the_legend_stands_between_its_bounds():
 
 def test_heat_colours_are_in_order_and_leave_numbers_legible():
     """Lightness alone must tell the order, for those who see no hues; half of the classes take ink, half paper."""
-    style = (Path(seatrial.report.__file__).parent / "templates" / "style.css").read_text()
+    style = (Path(seatrial.report.__file__).parent / "pages" / "templates" / "style.css").read_text()
     blocks = re.findall(r":root \{(.*?)\}", style, re.S)
     schemes = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in blocks]
     assert len(schemes) == 3

@@ -134,5 +134,6 @@ BENCHMARK = Benchmark(
     ),
     placement=_placement,
     prepare=_prepare,
+    trial=({},),
     estimate_s=lambda params: 0.1 + whole(params["table_B"]) / _FIRST_TOUCH_BPS + _SLICE_S * (1 + _ATOMIC_TIMES),
 )
