@@ -3,6 +3,8 @@
 #ifndef SEATRIAL_OLD_GLIBC_H
 #define SEATRIAL_OLD_GLIBC_H
 
+#include <features.h> /* __GLIBC__ */
+
 #if defined(__GLIBC__) && defined(__x86_64__)
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
