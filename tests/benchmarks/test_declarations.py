@@ -11,7 +11,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
-from seatrial.model.benchmark import Benchmark, Elsewhere, External, Native
+from seatrial.model.benchmark import Benchmark, External, ImportedOnly, Native
 from seatrial.model.units import UNITS
 from seatrial.plan.points import plan_points
 
@@ -65,7 +65,7 @@ IN_THE_TRIAL = ("cpu.", "memory.", "io.", "mpi.latency", "mpi.bandwidth", "mpi.a
 
 
 def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
-    if isinstance(benchmark.program, Elsewhere):
+    if isinstance(benchmark.program, ImportedOnly):
         assert not benchmark.trial
     elif isinstance(benchmark.program, Native) and benchmark.program.commands is not None:
         assert not benchmark.trial, "it measures what somebody names"
@@ -86,7 +86,7 @@ def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
 )
 def test_it_plans_on_any_machine(benchmark: Benchmark, machine) -> None:
     for point in plan_points([benchmark.name], {}, machine):
-        if isinstance(benchmark.program, Elsewhere):
+        if isinstance(benchmark.program, ImportedOnly):
             assert point.cpus == ()
             continue
         if point.refusal is None:

@@ -77,7 +77,7 @@ def test_what_is_kept_of_a_rate() -> None:
     sample = Sample("download_kept", 0, 4e-3, {"bytes": 4e6}, extra={"alone_s": 3e-3})
     (reading,) = readings(CONTENTION, made_up_machine(cores=4), point.parameters, [sample])
     assert reading.value == pytest.approx(0.75)
-    spoken = reading.figure.spoken
+    spoken = reading.figure.customary
     assert spoken is not None and spoken({}, 0.75) == "25 % lost" and spoken({}, 1.01) == "nothing lost"
 
 

@@ -64,7 +64,7 @@ def test_threads_are_told_the_same_by_the_environment_and_the_command() -> None:
 @pytest.mark.parametrize(("rate", "words"), [(0.5, "0.0864 ns/day"), (370.0, "63.9 ns/day"), (1e4, "1728 ns/day")])
 def test_a_rate_is_said_in_nanoseconds_a_day(rate: float, words: str) -> None:
     figure = GROMACS.figure("step_rate")
-    assert figure.spoken is not None and figure.spoken({}, rate) == words
+    assert figure.customary is not None and figure.customary({}, rate) == words
 
 
 def measured(

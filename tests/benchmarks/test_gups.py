@@ -31,9 +31,9 @@ def planned(machine: Machine, **settings: str) -> Point:
 @pytest.mark.parametrize(
     ("l3_bytes", "memory", "table"),
     [
-        (32 << 20, 1 << 40, 1 << 30),
+        (1 << 20, 1 << 40, 256 << 20),
         (384 << 20, 1 << 40, 4 << 30),  # 3 GiB is no power of two
-        (32 << 20, 4 << 30, 512 << 20),  # an eighth of the memory
+        (384 << 20, 4 << 30, 512 << 20),  # an eighth of the memory
     ],
 )
 def test_a_table_that_caches_do_not_hold(l3_bytes: int, memory: int, table: int) -> None:

@@ -120,7 +120,7 @@ def test_the_measured_ceiling_names_what_is_there() -> None:
     ceiling = declared(resolved()) if declared is not None else None
     assert ceiling is not None
     benchmark = benchmark_named(ceiling.benchmark)
-    assert {*ceiling.parameters, *ceiling.whatever} == {parameter.name for parameter in benchmark.parameters}
+    assert {*ceiling.parameters, *ceiling.ignored} == {parameter.name for parameter in benchmark.parameters}
     assert all(benchmark.figure(name).unit == "B/s" for name in ceiling.figures)
 
 
@@ -132,7 +132,7 @@ def test_the_matrix_is_beyond_the_caches_and_the_size_is_one_that_hpcg_takes() -
 
 
 def test_whether_it_could_be_official_is_said_beside_the_figure() -> None:
-    spoken = HPCG.figure("rating").spoken
+    spoken = HPCG.figure("rating").customary
     assert spoken is not None
     assert "not official" in spoken(resolved(), 1e9) and "not" not in spoken(resolved(seconds="1800"), 1e9)
 

@@ -93,8 +93,8 @@ def test_hpcc_finds_a_small_matrix_first_and_the_real_one_for_hpl() -> None:
     params = resolved(n="12000", nb="192", grid="1x2")
     hpcc = program("hpcc")
     first = read_as_hpl_does(hpcc.inputs(params)["hpccinf.txt"].decode())
-    assert hpcc.later is not None
-    real = read_as_hpl_does(hpcc.later.inputs(params)["hpccinf.txt"].decode())
+    assert hpcc.input_exchange is not None
+    real = read_as_hpl_does(hpcc.input_exchange.inputs(params)["hpccinf.txt"].decode())
     assert first["n"][0] <= 500
     assert real == {"n": [12000], "nb": [192], "p": [1], "q": [2]}
     assert read_as_hpl_does(program("xhpl").inputs(params)["HPL.dat"].decode()) == real
@@ -167,7 +167,7 @@ def test_the_blas_gets_the_threads_of_the_rank_and_kernels_of_its_choice() -> No
         assert variables["OPENBLAS_NUM_THREADS"] == variables["OMP_NUM_THREADS"] == "4"
         assert variables["OPENBLAS_CORETYPE"] is None and variables["OMP_PROC_BIND"] is None
         assert "OPENBLAS_CORETYPE" not in program(name).variables({**params, "kernels": "forced"})
-        assert "OPENBLAS_CORETYPE" in program(name).bent_by
+        assert "OPENBLAS_CORETYPE" in program(name).sensitive_to
 
 
 def test_the_nominal_peak_is_that_of_the_cores_in_use() -> None:
@@ -191,7 +191,7 @@ def test_the_measured_ceilings_name_what_is_there(figure: str, source: str) -> N
     benchmark = benchmark_named(source)
     assert all(benchmark.figure(name).unit == "flop/s" for name in ceiling.figures)
     known = {parameter.name for parameter in benchmark.parameters}
-    assert {*ceiling.parameters, *ceiling.whatever} == known  # nothing is taken from HPL's own n or kernels
+    assert {*ceiling.parameters, *ceiling.ignored} == known  # nothing is taken from HPL's own n or kernels
 
 
 def measured(results_folder: Path, on: Machine, **settings: str) -> RepeatRecord:
@@ -292,8 +292,8 @@ def test_an_exchange_that_never_comes_is_found(
     """hpcc with the small input in both readings: a sound run of the wrong system."""
     need("hpcc", "apt install hpcc")
     hpcc = program("hpcc")
-    assert hpcc.later is not None
-    never = replace(hpcc, later=replace(hpcc.later, after=b"what hpcc never says"))
+    assert hpcc.input_exchange is not None
+    never = replace(hpcc, input_exchange=replace(hpcc.input_exchange, after=b"what hpcc never says"))
     broken = replace(HPL, program=replace(never, alternatives=()))
     monkeypatch.setattr("seatrial.plan.points.benchmark_named", lambda name: broken)
     record = measured(tmp_path, live_machine, n="1200", nb="96", ranks="1", threads="1")

@@ -89,8 +89,8 @@ def test_a_block_that_does_not_fit_the_budget_is_not_begun() -> None:
 
 def test_policies_of_one_study_share_its_purse_and_others_do_not() -> None:
     pool = Pool(10.0)
-    assert Pooled(pool, 0.01, 10).purse is Compared(pool, 0.01, 10).purse
-    assert Alone(StoppingRule()).purse is not Alone(StoppingRule()).purse
+    assert Pooled(pool, 0.01, 10).budget_source is Compared(pool, 0.01, 10).budget_source
+    assert Alone(StoppingRule()).budget_source is not Alone(StoppingRule()).budget_source
 
 
 def test_alone_a_finished_experiment_is_judged_by_the_budget_that_it_was_made_under() -> None:

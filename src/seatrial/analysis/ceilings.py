@@ -48,7 +48,7 @@ def _is_source(ceiling: Ceiling, parameters: Params, asks: ExperimentResult, oth
     """Whether `other` is of the same machine and benchmark, at the parameters of `asks` but for those named."""
     known = other.experiment.parameters
     wanted = {**{name: value for name, value in parameters.items() if name in known}, **ceiling.parameters}
-    wanted |= {name: known[name] for name in ceiling.whatever if name in known}
+    wanted |= {name: known[name] for name in ceiling.ignored if name in known}
     return (
         other.experiment.benchmark == ceiling.benchmark
         and other.experiment.machine == asks.experiment.machine

@@ -116,7 +116,7 @@ class _Gathered:
             fraction_of_limit=share,
             attainable=figure.attainable(params),
             one_limit_over=figure.one_limit_over,
-            spoken="" if figure.spoken is None else figure.spoken(params, median(values)),
+            customary="" if figure.customary is None else figure.customary(params, median(values)),
         )
 
     def _share(self) -> tuple[float | None, Limit | None]:

@@ -13,7 +13,7 @@ from seatrial.environments.mpi import discover_mpis, lacking_mpi, need_of_runtim
 from seatrial.environments.site import site_environments
 from seatrial.errors import BuildError
 from seatrial.machine.live import discover_live
-from seatrial.model.benchmark import Benchmark, Elsewhere, Native
+from seatrial.model.benchmark import Benchmark, ImportedOnly, Native
 from seatrial.report.documents.list import Tools, list_document
 from seatrial.report.text.list import list_text
 
@@ -30,7 +30,7 @@ def list_command(*, as_json: bool, references: bool = False) -> None:
     except BuildError as error:
         environment = error
     missing = {name: need for name, b in registry().items() if (need := _need(b, environment)) is not None}
-    listed = [b for b in registry().values() if not isinstance(b.program, Elsewhere)]
+    listed = [b for b in registry().values() if not isinstance(b.program, ImportedOnly)]
     document = list_document(listed, machine, _tools(), missing)
     if references:
         document = with_references(document)

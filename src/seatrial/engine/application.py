@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seatrial.launch.local import run
-from seatrial.model.benchmark import External, Later
+from seatrial.model.benchmark import External, InputExchange
 from seatrial.model.parameter import Params
 
 _LOOK_EVERY_S = 0.01
@@ -49,12 +49,12 @@ def output_file(program: External, directory: Path) -> Path:
 
 @contextmanager
 def input_exchanged(program: External, params: Params, directory: Path) -> Iterator[None]:
-    """While this lasts, the files of `later` are put in place as soon as the application has come so far."""
-    if program.later is None:
+    """While this lasts, the files of `input_exchange` are put in place as soon as the application has come so far."""
+    if program.input_exchange is None:
         yield
         return
     stop = threading.Event()
-    exchange = threading.Thread(target=_exchange, args=(program.later, params, directory, stop), daemon=True)
+    exchange = threading.Thread(target=_exchange, args=(program.input_exchange, params, directory, stop), daemon=True)
     exchange.start()
     try:
         yield
@@ -63,12 +63,12 @@ def input_exchanged(program: External, params: Params, directory: Path) -> Itera
         exchange.join()
 
 
-def _exchange(later: Later, params: Params, directory: Path, stop: threading.Event) -> None:
+def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threading.Event) -> None:
     """Look every 10 ms, and no more once it is done: nothing of ours runs while the application is measured."""
-    contents = later.inputs(params)
+    contents = asked.inputs(params)
     while not stop.wait(_LOOK_EVERY_S):
         try:
-            has_come_so_far = later.after in (directory / later.file).read_bytes()
+            has_come_so_far = asked.after in (directory / asked.file).read_bytes()
         except OSError:
             continue
         if has_come_so_far:

@@ -228,9 +228,9 @@ class _Run:
 
 def _progress(entries: Sequence[_Entry]) -> Progress:
     still_open = [entry for entry in entries if not entry.group.is_finished]
-    policies = {id(entry.policy.purse): entry.policy for entry in still_open}
+    policies = {id(entry.policy.budget_source): entry.policy for entry in still_open}
     remaining_s = sum(
-        policy.remaining_s([entry.group for entry in still_open if entry.policy.purse is policy.purse])
+        policy.remaining_s([entry.group for entry in still_open if entry.policy.budget_source is policy.budget_source])
         for policy in policies.values()
     )
     members = sum(len(entry.group.members) for entry in entries)

@@ -316,7 +316,7 @@ def _parameters(
                 "leave the setting out, or import that file by itself",
             )
         chosen[name] = value
-    untold = {p.name: p.untold for p in benchmark.parameters if p.untold is not None}
+    untold = {p.name: p.when_unknown for p in benchmark.parameters if p.when_unknown is not None}
     try:
         point = benchmark.point({**untold, **chosen})
     except UsageError as error:

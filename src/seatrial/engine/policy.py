@@ -19,7 +19,7 @@ class Policy(Protocol):
         """The budget under which repeats are made; noted in their records."""
 
     @property
-    def purse(self) -> object:
+    def budget_source(self) -> object:
         """What the time is taken from; policies of one study have the same."""
 
     def has_enough(self, group: Group) -> bool:
@@ -47,7 +47,7 @@ class Alone:
         return self.rule.budget_s
 
     @property
-    def purse(self) -> object:
+    def budget_source(self) -> object:
         """Each experiment has its own."""
         return self
 
@@ -101,7 +101,7 @@ class Pooled:
         return self.pool.total_s
 
     @property
-    def purse(self) -> object:
+    def budget_source(self) -> object:
         """The time of the study."""
         return self.pool
 

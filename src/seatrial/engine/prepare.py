@@ -25,7 +25,7 @@ from seatrial.environments.mpi import NoMpiError, lacking_mpi, mpi_of
 from seatrial.environments.mpi_settings import NoSettingError, setting_variables
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, NoCompilerError
-from seatrial.model.benchmark import Benchmark, Elsewhere, External, Native
+from seatrial.model.benchmark import Benchmark, External, ImportedOnly, Native
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.layout import RANKS
@@ -85,7 +85,7 @@ def prepared_points(
 def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
     """What this machine lacks to have a benchmark's program, for people; None where it has it or can build it."""
     program = benchmark.program
-    if isinstance(program, Elsewhere):
+    if isinstance(program, ImportedOnly):
         return program.why
     if isinstance(program, Native):
         if isinstance(environment, BuildError):
@@ -133,7 +133,7 @@ class _Session:
     def prepare(self, point: Point) -> Ready | Refused:
         """The experiment of a point, with its program built."""
         program = point.benchmark.program
-        if isinstance(program, Elsewhere):
+        if isinstance(program, ImportedOnly):
             refusal = point.refusal or Outcome.unsupported("program", program.why)
             return Refused(point, _experiment(point, "", "", self.machine_key), refusal)
         if isinstance(program, External):
@@ -262,8 +262,10 @@ class _Session:
         if is_profiled(point):
             identity["probes"] = ["mpi"]
         changed = chosen.variables(point.parameters)
-        if bent := {name: variables[name] for name in chosen.bent_by if name in variables and name not in changed}:
-            identity["bent_by"] = bent
+        if deviating := {
+            name: variables[name] for name in chosen.sensitive_to if name in variables and name not in changed
+        }:
+            identity["bent_by"] = deviating
         key = content_key(identity) if len(identity) > 1 else found.key
         experiment = _experiment(point, key, found.key, self.machine_key)
         if point.refusal is not None:

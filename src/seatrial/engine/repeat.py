@@ -25,7 +25,7 @@ from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
-from seatrial.model.benchmark import Elsewhere, External
+from seatrial.model.benchmark import External, ImportedOnly
 from seatrial.model.layout import RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
@@ -53,7 +53,7 @@ def command_of(ready: Ready, directory: Path) -> list[str]:
 def _command(ready: Ready, directory: Path, start: Start) -> list[str]:
     point = ready.point
     program = point.benchmark.program
-    if isinstance(program, Elsewhere):
+    if isinstance(program, ImportedOnly):
         raise ValueError(f"{point.benchmark.name} has no program")  # `prepare` refuses such a point
     command = [*start.before, str(ready.built.path)]
     if isinstance(program, External):

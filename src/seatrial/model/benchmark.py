@@ -33,7 +33,7 @@ class Ceiling:
     """A measured ceiling: the best rate that other experiments of the same machine reached, times `factor`.
 
     It stands in where the physical limit is unknown. `benchmark` and `parameters` select those experiments (parameters
-    not named must equal those of the figure that asks, but for `whatever`, which may have any value).
+    not named must equal those of the figure that asks, but for `ignored`, which may have any value).
     """
 
     benchmark: str
@@ -41,7 +41,7 @@ class Ceiling:
     figures: tuple[str, ...]
     factor: float
     derivation: str
-    whatever: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Figure:
     impossible all the same. `one_limit_over` names the parameters, and the coordinates of points inside the program,
     over which the limit is one and the same (threads that share one memory): the best of those points is held against
     it, since the others show what a setting costs. `is_there` says whether these parameters ask for the figure at all.
-    `spoken` says a value as the users of an application say it ("20.1 ns/day"), beside the SI unit.
+    `customary` says a value as the users of an application say it ("20.1 ns/day"), beside the SI unit.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Figure:
     attainable: Callable[[Params], Attainable] = _all_of_it
     one_limit_over: tuple[str, ...] = ()
     is_there: Callable[[Params], bool] = _always
-    spoken: Callable[[Params, float], str] | None = None
+    customary: Callable[[Params, float], str] | None = None
 
 
 Bound = Callable[[Machine, Params], tuple[float, float]]
@@ -155,7 +155,7 @@ def _no_variables(params: Params) -> Mapping[str, str | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class InputExchange:
     """Files (name -> content) that replace those of a running program once its file `file` holds `after`: for one that
     reads the same file twice and is to find something else the second time."""
 
@@ -179,8 +179,8 @@ class External:
 
     `inputs` are files (name -> content) that are written into the folder before it starts. `preparation` are further
     argument lists of the same program, run one after another by a single process before the one that is measured.
-    `variables` are set (None: unset) where it runs; the values of `bent_by`, where the user has set such variables and
-    they are not unset, make another experiment of the same point.
+    `variables` are set (None: unset) where it runs; the values of `sensitive_to`, where the user has set such variables
+    and they are not unset, make another experiment of the same point.
     """
 
     name: str
@@ -193,12 +193,12 @@ class External:
     inputs: Callable[[Params], Mapping[str, bytes]] = _no_inputs
     preparation: Callable[[Params], Sequence[Sequence[str]]] = _no_commands
     variables: Callable[[Params], Mapping[str, str | None]] = _no_variables
-    bent_by: tuple[str, ...] = ()
-    later: Later | None = None
+    sensitive_to: tuple[str, ...] = ()
+    input_exchange: InputExchange | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ImportedOnly:
     """No program of ours: the figures come from the result files of other tools (`seatrial import`). `why` says so for
     people."""
 
@@ -229,7 +229,7 @@ class Benchmark:
 
     name: str
     question: str
-    program: Native | External | Elsewhere
+    program: Native | External | ImportedOnly
     parameters: tuple[Parameter, ...]
     figures: tuple[Figure, ...]
     checks: tuple[Check, ...]

@@ -46,7 +46,7 @@ class FigureResult:
     `fraction_of_limit` is the median of the repeats' shares, and `limit` that of the repeat whose share lies nearest to
     it: so `fraction_of_limit` need not be `median` over `limit` to the last digit.
 
-    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `spoken` is the median as the
+    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `customary` is the median as the
     users of an application say it, "" where that is no different.
     """
 
@@ -65,7 +65,7 @@ class FigureResult:
     fraction_of_limit: float | None = None
     attainable: Attainable = ALL_OF_IT
     one_limit_over: tuple[str, ...] = ()
-    spoken: str = ""
+    customary: str = ""
 
     @property
     def n_repeats(self) -> int:

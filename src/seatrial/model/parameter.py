@@ -34,8 +34,8 @@ class ParameterKind(StrEnum):
 class Parameter:
     """One setting. `words` are accepted in place of a number ("all", "auto"); the benchmark's `prepare` resolves them.
 
-    Numbers are at least `minimum`. `untold` stands for it where the result file of another tool does not tell it; None:
-    the default does.
+    Numbers are at least `minimum`. `when_unknown` stands for it where the result file of another tool does not state it;
+    None: the default does.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Parameter:
     help: str
     words: tuple[str, ...] = ()
     minimum: float = 0
-    untold: str | None = None
+    when_unknown: str | None = None
 
     def accepts(self) -> str:
         """The accepted values, for messages and for help."""
@@ -60,7 +60,7 @@ class Parameter:
 
     def value_of(self, given: object) -> Value:
         """The value that `given` (text from a command line, or a typed value from a file) stands for, or UsageError."""
-        if isinstance(given, str) and (given in self.words or given == self.untold):
+        if isinstance(given, str) and (given in self.words or given == self.when_unknown):
             return given
         try:
             value = self._convert(given)

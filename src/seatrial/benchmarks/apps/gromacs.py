@@ -46,7 +46,7 @@ _CHANGE_AT_FIRST = 0.004
 """kJ/mol per atom."""
 _TEMPERATURE_K, _TEMPERATURE_SLACK_K = 300.0, 15.0
 _BENDING = ("GMX_NO_NONBONDED", "GMX_EMULATE_GPU", "GMX_MAXCONSTRWARN", "GMX_VERLET_BUFFER_RES")
-_BENT_BY = (
+_SENSITIVE_TO = (
     "GMX_DISABLE_SIMD_KERNELS",
     "GMX_NBNXN_SIMD_2XNN",
     "GMX_NBNXN_SIMD_4XN",
@@ -201,7 +201,7 @@ _PROGRAM = External(
     inputs=_inputs,
     preparation=_preparation,
     variables=_variables,
-    bent_by=_BENT_BY,
+    sensitive_to=_SENSITIVE_TO,
 )
 
 BENCHMARK = Benchmark(
@@ -231,7 +231,7 @@ BENCHMARK = Benchmark(
             better=Better.HIGHER,
             value=lambda sample: sample.work["steps"] / sample.elapsed_s,
             work="time steps of 2 fs; 1000 a second are 172.8 ns/day",
-            spoken=ns_per_day,
+            customary=ns_per_day,
         ),
         time_step(MEASURED, "one time step of 2 fs"),
     ),

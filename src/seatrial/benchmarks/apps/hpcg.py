@@ -129,11 +129,11 @@ def _ceiling(params: Params) -> Ceiling:
         figures=("copy", "scale", "add", "triad"),
         factor=_FLOP_PER_NONZERO / _BYTES_PER_NONZERO,
         derivation="best non-temporal rate of memory.stream measured here; 12 B of each nonzero for 2 flop",
-        whatever=("threads", "node", "memory", "huge_pages", "kernel", "array_B"),
+        ignored=("threads", "node", "memory", "huge_pages", "kernel", "array_B"),
     )
 
 
-def _spoken(params: Params, value: float) -> str:
+def _customary(params: Params, value: float) -> str:
     seconds = whole(params["seconds"])
     return "long enough to be official" if seconds >= SHORTEST_OFFICIAL_S else f"not official: {seconds} s of 1800 s"
 
@@ -181,7 +181,7 @@ BENCHMARK = Benchmark(
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("ranks", "threads", "size", "seconds"),
-            spoken=_spoken,
+            customary=_customary,
         ),
     ),
     checks=(

@@ -34,7 +34,7 @@ from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
 from seatrial.benchmarks.placement import numa_node, spread, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, Later, Skip
+from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, InputExchange, Skip
 from seatrial.model.layout import RANKS, THREADS
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
@@ -232,7 +232,7 @@ def _of_gemm(params: Params) -> Ceiling:
         figures=("gemm",),
         factor=1.0,
         derivation=f"best matrix product measured here on {cpus} CPUs (cpu.gemm)",
-        whatever=("n", "blas", "binding", "kernels"),
+        ignored=("n", "blas", "binding", "kernels"),
     )
 
 
@@ -249,8 +249,8 @@ _HPCC = External(
     version=(),
     inputs=_small_input,
     variables=_variables,
-    bent_by=KERNEL_VARIABLES,
-    later=Later(_HPCC_OUTPUT, _AFTER_FIRST_READING, _real_input(_HPCC_INPUT)),
+    sensitive_to=KERNEL_VARIABLES,
+    input_exchange=InputExchange(_HPCC_OUTPUT, _AFTER_FIRST_READING, _real_input(_HPCC_INPUT)),
 )
 _XHPL = External(
     name="xhpl",
@@ -262,7 +262,7 @@ _XHPL = External(
     version=(),
     inputs=_real_input("HPL.dat"),
     variables=_variables,
-    bent_by=KERNEL_VARIABLES,
+    sensitive_to=KERNEL_VARIABLES,
 )
 
 BENCHMARK = Benchmark(

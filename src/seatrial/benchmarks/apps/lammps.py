@@ -192,7 +192,7 @@ BENCHMARK = Benchmark(
             better=Better.HIGHER,
             value=lambda sample: sample.work["atom_steps"] / sample.elapsed_s,
             work="atoms x time steps of the Lennard-Jones melt, after melting",
-            spoken=atom_steps,
+            customary=atom_steps,
         ),
         time_step(MEASURED, "one time step of all atoms"),
     ),

@@ -114,7 +114,7 @@ def _three(name: str) -> tuple[Figure, ...]:
             better=Better.HIGHER,
             value=_kept,
             work=f"the time alone over the time while {_beside(name)}",
-            spoken=lambda params, kept: f"{show_percent(1.0 - kept)} lost" if kept < 1.0 else "nothing lost",
+            customary=lambda params, kept: f"{show_percent(1.0 - kept)} lost" if kept < 1.0 else "nothing lost",
         ),
     )
 

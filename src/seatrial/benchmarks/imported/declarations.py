@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from seatrial.model.benchmark import Benchmark, Better, Elsewhere, Figure
+from seatrial.model.benchmark import Benchmark, Better, Figure, ImportedOnly
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
@@ -32,7 +32,7 @@ def imported(
     return Benchmark(
         name=f"imported.{kind}",
         question=question,
-        program=Elsewhere(f"its figures come from result files of {tool}: seatrial import {kind}=FILE"),
+        program=ImportedOnly(f"its figures come from result files of {tool}: seatrial import {kind}=FILE"),
         parameters=parameters,
         figures=figures,
         checks=(),

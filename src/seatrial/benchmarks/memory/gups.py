@@ -25,7 +25,8 @@ _LEAST_TABLE_B = 4096
 _CACHES_TIMES = 8
 """The table is at least this multiple of the last-level caches that the threads reach: at most one update in eight then
 finds its word in a cache."""
-_LEAST_AUTO_B = 1 << 30
+_LEAST_AUTO_B = 256 << 20
+"""Virtual machines may tell of smaller caches than they reach."""
 _SHARE_OF_MEMORY = 8
 """At most this part of the memory."""
 _UPDATES = 1 << 17
@@ -96,7 +97,7 @@ BENCHMARK = Benchmark(
             "table_B",
             ParameterKind.BYTES,
             "auto",
-            f"the table, a power of two; auto: {_CACHES_TIMES} x the last-level caches, at least 1 GiB, at most "
+            f"the table, a power of two; auto: {_CACHES_TIMES} x the last-level caches, at least 256 MiB, at most "
             f"1/{_SHARE_OF_MEMORY} of the memory",
             words=("auto",),
             minimum=_LEAST_TABLE_B,

@@ -31,7 +31,7 @@ _SLOW_BPS = 4e9
 """What a stream of great messages is sure to reach, for the estimate."""
 
 WINDOW = Parameter(
-    "window", ParameterKind.INTEGER, 64, "messages that are under way at once", minimum=1, untold=UNKNOWN
+    "window", ParameterKind.INTEGER, 64, "messages that are under way at once", minimum=1, when_unknown=UNKNOWN
 )
 TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the pair", minimum=2)
 STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)

@@ -66,7 +66,7 @@ START = Parameter(
     "how ranks start an iteration: by a common clock, after a barrier (as OSU and IMB do), or back-to-back;"
     " auto: clock, or barrier where ranks share CPUs",
     words=("auto", "clock", "barrier", "back-to-back"),
-    untold=UNKNOWN,
+    when_unknown=UNKNOWN,
 )
 LARGEST = Parameter(
     "largest_B",
@@ -75,7 +75,7 @@ LARGEST = Parameter(
     "largest size of a sweep; auto: 4 MiB, or what half of the memory holds for all ranks",
     words=("auto",),
     minimum=1,
-    untold=UNKNOWN,
+    when_unknown=UNKNOWN,
 )
 
 

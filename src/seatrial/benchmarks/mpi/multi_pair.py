@@ -66,7 +66,7 @@ BENCHMARK = Benchmark(
             "pairs of ranks that stream at once; all: every core is in one",
             words=("all",),
             minimum=1,
-            untold=UNKNOWN,
+            when_unknown=UNKNOWN,
         ),
         Parameter(
             "ranks",
@@ -75,7 +75,7 @@ BENCHMARK = Benchmark(
             "ranks; auto: two for each pair",
             words=("auto",),
             minimum=2,
-            untold=UNKNOWN,
+            when_unknown=UNKNOWN,
         ),
         NODES,
         OVERSUBSCRIBE,

@@ -20,7 +20,7 @@ PLACEMENT = Parameter(
     "where the ranks of a pair are; cores: as near as can be in one package; sockets: in two packages; near: on the "
     "NUMA node of the fastest adapter; far: on one without adapters; auto: cores where a package has so many",
     words=("auto", "cores", "sockets", "near", "far"),
-    untold=UNKNOWN,
+    when_unknown=UNKNOWN,
 )
 
 

@@ -24,17 +24,17 @@ RANKS = Parameter(
     "ranks, each bound to a CPU of its own; all: one per core",
     words=("all",),
     minimum=1,
-    untold=UNKNOWN,
+    when_unknown=UNKNOWN,
 )
 
-NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks are on", minimum=1, untold=UNKNOWN)
+NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks are on", minimum=1, when_unknown=UNKNOWN)
 
 OVERSUBSCRIBE = Parameter(
     "oversubscribe",
     ParameterKind.FLAG,
     False,
     "more ranks than CPUs: none is bound, and they share what there is",
-    untold=UNKNOWN,
+    when_unknown=UNKNOWN,
 )
 
 _MIXED = tuple(f"{a}-{b}" for a, b in permutations(("host", "device", "managed"), 2))
@@ -52,7 +52,7 @@ HUGE_PAGES = Parameter(
     ParameterKind.FLAG,
     True,
     "ask the kernel for huge pages for the buffers (copies through the kernel are then faster); OSU and IMB do not",
-    untold=UNKNOWN,
+    when_unknown=UNKNOWN,
 )
 
 DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype of the elements")

@@ -26,7 +26,7 @@ LARGEST = Parameter(
     _LARGEST_B,
     "largest message of a sweep",
     minimum=1,
-    untold=UNKNOWN,
+    when_unknown=UNKNOWN,
 )
 
 ELEMENT_B = {"MPI_CHAR": 1, "MPI_BYTE": 1, "MPI_INT": 4, "MPI_LONG": 8, "MPI_FLOAT": 4, "MPI_DOUBLE": 8}

@@ -120,7 +120,7 @@ def _line(
         row=row,
         figure=figure,
         bar=bar(figure, largest[figure.unit], references.ticks(row, figure)),
-        median=show(figure.median, figure.unit, enough) + (f" ({figure.spoken})" if figure.spoken else ""),
+        median=show(figure.median, figure.unit, enough) + (f" ({figure.customary})" if figure.customary else ""),
         interval=show_ends(*figure.ci95, figure.median, figure.unit, enough)
         if figure.ci95 is not None
         else "needs 6 repeats",

@@ -86,7 +86,8 @@ def _row(figure: FigureResult) -> tuple[str, ...]:
     point = f" {parameters_text(figure.point)}" if figure.point else ""
     return (
         figure.name + point,
-        f"{show(figure.median, figure.unit)} {arrow(figure.better)}" + (f" ({figure.spoken})" if figure.spoken else ""),
+        f"{show(figure.median, figure.unit)} {arrow(figure.better)}"
+        + (f" ({figure.customary})" if figure.customary else ""),
         interval,
         f"n={figure.n_repeats}",
         against,
