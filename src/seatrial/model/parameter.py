@@ -34,8 +34,8 @@ class ParameterKind(StrEnum):
 class Parameter:
     """One setting. `words` are accepted in place of a number ("all", "auto"); the benchmark's `prepare` resolves them.
 
-    Numbers are at least `minimum`. `when_unknown` stands for it where the result file of another tool does not state it;
-    None: the default does.
+    Numbers are at least `minimum`. `when_unknown` stands for it where the result file of another tool does not state
+    it; None: the default does.
     """
 
     name: str
