@@ -58,8 +58,8 @@ def test_a_published_example() -> None:
     (found,) = scaling(runs, "strong", "cores", {})
     assert [round(p.efficiency, 3) for p in found.points] == [1.0, 0.992, 0.871]
     assert found.points[2].speedup_ci95 is None and found.crossing is None and found.efficient_to == 768
-    assert found.fits == () and found.note == "No law is fitted: that needs at least 5 points, and 3 came out."
-    assert headline(found) == "At least 80 % efficient to 768 cores, the most that came out: 87 % there"
+    assert found.fits == () and found.note == "No law is fitted: that needs at least 5 points, and 3 succeeded."
+    assert headline(found) == "At least 80 % efficient to 768 cores, the most that succeeded: 87 % there"
 
 
 def test_the_crossing_lies_between_on_a_logarithmic_axis() -> None:
@@ -100,7 +100,7 @@ def test_failed_points_are_kept_with_their_reason() -> None:
 
 def test_one_point_or_none_tells_no_scaling() -> None:
     (found,) = scaling(times(0.1, (4,)), "strong", "threads", {})
-    assert headline(found) == "Only 4 threads came out: no scaling can be told"
+    assert headline(found) == "Only 4 threads succeeded: no scaling can be given"
     assert scaling([result(outcome=Outcome.skipped("small"), threads=1)], "strong", "threads", {}) == ()
     assert scaling(times(0.1), "strong", "nodes", {}) == ()
     assert scaling([result(figure([1.0] * 6), threads="all")], "strong", "threads", {}) == ()

@@ -110,16 +110,16 @@ def test_the_text_shows_the_worst_first_and_wraps() -> None:
         finding(Severity.ERROR, "broken", evidence="line\n" * 9),
     )
     text = check_text(found, bindings(NODE), rank_layout(NODE, 2))
-    heads = [line for line in text.splitlines() if line.startswith(("error ", "warning ", "to know "))]
-    assert heads == ["error broken", "warning loss", "to know note"]
-    assert text.startswith("1 error, 1 warning, 1 to know\n")
+    heads = [line for line in text.splitlines() if line.startswith(("error ", "warning ", "note "))]
+    assert heads == ["error broken", "warning loss", "note note"]
+    assert text.startswith("1 error, 1 warning, 1 note\n")
     assert "a-b-" * 40 in text, "no word is cut"
     assert all(len(line) <= WIDTH for line in text.splitlines() if "a-b-" not in line and "  mpirun" not in line)
     assert text.count("\n            line") == 1 and "all of it with --format json" in text
     assert "  gpu-0: NUMA node 0, CPUs 0-3,8-11\n    numactl --cpunodebind=0 --membind=0" in text
     assert "mlx5_0: NUMA node unknown, CPUs unknown" in text
     assert "    rank 1=localhost slot=4-7" in text
-    assert check_text((), ()) == "nothing found"
+    assert check_text((), ()) == "no findings"
 
 
 def test_colours_are_for_terminals_and_names_cannot_bring_their_own() -> None:

@@ -316,6 +316,6 @@ def test_ends_of_many_ranks_are_told_together() -> None:
     ends.append(ranks.RankEnd(3, None, None, None, False))
     text = ranks._who_waits(ends, SimpleNamespace(ranks=6))  # type: ignore[arg-type]
     assert text == (
-        "rank 5 never came out of MPI_Init; rank 3 said nothing at the end; "
+        "rank 5 never returned from MPI_Init; rank 3 said nothing at the end; "
         'ranks 0-2,4 at "round 1", in MPI_Bcast, waiting'
     )

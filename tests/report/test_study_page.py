@@ -213,8 +213,8 @@ def test_subjects_name_what_tells_comparisons_apart_and_nothing_else():
         (scaling(numbers=(1, 2, 4)), ["80 % efficient to 4 threads, the most", "at least 5 are needed"]),
         (scaling(serial=0.5, numbers=(1, 2, 4)), ["Below 80 % efficient from the first step on"]),
         (scaling(failed=(32,)), ["32 threads gave no result", "run: signal 11", "Crosses mark what gave no result"]),
-        (scaling(failed=(2, 4, 8, 16, 32)), ["only 1 thread came out"]),
-        (scaling(failed=(1, 2, 4, 8, 16, 32)), ["no point came out"]),
+        (scaling(failed=(2, 4, 8, 16, 32)), ["only 1 thread succeeded"]),
+        (scaling(failed=(1, 2, 4, 8, 16, 32)), ["no point succeeded"]),
         (scaling(kind="weak", better=Better.HIGHER), ["Weak scaling", "the rate of each worker over its"]),
         (scaling(winners=True), ["batch 64", "prefetch 4", "Settings that won"]),
     ],
@@ -234,7 +234,7 @@ def test_sweeps_name_the_winner_or_say_that_there_is_none():
 
 def test_what_gave_no_result_stands_on_the_page():
     words = Outline(PAGES["study only measured"]()).words
-    assert "2 of 3 experiments came out, 1 failed" in words and "run: signal 11" in words
+    assert "2 of 3 experiments succeeded, 1 failed" in words and "run: signal 11" in words
 
 
 def test_studies_come_before_machines_and_link_to_their_records():

@@ -60,7 +60,7 @@ def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown 
 
 
 def _seen(side: SideExperiment, probe: str) -> list[Mapping[str, Any]]:
-    """What a probe recorded beside the repeats that came out."""
+    """What a probe recorded beside the repeats that succeeded."""
     records = side.contents.records.get(side.result.id, ())
     return [
         record.seen[probe] for record in records if record.outcome.is_ok and isinstance(record.seen.get(probe), dict)

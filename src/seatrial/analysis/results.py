@@ -53,7 +53,7 @@ def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
 
 
 def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
-    """The experiments that came out, with their figures held against nothing: what a screen of very many nodes needs,
+    """The experiments that succeeded, with their figures held against nothing: what a screen of very many nodes needs,
     without working out the limits of each of their machines."""
     benchmarks = {
         name: replace(benchmark, figures=tuple(replace(f, limit=None, ceiling=None) for f in benchmark.figures))
@@ -77,7 +77,7 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
 
 
 def _is_overtaken(key: str, contents: Contents) -> bool:
-    """Whether a point that could not be run then (no compiler, say) came out in some way since: that is no news."""
+    """Whether a point that could not be run then (no compiler, say) was run since: that is no news."""
     experiment, records = contents.experiments[key], contents.records[key]
     if any(record.samples for record in records):
         return False

@@ -27,7 +27,7 @@ def scaling(
     """One for each figure and each combination of what else varies, in order of appearance.
 
     `along` is a numeric parameter, or a coordinate of points inside the program. The baseline is the fewest workers
-    that came out. With p the growth in workers, the speedup S of fixed work (strong) is T0/T of a time and r/r0 of a
+    that succeeded. With p the growth in workers, the speedup S of fixed work (strong) is T0/T of a time and r/r0 of a
     rate; that of work that grows with the workers (weak) is p T0/T (Gustafson's scaled speedup) or r/r0. The efficiency
     is S/p in all cases. Ratios are Hodges-Lehmann estimates, paired by block where there are blocks, so they may differ
     from those of the medians in the last digits. `given` tells axes that are no parameters.
@@ -44,12 +44,12 @@ def headline(result: ScalingResult) -> str:
     """What it comes to, in one sentence: "At least 80 % efficient to 16 threads; at 32 it is 61 %"."""
     measured = [point for point in result.points if point.efficiency is not None]
     if len(measured) < 2 or result.efficient_to is None:
-        return f"Only {_workers(result.along, result.baseline_workers)} came out: no scaling can be told"
+        return f"Only {_workers(result.along, result.baseline_workers)} succeeded: no scaling can be given"
     at = next(k for k, point in enumerate(measured) if point.workers == result.efficient_to)
     last = measured[-1]
     if at == len(measured) - 1:
         text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, last.workers)}, the most that "
-        text += f"came out: {_below_or_not(last.efficiency)} there"
+        text += f"succeeded: {_below_or_not(last.efficiency)} there"
     else:
         after = measured[at + 1]
         if at == 0:
@@ -73,7 +73,7 @@ class _Worker:
 
 
 def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResult | None:
-    """The scaling of one sweep; None where nothing came out at any number of workers."""
+    """The scaling of one sweep; None where no point succeeded at any number of workers."""
     workers = [_Worker(number, point) for point in sweep.points if (number := _number(point.settings[along]))]
     workers.sort(key=lambda worker: (worker.number, worker.point.figure is None))
     measured = [(worker, worker.point.figure) for worker in workers if worker.point.figure is not None]
@@ -181,7 +181,7 @@ def _fits(points: Sequence[ScalingPoint], fewest: float, kind: Kind) -> tuple[tu
     law: Callable[[Sequence[tuple[float, float]]], SerialShare | None] = amdahl if kind == "strong" else gustafson
     fitted = law(measured)
     if fitted is None:
-        return (), f"No law is fitted: that needs at least {FEWEST_POINTS} points, and {len(measured)} came out."
+        return (), f"No law is fitted: that needs at least {FEWEST_POINTS} points, and {len(measured)} succeeded."
     residuals = tuple((p * fewest, residual) for (p, _), residual in zip(measured, fitted.residuals, strict=True))
     ceiling = 1.0 / fitted.share if kind == "strong" and fitted.share > 0.0 else None
     name: Literal["amdahl", "gustafson"] = "amdahl" if kind == "strong" else "gustafson"

@@ -180,7 +180,7 @@ def lost(baseline: SideExperiment, candidate: SideExperiment) -> str:
 def scope(comparisons: Sequence[Comparison]) -> str:
     """What the verdicts hold for, in one sentence."""
     if not comparisons:
-        return "Nothing came out on both sides."
+        return "Nothing was measured on both sides."
     if any(c.baseline.is_reference or c.candidate.is_reference for c in comparisons):
         return "One side was published by others, of another machine: a ratio, and no verdict."
     hosts = [

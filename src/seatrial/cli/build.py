@@ -50,7 +50,7 @@ def build_command(request: BuildRequest) -> int:
     else:
         points = plan_points(request.targets or tuple(registry()), settings, machine)
     if (problem := build_helpers(points, with_profiler=not request.targets)) is not None:
-        message(f"seatrial: what stands around or beside ranks is not built: {problem}")
+        message(f"seatrial: the helper programs of ranks are not built: {problem}")
         failed = True
     results = build_points(points, Environments(machine), lambda name: message(f"building the program of {name}"))
     for title, group in groupby(results, lambda item: _title(item.environment, item.choice)):

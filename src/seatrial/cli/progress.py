@@ -42,7 +42,7 @@ class TerminalProgress:
         self._show(f"waiting: {who} measures on this machine, and two at once would measure each other", always=True)
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
-        """Say at once what did not come out ok."""
+        """Say at once what did not succeed."""
         if not outcome.is_ok:
             self._show(f"{_named(point)}: {outcome.state}: {outcome.reason}", always=True)
 

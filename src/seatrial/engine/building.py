@@ -30,8 +30,8 @@ class BuiltAhead:
 
 
 def build_helpers(points: Sequence[Point], *, with_profiler: bool = False) -> BuildError | None:
-    """Build what stands around the ranks of these points' programs, ours and the site's, and what is loaded beside them
-    where they are to be profiled, or in any case; why that failed, if it did."""
+    """Build the helper programs for the ranks of these points, and what is loaded beside them where they are to be
+    profiled, or in any case; why that failed, if it did."""
     try:
         if any(point.benchmark.ranks == "mpi" for point in points):
             rank_helpers()

@@ -2,7 +2,7 @@
 
 A round takes the open groups in random order and makes one repeat of each member of a group, in random order (a
 randomised complete block design): a drift of the machine falls on all alike, and what is compared is measured side by
-side, in turns of some milliseconds where its programs can. A member leaves when a repeat of it does not come out ok, a
+side, in turns of some milliseconds where its programs can. A member leaves when a repeat of it does not succeed, a
 group when its policy says so.
 """
 

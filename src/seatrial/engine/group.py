@@ -93,7 +93,7 @@ class Group:
 
     @property
     def alive(self) -> list[Member]:
-        """The members whose last repeat came out ok, or that have none yet."""
+        """The members whose last repeat succeeded, or that have none yet."""
         return [member for member in self.members if not member.has_failed]
 
     @property

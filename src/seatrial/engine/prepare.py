@@ -208,7 +208,7 @@ class _Session:
         return point, built, content_key(identity)
 
     def _helpers(self, point: Point, mpi: Mpi | None) -> None:
-        """Build what stands around ranks, and what is loaded beside them. Raises BuildError."""
+        """Build the helper programs of ranks, and what is loaded beside them. Raises BuildError."""
         if mpi is not None and self.builds:
             rank_helpers()
         if is_profiled(point) and self.builds:

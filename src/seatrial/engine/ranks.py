@@ -206,7 +206,7 @@ def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
     missing = [rank for rank in range(layout.ranks) if rank not in known]
     parts: list[str] = []
     if missing:
-        parts.append(f"{_ranks(missing)} never came out of MPI_Init")
+        parts.append(f"{_ranks(missing)} never returned from MPI_Init")
     outside = [end for end in ends if not end.is_told or not end.call]
     inside = [end for end in ends if end.is_told and end.call]
     if outside:

@@ -113,7 +113,7 @@ def make_together(
 ) -> list[RepeatRecord]:
     """Run repeats of several experiments that take turns on the same CPUs, the first leading, and record them.
 
-    Each is charged an equal share of the time. Where one does not come out ok, none is recorded: what happened to it
+    Each is charged an equal share of the time. Where one does not succeed, none is recorded: what happened to it
     may have disturbed the others, or may be the doing of one of them. Raises StoreError where a record cannot be
     written.
     """
@@ -183,7 +183,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
 def _not_startable(error: BuildError | NoLauncherError) -> Outcome:
     if isinstance(error, NoLauncherError):
         return Outcome.unsupported("launcher", str(error))
-    return Outcome.failed(Stage.BUILD, f"what stands around ranks: {error.message}; {error.todo}")
+    return Outcome.failed(Stage.BUILD, f"helper programs of ranks: {error.message}; {error.todo}")
 
 
 def _launch_time(program: ProgramRecord, began_s: float, wall_s: float) -> dict[str, float]:

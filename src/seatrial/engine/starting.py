@@ -29,7 +29,7 @@ class Start:
 def start_of(ready: Ready, directory: Path) -> Start:
     """How a repeat is started.
 
-    Raises BuildError where what stands around ranks is not there, and NoLauncherError.
+    Raises BuildError where the helper programs of ranks are missing, and NoLauncherError.
     """
     added = probe_variables(ready, directory)
     if ready.mpi is None:

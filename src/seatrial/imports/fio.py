@@ -33,7 +33,7 @@ def read(data: bytes) -> ImportedFile:
     told = find_text(document, "fio version") or ""
     version = _VERSION.fullmatch(told)
     if version is None:
-        raise ParseError(_TOOL, None, "", f"`fio version` is {told!r}: this is no JSON of fio")
+        raise ParseError(_TOOL, None, "", f"`fio version` is {told!r}: this is not the JSON of fio")
     options = document.get("global options")
     shared = options if isinstance(options, dict) else {}
     experiments: list[ImportedExperiment] = []

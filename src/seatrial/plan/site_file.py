@@ -53,11 +53,11 @@ def _read(path: Path) -> Site:
 def read_site(data: bytes, file: str) -> Site:
     """The site that a file holds; `file` is its name for messages.
 
-    Raises UsageError where the text is no YAML 1.2, has another shape than the published schema, or names what is not
-    there. A file of comments only is a site of nothing.
+    Raises UsageError where the text is not valid YAML 1.2, has another shape than the published schema, or names what is
+    not there. A file of comments only is a site of nothing.
     """
     if len(data) > MAX_BYTES:
-        raise error_at(file, None, "it is larger than 1 MiB: this is no site file", "give the site's YAML file")
+        raise error_at(file, None, "it is larger than 1 MiB: not a site file", "give the site's YAML file")
     if _ONLY_COMMENTS.fullmatch(data.removeprefix(b"\xef\xbb\xbf")):
         return Site(file=file)
     document = read_yaml(data, file)

@@ -38,8 +38,8 @@ _MOST_KINDS_OF_EXCLUDE = 64
 def read_study(data: bytes, file: str) -> Study:
     """The study that a file holds; `file` is its name for messages.
 
-    Raises UsageError where the text is no YAML 1.2, has another shape than the published schema, names what is not
-    there, or contradicts itself.
+    Raises UsageError where the text is not valid YAML 1.2, has another shape than the published schema, names what is
+    not there, or contradicts itself.
     """
     document = read_yaml(data, file)
     model = _shape(document)

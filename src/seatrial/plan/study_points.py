@@ -21,7 +21,7 @@ PROBES = frozenset({"mpi", "io"})
 
 @dataclass(frozen=True, slots=True)
 class StudyPoints:
-    """The points in the order of the study. `merged` counts those that came out the same as an earlier one."""
+    """The points in the order of the study. `merged` counts those that are the same as an earlier one."""
 
     points: tuple[Point, ...]
     merged: int

@@ -115,10 +115,10 @@ def error_at(file: str, line: int | None, seen: str, todo: str = "") -> UsageErr
 
 
 def read_yaml(data: bytes, file: str) -> Document:
-    """The one document of a file. Raises UsageError, naming file and line, for text that is no YAML 1.2, and for what
-    no study needs: more than 1 MiB, several documents, tags, anchors and aliases, keys given twice, deep nesting."""
+    """The one document of a file. Raises UsageError, naming file and line, for text that is not valid YAML 1.2, and for
+    what no study needs: more than 1 MiB, several documents, tags, anchors and aliases, keys given twice, deep nesting."""
     if len(data) > MAX_BYTES:
-        raise error_at(file, None, "it is larger than 1 MiB: this is no study file", "give the study's YAML file")
+        raise error_at(file, None, "it is larger than 1 MiB: not a study file", "give the study's YAML file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -153,10 +153,10 @@ def _events(text: str, file: str) -> Iterator[Any]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         told = ", ".join(_short(part) for part in (error.context, error.problem) if part)
-        raise error_at(file, mark.line + 1 if mark else None, f"this is no YAML: {told}", todo) from None
+        raise error_at(file, mark.line + 1 if mark else None, f"invalid YAML: {told}", todo) from None
     except (YAMLError, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise error_at(file, None, f"this is no YAML: {_short(first)}", todo) from None
+        raise error_at(file, None, f"invalid YAML: {_short(first)}", todo) from None
 
 
 @dataclass(slots=True)

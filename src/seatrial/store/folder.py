@@ -3,7 +3,7 @@
 FORMAT                                      version of this layout
 machines|environments|experiments|studies/<key>.json   content-addressed, written once
 records/<host>-<pid>-<start>.jsonl          one writer each
-artefacts/<experiment>/<repeat>/            a repeat under way, or the output of one that did not come out ok
+artefacts/<experiment>/<repeat>/            a repeat under way, or the output of one that did not succeed
 """
 
 from __future__ import annotations

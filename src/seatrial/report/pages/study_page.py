@@ -69,7 +69,7 @@ def headlines(result: StudyResult) -> list[str]:
 
 
 def _about(result: StudyResult) -> str:
-    """What was varied, what came out, what it took."""
+    """What was varied, what was found, what it took."""
     axes = [f"{axis.name} ({_values(axis.name, axis.values)})" for axis in result.study.axes]
     varied = f"Varied: {'; '.join(axes)}. " if axes else ""
     measured = f"{outcome_counts(result.results)}. " if result.results else ""

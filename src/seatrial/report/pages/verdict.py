@@ -55,7 +55,7 @@ def _explanation(view: TrialView, tried: int, unjudged: int) -> str:
     if tried:
         text += (
             " An experiment is as expected when its checks hold, its repeats agree and a point under the same limit "
-            f"reaches at least {show_percent(LOW_SHARE)} of what can be counted of it."
+            f"reaches at least {show_percent(LOW_SHARE)} of that limit, as far as the work can be counted."
         )
     if unjudged:
         text += " Not judged are those of which no limit is known, or that another point under the same limit outdoes."

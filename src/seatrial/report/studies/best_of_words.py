@@ -26,12 +26,12 @@ def best_of_headline(result: BestOfResult) -> str:
     """The winner, the runner-up and whether the gap beats the noise, in one line."""
     having = ranked(result)
     if not having:
-        return f"No winner: none of {count(len(result.contenders), 'contender')} came out"
+        return f"No winner: none of {count(len(result.contenders), 'contender')} succeeded"
     winner = having[0]
     name = contender_name(winner, result.over)
     value = show(winner.median, result.unit)
     if len(having) == 1:
-        return f"{name} is the only contender that came out: {value}"
+        return f"{name} is the only contender that succeeded: {value}"
     runner_up = contender_name(having[1], result.over)
     if result.is_beyond_noise:
         return f"{name} wins with {value}; {runner_up} is {gap_words(result)}, beyond the noise"

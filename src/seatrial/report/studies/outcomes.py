@@ -1,4 +1,4 @@
-"""How many experiments of a study came out, in words."""
+"""How many experiments of a study succeeded, in words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from seatrial.report.units import count
 
 
 def outcome_counts(results: Sequence[ExperimentResult]) -> str:
-    """How many experiments came out, and what became of the rest: "11 of 12 experiments came out, 1 failed"."""
+    """How many experiments succeeded, and what became of the rest: "11 of 12 experiments succeeded, 1 failed"."""
     states: dict[str, int] = {}
     for result in results:
         states[result.outcome.state.value] = states.get(result.outcome.state.value, 0) + 1
     ok = states.pop("ok", 0)
     rest = "".join(f", {number} {state.replace('_', ' ')}" for state, number in states.items())
-    return f"{ok} of {count(len(results), 'experiment')} came out{rest}"
+    return f"{ok} of {count(len(results), 'experiment')} succeeded{rest}"

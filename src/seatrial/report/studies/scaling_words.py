@@ -38,9 +38,9 @@ def scaling_headline(result: ScalingResult) -> str:
     rated = [point for point in points if point.efficiency is not None]
     beyond = [point for point in rated if point.workers > result.baseline_workers]
     if not points:
-        return "Nothing scales: no point came out"
+        return "No scaling: no point succeeded"
     if not beyond:
-        return f"Nothing to say about scaling: only {workers(result, points[0].workers)} came out"
+        return f"No scaling: only {workers(result, points[0].workers)} succeeded"
     text = _efficient_to(result, beyond)
     lost = [point for point in failed(result) if point.workers > result.baseline_workers]
     if lost:
@@ -88,12 +88,12 @@ def scaling_design(result: ScalingResult) -> str:
         text = (
             f"Strong scaling: the same work for every number of {bare_name(result.along)}. The baseline is {base}, the "
         )
-        text += "fewest that came out; an efficiency is the speedup over it, divided by the growth in workers."
+        text += "fewest that succeeded; an efficiency is the speedup over it, divided by the growth in workers."
     else:
         text = (
             f"Weak scaling: the work grows with the {bare_name(result.along)}. The baseline is {base}, the fewest that "
         )
-        text += "came out; an efficiency is "
+        text += "succeeded; an efficiency is "
         text += (
             "its time over the time of the point."
             if result.better is Better.LOWER
@@ -156,4 +156,4 @@ def no_fit_words(result: ScalingResult) -> str:
     if result.note or result.fits:
         return result.note
     number = len(measured(result))
-    return f"No law is fitted: that needs at least {FEWEST_FOR_A_FIT} points, and {number} came out."
+    return f"No law is fitted: that needs at least {FEWEST_FOR_A_FIT} points, and {number} succeeded."

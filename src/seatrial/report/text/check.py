@@ -15,7 +15,7 @@ from seatrial.report.units import count, cpu_list
 
 WIDTH = 118
 
-_GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "to know"))
+_GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
 _MOST_EVIDENCE = 3
 """Lines of the evidence that are shown; all of it is in the JSON."""
 
@@ -46,8 +46,8 @@ def check_text(
 
 def _summary(findings: Sequence[Finding], style: Style) -> str:
     numbers = [(word, sum(f.severity is severity for f in findings)) for severity, word in _GROUPS]
-    told = [f"{number} {word}" if word == "to know" else count(number, word) for word, number in numbers if number]
-    return f"{style.heading}{', '.join(told) if told else 'nothing found'}{style.end}"
+    counted = [count(number, word) for word, number in numbers if number]
+    return f"{style.heading}{', '.join(counted) or 'no findings'}{style.end}"
 
 
 def _finding(finding: Finding, word: str, style: Style) -> str:
