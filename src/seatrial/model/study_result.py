@@ -17,8 +17,9 @@ from seatrial.model.study import Study
 class Compared:
     """All comparisons of two sides with the fairness list. `scope` says in one sentence what the verdicts hold for.
 
-    `lost` names what was measured on one side only, with the reason; `is_told` is False where a side says nothing of its
-    machine, so that nothing could be seen to differ. `breakdowns` say where a difference sits, by what probes recorded.
+    `lost` names what was measured on one side only, with the reason; `is_told` is False where a side states nothing
+    about its machine, so that nothing could be seen to differ. `breakdowns` say where a difference sits, by what probes
+    recorded.
     """
 
     baseline: str

@@ -53,8 +53,8 @@ def _read(path: Path) -> Site:
 def read_site(data: bytes, file: str) -> Site:
     """The site that a file holds; `file` is its name for messages.
 
-    Raises UsageError where the text is not valid YAML 1.2, has another shape than the published schema, or names what is
-    not there. A file of comments only is a site of nothing.
+    Raises UsageError where the text is not valid YAML 1.2, has another shape than the published schema, or names what
+    is not there. A file of comments only is a site of nothing.
     """
     if len(data) > MAX_BYTES:
         raise error_at(file, None, "it is larger than 1 MiB: not a site file", "give the site's YAML file")

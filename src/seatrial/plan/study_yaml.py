@@ -116,7 +116,7 @@ def error_at(file: str, line: int | None, seen: str, todo: str = "") -> UsageErr
 
 def read_yaml(data: bytes, file: str) -> Document:
     """The one document of a file. Raises UsageError, naming file and line, for text that is not valid YAML 1.2, and for
-    what no study needs: more than 1 MiB, several documents, tags, anchors and aliases, keys given twice, deep nesting."""
+    what no study needs: more than 1 MiB, several documents, tags, anchors, aliases, keys given twice, deep nesting."""
     if len(data) > MAX_BYTES:
         raise error_at(file, None, "it is larger than 1 MiB: not a study file", "give the study's YAML file")
     try:
