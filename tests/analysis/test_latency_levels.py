@@ -17,7 +17,7 @@ KiB, MiB = 1 << 10, 1 << 20
 
 
 def machine_with(l1: int | None, l2: int | None, l3: int) -> Machine:
-    """One core below L3, L2, L1d and L1i; a size of None is not told."""
+    """One core below L3, L2, L1d and L1i; a size of None: not reported."""
     machine = made_up_machine(cores=1, l3_bytes=l3)
     sizes = {"l2-0": (2, "unified", l2), "l1d-0": (1, "data", l1), "l1i-0": (1, "instruction", 64 * KiB)}
     devices = [d for d in machine.devices if d.kind in (DeviceKind.PACKAGE, DeviceKind.CACHE)]

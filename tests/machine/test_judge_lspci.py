@@ -96,7 +96,7 @@ def test_damaged_broken_listings_are_refused_or_right(seed: int, width: int) -> 
         assert part.parent in (parent, None)
         rates = [LinkRate(float(r[0]), r[1]) if r else None for r in (function.capable, function.trained)]
         assert part.capable in (rates[0], None)
-        # A port's cut "x1" of x16 cannot be told: lspci does not say "(downgraded)" of ports.
+        # A port's cut "x1" of x16 goes unnoticed: lspci does not say "(downgraded)" of ports.
         if not (function.port in ("Root Port", "Downstream Port") and how in ("truncate", "cut", "paste")):
             assert part.trained in (rates[1], None)
 

@@ -310,7 +310,7 @@ def test_damaged_listings_are_refused_or_right(seed: int) -> None:
             LinkRate(float(function.capable[0]), function.capable[1]) if function.capable else None,
             None,
         )
-        # A port's cut "x1" of x16 cannot be told: lspci does not say "(downgraded)" of ports.
+        # A port's cut "x1" of x16 goes unnoticed: lspci does not say "(downgraded)" of ports.
         if not (function.port in ("Root Port", "Downstream Port") and how in ("truncate", "cut", "paste")):
             rate = LinkRate(float(function.trained[0]), function.trained[1]) if function.trained else None
             assert part.trained in (rate, None)

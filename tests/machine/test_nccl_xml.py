@@ -124,7 +124,7 @@ def test_real_files(file: str, nodes: set[int], bridges: int, gpus: int, nics: i
     assert len(survey.peer_links) == len(_ends(survey)) == links
     assert {link.kind for link in survey.peer_links} <= {"xgmi"}
     assert {link.count for link in survey.peer_links} <= {1}
-    assert {link.capable_Bps for link in survey.peer_links} <= {None}, "XGMI's rate is not told"
+    assert {link.capable_Bps for link in survey.peer_links} <= {None}, "XGMI's rate is not reported"
     machine = assemble([survey])
     found = [_count(machine, k) for k in (DeviceKind.NUMA, DeviceKind.BRIDGE, DeviceKind.GPU, DeviceKind.NIC)]
     assert found == [len(nodes), bridges, gpus, nics]

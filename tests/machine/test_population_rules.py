@@ -319,7 +319,7 @@ def test_a_table_is_that_vendors_alone(product: str) -> None:
 
 
 def test_without_processors_little_is_said() -> None:
-    """`dmidecode -t memory`: how many channels there are is not told."""
+    """`dmidecode -t memory`: how many channels there are is not reported."""
     server = Server("Dell Inc.|PowerEdge R740", [SKYLAKE] * 2, dell(12, range(1, 7)), types=frozenset({16, 17}))
     memory = _judge(server)
     assert memory.verdict is UNKNOWN

@@ -355,7 +355,7 @@ def test_the_page_knows_no_benchmark_by_name_but_for_the_roofline():
     assert len(ours) > 25
     for file in ours:
         if file.name in ("roofline_elements.py", "roofline_devices.py"):
-            continue  # what a figure counts cannot be told by its shape
+            continue  # what a figure counts cannot be determined by its shape
         assert not re.search(
             r"memory\.(stream|latency|gups)|cpu\.(peak|gemm|linebounce)|io\.file|triad", file.read_text()
         ), file

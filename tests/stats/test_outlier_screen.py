@@ -5,7 +5,7 @@ normal 0.4, 0.2, 0.2, 0.2; t3 0.1, 0.3, 0.6, 1.1; half on each of two levels 0.2
 level 0.7, 0.9, 1.5, 1.8; a twentieth 0.2, 0.1, 0.6, 0.5; drifting 1.9, 2.5, 4.3, 3.4. Nodes that truly differ by a
 normal 1 %: 4.2 (5 nodes), 4.7 (8), 3.6 (20), 4.6 (64), 5.0 (512); by 1 % of t3: 13, 35 (20), 47 (64), 26 (512), and
 what is named is indeed off for good. Single values (10, 13, 24, 40, 150): normal 0.4, 0.1, 0, 0, 0; t3 4.6, 4.1, 4.5,
-0.3, 1.2; half on each of two levels 2.0, 0.4, 0, 0, 0; a rare second level cannot be told from outliers there: a
+0.3, 1.2; half on each of two levels 2.0, 0.4, 0, 0, 0; a rare second level, which looks like outliers there: a
 fifth 27, 17, 11, 0.2, 0; a twentieth 32, 35, 60, 27, 52.
 
 Found, of 5 % at 1 % noise from repeat to repeat: 1 of 5 94 %, 1 of 8 99.8 %, 1 of 64 99.3 % (6 repeats), 12 of 64

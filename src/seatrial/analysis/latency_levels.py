@@ -44,7 +44,7 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
     found: list[LatencyLevel] = []
     below_B = 0
     for level, size_B in _data_caches(machine, cpu):
-        if level is None or size_B is None:  # what lies beyond cannot be told from it
+        if level is None or size_B is None:  # what lies beyond does not follow from it
             return tuple(found)
         inside = [entry for entry in sets if below_B * _BEYOND <= entry[0] <= size_B * _WITHIN]
         if inside:
@@ -72,7 +72,7 @@ def _working_set_B(point: FigureResult) -> int | None:
 
 
 def _data_caches(machine: Machine, cpu: int | None) -> Iterator[tuple[int | None, int | None]]:
-    """(level, size in bytes) of the caches that hold a CPU's data, innermost first; None where it is not told."""
+    """(level, size in bytes) of the caches that hold a CPU's data, innermost first; None where it is not reported."""
     if cpu is None:
         cpu = next(iter(machine.allowed_cpus or sorted(machine.pus())), None)
     pu = machine.pus().get(cpu) if cpu is not None else None

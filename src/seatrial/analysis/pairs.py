@@ -34,7 +34,7 @@ FALSE_ALARM_RATE = 0.01
 LEAST_SLOWNESS = 0.1
 """A pair that is slower than its kind by less than this is not named, however surely it is."""
 _FEWEST_PARTNERS = 3
-"""A rank with fewer measured pairs cannot be told from a slow one of them."""
+"""A rank with fewer measured pairs cannot be distinguished from a slow one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _named_pair(pair: Pair, odd: Odd, hosts: Sequence[str]) -> _Named:
 
 
 def _hosts(repeats: Sequence[RepeatRecord]) -> tuple[str, ...]:
-    """The host of each rank; empty where they are not told, or changed from repeat to repeat."""
+    """The host of each rank; empty where they are not reported, or changed from repeat to repeat."""
     told = {tuple(map(str, record.seen.get("hosts", ()))) for record in repeats}
     return told.pop() if len(told) == 1 else ()
 

@@ -67,7 +67,7 @@ class Layout:
 
 
 def rank_layout(machine: Machine, n: int) -> Layout:
-    """Places for `n` ranks on one node. Raises UsageError where they do not fit, or the CPUs are not told."""
+    """Places for `n` ranks on one node. Raises UsageError where they do not fit, or the CPUs are not reported."""
     cores = usable_cores(machine)
     if not cores:
         raise UsageError(
@@ -114,7 +114,7 @@ def _core(machine: Machine, index: int | None, cpus: Sequence[int]) -> Core:
 
 def _beside_gpus(machine: Machine, cores: Sequence[Core], n: int) -> tuple[RankPlace, ...] | None:
     """Places beside GPUs, those of one node side by side; None where there is no GPU, or the CPUs beside one of those
-    that are used are not told. Ranks beyond the number of GPUs share them evenly."""
+    that are used are not reported. Ranks beyond the number of GPUs share them evenly."""
     near = {binding.device: binding for binding in bindings(machine)}
     cards = sorted(gpus(machine), key=lambda gpu: _or_last(numa_of(machine, gpu)))
     used = [cards[rank * len(cards) // n] if n > len(cards) else cards[rank] for rank in range(n)] if cards else []

@@ -188,7 +188,7 @@ def scope(comparisons: Sequence[Comparison]) -> str:
         {host for c in comparisons for host in c.candidate.hosts},
     ]
     if not hosts[0] or not hosts[1]:
-        return "Which machines were measured is not told on a side: the verdicts hold for those, whichever they are."
+        return "A side does not name its machines: the verdicts hold for those, whichever they are."
     if hosts[0] != hosts[1]:
         return (
             f"Two machines, {', '.join(sorted(hosts[0]))} and {', '.join(sorted(hosts[1]))}: the verdicts hold for "

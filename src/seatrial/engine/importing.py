@@ -312,7 +312,7 @@ def _parameters(
         told = found.parameters.get(name)
         if told is not None and told != value and not (isinstance(assumed, list | tuple) and name in assumed):
             raise UsageError(
-                f"--set {name}={text} contradicts {file}, which tells {name}={told}",
+                f"--set {name}={text} contradicts {file}, which states {name}={told}",
                 "leave the setting out, or import that file by itself",
             )
         chosen[name] = value

@@ -243,7 +243,7 @@ def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: s
     Ranks without binding must be free to go wherever this process may (`allowed`), where they are on this node.
     """
     if len(hello.cpus) != layout.ranks:
-        return Outcome.invalid("ranks", f"{len(hello.cpus)} ranks told where they are, {layout.ranks} were started")
+        return Outcome.invalid("ranks", f"{len(hello.cpus)} ranks reported where they are, {layout.ranks} were started")
     if layout.is_bound and tuple(map(frozenset, hello.cpus)) != tuple(map(frozenset, layout.cpus)):
         return Outcome.invalid(
             "affinity", f"ranks were bound to CPUs {masks(hello.cpus)} instead of {masks(layout.cpus)}"

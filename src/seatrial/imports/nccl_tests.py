@@ -341,7 +341,7 @@ def _least_share(ranks: int | None) -> float:
 
 
 def _expected(op: str, ranks: int | None) -> float | None:
-    """Bus bandwidth over size / time of an operation, by doc/PERFORMANCE.md; None where that is not told."""
+    """Bus bandwidth over size / time of an operation, by doc/PERFORMANCE.md; None where that is not reported."""
     if ranks is None or op in ("alltoallv", "hypercube"):
         return None
     share = (ranks - 1) / ranks

@@ -54,7 +54,7 @@ def read(data: bytes) -> ImportedFile:
     threads = _threads(lines)
     ranks = [line for line in lines if _RANKS.search(line.text)]
     notes: dict[str, object] = {
-        "best_of": f"each rate is the best of {passes - 1} passes, as STREAM prints it; the other passes are not told",
+        "best_of": f"each rate is the best of {passes - 1} passes, as STREAM prints it, without the others",
         "passes": passes,
         "element_B": word,
     }

@@ -15,7 +15,7 @@ def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankComm
     """The words of mpiexec in MPICH's and MVAPICH's builds of it.
 
     On this node it starts the ranks itself (`fork`) and asks no batch system for nodes, whose first might be another.
-    A list of CPUs goes by a rank's number on its node, so nodes that differ cannot be told by it. Exit codes are asked
+    A list of CPUs goes by a rank's number on its node, so nodes that differ need another way. Exit codes are asked
     for since a rank that ends without a word would not be named.
     """
     argv = [str(launcher), "-np", str(layout.ranks), "-print-all-exitcodes", *_nodes(layout)]

@@ -64,7 +64,7 @@ def judge_memory(
     if empty - {None} and not is_told and verdict in (Population.BALANCED, Population.NEAR_BALANCED):
         verdict, why = (
             Population.UNKNOWN,
-            f"{why}; but whether the sockets without a module have a processor is not told",
+            f"{why}; but whether the sockets without a module have a processor is not reported",
         )
     other = _other_memory(cpu_devices)
     peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, told)
@@ -79,12 +79,12 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     for package in cpu_devices:
         memory = package.facts.text("package_memory") if package.kind is DeviceKind.PACKAGE else None
         if memory is not None:
-            return f"the modules are not all: {package.name} has {memory} in its package, whose rate is not told"
+            return f"the modules are not all: {package.name} has {memory} in its package, whose rate is not reported"
     of_cpus = {device.numa for device in cpu_devices if device.kind is DeviceKind.PU}
     for node in cpu_devices:
         if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
             return (
-                f"the modules are not all: {node.id} is memory without CPUs (HBM, CXL, a GPU's), its rate is not told"
+                f"the modules are not all: {node.id} is memory without CPUs (HBM, CXL, a GPU's) of unknown rate"
             )
     return None
 
@@ -98,7 +98,7 @@ def _common_platform(cpu_devices: Sequence[Device]) -> Platform:
 def _by_socket(
     modules: Sequence[MemoryModule], cpu_devices: Sequence[Device]
 ) -> list[tuple[str, tuple[MemoryModule, ...]]] | str:
-    """(name, all slots) of each socket with a processor, in order; a sentence where that cannot be told.
+    """(name, all slots) of each socket with a processor, in order; a sentence where that cannot be determined.
 
     Slots of a socket without a processor are left out; a processor whose slots are all empty, or that has none listed,
     stays.
@@ -112,7 +112,7 @@ def _by_socket(
         return "the slots' names do not tell their sockets"
     named = sorted({module.socket for module in modules if module.socket is not None})
     if packages and len(filled) > packages:
-        return f"modules stand at {len(filled)} sockets, but the processors that are told number {packages}"
+        return f"modules stand at {len(filled)} sockets, but the number of processors reported is {packages}"
     empty = [number for number in named if number not in filled]
     kept = sorted(number for number in filled if number is not None)
     if packages > len(kept):
@@ -193,15 +193,15 @@ def _peak(sockets: Sequence[_Socket], told: Sequence[SocketMemory]) -> Limit:
     types = {placed.module.memory_type for socket in sockets for placed in socket.load.placed}
     if not types <= _CHANNEL_IS_8_BYTES:
         names = ", ".join(sorted(str(name) for name in types))
-        return Limit.unknown("B/s", f"the width of a channel of {names} is not told")
+        return Limit.unknown("B/s", f"the width of a channel of {names} is not reported")
     rates = {t.configured_MTps for t in told if t.dimms}
     if None in rates or len(rates) != 1:
-        return Limit.unknown("B/s", "the modules' configured speed is not told, or differs between them")
+        return Limit.unknown("B/s", "the modules' configured speed is not reported, or differs between them")
     populated = [t.populated_channels for t in told]
     known = [count for count in populated if count is not None]
     if len(known) != len(populated):
         return Limit.unknown(
-            "B/s", "which channels are populated is told neither by the slots' names nor by a document"
+            "B/s", "which channels are populated is stated neither by the slots' names nor by a document"
         )
     rate = rates.pop()
     where = f"{len(told)} socket{'s' if len(told) > 1 else ''}, from SMBIOS"

@@ -23,7 +23,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A module in its slot: channel and position of the slot in it (0 is filled first); None is not told."""
+    """A module in its slot: channel and position of the slot in it (0 is filled first); None: not reported."""
 
     module: MemoryModule
     channel: str | None
@@ -52,7 +52,7 @@ class SocketLoad:
         return sum(placed.module.size_bytes or 0 for placed in self.placed)
 
     def by_channel(self) -> Mapping[str, tuple[Placed, ...]] | None:
-        """Channel -> its modules; None where the channel of one of them is not told."""
+        """Channel -> its modules; None where the channel of one of them is not reported."""
         channels: dict[str, list[Placed]] = {}
         for placed in self.placed:
             if placed.channel is None:
@@ -155,7 +155,7 @@ def judge_population(sockets: Sequence[SocketLoad]) -> tuple[Population, str]:
     if not modules:
         return Population.UNKNOWN, "no module is described"
     if any(module.size_bytes is None for module in modules):
-        return Population.UNKNOWN, "the size of a module is not told"
+        return Population.UNKNOWN, "the size of a module is not reported"
     unequal = _unequal_sockets(sockets) or _forbidden_mix(modules)
     if unequal is not None:
         return Population.UNBALANCED, unequal
@@ -241,7 +241,7 @@ def _judge_socket(socket: SocketLoad) -> tuple[Population, str]:
         return _judge_by_counts(socket)
     all_channels = socket.platform.channels
     if all_channels is None:
-        return Population.UNKNOWN, f"{_inventory(socket)}; how many channels the processor has is not told"
+        return Population.UNKNOWN, f"{_inventory(socket)}; how many channels the processor has is not reported"
     if len(channels) > all_channels:
         seen = f"{len(channels)} channels are named, the processor has {all_channels}"
         return Population.UNKNOWN, f"{seen}: the slots' names are not what they seem"
@@ -310,7 +310,7 @@ def _judge_by_counts(socket: SocketLoad) -> tuple[Population, str]:
         return Population.UNBALANCED, f"{seen} for {rule.channels} channels, {_by_rule(socket, rule)}"
     if rule is None and channels is not None and channels > 1 and 2 * socket.dimms < channels:
         return Population.UNBALANCED, f"{seen} for {channels} channels: most of them are empty"
-    missing = "which channel each slot belongs to is not told by the slots' names, nor by a document for this product"
+    missing = "neither the slots' names nor a document for this product say which channel each slot belongs to"
     if channels is None:
         missing += "; nor is the processor's number of channels"
     return Population.UNKNOWN, f"{seen}; {missing}"

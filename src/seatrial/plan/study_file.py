@@ -219,7 +219,7 @@ def _refuse_ambiguous(
         if benchmark.name != path[1] and (node is None or not node.items):
             raise document.refuse(
                 path,
-                f"{benchmark.name} has {axis.name} too, and it is not told whether it varies there",
+                f"{benchmark.name} has {axis.name} too, and the study does not say whether it varies there",
                 f"to vary it for all, write it under axes: {{{axis.name}: [...]}}; else make two studies",
             )
 

@@ -8,7 +8,7 @@ Why the second: nodes that are truly alike look odd when the noise of their repe
 repeats that can be told, by ranks, without any assumption on the noise. With one value each it cannot, so there the
 first question is asked far more carefully (tails as heavy as those of t with 3 degrees of freedom), and more values are
 asked for: of n values that fall by chance on either of two levels one stands alone with probability n / 2^(n-1), which
-is 31 % for 5 and 2 % for 10. A second level that is rare cannot be told from outliers by single values at all: such a
+is 31 % for 5 and 2 % for 10. A rare second level cannot be distinguished from outliers by single values at all: such a
 value is named, for it is odd, and the rate of false alarms does not hold for it. Nor does it for groups that differ for
 good in a way that has heavy tails.
 

@@ -81,7 +81,7 @@ _MOST_PATHS = 8
 
 
 def _classes(machine: Machine) -> Classes:
-    """Only GPUs of which every class is known and has a rank: what is not told might be the near one."""
+    """Only GPUs of which every class is known and has a rank: what is not reported might be the near one."""
     adapters = [device.id for device in fabric_adapters(machine)]
     paths = paths_by_pair(machine)
     found: dict[str, dict[str, str]] = {}

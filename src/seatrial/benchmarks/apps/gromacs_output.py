@@ -78,7 +78,7 @@ def read_gromacs(data: bytes) -> ProgramRecord:
 
 
 def _built_for(facts: dict[str, str]) -> dict[str, Any]:
-    """What a build for another processor costs cannot be told, but that it is one."""
+    """What a build for another processor costs cannot be determined, but that it is one."""
     built, possible = facts.get("simd"), facts.get("simd_possible")
     if built is None or possible is None or built == possible:
         return {}

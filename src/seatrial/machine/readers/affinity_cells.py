@@ -3,7 +3,7 @@
 The tool puts a tab between cells, one more before the GPU's node, and one more before a NUMA affinity that is N/A.
 Where tabs were lost, an empty cell leaves
 nothing behind: a row with a word for each column is read in order, any other only by positions, and only where the
-full rows of the same matrix prove how it is laid out. What cannot be told is None.
+full rows of the same matrix prove how it is laid out. What cannot be determined is None.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Pla
         if is_gpu and columns and not tail.row.line.is_ended:
             _check_end(tail, cells, names, of_gpus, tool)
         if cells is None and tail.words:
-            unread.append(f"{tool}: line {tail.row.line.number}: which affinity {tail.row.label} has cannot be told")
+            unread.append(f"{tool}: line {tail.row.line.number}: the affinity of {tail.row.label} is unclear")
         places[tail.row.label] = _place(tail, cells or {}, tool, unread)
         lists[tail.row.label] = (cells or {}).get(CPU_AFFINITY, _NONE)
     unread += _disagreements(matrix, places, lists, tool)

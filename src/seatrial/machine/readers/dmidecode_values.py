@@ -70,7 +70,7 @@ def read_handle(field: Field) -> int | None:
 
 
 def _says_nothing(field: Field) -> bool:
-    """Whether a number is not told. dmidecode writes a word then: nothing at all is a line that is cut off."""
+    """Whether a number is not reported. dmidecode writes a word then: nothing at all is a line that is cut off."""
     return bool(field.value) and field.value.lower() in _EMPTY_WORDS
 
 

@@ -3,7 +3,7 @@
 Both ends of a link list it, with the same count. A link is refused where its two ends contradict each other.
 Rates per link and direction: NVIDIA's architecture whitepapers of Pascal (GP100: NVLink of 20 GB/s), Volta (GV100),
 Turing (TU102), Ampere (GA100; GA102 has links of 14.0625 GB/s) and Hopper (GH100), all others 25 GB/s; NVIDIA Blackwell
-(NVLink 5: 18 links, 1.8 TB/s both ways together). XGMI's rate depends on the board and is not told.
+(NVLink 5: 18 links, 1.8 TB/s both ways together). XGMI's rate depends on the board and is not reported.
 """
 
 from __future__ import annotations

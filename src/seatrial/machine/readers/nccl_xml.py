@@ -237,7 +237,7 @@ class _Reader:
         return match[1].lower()[:4] if len(match[1]) >= 4 else f"{match[1].lower()}80"
 
     def _identity(self, element: Element, name: str) -> str | None:
-        """Four hex digits of "0x10de"; None where it is not told, or ffff, which no vendor has."""
+        """Four hex digits of "0x10de"; None where it is not reported, or ffff, which no vendor has."""
         text = element.attributes.get(name, "")
         match = _HEX.match(text)
         if text and (match is None or int(match[1], 16) > 0xFFFF):

@@ -169,7 +169,7 @@ class Trace:
         self.kept = min(room, taken)
         self.lost = max(0, taken - room)
         if len(self._data) < HEADER_B + self.kept * RECORD_B:
-            raise self._damage(f"it is cut: {len(self._data)} bytes are there, {self.kept} records are told")
+            raise self._damage(f"it is cut: {len(self._data)} bytes are there, its header counts {self.kept} records")
         self.ticks_per_s: float = rate
         self.loaded: int = loaded
         self.ended: int | None = ended or None

@@ -90,7 +90,7 @@ class _Drawer:
         return y + 10.0
 
     def _bar(self, row: Sequence[Socket], y: float, whole: float, *, is_first: bool) -> float:
-        """The inter-socket links of more than two sockets, as one bar: who is joined to whom is not told."""
+        """The inter-socket links of more than two sockets, as one bar: who is joined to whom is not reported."""
         between = self.scene.between
         if between is None:
             return y

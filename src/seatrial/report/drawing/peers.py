@@ -172,7 +172,7 @@ def _unseen_bank(name: str, each: int, pairs: Mapping[Pair, int | None], gpus: S
     counts = tuple((gpu.id, count(each, "link")) for gpu in gpus if gpu.id in members)
     lines = (
         Line(_every_pair(each)),
-        Line("the switches themselves are not told: more links than a GPU has for edges to each other", Tone.MUTED),
+        Line("the switches themselves are not reported: more links than a GPU has for edges to each other", Tone.MUTED),
     )
     return Bank("NVSwitches" if name == "NVLink" else f"{name} switches", lines, counts, assumed=True,
                 hint=f"{name} switches, inferred: {_every_pair(each)}")  # fmt: skip

@@ -73,7 +73,7 @@ class ReferenceMarks:
 
 def _line(mark: str, reference: Reference) -> ReferenceLine:
     about = (
-        f"{machine_of(reference) or 'a machine that is not told'} ({ANOTHER_MACHINE})",
+        f"{machine_of(reference) or 'a machine that is not named'} ({ANOTHER_MACHINE})",
         configuration_text(reference),
         source_text(reference),
         reference.remark,

@@ -21,7 +21,7 @@ BOUND_WORDS = {
     Bound.BANDWIDTH: "bandwidth-bound",
     Bound.START: "starting and ending MPI",
     Bound.LOCAL: "local",
-    Bound.UNKNOWN: "not told",
+    Bound.UNKNOWN: "not reported",
 }
 WAITING_RULE = (
     "Waiting is measured where the profiler put a barrier before a call: what passed until all ranks had come. Its "
@@ -191,7 +191,7 @@ def trust_lines(profile: Profile) -> list[TrustLine]:
         f"{show(profile.overhead_s, 's')} over all ranks for {count(calls, 'call')}, {share_words(share)} of wall time"
     )
     lines.append(TrustLine("Own cost", own, share > 0.01))
-    lines.append(TrustLine("MPI library", "; ".join(trust.libraries) or ", ".join(trust.families) or "not told"))
+    lines.append(TrustLine("MPI library", "; ".join(trust.libraries) or ", ".join(trust.families) or "not reported"))
     return sorted(lines, key=lambda line: not line.is_weak)
 
 

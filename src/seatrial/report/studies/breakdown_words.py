@@ -41,7 +41,7 @@ def breakdown_sentence(breakdown: Breakdown) -> str:
     if not sure:
         few = min(breakdown.repeats)
         why = f"with {count(few, 'repeat')} of a side" if few < 3 else "beyond noise"
-        return f"No part differs {why}" if few >= 3 else f"Nothing can be told {why}"
+        return f"No part differs {why}" if few >= 3 else f"Nothing can be said {why}"
     difference = whole.difference_s
     same_way = [part for part in sure if part.difference_s * difference > 0]
     if not same_way:

@@ -16,7 +16,7 @@ from seatrial.report.units import count
 _MOST_NAMES = 4
 
 _WHY = {
-    Stopped.DECIDED: "the interval told at a planned look",
+    Stopped.DECIDED: "the interval decided at a planned look",
     Stopped.BUDGET: "the budget was spent",
     Stopped.MAXIMUM: "the largest number of repeats was made",
     Stopped.UNFINISHED: "the run was interrupted (the same command goes on)",
