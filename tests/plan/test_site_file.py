@@ -124,7 +124,7 @@ def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
 
 
 def test_a_file_that_is_too_large_or_no_text() -> None:
-    with pytest.raises(UsageError, match="no site file"):
+    with pytest.raises(UsageError, match="not a site file"):
         read_site(b"#" * (2 << 20), "f")
     with pytest.raises(UsageError, match="UTF-8"):
         read_site(b"a: \xff", "f")
