@@ -83,9 +83,7 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     of_cpus = {device.numa for device in cpu_devices if device.kind is DeviceKind.PU}
     for node in cpu_devices:
         if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
-            return (
-                f"the modules are not all: {node.id} is memory without CPUs (HBM, CXL, a GPU's) of unknown rate"
-            )
+            return f"the modules are not all: {node.id} is memory without CPUs (HBM, CXL, a GPU's) of unknown rate"
     return None
 
 
