@@ -13,7 +13,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class SchemaHook(BuildHookInterface):  # type: ignore[type-arg]
+class SchemaHook(BuildHookInterface):
     """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout has none: the models are there."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ void require_memory(std::uint64_t bytes) {
       worst = host;
   if (of_first(worst.needed) == 0) // no host lacks any
     return;
-  std::ostringstream reason; // rank 0 tells it
+  std::ostringstream reason; // rank 0 reports it
   reason.precision(3);
   reason << "the buffers of the ranks of a host need " << worst.needed * 1e-9 << " GB, "
          << worst.available * 1e-9 << " GB available";
