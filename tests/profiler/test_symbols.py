@@ -40,7 +40,8 @@ static int tell(struct dl_phdr_info* info, size_t size, void* data) {
     for (int k = 0; k < info->dlpi_phnum; k++)
       if (info->dlpi_phdr[k].p_type == PT_LOAD && (info->dlpi_phdr[k].p_flags & PF_X))
         for (int n = 0; n < 2; n++)
-          printf("%lu\\n", (unsigned long)from[n] - info->dlpi_addr - info->dlpi_phdr[k].p_vaddr + info->dlpi_phdr[k].p_offset);
+          printf("%lu\\n", (unsigned long)from[n] - info->dlpi_addr - info->dlpi_phdr[k].p_vaddr
+                             + info->dlpi_phdr[k].p_offset);
   (void)data;
   return 0;
 }
@@ -50,7 +51,7 @@ int main(void) {
   dl_iterate_phdr(tell, NULL);
   return 0;
 }
-"""  # noqa: E501
+"""
 
 
 def build(folder, *flags: str) -> tuple[str, list[int]]:

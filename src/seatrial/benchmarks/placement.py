@@ -35,6 +35,10 @@ MEMORY = Parameter(
     words=("local",),
 )
 
+HUGE_PAGES = Parameter(
+    "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them TLB misses count"
+)
+
 
 _ASTRAY = 0.01
 """Pages that may lie elsewhere: a kernel short of memory takes the last of them where it can."""

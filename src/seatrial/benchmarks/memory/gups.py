@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.bounds import between, exactly, zero
-from seatrial.benchmarks.placement import NODE, THREADS, node_of_cpus, spread, thread_count
+from seatrial.benchmarks.placement import HUGE_PAGES, NODE, THREADS, node_of_cpus, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
@@ -90,9 +90,7 @@ BENCHMARK = Benchmark(
     parameters=(
         THREADS,
         NODE,
-        Parameter(
-            "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them TLB misses count"
-        ),
+        HUGE_PAGES,
         Parameter(
             "table_B",
             ParameterKind.BYTES,

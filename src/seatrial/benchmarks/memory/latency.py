@@ -17,6 +17,7 @@ from statistics import median
 
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.placement import (
+    HUGE_PAGES,
     MEMORY,
     NODE,
     memory_arguments,
@@ -170,9 +171,7 @@ BENCHMARK = Benchmark(
         Parameter("cpu", ParameterKind.INTEGER, "auto", "CPU that loads; auto: the first one", words=("auto",)),
         NODE,
         MEMORY,
-        Parameter(
-            "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them TLB misses count"
-        ),
+        HUGE_PAGES,
         Parameter(
             "largest_B",
             ParameterKind.BYTES,
