@@ -142,13 +142,15 @@ def preloaded(ready: Ready, library: Path) -> Ready:
 @pytest.mark.quiet
 @pytest.mark.parametrize("name", MPIS)
 def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
-    """Eight ranks share the CPUs: other work may slow another pair too, but hardly in each of three repeats."""
+    """Eight ranks share the CPUs: other work may slow other pairs too, or hide this one, but hardly in each of five
+    repeats. Where it disturbs none of them, the first one decides."""
     mpi = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT).mpi
     assert mpi is not None
     if mpi.family not in (MpiFamily.OPENMPI, MpiFamily.MPICH):
         pytest.skip("the wrapper is tried with Open MPI and MPICH")
     library = wrapper(mpi, tmp_path, need("cc", "apt install gcc"))
-    for attempt in range(3):
+    named: list[set[tuple[str, str]]] = []
+    for attempt in range(5):
         own = ResultsFolder.create(tmp_path / f"{attempt}")
         ready = preloaded(make_ready(PAIRS, live_machine, own, mpi=name, **EIGHT), library)
         record = run_one(ready, live_machine, own)
@@ -157,11 +159,11 @@ def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path,
         assert Counter(reading.figure.name for reading in found) == {"latency": 28, "bandwidth": 28}
         (result,) = all_results(read_contents(own))
         assert result.screening is not None and result.screening.n == 28
-        assert ("pair 3-5", "latency") in {(one.what, one.figure) for one in result.screening.outliers}
-        named = {one.what for one in result.screening.outliers}
-        if named == {"pair 3-5"}:
+        named.append({(one.what, one.figure) for one in result.screening.outliers})
+        if {what for what, _ in named[-1]} == {"pair 3-5"}:
             break
-    assert named == {"pair 3-5"}
+    assert {what for what, _ in named[-1]} == {"pair 3-5"}, named
+    assert ("pair 3-5", "latency") in named[-1]
 
 
 FAULTS = {

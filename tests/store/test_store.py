@@ -55,6 +55,18 @@ def test_what_was_written_is_read(folder: ResultsFolder) -> None:
     assert contents.damaged == ()
 
 
+def test_environments_are_in_the_order_of_their_experiments(folder: ResultsFolder) -> None:
+    """A set of names has another order in each process, and pages would differ from run to run."""
+    writer = RecordWriter(folder, "host")
+    for name in "abcdefgh":
+        experiment = replace(EXPERIMENT, environment=name)
+        folder.put("environments", name, {"name": name})
+        folder.put("experiments", experiment.id, experiment.document())
+        writer.append(replace(record(0), experiment=experiment.id))
+    writer.close()
+    assert list(read_contents(folder).environments) == list("abcdefgh")
+
+
 def test_at_any_cut_the_whole_lines_before_it_are_read_and_nothing_else(folder: ResultsFolder) -> None:
     path = write(folder, 0, 1)
     data = path.read_bytes()

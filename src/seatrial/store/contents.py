@@ -90,9 +90,11 @@ def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]
 def _environments(
     folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """Key -> document, of the environments that experiments refer to."""
+    """Key -> document, of the environments that experiments refer to, in the order of these."""
     found: dict[str, dict[str, Any]] = {}
-    for key in {experiment.environment for experiment in experiments.values()} - {""}:
+    for key in dict.fromkeys(experiment.environment for experiment in experiments.values()):
+        if not key:
+            continue
         try:
             found[key] = folder.get("environments", key)
         except StoreError as error:
