@@ -12,10 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.differences import SideFacts, differences, side_facts
+from seatrial.analysis.fairness.noticed import share_below
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.difference import Difference
 from seatrial.model.experiment import Experiment
@@ -455,3 +458,13 @@ def test_a_real_taskset(tmp_path: Path, live_machine: Machine, need: Any) -> Non
     second = run(tmp_path / "b", "command", "--budget", "1s", before=(taskset, "-c", str(live_machine.allowed_cpus[0])))
     found = named(differences(first, second, "argv"))
     assert not any(found[what].intended for what in ("affinity", "parameter cpus", "fact allowed CPUs"))
+
+
+@given(*(st.lists(st.integers(0, 5).map(float), min_size=1, max_size=9) for _ in range(2)))
+def test_the_share_below_counts_ties_half(first: list[float], second: list[float]) -> None:
+    pairs = [(a < b) + (a == b) / 2 for a in first for b in second]
+    assert share_below(first, second) == pytest.approx(sum(pairs) / len(pairs))
+
+
+def test_the_share_below_of_very_many_repeats_makes_no_list_of_pairs() -> None:
+    assert share_below([0.0] * 200_000, [0.0, 1.0] * 100_000) == 0.75
