@@ -14,10 +14,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout does not need them, since it has the models."""
+    """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout needs none: it has the models."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Runs before the archive is written. Errors of the models propagate: a package without schemas would be broken."""
+        """Runs before the archive is written. Errors propagate: a package without schemas would be broken."""
         if version == "editable":
             return
         sys.path.insert(0, str(Path(self.root) / "src"))
