@@ -37,6 +37,8 @@ from statistics import median
 from common import live_machine, measure, output_of, provenance, ready, rival_provenance, write
 
 from seatrial.engine.prepare import Ready
+from seatrial.environments.build import NATIVE_HEADERS
+from seatrial.environments.native_sources import units_of
 from seatrial.model.machine import Machine
 from seatrial.model.reading import readings
 
@@ -171,7 +173,9 @@ def build_second_method(item: Ready, folder: Path) -> Path:
     """Build our second method with the command that built the benchmark."""
     source, program = folder / "second.cpp", folder / "second"
     source.write_text(SECOND_METHOD, encoding="utf-8")
-    subprocess.run([*item.built.command[:-1], str(source), "-o", str(program)], check=True)
+    own, *parts = units_of(source, NATIVE_HEADERS)
+    words = [word for word in item.built.command[:-1] if word != "-c"]
+    subprocess.run([*words, *(str(unit.source) for unit in (own, *parts)), "-o", str(program)], check=True)
     return program
 
 
