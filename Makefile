@@ -1,6 +1,6 @@
-# make run    put this machine through its trial and write the page (no root, nothing installed outside .venv)
-# make test   everything that can be tested here
-# make fast   the tests for the edit loop
+# make run    run the standard trial on this machine and write the page (no root, nothing installed outside .venv)
+# make test   every test that this machine supports
+# make fast   the quick tests to run while editing
 # make exhaustive   the same as make test, with full products of parameters
 # make lint   formatting, types, import contract
 
@@ -10,13 +10,13 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 RESULTS ?= seatrial-results
 WORKERS ?= 3
 BIN := .venv/bin
-# Which tests run beside which: tests/conftest.py.
+# tests/conftest.py decides which tests may run at the same time.
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
 .PHONY: run test fast exhaustive lint clean
 
 run: .venv/run-ready
-	@$(BIN)/seatrial run --results $(RESULTS) || [ $$? -eq 3 ]  # 3: something is wrong, and the page says what
+	@$(BIN)/seatrial run --results $(RESULTS) || [ $$? -eq 3 ]  # 3: something failed; the page shows what
 	@$(BIN)/seatrial report $(RESULTS) -o $(RESULTS)/report.html
 
 test: lint
@@ -35,10 +35,10 @@ lint: .venv/test-ready
 	$(BIN)/lint-imports
 	@if command -v clang-format >/dev/null 2>&1; then \
 		clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.c' 'src/seatrial/profiler/native/*.h'); \
-	else echo "clang-format is absent: the C++ format was not checked (Debian: apt install clang-format)"; fi
+	else echo "clang-format not found: C++ formatting was not checked (Debian: apt install clang-format)"; fi
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "seatrial needs Python 3.11 or later: none was found (name one: make PYTHON=...)" >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later found (choose one with make PYTHON=...)" >&2; exit 2; }
 	$(PYTHON) -m venv .venv
 
 .venv/run-ready: pyproject.toml | .venv/bin/python

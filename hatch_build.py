@@ -1,4 +1,4 @@
-"""What is made when the package is built: the JSON schemas of study files and site files, from their models."""
+"""Build hook: generates the JSON schemas of study files and site files from their models."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout has none: the models are there."""
+    """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout needs none: it has the models."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Before the archive is written. Raises what the models raise: a package without them would be broken."""
+        """Runs before the archive is written. Errors propagate: a package without schemas would be broken."""
         if version == "editable":
             return
         sys.path.insert(0, str(Path(self.root) / "src"))
@@ -27,6 +27,6 @@ class SchemaHook(BuildHookInterface):
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         for name, schema in (("study-1", study_schema()), ("site-1", site_schema())):
-            made = folder / f"{name}.json"
-            made.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            build_data["force_include"][str(made)] = f"seatrial/plan/schemas/{made.name}"
+            schema_file = folder / f"{name}.json"
+            schema_file.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            build_data["force_include"][str(schema_file)] = f"seatrial/plan/schemas/{schema_file.name}"

@@ -1,6 +1,6 @@
-"""What `command` adds to the time of a program: beside a plain C loop, and beside hyperfine where it is on PATH.
+"""Overhead of the benchmark `command`, compared with a plain C loop and, if it is on PATH, with hyperfine.
 
-The programs do nothing, or spin for 10 ms; they are static, so that no loader takes part. Rounds are interleaved, in
+The programs do nothing, or spin for 10 ms; they are static, to exclude the loader. Rounds are interleaved, in
 random order.
 
 python bench/command_overhead.py [--rounds N] [-o docs/results/command_overhead.json]
@@ -96,14 +96,14 @@ def main() -> None:
 
 
 def compiled(folder: Path, name: str, source: str, *options: str) -> Path:
-    """A C program."""
+    """Compile a C program."""
     (folder / f"{name}.c").write_text(source, encoding="utf-8")
     subprocess.run(["cc", "-O2", str(folder / f"{name}.c"), *options, "-o", str(folder / name)], check=True)
     return folder / name
 
 
 def hyperfine_s(hyperfine: str, program: str, output: Path) -> float:
-    """One run, without a shell."""
+    """Wall time of one run by hyperfine, without a shell."""
     output_of([hyperfine, "-N", "--runs", "1", "--export-json", str(output), program])
     return float(json.loads(output.read_bytes())["results"][0]["times"][0])
 

@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: running one of our programs, provenance, results as JSON."""
+"""Code shared by the benchmark scripts: running one of our programs, provenance, results as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from seatrial.plan.points import plan_points
 
 
 def ready(machine: Machine, benchmark: str, **settings: str) -> Ready:
-    """One point of a benchmark, built."""
+    """Build one experiment of a benchmark."""
     points = plan_points([benchmark], {name: [value] for name, value in settings.items()}, machine)
     (item,) = prepare(points, Environments(machine), "bench", Silent())
     if not isinstance(item, Ready):
@@ -36,7 +36,7 @@ def ready(machine: Machine, benchmark: str, **settings: str) -> Ready:
 
 
 def measure(item: Ready, machine: Machine, slice_s: float | None = None) -> ProgramRecord:
-    """One run of a program, judged; ends the script where it is not ok. `slice_s`: how long to sample instead."""
+    """Run a program once and judge it; exits if the outcome is not ok. `slice_s` overrides the sampling time."""
     with tempfile.TemporaryDirectory() as folder:
         command = command_of(item, Path(folder))
         if slice_s is not None:
@@ -52,7 +52,7 @@ def measure(item: Ready, machine: Machine, slice_s: float | None = None) -> Prog
 
 
 def provenance(machine: Machine, item: Ready) -> dict[str, Any]:
-    """When, where and with what a result was made."""
+    """Date, machine, compiler and flags of a result."""
     environment = native_environment(machine).document()
     package = machine.of_kind(DeviceKind.PACKAGE)[0].facts
     return {
@@ -70,12 +70,12 @@ def provenance(machine: Machine, item: Ready) -> dict[str, Any]:
 
 
 def today() -> str:
-    """When a result was made."""
+    """The current date and time in UTC."""
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def rival_provenance(program: Path) -> dict[str, str]:
-    """Compiler and flags of a rival's program, as far as the binary tells them (GCC: -frecord-gcc-switches)."""
+    """Compiler and flags of a rival's program, if recorded in the binary (GCC: -frecord-gcc-switches)."""
     return {
         "path": program.name,
         "compiler": _section(program, ".comment") or "not recorded in the binary",
@@ -84,7 +84,7 @@ def rival_provenance(program: Path) -> dict[str, str]:
 
 
 def write(name: str, document: Mapping[str, Any], output: Path | None) -> None:
-    """Print a result, and keep it where asked."""
+    """Print a result, and write it to `output` if given."""
     text = json.dumps({"benchmark": name, **document}, indent=1)
     print(text)
     if output is not None:

@@ -1,8 +1,8 @@
-"""A against A: how often is a program called different from itself, and how often the same?
+"""Compares programs with themselves: how often is the verdict a difference, and how often `same`?
 
-Each trial is a study with the axis `label`, which changes nothing, of at most 10 s: half of them `cpu.peak` (one core,
-FP64), half the triad of `memory.stream` (all threads, non-temporal stores, which are the steadier). The script resumes:
-it adds to its record until the count is reached.
+Each trial is a study of at most 10 s over the axis `label`, which changes nothing. Half of the trials run `cpu.peak`
+(one core, FP64), half the triad of `memory.stream` (all threads, non-temporal stores, which vary less). The script
+resumes: it adds to its record until the count is reached.
 
 python bench/compare_itself.py [--trials 200] [-o docs/results/compare_itself.json]
 """
@@ -22,10 +22,10 @@ KINDS = {
 
 
 def main() -> None:
-    """Run what is missing, and print the counts."""
+    """Run the missing trials, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--budget", default="9200ms", help="of each study; with its start it stays within 10 s")
+    parser.add_argument("--budget", default="9200ms", help="per study; with start-up below 10 s")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
 
@@ -51,7 +51,7 @@ def main() -> None:
         benchmarks, figure = KINDS[kind]
         study = {
             "study": "itself",
-            "question": "Is this program the same as itself?",
+            "question": "Does this program differ from itself?",
             "benchmarks": benchmarks,
             "axes": {"label": ["a", "b"]},
             "compare": {"along": "label", "baseline": "a", "figures": [figure]},

@@ -1,8 +1,8 @@
-"""A planted slowdown: how often is it found, and is it ever called the wrong way?
+"""Plants a slowdown: how often is it found, and is it ever called faster?
 
-The program runs a chain of dependent multiplications of integers, so many that it takes 0.5, 1 or 2 s in turn; the
-slowed one runs some percent more of them. Each try is a study of at most 60 s of the benchmark `command`. The script
-resumes: it adds to its record until the count is reached.
+The program runs a chain of dependent integer multiplications that takes 0.5, 1 or 2 s; the slowed version runs a
+given percentage more of them. Each try is a study of at most 60 s with the benchmark `command`. The script resumes:
+it adds to its record until the count is reached.
 
 python bench/compare_planted.py [--percent 5] [--tries 50] [-o docs/results/compare_planted_5.json]
 """
@@ -32,11 +32,11 @@ SECONDS = (0.5, 1.0, 2.0)
 
 
 def main() -> None:
-    """Run what is missing, and print the counts."""
+    """Run the missing tries, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--percent", type=float, default=5.0)
     parser.add_argument("--tries", type=int, default=50)
-    parser.add_argument("--budget", default="58s", help="of each study; with its start it stays within 60 s")
+    parser.add_argument("--budget", default="58s", help="per study; with start-up below 60 s")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
 
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def built(folder: Path) -> Path:
-    """The program."""
+    """Compile the program."""
     source, program = folder / "chain.cpp", folder / "chain"
     source.write_text(SOURCE, encoding="utf-8")
     subprocess.run(["g++", "-O2", "-o", str(program), str(source)], check=True)

@@ -1,9 +1,9 @@
-"""How often comparisons are right: simulated blocks of every kind of noise, judged by the rule that studies use.
+"""How often comparisons are right: simulated blocks with several kinds of noise, judged by the rule that studies use.
 
 python bench/compare_simulation.py [--trials 1000] [-o docs/results/compare_simulation.json]
 
-Noise is on logarithms, its size the standard deviation of one repeat (heavy tails: the scale of Student's t with 2.5
-degrees of freedom). Nothing here is measured on the machine, so the result depends on the seed alone.
+Noise is added to logarithms; its size is the standard deviation of one repeat (heavy tails: the scale of Student's t
+with 2.5 degrees of freedom). Nothing is measured on the machine, so the result depends only on the seed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from seatrial.stats.ratio import RatioInterval, independent_ratio, paired_ratio
 from seatrial.stats.sequential import ALPHA, LOOK_ALPHA, LOOKS, Replay, end_alpha, least_blocks, replay
 
 MARGIN = 0.02
-LEVELS = math.log(2.5)  # two levels as far apart as ping-pong on two pairs of cores
+LEVELS = math.log(2.5)  # as far apart as a ping-pong on two pairs of cores
 
 Pairs = list[tuple[float, float]]
 Interval = tuple[float, float]
 
 
-# --- noise: an endless sequence of logarithms in order of time, `period` of them in a block
+# --- noise: an endless sequence of logarithms in order of time, `period` per block
 
 
 def normal(source: random.Random, sd: float, period: int) -> Iterator[float]:
@@ -46,7 +46,7 @@ def normal(source: random.Random, sd: float, period: int) -> Iterator[float]:
 
 
 def heavy(source: random.Random, sd: float, period: int) -> Iterator[float]:
-    """Student's t with 2.5 degrees of freedom: no fourth moment, and outliers of 20 scales now and then."""
+    """Student's t with 2.5 degrees of freedom: no fourth moment, and occasional outliers of 20 scales."""
     while True:
         yield sd * source.gauss(0.0, 1.0) / math.sqrt(source.gammavariate(1.25, 0.8))
 
@@ -58,7 +58,7 @@ def late(source: random.Random, sd: float, period: int) -> Iterator[float]:
 
 
 def two_levels(source: random.Random, sd: float, period: int) -> Iterator[float]:
-    """Each process is on one of two levels by chance."""
+    """Each process is on one of two levels at random."""
     while True:
         yield LEVELS * source.randrange(2) + source.gauss(0.0, sd)
 
@@ -72,7 +72,7 @@ def episodes(source: random.Random, sd: float, period: int) -> Iterator[float]:
 
 
 def drift(source: random.Random, sd: float, period: int) -> Iterator[float]:
-    """1 % slower with every block, and now and then a step of up to 20 %."""
+    """1 % slower with every block, with occasional steps of up to 20 %."""
     level = 0.0
     while True:
         level += 0.01 / period
@@ -82,7 +82,7 @@ def drift(source: random.Random, sd: float, period: int) -> Iterator[float]:
 
 
 def autocorrelated(source: random.Random, sd: float, period: int) -> Iterator[float]:
-    """Each repeat is like the one before: 0.9 of it and 0.44 new (AR(1))."""
+    """AR(1): 0.9 of the previous repeat plus 0.44 of new noise."""
     value = source.gauss(0.0, sd)
     while True:
         yield value
@@ -94,7 +94,7 @@ KINDS: tuple[Noise, ...] = (normal, heavy, late, two_levels, episodes, drift, au
 
 
 def blocks(kind: Noise, source: random.Random, sd: float, n: int, candidates: int, ratio: float) -> list[Pairs]:
-    """Of programs that take `ratio` times as long as their one baseline: n blocks each, every block in random order."""
+    """For each candidate, n blocks in random order; it takes `ratio` times as long as the shared baseline."""
     noise = kind(source, sd, candidates + 1)
     found: list[Pairs] = [[] for _ in range(candidates)]
     for _ in range(n):
@@ -109,12 +109,12 @@ def blocks(kind: Noise, source: random.Random, sd: float, n: int, candidates: in
 
 
 def judged(pairs: Pairs, margin: float = MARGIN, family: int = 1) -> Replay:
-    """The answer on times."""
+    """The verdict on pairs of times."""
     return replay(pairs, margin, higher_is_better=False, family=family)
 
 
 def false_alarms(trials: int, source: random.Random, margin: float, sd: float = 0.02) -> dict[str, Any]:
-    """Identical programs, up to 40 blocks: how often any member of a family is called different."""
+    """How often any member of a family of identical programs is called different, with up to 40 blocks."""
     found: dict[str, Any] = {}
     for kind in KINDS:
         for family in (1, 3, 10):
@@ -127,7 +127,7 @@ def false_alarms(trials: int, source: random.Random, margin: float, sd: float = 
 
 
 def verdicts(trials: int, source: random.Random, ratio: float) -> list[dict[str, Any]]:
-    """The shares of verdicts and the mean number of blocks, by noise and by how many blocks the budget allows."""
+    """Shares of the verdicts and mean number of blocks, by kind of noise and maximum number of blocks."""
     found = []
     for kind in KINDS:
         for sd in (0.01, 0.02, 0.03, 0.04):
@@ -143,7 +143,7 @@ def verdicts(trials: int, source: random.Random, ratio: float) -> list[dict[str,
 
 
 def wrong_way(trials: int, source: random.Random) -> dict[str, Any]:
-    """A program 2 % slower, at 1, 2 and 4 % noise in turn: how often it is called faster."""
+    """How often a program that is 2 % slower is called faster, at 1, 2 and 4 % noise."""
     found: dict[str, Any] = {}
     for kind in KINDS:
         for n in (15, 28, 60):
@@ -156,7 +156,7 @@ def wrong_way(trials: int, source: random.Random) -> dict[str, Any]:
 
 
 def alternatives(trials: int, source: random.Random) -> list[dict[str, Any]]:
-    """Plain 95 % intervals of the same 20 blocks: how often each holds the true ratio, and how wide it is."""
+    """Plain 95 % intervals of the same 20 blocks: how often each contains the true ratio, and its width."""
     found = []
     for kind in KINDS:
         for name, interval in METHODS.items():
@@ -181,8 +181,8 @@ def alternatives(trials: int, source: random.Random) -> list[dict[str, Any]]:
 
 
 def unlike_spread(trials: int, source: random.Random) -> list[dict[str, Any]]:
-    """Sides of identical programs measured apart, their noise alike or four times as large on one: where the 95 %
-    interval misses the ratio 1, and how wide it is; beside the Mann-Whitney interval alone."""
+    """Identical programs measured separately, with equal noise or four times as much on one side: how often the 95 %
+    interval misses the ratio 1, and its width; compared with the plain Mann-Whitney interval."""
     found = []
     for few, many in ((6, 6), (10, 10), (40, 40), (10, 40), (6, 60)):
         for noise in ((0.02, 0.02), (0.04, 0.01), (0.01, 0.04)):
@@ -205,11 +205,11 @@ def unlike_spread(trials: int, source: random.Random) -> list[dict[str, Any]]:
     return found
 
 
-# --- what else could be done with the same blocks
+# --- alternative methods on the same blocks
 
 
 def signed_rank(pairs: Pairs) -> Interval:
-    """What seatrial does."""
+    """The method of seatrial."""
     return _bounds(paired_ratio(pairs, ALPHA))
 
 
@@ -220,7 +220,7 @@ def sign_test(pairs: Pairs) -> Interval:
 
 
 def student_t(pairs: Pairs) -> Interval:
-    """Mean of the logarithms, taken to be normal."""
+    """Mean of the logarithms, assumed to be normal."""
     logs = [math.log(candidate / baseline) for baseline, candidate in pairs]
     n = len(logs)
     mean = sum(logs) / n
@@ -230,17 +230,17 @@ def student_t(pairs: Pairs) -> Interval:
 
 
 def unpaired(pairs: Pairs) -> Interval:
-    """The same repeats as if they had been made apart."""
+    """The same repeats, as if measured separately."""
     return apart([pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
 
 def apart(baseline: Sequence[float], candidate: Sequence[float]) -> Interval:
-    """What seatrial does with sides that were measured apart."""
+    """The method of seatrial for sides measured separately."""
     return _bounds(independent_ratio(baseline, candidate, ALPHA))
 
 
 def mann_whitney(baseline: Sequence[float], candidate: Sequence[float]) -> Interval:
-    """By the Mann-Whitney distribution alone."""
+    """The plain Mann-Whitney interval."""
     n, m = len(baseline), len(candidate)
     most = critical(lambda u: mann_whitney_tail(n, m, u), n * m // 2, ALPHA)
     ratios = sorted(y / x for x in baseline for y in candidate)
@@ -263,7 +263,7 @@ _QUANTILES: dict[tuple[float, int], float] = {}
 
 
 def _t_quantile(p: float, degrees: int) -> float:
-    """Of Student's t, by Simpson's rule on its density and bisection."""
+    """Quantile of Student's t, by Simpson's rule on its density and bisection."""
     if (p, degrees) not in _QUANTILES:
         scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
         low, high = 0.0, 20.0

@@ -1,5 +1,5 @@
-"""What the scripts that judge comparisons share: one study run through the program as a user would, and a record of
-trials that grows from call to call."""
+"""Code shared by the scripts that test comparisons: runs one study through the command line, and keeps a list of
+trials that grows with each call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Trial:
-    """What one comparison came to. `p` are the fields of the comparison that say how."""
+    """The result of one comparison."""
 
     kind: str
     verdict: str
@@ -29,7 +29,7 @@ class Trial:
     load_before: float
 
     def document(self) -> dict[str, Any]:
-        """As recorded."""
+        """As written to JSON."""
         return {
             "kind": self.kind,
             "verdict": self.verdict,
@@ -43,8 +43,8 @@ class Trial:
 
 
 def run_comparison(kind: str, study: Mapping[str, Any]) -> Trial:
-    """Run a study of one comparison into a folder of its own, by the program's command line. A study is written as
-    JSON, which is YAML, too. Ends the script where it does not come out."""
+    """Run a study with one comparison in its own folder, through the command line. The study is written as
+    JSON, which is valid YAML. Exits if the run fails."""
     with tempfile.TemporaryDirectory() as where:
         file = Path(where) / "study.yaml"
         file.write_text(json.dumps(study), encoding="utf-8")
@@ -81,7 +81,7 @@ def recorded(output: Path | None) -> list[dict[str, Any]]:
 
 
 def keep(output: Path | None, document: Mapping[str, Any]) -> None:
-    """Write the record so that it is whole or the one before."""
+    """Replace the record atomically."""
     if output is not None:
         private = output.with_name(f".{output.name}.{os.getpid()}")
         private.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -89,6 +89,6 @@ def keep(output: Path | None, document: Mapping[str, Any]) -> None:
 
 
 def counted(trials: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Verdict -> how many trials came to it."""
+    """Verdict -> number of trials."""
     verdicts = [str(trial["verdict"]) for trial in trials]
     return {verdict: verdicts.count(verdict) for verdict in ("faster", "same", "slower", "ambiguous")}

@@ -1,8 +1,8 @@
-"""DGEMM and SGEMM beside cpu.peak, and bound beside unbound threads: rounds of short runs, interleaved.
+"""DGEMM and SGEMM compared with cpu.peak, and bound with unbound threads, in interleaved rounds of short runs.
 
-A round runs each program once, in an order that turns from round to round. The best of the rounds is compared: what
-disturbs a run only makes it slower. The goals are a DGEMM of 0.85 x cpu.peak on all cores, and bound threads that reach
-0.95 x the rate of unbound ones.
+A round runs each program once, in an order that rotates from round to round. The best of the rounds is compared,
+because disturbances only make a run slower. The goals are a DGEMM of 0.85 x cpu.peak on all cores, and bound threads
+that reach 0.95 x the rate of unbound ones.
 
 python bench/cpu_gemm.py [--rounds 10] [--blas auto] [--n auto] [-o docs/results/cpu_gemm.json]
 """
@@ -28,7 +28,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--blas", default="auto", help="the library: auto, a name of `seatrial list`, or a path")
+    parser.add_argument("--blas", default="auto", help="the library: auto, a name from `seatrial list`, or a path")
     parser.add_argument("--n", default="auto", help="rows and columns of the matrices")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()

@@ -1,26 +1,26 @@
-"""cpu.linebounce beside c2clat and core-to-core-latency: interleaved rounds, ratios pair by pair.
+"""cpu.linebounce compared with c2clat and core-to-core-latency: interleaved rounds, ratios pair by pair.
 
-What each counts, all in one-way trips (half a round):
+All figures are one-way trips (half a round):
 
-* `cpu.linebounce`: two cores take turns at a word in one line. Each reads the line that the other wrote and writes it:
-  a line moves and a copy is invalidated, per trip. Median over samples of a millisecond, each over 32 lines.
-* `c2clat`: a flag each way, in two lines. Each trip writes the own line, which takes the other's copy away, and reads
-  the other's: the same two messages. The best of 1000 samples of 100 rounds on one pair of lines, whole nanoseconds.
-* `core-to-core-latency --csv`: first compare-and-swap by both on one line, which moves it for writing at once, then
-  flags in two lines as c2clat. The mean of each pair; a matrix each (older versions print the first alone).
-* our own second method, which is no rival: one flag in one line that both write (linebounce's messages in the plainest
-  code), flags in two lines as c2clat's, and compare-and-swap on one, all written here, over a page of lines and with
-  samples of a millisecond as linebounce has them.
+* `cpu.linebounce`: two cores alternate on a word in one line. Each reads the line that the other wrote and writes it:
+  per trip, one line moves and one copy is invalidated. Median over samples of a millisecond, each over 32 lines.
+* `c2clat`: one flag per direction, in two lines. Each trip writes its own line, which invalidates the other's copy, and
+  reads the other's: the same two messages. Best of 1000 samples of 100 rounds on one pair of lines, whole nanoseconds.
+* `core-to-core-latency --csv`: first compare-and-swap by both on one line, which fetches it for writing at once, then
+  flags in two lines as in c2clat. The mean of each pair; one matrix per method (older versions print only the first).
+* our second method, written independently: one flag in one line that both write (the messages of linebounce in minimal
+  code), flags in two lines as in c2clat, and compare-and-swap on one line, each over a page of lines and with samples
+  of a millisecond, as in linebounce.
 
-So linebounce is held against one flag in one line. Two lines cost more, since a trip ends one exchange of each before
-the next can begin; compare-and-swap costs less, since the line comes for writing at once: both are printed beside it.
-Which line of a page is used alone makes up to a factor of two (docs/add-a-benchmark.md), so that a rival's figure is
-the median of its rounds: each is a process, whose lines lie elsewhere.
+linebounce is therefore compared with one flag in one line. Two lines cost more, because one exchange of each must end
+before the next trip can begin; compare-and-swap costs less, because the line is fetched for writing at once. Both are
+also printed. The choice of the line in a page alone makes a difference of up to a factor of two
+(docs/add-a-benchmark.md). A rival's figure is therefore the median of its rounds: each is a process with other lines.
 
     python bench/cpu_linebounce.py [--c2clat PATH] [--core-to-core-latency PATH] [--rounds 10]
                                    [-o docs/results/cpu_linebounce.json]
 
-A rival that is not given is named as absent.
+A rival without a path is skipped, which is printed.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from statistics import median
 from common import live_machine, measure, output_of, provenance, ready, rival_provenance, write
 
 from seatrial.engine.prepare import Ready
+from seatrial.environments.build import NATIVE_HEADERS
+from seatrial.environments.native_sources import units_of
 from seatrial.model.machine import Machine
 from seatrial.model.reading import readings
 
@@ -88,7 +90,7 @@ void flags(Place& place, bool first, unsigned rounds) {
   }
 }
 
-// The plainest ping-pong: one word that both write; the same messages as cpu.linebounce, in other code.
+// A minimal ping-pong: one word that both write; the same messages as cpu.linebounce, in independent code.
 void turns(Place& place, bool first, unsigned rounds) {
   auto& word = place.ping.word;
   for (unsigned n = 0; n < rounds; ++n) {
@@ -109,7 +111,7 @@ void swap_words(Place& place, bool first, unsigned rounds) {
       expected = mine;
 }
 
-// One sample: so many rounds at each place; the time of a one-way trip.
+// One sample of `rounds` rounds at each place: the time of a one-way trip.
 template <class Method>
 double trip_s(Method method, std::byte* page, int cpu_a, int cpu_b, unsigned rounds) {
   Place* all = nullptr;
@@ -158,7 +160,7 @@ int main(int argc, char** argv) {
 
 
 def ours(item: Ready, machine: Machine) -> Times:
-    """The median of each pair of one run."""
+    """The median of each pair, from one run."""
     found = readings(item.point.benchmark, machine, item.point.parameters, measure(item, machine).samples)
     times: dict[Pair, float] = {}
     for reading in found:
@@ -168,15 +170,17 @@ def ours(item: Ready, machine: Machine) -> Times:
 
 
 def build_second_method(item: Ready, folder: Path) -> Path:
-    """Our own second method, built with the command that built the benchmark."""
+    """Build our second method with the command that built the benchmark."""
     source, program = folder / "second.cpp", folder / "second"
     source.write_text(SECOND_METHOD, encoding="utf-8")
-    subprocess.run([*item.built.command[:-1], str(source), "-o", str(program)], check=True)
+    own, *parts = units_of(source, NATIVE_HEADERS)
+    words = [word for word in item.built.command[:-1] if word != "-c"]
+    subprocess.run([*words, *(str(unit.source) for unit in (own, *parts)), "-o", str(program)], check=True)
     return program
 
 
 def second_method(program: Path, pairs: Sequence[Pair]) -> dict[str, Times]:
-    """What it measures for these pairs."""
+    """Its times for these pairs, by method."""
     text = output_of([str(program), *(str(cpu) for pair in pairs for cpu in pair)])
     rows = [line.split() for line in text.splitlines()]
     return {
@@ -186,10 +190,10 @@ def second_method(program: Path, pairs: Sequence[Pair]) -> dict[str, Times]:
 
 
 def read_c2clat(text: str) -> Times:
-    """c2clat's matrix in whole nanoseconds: a head of CPU numbers, then a row for each."""
+    """c2clat's matrix in whole nanoseconds: a header of CPU numbers, then one row per CPU."""
     head, *rows = (line.split() for line in text.splitlines() if line.strip())
     if not head or head[0] != "CPU" or any(len(row) != len(head) for row in rows):
-        raise SystemExit("c2clat printed no matrix that is understood")
+        raise SystemExit("cannot read the matrix that c2clat printed")
     cpus = [int(word) for word in head[1:]]
     return {
         (int(row[0]), cpu): float(ns) * 1e-9
@@ -200,11 +204,11 @@ def read_c2clat(text: str) -> Times:
 
 
 def read_core_to_core_latency(text: str, cpus: Sequence[int]) -> list[Times]:
-    """Its matrices in nanoseconds, one for each method: the lower half is filled, rows and columns in order of CPU."""
+    """Its matrices in nanoseconds, one per method: the lower half is filled, rows and columns are in CPU order."""
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     n = len(cpus)
     if not rows or len(rows) % n or any(len(row) != n for row in rows):
-        raise SystemExit("core-to-core-latency printed no matrices that are understood (was it given --csv?)")
+        raise SystemExit("cannot read the matrices that core-to-core-latency printed (is --csv supported?)")
     return [
         {(cpus[column], cpus[row]): float(block[row][column]) * 1e-9 for row in range(n) for column in range(row)}
         for block in (rows[begin : begin + n] for begin in range(0, len(rows), n))
@@ -212,7 +216,7 @@ def read_core_to_core_latency(text: str, cpus: Sequence[int]) -> list[Times]:
 
 
 def one_round(item: Ready, machine: Machine, second: Path, options: argparse.Namespace) -> dict[str, Times]:
-    """Each program once."""
+    """Run each program once."""
     times: dict[str, Times] = {OURS: ours(item, machine)}
     times |= second_method(second, list(times[OURS]))
     if options.c2clat:
@@ -227,8 +231,8 @@ def one_round(item: Ready, machine: Machine, second: Path, options: argparse.Nam
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--c2clat", type=Path, help="a c2clat program")
-    parser.add_argument("--core-to-core-latency", type=Path, help="a core-to-core-latency program")
+    parser.add_argument("--c2clat", type=Path, help="path of c2clat")
+    parser.add_argument("--core-to-core-latency", type=Path, help="path of core-to-core-latency")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -238,7 +242,7 @@ def main() -> None:
     programs = {"c2clat": options.c2clat, "core-to-core-latency": options.core_to_core_latency}
     for name, path in programs.items():
         if path is None:
-            print(f"{name} is absent: no path was given")
+            print(f"{name} skipped: no path given")
     with tempfile.TemporaryDirectory() as folder:
         second = build_second_method(item, Path(folder))
         rounds = [one_round(item, machine, second, options) for _ in range(options.rounds)]

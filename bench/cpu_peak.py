@@ -1,4 +1,4 @@
-"""cpu.peak against cores x clock measured in the run x flop per cycle: rounds over precision and cores, interleaved.
+"""cpu.peak compared with cores x measured clock x flop per cycle: interleaved rounds over precision and cores.
 
 python bench/cpu_peak.py [--rounds 10] [-o docs/results/cpu_peak.json]
 """

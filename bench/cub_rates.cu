@@ -1,10 +1,10 @@
-// What CUB reaches on one GPU: exclusive sums and radix sorts, as gpu.scan and gpu.sort count them.
+// Rates of CUB on one GPU: exclusive sums and radix sorts, counted as in gpu.scan and gpu.sort.
 //
 //   nvcc -O3 -arch=native -o cub_rates bench/cub_rates.cu
-//   ./cub_rates NUMBERS KEYS          how many are summed, and how many are sorted
+//   ./cub_rates NUMBERS KEYS          how many numbers to sum, how many keys to sort
 //
-// Prints one JSON object: bytes of input per second for sums, keys per second for sorts, each the
-// median of 21 runs by CUDA's events, after one that is not counted.
+// Prints one JSON object: input bytes per second for sums, keys per second for sorts, each the
+// median of 21 runs timed with CUDA events, after one warm-up run.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +23,7 @@ void check(cudaError_t status, const char* what) {
   std::exit(1);
 }
 
-// Memory of a device, of as many elements.
+// Device memory for `count` elements.
 template <class Element>
 class Elements {
 public:
@@ -39,7 +39,7 @@ private:
   Element* at_ = nullptr;
 };
 
-// Well mixed, and the same every time.
+// Pseudo-random keys, the same in every run.
 __global__ void fill(std::uint32_t* keys, std::size_t count) {
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count;
        i += std::size_t{gridDim.x} * blockDim.x) {
@@ -57,7 +57,7 @@ __global__ void fill_numbers(Number* numbers, std::size_t count) {
     numbers[i] = static_cast<Number>(i % 17) - 8;
 }
 
-// The median of the seconds that `run(scratch, bytes)` takes, which tells the scratch it wants
+// The median time in seconds of `run(scratch, bytes)`, which reports the scratch size that it needs
 // where it is given none.
 template <class Run>
 double median_s(Run run) {

@@ -1,11 +1,11 @@
-"""What NVIDIA's compiler makes of every kernel for every generation of GPUs: registers, spills, local memory, size.
+"""Registers, spills, local memory and code size of every kernel, compiled with NVRTC for each GPU generation.
 
-No GPU and no driver is needed. A kernel that spills, or that gained registers since the last result that was kept, is
-worth a look before anyone measures it.
+This needs neither a GPU nor a driver. Inspect a kernel that spills, or that uses more registers than in the last
+recorded result, before measuring it.
 
     python bench/gpu_kernels.py --nvrtc FILE [--capability 90 ...] [-o docs/results/gpu_kernels.json]
 
-FILE is a libnvrtc.so, of the CUDA toolkit or of the Python package nvidia-cuda-nvrtc-cu12 (the last that knows sm_60).
+FILE is libnvrtc.so from the CUDA toolkit or the Python package nvidia-cuda-nvrtc-cu12 (the last to support sm_60).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
     """Compile and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nvrtc", type=Path, required=True, help="NVIDIA's runtime compiler, libnvrtc.so")
-    parser.add_argument("--capability", type=int, action="append", help="90 is sm_90; all that are known")
+    parser.add_argument("--capability", type=int, action="append", help="such as 90 for sm_90 (default: all)")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
 
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def compiled(program: Path, capability: int, compiler: Path) -> list[dict[str, Any]]:
-    """What the program says of its kernels, source by source."""
+    """Compiler statistics of a program's kernels, one entry per source."""
     done = subprocess.run([str(program), "--compile", str(capability), str(compiler)], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{program.name} --compile {capability}: {done.stderr.strip()}")

@@ -1,17 +1,17 @@
-"""gpu.* on a real GPU beside BabelStream, nvbandwidth and CUB, and beside what the device can do: interleaved rounds.
+"""gpu.* on a real GPU compared with BabelStream, nvbandwidth, CUB and the device's peak: interleaved rounds.
 
-What is aimed at is the table below. A rival is a program that was built elsewhere; one that is not given is named as
-absent, and its goal stays open. A figure of a round is the median of its samples; of the rounds the best is compared.
+The table below lists the goals. Rivals are built separately; one without a path is listed under `absent`, and its goal
+is not evaluated. The figure of a round is the median of its samples; the best of the rounds is compared.
 
     python bench/gpu_levels.py [--babelstream FILE] [--nvbandwidth FILE] [--cub FILE] [--rounds 5] [--only copy ...]
                                [-o docs/results/gpu_levels.json]
 
-* BabelStream: its CUDA program (`cuda-stream`), here with arrays of 2^28 floats, as ours are.
-* nvbandwidth: of the tests host_to_device_memcpy_ce and device_to_host_memcpy_ce the value of the first device, copies
-  of 1 GiB from pinned memory.
-* CUB: bench/cub_rates.cu, built with nvcc; the same numbers and keys as ours.
+* BabelStream: its CUDA program (`cuda-stream`), with arrays of 2^28 floats, like ours.
+* nvbandwidth: the tests host_to_device_memcpy_ce and device_to_host_memcpy_ce on the first device, with copies of
+  1 GiB from pinned memory.
+* CUB: bench/cub_rates.cu, built with nvcc, with the same element counts as ours.
 
-No figure of this script is kept yet: nobody has run it on a GPU.
+There are no recorded results yet: the script has not been run on a GPU.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _H200_COPY_BPS = 4.2e12
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A figure of ours at one point, what it is held against, and the least ratio that is aimed at.
+    """One of our figures, what it is compared with, and the minimum ratio aimed for.
 
-    `against`: "babelstream", "nvbandwidth" or "cub" with the name of the rival's figure, "limit" for the device's own
-    peak, or "rate" for a number of its own.
+    `against`: "babelstream", "nvbandwidth" or "cub" with the name of the rival's figure, "limit" for the device's
+    peak, or "rate" for a fixed number.
     """
 
     benchmark: str
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 def of_ours(level: Level, machine: Machine, backend: str) -> tuple[float, float | None]:
-    """The median of the samples of one run, and its limit where the device's facts give one."""
+    """The median of the samples of one run, and its limit if known."""
     item = ready(machine, level.benchmark, backend=backend, **level.settings)
     record = measure(item, machine)
     found = [
@@ -124,7 +124,7 @@ def of_ours(level: Level, machine: Machine, backend: str) -> tuple[float, float 
 
 
 def against(level: Level, limit: float | None, program: Path | None) -> float | None:
-    """What a figure is held against; None where it is not known here."""
+    """The value to compare with; None if unknown."""
     if level.against == "limit":
         return limit
     if level.against == "rate":
@@ -137,20 +137,20 @@ def _output(*command: str) -> bytes:
 
 
 def of_babelstream(program: Path, figure: str) -> float:
-    """A kernel's best rate."""
+    """The best rate of a BabelStream kernel."""
     (experiment,) = read_babelstream(_output(str(program), "--float", "-s", str(1 << 28))).experiments
     return max(s.work[next(iter(s.work))] / s.elapsed_s for s in experiment.samples if s.series == figure)
 
 
 def of_nvbandwidth(program: Path, test: str) -> float:
-    """The first device's rate in a test."""
+    """The rate of the first device in an nvbandwidth test."""
     file = read_nvbandwidth(_output(str(program), "-t", test, "-b", "1024"))
     (experiment,) = (one for one in file.experiments if one.parameters["test"] == test)
     return max(s.work[next(iter(s.work))] / s.elapsed_s for s in experiment.samples if s.point["column"] == 0)
 
 
 def of_cub(program: Path, figure: str) -> float:
-    """A rate of bench/cub_rates.cu, of as many numbers and keys as 1 GiB holds."""
+    """A rate from bench/cub_rates.cu, for as many numbers and keys as fit in 1 GiB."""
     count = str(_GiB // 4)
     rates: dict[str, Any] = json.loads(_output(str(program), count, count))
     return float(rates[figure])
@@ -164,7 +164,7 @@ RIVALS: dict[str, Callable[[Path, str], float]] = {
 
 
 def ratio(name: str, rounds: list[dict[str, dict[str, float]]]) -> float | None:
-    """Ours over the other, best of rounds each."""
+    """Ours over the other, each the best of the rounds."""
     if not all("other" in one[name] for one in rounds):
         return None
     return max(one[name]["ours"] for one in rounds) / max(one[name]["other"] for one in rounds)

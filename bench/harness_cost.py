@@ -1,4 +1,4 @@
-"""What the lab adds to each repeat beyond the program itself, and how long `seatrial --help` takes.
+"""Overhead of the harness per repeat, and the time of `seatrial --help`.
 
 python bench/harness_cost.py [-o docs/results/harness_cost.json]
 """

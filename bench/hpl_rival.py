@@ -1,13 +1,13 @@
-"""HPL through seatrial beside hpcc by hand, and beside cpu.gemm: interleaved rounds, best of rounds.
+"""HPL through seatrial compared with hpcc run by hand, and with cpu.gemm: interleaved rounds, best of rounds.
 
-Both run the same program on the same CPUs with the same n, block size and grid, the kernels that the BLAS chooses, and
-as many of its threads as a rank has CPUs. By hand is what hpcc's README says: the input file, the launcher of the MPI
-that it is linked with, ranks bound to cores, and all of its fourteen tests; its rate is that of its HPL. Their order
-turns from round to round. The goals are 0.97 x by hand, and 0.75 x the matrix product of the same rounds.
+Both run the same program on the same CPUs with the same n, block size and grid, the default kernels of the BLAS, and
+as many BLAS threads as a rank has CPUs. "By hand" follows hpcc's README: the input file, the launcher of the MPI that
+it is linked with, ranks bound to cores, and all fourteen tests; only its HPL rate is compared. The order rotates from
+round to round. The goals are 0.97 x by hand, and 0.75 x the matrix product of the same rounds.
 
     python bench/hpl_rival.py [--n 12000] [--nb 192] [--grid 1x2] [--rounds 3] [-o docs/results/hpl_rival.json]
 
-A round at n = 12000 takes minutes, of which by far the most are hpcc's other tests.
+A round at n = 12000 takes minutes, mostly in hpcc's other tests.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def main() -> None:
     ranks = str(int(rows) * int(columns))
     hpl = ready(machine, "apps.hpl", n=options.n, nb=options.nb, grid=options.grid, ranks=ranks)
     if hpl.built.path.name != "hpcc" or hpl.mpi is None or hpl.mpi.launcher is None:
-        raise SystemExit(
-            f"apps.hpl runs {hpl.built.path} here; this script compares hpcc, under an MPI with a launcher"
-        )
+        raise SystemExit(f"apps.hpl runs {hpl.built.path} here; this script needs hpcc and an MPI with a launcher")
     gemm = ready(machine, "cpu.gemm")
     runs = {
         "by hand": lambda: by_hand(hpl),
@@ -76,7 +74,7 @@ def main() -> None:
     write(
         "hpl_rival",
         {
-            "provenance": {**provenance(machine, gemm), **_told(hpl), "hpcc": rival_provenance(hpl.built.path)},
+            "provenance": {**provenance(machine, gemm), **_setup(hpl), "hpcc": rival_provenance(hpl.built.path)},
             "goals": _GOALS,
             "of_best": {
                 "seatrial_over_by_hand": best_of["seatrial"] / best_of["by hand"],
@@ -89,15 +87,15 @@ def main() -> None:
     )
 
 
-def _told(hpl: Ready) -> dict[str, Any]:
+def _setup(hpl: Ready) -> dict[str, Any]:
     mpi = hpl.mpi
     return {"parameters": dict(hpl.point.parameters), "mpi": None if mpi is None else mpi.title, "cpus": hpl.point.cpus}
 
 
 def by_hand(hpl: Ready) -> dict[str, Any]:
-    """One run of hpcc, all of its tests, with the input from the beginning."""
+    """Run hpcc once with all of its tests."""
     if hpl.mpi is None or hpl.mpi.launcher is None:
-        raise SystemExit("there is no launcher")
+        raise SystemExit("no MPI launcher found")
     params = hpl.point.parameters
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -111,13 +109,13 @@ def by_hand(hpl: Ready) -> dict[str, Any]:
 
 
 def through_seatrial(hpl: Ready, machine: Machine) -> dict[str, Any]:
-    """One repeat, as `seatrial run` makes it."""
+    """Make one repeat, as `seatrial run` does."""
     with tempfile.TemporaryDirectory() as name:
         folder = ResultsFolder.create(Path(name) / "results")
         claimed = claim(folder, "bench", hpl.experiment.id, 0, {"order": 0, "t0": time.time()})
         writer = RecordWriter(folder, "bench")
         if claimed is None:
-            raise SystemExit(f"{folder.path} cannot be used")
+            raise SystemExit(f"cannot use {folder.path}")
         record = make_repeat(hpl, machine, claimed, writer, keep=False)
         writer.close()
     if not record.outcome.is_ok:

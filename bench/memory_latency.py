@@ -1,23 +1,23 @@
-"""memory.latency beside lat_mem_rd of lmbench and tinymembench: interleaved rounds, ratios at the same working sets.
+"""memory.latency compared with lat_mem_rd (lmbench) and tinymembench: interleaved rounds, ratios at equal working sets.
 
-Ours is a chase along one random ring, with base pages and with huge ones. What the others count:
+Ours is a chase along one random ring, with base pages and with huge pages. What the others measure:
 
-* `lat_mem_rd -t MiB 64` (lmbench 3): also a chase with a pointer in each line. Its ring goes from page to page, another
-  one at each step, where ours is random over all lines. A TLB that holds some of the pages serves none of its loads and
-  some of ours (512 KiB on a Zen 5, whose first TLB has 96 entries: 5.6 against 4.0 ns with base pages). So the levels
-  are compared where a TLB reaches all of a set or next to nothing of it: with base pages up to 192 KiB (48 entries) and
-  from 64 MiB on, with huge pages from 16 MiB on. Huge pages it gets from glibc (2.35 or later), told by a variable;
-  smaller sets do not fill any. It prints to stderr, in MiB and ns.
-* `tinymembench`: random reads whose address hangs on the value read, best of ten, with base and with huge pages where
-  its version tells them apart. It prints what a read takes beyond one of the first-level cache, so that our smallest
-  set is added. Its addresses are drawn anew each time, so that a set of four times a cache finds a quarter of its
-  lines in it, where a ring finds next to none: far beyond the last cache it reads lower than a ring does.
+* `lat_mem_rd -t MiB 64` (lmbench 3): also a chase with a pointer in each line. Its ring visits a different page at each
+  step, whereas ours is random over all lines. A TLB that covers some of the pages hits for none of its loads and
+  some of ours (512 KiB on a Zen 5, whose first TLB has 96 entries: 5.6 against 4.0 ns with base pages). The levels
+  are therefore compared where a TLB covers all of a set or almost nothing of it: with base pages up to 192 KiB (48
+  entries) and from 64 MiB on, with huge pages from 16 MiB on. It gets huge pages from glibc (2.35 or later) through a
+  variable; smaller sets do not fill any. It prints to stderr, in MiB and ns.
+* `tinymembench`: random reads whose address depends on the value read, best of ten, with base and with huge pages if
+  its version distinguishes them. It prints the time of a read beyond a first-level hit, so the latency of our smallest
+  set is added. It draws its addresses with replacement, so a set of four times a cache hits in a quarter of its
+  reads, whereas a ring almost never hits: far beyond the last cache its latency is lower than that of a ring.
 
     python bench/memory_latency.py [--lat-mem-rd PATH] [--tinymembench PATH] [--rounds 5]
                                    [-o docs/results/memory_latency.json]
 
-lmbench is in Debian's non-free section; tinymembench is built from its source. A rival that is not given is named as
-absent. All run on the CPU that ours runs on (by taskset of util-linux). A round with lat_mem_rd takes half a minute.
+lmbench is in Debian's non-free section; build tinymembench from source. A rival without a path is skipped, which is
+printed. All run on the same CPU as ours (with taskset from util-linux). A round with lat_mem_rd takes half a minute.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.reading import readings
 
 Curve = Mapping[int, float]
-"""Working set in bytes -> latency of a load in seconds."""
+"""Working set in bytes -> load latency in seconds."""
 
 OURS = "ours, base pages"
 OURS_HUGE = "ours, huge pages"
@@ -52,17 +52,17 @@ _BASE_PAGES_REACH_B = 192 << 10
 _BEYOND_REACH_B = 64 * _MiB
 _HUGE_PAGES_FROM_B = 16 * _MiB
 _MAY_ROUND_B = 6
-"""lat_mem_rd prints MiB with five digits behind the point: 10 B."""
+"""lat_mem_rd prints MiB with five decimals, a resolution of 10 B."""
 
 
 def ours(item: Ready, machine: Machine) -> Curve:
-    """The median of each working set of one run."""
+    """The median at each working set, from one run."""
     found = readings(item.point.benchmark, machine, item.point.parameters, measure(item, machine).samples)
     return {int(reading.point["working_set_B"]): reading.value for reading in found}
 
 
 def printed_by(command: Sequence[str], cpu: int, **variables: str) -> str:
-    """Stdout and stderr of a rival on one CPU."""
+    """Run a rival on one CPU; its stdout and stderr."""
     done = subprocess.run(
         ["taskset", "-c", str(cpu), *command],
         stdout=subprocess.PIPE,
@@ -77,13 +77,13 @@ def printed_by(command: Sequence[str], cpu: int, **variables: str) -> str:
 
 
 def read_lat_mem_rd(text: str, sizes: Iterable[int]) -> Curve:
-    """Its curve at those of `sizes` that it has; it prints sizes rounded to 10 B."""
+    """Its curve at the given sizes, where it has them; it prints sizes rounded to 10 B."""
     rows = [(float(size) * _MiB, float(ns) * 1e-9) for size, ns in _LMBENCH_ROW.findall(text)]
     return {size: s for size in sizes for there, s in rows if abs(size - there) <= _MAY_ROUND_B and s > 0}
 
 
 def read_tinymembench(text: str, first_level_s: float) -> dict[str, Curve]:
-    """Its curves by the pages that it asked for, of single random reads; `first_level_s` is added to each."""
+    """Its curves for single random reads, by page size; `first_level_s` is added to each value."""
     curves: dict[str, dict[int, float]] = {}
     pages: str | None = None
     for line in text.splitlines():
@@ -95,13 +95,13 @@ def read_tinymembench(text: str, first_level_s: float) -> dict[str, Curve]:
 
 
 def one_round(items: Mapping[str, Ready], machine: Machine, options: argparse.Namespace) -> dict[str, Curve]:
-    """Each program once."""
+    """Run each program once."""
     cpu = next(iter(items.values())).point.cpus[0]
     curves: dict[str, Curve] = {name: ours(item, machine) for name, item in items.items()}
     if options.lat_mem_rd:
         largest = max(curves[OURS]) // _MiB
-        # One repetition of 10 ms: the rounds are ours to make. Without its correction for the time of a loop,
-        # which is one in a hundred loads.
+        # One repetition of 10 ms, because this script makes the rounds. Its correction for loop overhead is off;
+        # the loop runs once per hundred loads.
         command = [str(options.lat_mem_rd), "-P", "1", "-W", "0", "-N", "1", "-t", str(largest), "64"]
         for pages, variables in (("base pages", {}), ("huge pages", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})):
             text = printed_by(command, cpu, ENOUGH="10000", TIMING_O="0", LOOP_O="0", **variables)
@@ -111,12 +111,12 @@ def one_round(items: Mapping[str, Ready], machine: Machine, options: argparse.Na
         curves |= read_tinymembench(printed_by([str(options.tinymembench)], cpu), first_level_s)
     for name, curve in curves.items():
         if not curve:
-            raise SystemExit(f"{name} printed no latency that is understood")
+            raise SystemExit(f"cannot read the latencies that {name} printed")
     return curves
 
 
 def over_rounds(rounds: Sequence[Mapping[str, Curve]], choose: Callable[[list[float]], float]) -> dict[str, Curve]:
-    """One curve for each program, each point chosen from the rounds."""
+    """One curve per program; `choose` selects the value at each size from the rounds."""
     return {
         name: {size: choose([curves[name][size] for curves in rounds]) for size in rounds[0][name]}
         for name in rounds[0]
@@ -124,7 +124,7 @@ def over_rounds(rounds: Sequence[Mapping[str, Curve]], choose: Callable[[list[fl
 
 
 def compare(rounds: Sequence[Mapping[str, Curve]]) -> dict[str, dict[str, dict[int, float]]]:
-    """Rival -> at each common set: ours over theirs, of the best of rounds and as the median of ratios in a round."""
+    """Rival -> ours over theirs at each common set: ratio of the best rounds, median of the ratios within rounds."""
     best = over_rounds(rounds, min)
     compared: dict[str, dict[str, dict[int, float]]] = {}
     for name in best:
@@ -140,12 +140,12 @@ def compare(rounds: Sequence[Mapping[str, Curve]]) -> dict[str, dict[str, dict[i
 
 
 def own_of(name: str) -> str:
-    """Which of our curves a rival's is held against."""
+    """Which of our curves a rival is compared with."""
     return OURS_HUGE if name.endswith("huge pages") else OURS
 
 
 def is_alike(name: str, size: int) -> bool:
-    """Whether what a rival counts at a working set is what ours counts there."""
+    """Whether a rival measures the same quantity as ours at a working set."""
     if not name.startswith("lat_mem_rd"):
         return True
     if name.endswith("huge pages"):
@@ -154,7 +154,7 @@ def is_alike(name: str, size: int) -> bool:
 
 
 def level_sets(item: Ready, machine: Machine, curve: Curve) -> dict[str, int]:
-    """Level of the memory hierarchy -> the working set that speaks for it."""
+    """Level of the memory hierarchy -> the working set that represents it."""
     figure = item.point.benchmark.figures[0]
     points = [
         FigureResult(figure.name, {"working_set_B": size}, "s", figure.better, figure.work, s, None, s, s, 1, None, ())
@@ -164,7 +164,7 @@ def level_sets(item: Ready, machine: Machine, curve: Curve) -> dict[str, int]:
 
 
 def at_levels(item: Ready, machine: Machine, compared: Mapping[str, Any], best: Mapping[str, Curve]) -> dict[str, Any]:
-    """Rival -> level -> both latencies and their ratios, at the working set that speaks for the level."""
+    """Rival -> level -> both latencies and their ratios, at the working set that represents the level."""
     found: dict[str, Any] = {}
     for name, ratios in compared.items():
         mine, theirs = best[own_of(name)], best[name]
@@ -183,7 +183,7 @@ def at_levels(item: Ready, machine: Machine, compared: Mapping[str, Any], best: 
 
 
 def show(held: Mapping[str, Any]) -> None:
-    """A line for each rival and level."""
+    """Print a line for each rival and level."""
     for name, by_level in held.items():
         for level, entry in by_level.items():
             print(
@@ -196,8 +196,8 @@ def show(held: Mapping[str, Any]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lat-mem-rd", type=Path, help="lmbench's lat_mem_rd")
-    parser.add_argument("--tinymembench", type=Path, help="a tinymembench program")
+    parser.add_argument("--lat-mem-rd", type=Path, help="path of lmbench's lat_mem_rd")
+    parser.add_argument("--tinymembench", type=Path, help="path of tinymembench")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -210,7 +210,7 @@ def main() -> None:
     programs = {"lat_mem_rd": options.lat_mem_rd, "tinymembench": options.tinymembench}
     for name, path in programs.items():
         if path is None:
-            print(f"{name} is absent: no path was given")
+            print(f"{name} skipped: no path given")
 
     rounds = [one_round(items, machine, options) for _ in range(options.rounds)]
     best, compared = over_rounds(rounds, min), compare(rounds)

@@ -1,13 +1,13 @@
-"""memory.stream beside STREAM, BabelStream and likwid-bench: interleaved rounds, best of rounds, ratios in one run.
+"""memory.stream compared with STREAM, BabelStream and likwid-bench: interleaved rounds, best of rounds.
 
-Each takes about 20 samples of triad a round, likwid-bench one of a second. Beside the ratios of the best stand the
-medians of the ratios within each round, which a drift of the machine moves less.
+Each takes about 20 samples of triad per round, likwid-bench one of a second. The ratios of the best are printed, and
+the medians of the ratios within each round, which are less sensitive to machine drift.
 
     python bench/memory_stream.py [--stream PATH] [--babelstream PATH] [--likwid-bench PATH] [--rounds 20]
                                   [-o docs/results/memory_stream.json]
 
-Build the rivals with the compiler and flags that this script prints for ours (and -fopenmp), with arrays of the size
-that it prints; -frecord-gcc-switches lets it show that. A rival that is not given is named as absent.
+Build the rivals with the compiler, flags and array size that this script prints for ours, and with -fopenmp;
+-frecord-gcc-switches lets the script report their flags. A rival without a path is skipped, which is printed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seatrial.engine.prepare import Ready
 from seatrial.model.machine import Machine
 
 SLICE_S = 1.0
-"""About 20 rounds of four kernels at 30 to 50 GB/s: what the rivals are told to make."""
+"""Enough for about 20 rounds of four kernels at 30 to 50 GB/s, the number that the rivals are set to run."""
 
 
 def ours(item: Ready, machine: Machine) -> float:
@@ -52,20 +52,20 @@ def babelstream(program: Path, threads: int, elements: int) -> float:
 
 
 def likwid_bench(program: Path, kernel: str, threads: int, elements: int) -> float:
-    """likwid-bench's rate of its STREAM triad, in B/s: one figure over a second; 0 where it cannot measure."""
+    """likwid-bench's rate of its STREAM triad, in B/s: one figure over a second."""
     text = output_of([str(program), "-t", kernel, "-s", "1", "-w", f"N:{3 * 8 * elements // 1000}kB:{threads}"])
     match = re.search(r"^MByte/s:\s+([\d.]+)", text, re.MULTILINE)
     if match is None or float(match[1]) == 0:
-        raise SystemExit(f"{program} -t {kernel} gave no rate")
+        raise SystemExit(f"{program} -t {kernel} printed no rate")
     return float(match[1]) * 1e6
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stream", type=Path, help="a STREAM program")
-    parser.add_argument("--babelstream", type=Path, help="a BabelStream (OpenMP) program")
-    parser.add_argument("--likwid-bench", type=Path, help="likwid's micro-benchmarks")
+    parser.add_argument("--stream", type=Path, help="path of STREAM")
+    parser.add_argument("--babelstream", type=Path, help="path of BabelStream (OpenMP)")
+    parser.add_argument("--likwid-bench", type=Path, help="path of likwid-bench")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -99,7 +99,7 @@ def main() -> None:
     rivals = [name for name, path in programs.items() if path]
     for name, path in programs.items():
         if path is None:
-            print(f"{name} is absent: no path was given")
+            print(f"{name} skipped: no path given")
     ratios, paired = {}, {}
     if rivals:
         ratios["plain / better rival"] = best["plain"] / max(best[name] for name in rivals)

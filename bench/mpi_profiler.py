@@ -1,23 +1,22 @@
-"""What the MPI profiler adds to a call, beside mpiP and IPM: interleaved rounds on each MPI.
+"""Overhead of the MPI profiler per call, compared with mpiP and IPM: interleaved rounds on each MPI.
 
-A program of its own (`mpi_profiler_calls.c`) takes batches of calls: on MPI_COMM_SELF with one rank, and 8 B to and fro
-between two. It runs bare and with each tool preloaded, one after the other; the order turns from round to round. The
-figure of a run is the 10th percentile of its batches, what is told the median of the rounds: nanoseconds that are added
-to a call, for the ping-pong the ratio to the bare one, and what MPI_Finalize takes longer. Two readings of a timer in a
-row, from the same runs, say what cannot be had for less: the goal is 15 ns, or 1.3 times two readings where that is
-more.
+The program `mpi_profiler_calls.c` times batches of calls: on MPI_COMM_SELF with one rank, and an 8 B ping-pong between
+two. It runs bare and with each tool preloaded, one after the other; the order rotates from round to round. The result
+of a run is the 10th percentile of its batches. The script reports medians over the rounds: the nanoseconds added to a
+call, for the ping-pong the ratio to the bare run, and the time added to MPI_Finalize. Two consecutive timer readings,
+from the same runs, are a lower bound: the goal is 15 ns, or 1.3 times two readings if that is more.
 
-A tool counts only where it has a function of its own for the call: mpiP and IPM leave some calls to MPI, which adds
-nothing and tells nothing. On shared cores whole runs fall into two levels; the best of the rounds stands beside the
-median, and the ping-pong of a library that only reads the timer twice in each call and adds up
-(`mpi_profiler_timers.c`): "two timers".
+A tool is listed for a call only if it wraps that call: mpiP and IPM do not wrap some of them, and so neither slow them
+down nor record them. On shared cores whole runs fall into two levels, so the best of the rounds is reported as well as
+the median. "two timers" is the ping-pong with a library that only reads the timer twice per call and adds up the
+difference (`mpi_profiler_timers.c`).
 
     python bench/mpi_profiler.py [--mpi openmpi --mpi mpich] [--mpip openmpi=LIB --mpip mpich=LIB] [--mpip-k0]
                                  [--ipm openmpi=LIB --ipm mpich=LIB] [--rounds 6] [--batches 40] [--calls 1500]
                                  [-o docs/results/mpi_profiler.json]
 
-LIB is a libmpiP.so (--mpip-k0: measured with MPIP="-k 0" too, which walks no stack) or a libipm.so, each built with
-that MPI; -g tells its compiler and flags in the result.
+LIB is libmpiP.so or libipm.so, built with that MPI; with -g, the result includes its compiler and flags. --mpip-k0 also
+measures mpiP with MPIP="-k 0", which does not walk the stack.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _PROGRAM = Path(__file__).with_name("mpi_profiler_calls.c")
 _TIMERS = Path(__file__).with_name("mpi_profiler_timers.c")
 _OURS, _FLOOR = "seatrial", "two timers"
 _LONGEST_S = 300.0
-_MEMORY = "/dev/shm"  # noqa: S108  folders that only we can read are made in it
+_MEMORY = "/dev/shm"  # noqa: S108  private folders are created in it
 _GOAL_NS, _GOAL_OF_TIMERS, _GOAL_PING_PONG = 15.0, 1.3, 1.08
 _MPI_CALLS = {
     "allreduce": ("MPI_Allreduce",),
@@ -57,30 +56,30 @@ _MPI_CALLS = {
     "isend_irecv_waitall": ("MPI_Isend", "MPI_Irecv", "MPI_Waitall"),
     "ping_pong": ("MPI_Send", "MPI_Recv"),
 }
-"""What each kind calls, once in an iteration."""
+"""The MPI calls in one iteration of each kind."""
 _ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _UNBOUND = {"OMPI_MCA_hwloc_base_binding_policy": "none"}
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What is preloaded. `defines`: the functions of MPI that it has of its own; None where it has all."""
+    """A preloaded tool. `defines`: the MPI functions that it wraps; None if it wraps all."""
 
     name: str
     variables: Mapping[str, str] = field(default_factory=dict)
     defines: frozenset[str] | None = None
 
     def records(self, kind: str) -> bool:
-        """Whether all that such an iteration calls passes through it."""
+        """Whether it wraps every call in an iteration of this kind."""
         return self.defines is None or self.defines.issuperset(_MPI_CALLS[kind])
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mpi", action="append", help="of the machine; openmpi and mpich where none is named")
+    parser.add_argument("--mpi", action="append", help="an installed MPI (default: openmpi and mpich)")
     parser.add_argument("--mpip", action="append", default=[], metavar="MPI=LIB")
-    parser.add_argument("--mpip-k0", action="store_true", help="mpiP also without its walk of the stack")
+    parser.add_argument("--mpip-k0", action="store_true", help="also measure mpiP without its stack walk")
     parser.add_argument("--ipm", action="append", default=[], metavar="MPI=LIB")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--batches", type=int, default=40)
@@ -94,7 +93,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     for rival in ("mpip", "ipm"):
         if not getattr(options, rival):
-            print(f"{rival}: absent, give its library with --{rival} MPI=LIB")
+            print(f"{rival} skipped: no library given (--{rival} MPI=LIB)")
     with tempfile.TemporaryDirectory() as where, tempfile.TemporaryDirectory(dir=_MEMORY) as node:
         for name in options.mpi or ["openmpi", "mpich"]:
             mpi = choose_mpi(name)
@@ -108,8 +107,8 @@ def main() -> None:
                 seen: dict[str, dict[str, float]] = {}
                 for tool in [*tools[turn:], *tools[:turn]]:
                     for part in (part for part in parts if tool.name != _FLOOR or part == "ping-pong"):
-                        told = run(mpi, program, tool, part, options.batches, options.calls, Path(where))
-                        seen.setdefault(tool.name, {}).update(told)
+                        times = run(mpi, program, tool, part, options.batches, options.calls, Path(where))
+                        seen.setdefault(tool.name, {}).update(times)
                 rounds.append(seen)
             results[name] = {"version": mpi.version, **judged(rounds, tools), "rounds": rounds}
             print(name, table(results[name]), sep="\n", flush=True)
@@ -120,7 +119,7 @@ def main() -> None:
                 **provenance(machine, ready(machine, "cpu.peak", cores="one")),
                 "program_flags": "-O2",
                 "rivals": {
-                    f"{tool} {name}": told_of(Path(library))
+                    f"{tool} {name}": compiler_of(Path(library))
                     for tool, options_of in (("mpip", options.mpip), ("ipm", options.ipm))
                     for name, _, library in (option.partition("=") for option in options_of)
                 },
@@ -135,7 +134,7 @@ def main() -> None:
 
 
 def built(mpi: Mpi, program: Path) -> Path:
-    """The program, with this library."""
+    """Compile the program with this MPI."""
     flags = ("-std=c11", "-O2", "-Wno-stringop-overflow", *mpi.compile_flags)
     command = [*c_compiler(first_compiler()), *flags, str(_PROGRAM), "-o", str(program), *mpi.link_flags]
     subprocess.run(command, check=True)
@@ -143,7 +142,7 @@ def built(mpi: Mpi, program: Path) -> Path:
 
 
 def timers(folder: Path) -> Tool:
-    """What two readings of the timer cost by themselves, in the ping-pong."""
+    """A tool that only reads the timer twice per call, for the ping-pong."""
     library = folder / "libtimers.so"
     command = [*c_compiler(first_compiler()), "-std=c11", "-O2", "-fPIC", "-shared", str(_TIMERS), "-o", str(library)]
     subprocess.run([*command, "-ldl"], check=True)
@@ -151,12 +150,12 @@ def timers(folder: Path) -> Tool:
 
 
 def ours(folder: Path, node: str) -> Tool:
-    """The profiler, its call sites with it: as `seatrial profile` has it, in memory until MPI_Finalize copies it."""
+    """The profiler with call sites, as in `seatrial profile`: in memory until MPI_Finalize copies the table."""
     return Tool(_OURS, profiler_variables(build_profiler(first_compiler()), folder, {}, node_folder=node))
 
 
 def rivals(mpi: str, options: argparse.Namespace) -> list[Tool]:
-    """Those that were given for this library."""
+    """The rivals given for this MPI."""
     tools = []
     for library in given(options.mpip, mpi):
         tools.append(Tool("mpip", {"LD_PRELOAD": str(library)}, defined_by(library)))
@@ -170,29 +169,29 @@ def rivals(mpi: str, options: argparse.Namespace) -> list[Tool]:
 
 
 def given(options: Sequence[str], mpi: str) -> list[Path]:
-    """The libraries of MPI=LIB options."""
+    """The libraries from the MPI=LIB options."""
     pairs = [option.partition("=") for option in options]
     return [Path(library).resolve(strict=True) for name, _, library in pairs if name == mpi]
 
 
 def defined_by(library: Path) -> frozenset[str]:
-    """The functions of MPI that a library puts before MPI's own."""
+    """The MPI functions that a library wraps."""
     command = ["nm", "-D", "--defined-only", str(library)]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return frozenset(re.findall(r" [TW] (MPI_\w+)$", listed, re.MULTILINE))
 
 
-def told_of(library: Path) -> dict[str, str]:
-    """Compiler and flags of a rival, as its debugging information tells them."""
-    told = subprocess.run(
+def compiler_of(library: Path) -> dict[str, str]:
+    """Compiler and flags of a rival, from its debug information."""
+    listed = subprocess.run(
         ["readelf", "--debug-dump=info", "--dwarf-depth=1", str(library)], capture_output=True, text=True
     ).stdout
-    found = re.search(r"DW_AT_producer\s+: (?:\(indirect[^)]*\): )?(.*)", told)
-    return {"library": library.name, "compiler": found[1].strip() if found else "not told in the library"}
+    found = re.search(r"DW_AT_producer\s+: (?:\(indirect[^)]*\): )?(.*)", listed)
+    return {"library": library.name, "compiler": found[1].strip() if found else "not recorded in the library"}
 
 
 def run(mpi: Mpi, program: Path, tool: Tool, part: str, batches: int, calls: int, folder: Path) -> dict[str, float]:
-    """Nanoseconds by kind of call. What a tool writes goes into a folder that is thrown away."""
+    """Nanoseconds by kind of call. Files that a tool writes go into a temporary folder."""
     ranks = 2 if part == "ping-pong" else 1
     preload = [f"{name}={value}" for name, value in tool.variables.items()]
     command = [str(mpi.launcher), "-n", str(ranks), shutil.which("env") or "env", *preload, str(program), part]
@@ -208,13 +207,13 @@ def run(mpi: Mpi, program: Path, tool: Tool, part: str, batches: int, calls: int
         )
     if done.returncode != 0:
         raise SystemExit(f"{tool.name} on {mpi.name}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
-    told = dict(re.findall(r"^(\w+) ([0-9.]+)$", done.stdout, re.MULTILINE))
+    printed = dict(re.findall(r"^(\w+) ([0-9.]+)$", done.stdout, re.MULTILINE))
     suffix = "_2_ranks" if ranks == 2 else ""
-    return {name + (suffix if name == "finalize" else ""): float(value) for name, value in told.items()}
+    return {name + (suffix if name == "finalize" else ""): float(value) for name, value in printed.items()}
 
 
 def judged(rounds: Sequence[Mapping[str, Mapping[str, float]]], tools: Sequence[Tool]) -> dict[str, Any]:
-    """What each tool adds; whether the goals are met, and whether no rival adds less."""
+    """The overhead of each tool, whether the goals are met, and whether ours is lowest."""
 
     def of(tool: str, kind: str, which: Any = median) -> float:
         return float(which([one[tool][kind] for one in rounds]))
@@ -256,23 +255,23 @@ def judged(rounds: Sequence[Mapping[str, Mapping[str, float]]], tools: Sequence[
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """For people."""
+    """The results as a text table."""
     tools = sorted({name for entry in result["calls"].values() for name in entry["ratio"]}, key=lambda n: n != _OURS)
     rows = [["added ns per call (of best rounds)", "bare", *tools, "goal", "ahead"]]
     for kind, entry in result["calls"].items():
-        told = [
+        cells = [
             f"{entry['added_ns_per_call'][tool]:.1f} ({entry['added_ns_of_best'][tool]:.1f})"
             if tool in entry["ratio"]
             else "-"
             for tool in tools
         ]
         if kind == "ping_pong":
-            told = [
+            cells = [
                 f"x {entry['ratio'][tool]:.3f} ({entry['ratio_of_best'][tool]:.3f})" if tool in entry["ratio"] else "-"
                 for tool in tools
             ]
         verdicts = ["yes" if entry[key] else "NO" for key in ("meets_goal", "is_ahead")]
-        rows.append([kind, f"{entry['bare_ns']:.1f}", *told, *verdicts])
+        rows.append([kind, f"{entry['bare_ns']:.1f}", *cells, *verdicts])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     timers = ", ".join(f"{name} {value:.1f} ns" for name, value in result["timers_ns"].items())

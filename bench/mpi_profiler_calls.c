@@ -1,10 +1,10 @@
-/* What one call of MPI takes: batches of calls, the 10th percentile of the batches, nanoseconds.
+/* Time of one MPI call in nanoseconds: the 10th percentile over batches of calls.
  *
- *   mpi_profiler_calls self BATCHES CALLS       calls on MPI_COMM_SELF, and two readings of a timer
- *   mpi_profiler_calls ping-pong BATCHES CALLS  8 B to and fro between ranks 0 and 1
+ *   mpi_profiler_calls self BATCHES CALLS       calls on MPI_COMM_SELF, and two timer readings
+ *   mpi_profiler_calls ping-pong BATCHES CALLS  an 8 B ping-pong between ranks 0 and 1
  *
- * Rank 0 prints "NAME NANOSECONDS" for each; at last what MPI_Finalize took. Batches of all kinds
- * take turns, so that a disturbance falls on all of them. */
+ * Rank 0 prints "NAME NANOSECONDS" for each kind, and finally the time of MPI_Finalize. Batches of
+ * all kinds alternate, so that a disturbance affects all of them. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>
@@ -95,7 +95,7 @@ static void measure(const struct kind* kinds, int n, int batches, int calls) {
   double* taken = calloc((size_t)(n * batches), sizeof *taken);
   if (taken == NULL)
     MPI_Abort(MPI_COMM_WORLD, 2);
-  for (int batch = -1; batch < batches; batch++) /* the first warms up */
+  for (int batch = -1; batch < batches; batch++) /* the first is a warm-up */
     for (int k = 0; k < n; k++) {
       const double begin = now_ns();
       for (int i = 0; i < calls; i++)
@@ -110,7 +110,7 @@ static void measure(const struct kind* kinds, int n, int batches, int calls) {
   free(taken);
 }
 
-/* Each rank on a processor of its own, whatever the launcher binds. */
+/* Binds each rank to its own CPU, whatever the launcher did. */
 static void bind(void) {
   cpu_set_t allowed, one;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)

@@ -1,12 +1,12 @@
-"""The MPI profiler's counts beside mpiP's, for the same command: how often each function was called, over all ranks.
+"""Compares the MPI profiler's counts with mpiP's for the same command: calls of each function, over all ranks.
 
-The command runs once with both preloaded, ours before mpiP's, since programs such as hpcc call as often as time allows.
-mpiP's counts are those of its report's "Callsite Time statistics" (the row of each place for all ranks); only functions
-that it names are compared: it tells nothing of MPI_Init, MPI_Comm_rank and others, nor of large counts.
+The command runs once with both preloaded, ours first, because the number of calls in programs such as hpcc depends on
+time. mpiP's counts are from "Callsite Time statistics" in its report (the row of each call site for all ranks). Only
+functions that it lists are compared: it does not report MPI_Init, MPI_Comm_rank and others, nor large-count functions.
 
     python bench/mpi_profiler_counts.py --mpip LIB [-o FILE] -- mpirun -n 2 lmp -in in.lj
 
-LIB is a libmpiP.so, built with the MPI of the command. Ends with 1 where a count differs.
+LIB is libmpiP.so, built with the MPI of the command. The exit status is 1 if a count differs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ALL_RANKS = re.compile(r"^(\w+)\s+\d+\s+\*\s+(\d+)\s", re.MULTILINE)
 
 
 def counts(command: Sequence[str], library: Path) -> tuple[Counter[str], Counter[str]]:
-    """Function -> calls: mpiP's and ours. Raises SystemExit where one left nothing."""
+    """Calls by function: mpiP's and ours. Raises SystemExit if mpiP wrote no report."""
     with tempfile.TemporaryDirectory() as folder:
         ours = profiler_variables(profiler().library, Path(folder), {"LD_PRELOAD": str(library)})
         around = {**os.environ, **ours, "MPIP": f"-f {folder}"}
@@ -56,7 +56,7 @@ def _ours(folder: Path) -> Counter[str]:
 def _mpip(folder: Path) -> Counter[str]:
     reports = list(folder.glob("*.mpiP"))
     if not reports:
-        raise SystemExit("mpiP wrote no report: was it built with the MPI of this command?")
+        raise SystemExit("mpiP wrote no report: check that it was built with the MPI of this command")
     found: Counter[str] = Counter()
     for report in reports:
         part = report.read_text(errors="replace").split("@--- Callsite Time statistics", 1)[-1].split("@---", 1)[0]
@@ -66,13 +66,13 @@ def _mpip(folder: Path) -> Counter[str]:
 
 
 def main() -> None:
-    """Both counts, and whether they agree."""
+    """Print both counts and whether they agree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpip", type=Path, required=True, metavar="LIB")
     parser.add_argument("-o", dest="output", type=Path, metavar="FILE")
     parser.add_argument("command", nargs="+")
-    asked = parser.parse_args()
-    theirs, own = counts(asked.command, asked.mpip.absolute())
+    options = parser.parse_args()
+    theirs, own = counts(options.command, options.mpip.absolute())
     rows = [{"call": name, "mpip": theirs[name], "seatrial": own[name]} for name in sorted(theirs)]
     differ = [row for row in rows if row["mpip"] != row["seatrial"]]
     for row in rows:
@@ -81,18 +81,18 @@ def main() -> None:
     only = {name: count for name, count in sorted(own.items()) if name not in theirs}
     print("only ours:", ", ".join(f"{name} {count}" for name, count in only.items()))
     print(f"counts of {len(rows)} functions: {len(differ)} differ")
-    if asked.output is not None:
+    if options.output is not None:
         machine = live_machine()
         document = {
             "provenance": {
                 **provenance(machine, ready(machine, "cpu.peak", cores="one")),
-                "mpip": rival_provenance(asked.mpip),
+                "mpip": rival_provenance(options.mpip),
             },
-            "command": [Path(word).name for word in asked.command],
+            "command": [Path(word).name for word in options.command],
             "functions": rows,
             "only_ours": only,
         }
-        write("mpi_profiler_counts", document, asked.output)
+        write("mpi_profiler_counts", document, options.output)
     sys.exit(1 if differ else 0)
 
 

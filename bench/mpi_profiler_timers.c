@@ -1,5 +1,5 @@
-/* The least that a profiler can do, to be preloaded: a reading of the timer before MPI_Send and
- * MPI_Recv and one behind, their sum and their number. */
+/* A minimal profiler to preload: reads the timer before and after MPI_Send and MPI_Recv, and adds
+ * up the differences and the number of calls. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

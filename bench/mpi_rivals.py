@@ -1,25 +1,25 @@
-"""mpi.* beside the OSU micro-benchmarks and Intel MPI Benchmarks: interleaved rounds on each MPI, best of rounds.
+"""mpi.* compared with the OSU and Intel MPI Benchmarks: interleaved rounds on each MPI, best of rounds.
 
-All programs of a round are started by the launcher, and with the binding, with which seatrial starts its own; their
-order turns from round to round. What each counts:
+All programs of a round use the launcher and the binding that seatrial uses for its own; their order rotates from round
+to round. What each measures:
 
-* ping-pong: half the round trip. OSU: mean of 10,000 trips, two readings of the clock in each; IMB PingPong: mean of
+* ping-pong: half the round trip. OSU: mean of 10,000 trips, with two clock readings in each; IMB PingPong: mean of
   1,000; ours: the median of samples of a millisecond. Theirs are printed with two decimals (10 ns).
-* bandwidth: a window of 64 non-blocking sends and one answer, from one buffer into another. OSU: osu_bw; IMB: Uniband.
-  Ours is run without huge pages here, as theirs are: copies through the kernel are faster with them.
-* collectives: mean over ranks. OSU has a barrier before each call and times the call alone, IMB calls back to back;
-  ours does as `start` in the table below says.
+* bandwidth: a window of 64 nonblocking sends and one reply, from one buffer to another. OSU: osu_bw; IMB: Uniband.
+  Ours runs without huge pages here, like theirs, because copies through the kernel are faster with huge pages.
+* collectives: mean over ranks. OSU has a barrier before each call and times only the call, IMB calls back to back;
+  ours follows `start` in the table below.
 
-The best of the rounds is compared, since a figure of a shared machine is only ever disturbed upwards (downwards for a
-rate); the median of the rounds stands beside it. A ping-pong is also told as a multiple of the cache line bounce of the
-same run: two rounds whose bounces differ ran on different pairs of the host's cores.
+The best of the rounds is compared, because disturbances on a shared machine only increase times (and decrease rates);
+the median of the rounds is also reported. A ping-pong is also given as a multiple of the cache-line bounce of the same
+run: two rounds with different bounces ran on different pairs of the host's cores.
 
     python bench/mpi_rivals.py --osu openmpi=DIR --osu mpich=DIR --imb openmpi=FILE --imb mpich=FILE [--rounds 20]
                                [--mpi openmpi --mpi mpich] [--only ping-pong ...] [-o docs/results/mpi_rivals.json]
 
-DIR is a folder below which OSU's programs lie, FILE an IMB-MPI1, both built with that MPI. A rival that is not given,
-or that fails, is named as absent. Rivals should be built with the compiler and flags that seatrial uses (-O3 and its
--march; -frecord-gcc-switches tells them in the result); IMB's Makefile says -O0, which must be taken out.
+DIR is a folder that contains OSU's programs, FILE is IMB-MPI1, both built with that MPI. A rival that is not given, or
+that fails, is listed under `absent` with the reason. Build rivals with the compiler and flags that seatrial uses (-O3
+and its -march; with -frecord-gcc-switches the result includes them), and remove -O0 from IMB's Makefile.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ _LONGEST_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A program with its arguments, and the series of its table that is compared (as the importer names it). A number
-    of messages is what is told exactly where nobody can say what a megabyte is: `counts_messages`."""
+    """A program with its arguments, and the series of its table to compare (as the importer names it).
+    `counts_messages`: the series is a message rate, which unlike MB/s is unambiguous."""
 
     program: str
     arguments: tuple[str, ...]
@@ -65,7 +65,8 @@ class Rival:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One thing that all measure. `goal`: ours over the better rival, at most for a time, at least for a rate."""
+    """A quantity that all programs measure. `goal`: bound on ours over the better rival (at most for times, at least
+    for rates)."""
 
     name: str
     benchmark: str
@@ -131,23 +132,23 @@ COMPARISONS = (
         size_B=None,
     ),
 )
-"""What is compared. A line more is all that another comparison needs."""
+"""To add a comparison, add an entry here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The figure of one program in one round, and for a ping-pong of ours how many bounces of a line that is."""
+    """The figure of one program in one round; for our ping-pong, also as a multiple of the cache-line bounce."""
 
     value: float
     bounces: float | None = None
 
 
 class FailedError(Exception):
-    """A program that gave no figure, and why."""
+    """A program produced no figure; the message states why."""
 
 
 def ours(item: Ready, comparison: Comparison, machine: Machine) -> Reading:
-    """One run of our program: its figure, as seatrial would publish it for one repeat."""
+    """Run our program once: the figure that seatrial would publish for one repeat."""
     with tempfile.TemporaryDirectory() as folder:
         completed = run(command_of(item, Path(folder)), variables_of(item, Path(folder)), Path(folder), _LONGEST_S)
         try:
@@ -166,7 +167,7 @@ def ours(item: Ready, comparison: Comparison, machine: Machine) -> Reading:
 def theirs(
     item: Ready, rival: Rival, command: Sequence[str], read: Callable[[bytes], ImportedFile], size_B: int | None
 ) -> Reading:
-    """One run of a rival, started as our program is."""
+    """Run a rival once, launched like our program."""
     with tempfile.TemporaryDirectory() as folder:
         ours_starts = command_of(item, Path(folder))
         before = ours_starts[: ours_starts.index(str(item.built.path))]
@@ -199,13 +200,13 @@ def _paths(options: Sequence[str]) -> dict[str, Path]:
     for option in options:
         mpi, equals, path = option.partition("=")
         if not equals or not Path(path).exists():
-            raise SystemExit(f"{option!r} is not MPI=PATH of something that is there")
+            raise SystemExit(f"{option!r}: expected MPI=PATH with an existing path")
         found[mpi] = Path(path)
     return found
 
 
 def _osu_program(folder: Path | None, name: str) -> Path | None:
-    """The program of this name below a folder; libtool's scripts of the same name are none."""
+    """The program of this name below a folder, ignoring libtool scripts of the same name."""
     for path in sorted(folder.rglob(name)) if folder is not None else ():
         if path.is_file() and os.access(path, os.X_OK) and path.read_bytes()[:4] == b"\x7fELF":
             return path
@@ -217,7 +218,7 @@ Runner = Callable[[], Reading]
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One comparison on one MPI: who takes part, and who is absent and why."""
+    """One comparison on one MPI: the programs that run, and those that do not, with the reason."""
 
     comparison: Comparison
     item: Ready
@@ -226,18 +227,18 @@ class Contest:
 
 
 def contest(comparison: Comparison, mpi: str, osu: Path | None, imb: Path | None, machine: Machine) -> Contest:
-    """The programs of one comparison, ours built."""
+    """Build our program and find the rivals of one comparison."""
     item = ready(machine, comparison.benchmark, **{"environment.mpi": mpi, **comparison.settings})
     runners: dict[str, Runner] = {"seatrial": lambda: ours(item, comparison, machine)}
     absent: dict[str, str] = {}
     program = _osu_program(osu, comparison.osu.program)
     if program is None:
-        absent["osu"] = f"{comparison.osu.program}: no path was given, or there is none below it"
+        absent["osu"] = f"{comparison.osu.program}: no path given, or not found below it"
     else:
         command = [str(program), *comparison.osu.arguments]
         runners["osu"] = lambda: theirs(item, comparison.osu, command, read_osu, comparison.size_B)
     if imb is None:
-        absent["imb"] = f"{comparison.imb.program}: no path of an IMB-MPI1 was given"
+        absent["imb"] = f"{comparison.imb.program}: no path of IMB-MPI1 given"
     else:
         words = [str(imb), comparison.imb.program, *comparison.imb.arguments]
         runners["imb"] = lambda: theirs(item, comparison.imb, words, read_imb, comparison.size_B)
@@ -245,7 +246,7 @@ def contest(comparison: Comparison, mpi: str, osu: Path | None, imb: Path | None
 
 
 def compete(contests: Sequence[Contest], rounds: int) -> list[dict[str, list[Reading]]]:
-    """Each program of each contest once in a round; who fails in a round has no reading in it."""
+    """Run each program of each contest once per round; a program that fails has no reading in that round."""
     found: list[dict[str, list[Reading]]] = [{name: [] for name in c.runners} for c in contests]
     for number in range(rounds):
         for of, one in zip(found, contests, strict=True):
@@ -261,7 +262,7 @@ def compete(contests: Sequence[Contest], rounds: int) -> list[dict[str, list[Rea
 
 
 def summary(one: Contest, found: Mapping[str, Sequence[Reading]]) -> dict[str, Any]:
-    """Best and median of each, and ours over the better rival."""
+    """Best and median of each program, and ours over the better rival."""
     comparison = one.comparison
     best_of = max if comparison.higher_is_better else min
     values = {name: [reading.value for reading in each] for name, each in found.items() if each}
@@ -292,15 +293,17 @@ def _shown(mpi: str, result: Mapping[str, Any]) -> str:
     scale, unit = (1e-9, "GB/s") if result["unit"] == "B/s" else (1e9, "ns")
     best = "  ".join(f"{name} {value * scale:.4g} {unit}" for name, value in result["best"].items())
     ratio, sign = result["ours_over_better"], ">=" if unit == "GB/s" else "<="
-    told = "no rival" if ratio is None else f"ours / better {ratio:.3f} (goal {sign} {result['goal']:.2f})"
-    return f"{mpi}: {result['what']}: {best}; {told}"
+    compared = "no rival" if ratio is None else f"ours / better {ratio:.3f} (goal {sign} {result['goal']:.2f})"
+    return f"{mpi}: {result['what']}: {best}; {compared}"
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--osu", action="append", default=[], metavar="MPI=DIR", help="OSU's programs for an MPI")
-    parser.add_argument("--imb", action="append", default=[], metavar="MPI=FILE", help="an IMB-MPI1 for an MPI")
-    parser.add_argument("--mpi", action="append", default=[], help="an MPI by its name; all that are found without it")
+    parser.add_argument(
+        "--osu", action="append", default=[], metavar="MPI=DIR", help="folder of OSU's programs, built with this MPI"
+    )
+    parser.add_argument("--imb", action="append", default=[], metavar="MPI=FILE", help="IMB-MPI1, built with this MPI")
+    parser.add_argument("--mpi", action="append", default=[], help="an MPI by name (default: all)")
     parser.add_argument("--only", action="append", default=[], choices=[c.name for c in COMPARISONS])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("-o", "--output", type=Path)
@@ -320,7 +323,7 @@ def main() -> None:
         contests = [contest(c, mpi.name, osu.get(mpi.name), imb.get(mpi.name), machine) for c in chosen]
         for one in contests:
             for name, why in one.absent.items():
-                print(f"{mpi.name}: {one.comparison.name}: {name} is absent: {why}")
+                print(f"{mpi.name}: {one.comparison.name}: {name} skipped: {why}")
         document.setdefault("provenance", provenance(machine, contests[0].item))
         found = compete(contests, options.rounds)
         results = [summary(one, of) for one, of in zip(contests, found, strict=True)]

@@ -1,4 +1,4 @@
-"""Which tests a mutant meets (suite_mutants.py): those of its room, its lines, its file, or its subject."""
+"""Selects the tests to run against a mutant (suite_mutants.py): those of its line, file, package, or area."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mutation import Mutant
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = "src/seatrial/"
 
-# Where the tests of programs and kernels stand, by the beginning of their path; the first line that fits. Test files
-# that name the program or header come before these.
+# The tests of programs and kernels, by path prefix; the first match counts. Test files that name the program or header
+# run before these.
 AREAS: Sequence[tuple[str, Sequence[str]]] = (
     ("profiler/native/", ("tests/profiler/test_*.py",)),
     ("native/launch/", ("tests/launch/test_*.py", "tests/engine/test_ranks_real.py")),
@@ -30,7 +30,7 @@ AREAS: Sequence[tuple[str, Sequence[str]]] = (
 
 
 class Selection:
-    """Which tests marked `real` a mutant meets."""
+    """Selects the tests for each mutant."""
 
     def __init__(self, select: Path | None, coverage: Path | None) -> None:
         self._map: dict[str, Any] = {} if coverage is None else _lines_covered(coverage)
@@ -39,29 +39,29 @@ class Selection:
             self._map |= json.loads(select.read_text(encoding="utf-8"))
 
     def of_line(self, mutant: Mutant) -> list[str]:
-        """All tests that were seen to run the line, fast and real; none where that is not known."""
+        """All tests known to run the line, fast and real; empty if unknown."""
         lines = self._map.get(mutant.file, {})
         found = {test for line in _nearest(mutant, lines) for test in lines[line]} if isinstance(lines, dict) else set()
         return sorted(found)
 
     def stages(self, mutant: Mutant) -> Iterator[tuple[str, Sequence[str]]]:
-        """Names and tests: files or ids, for a mutant whose line no test is known to run."""
+        """Stage names and tests (files or ids) marked `real`, for a mutant whose line no test is known to run."""
         named = self._map.get(mutant.file)
         if isinstance(named, list):
             yield "real, selected", named
         elif named is not None or (self._is_known and not mutant.is_native):
-            yield "real, of the file", sorted({test for tests in (named or {}).values() for test in tests})
+            yield "real, same file", sorted({test for tests in (named or {}).values() for test in tests})
         elif mutant.is_native:
             files = _named_test_files(mutant.file)
             yield "real, by name", files
-            yield "real, of the area", [file for file in _area(mutant.file) if file not in files]
+            yield "real, same area", [file for file in _area(mutant.file) if file not in files]
         else:
-            room = room_of(mutant.file)
-            yield "real, of the room", [room] if room else []
-            yield "real, others", ["tests", *([f"--ignore={room}"] if room else [])]
+            folder = test_folder(mutant.file)
+            yield "real, same package", [folder] if folder else []
+            yield "real, others", ["tests", *([f"--ignore={folder}"] if folder else [])]
 
     def without_a_test(self, mutant: Mutant) -> str:
-        """What to say where no test runs a line, or ""."""
+        """A message if no test runs the line, else an empty string."""
         lines = self._map.get(mutant.file, {})
         if mutant.is_native or not self._is_known or not isinstance(lines, dict) or _nearest(mutant, lines):
             return ""
@@ -69,13 +69,13 @@ class Selection:
 
 
 def _nearest(mutant: Mutant, lines: Mapping[str, Sequence[str]]) -> list[str]:
-    """The line as a key, else those of its statement: of a long one, not every line can be seen running."""
+    """The line as a key, or else the lines of its statement, because coverage may miss lines of a long statement."""
     statement = [str(line) for line in range(mutant.first, mutant.last + 1) if lines.get(str(line))]
     return [str(mutant.line)] if lines.get(str(mutant.line)) else statement
 
 
 def _lines_covered(path: Path) -> dict[str, dict[str, list[str]]]:
-    """File -> line -> ids of tests, of what coverage.py recorded: bits of lines, or arcs from line to line."""
+    """File -> line -> test ids, from the data of coverage.py: line bits, or arcs between lines."""
     covered: dict[str, dict[str, set[str]]] = {}
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as data:
         files = {
@@ -105,14 +105,14 @@ def _lines_covered(path: Path) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def room_of(file: str) -> str:
-    """The folder of tests that mirrors a file's, or "" for files of no room."""
+def test_folder(file: str) -> str:
+    """The test folder that mirrors the package of a file, or an empty string."""
     name = "benchmarks" if f"{SOURCES}native/" in file else file.removeprefix(SOURCES).partition("/")[0]
     return f"tests/{name}" if (ROOT / "tests" / name).is_dir() else ""
 
 
 def _named_test_files(file: str) -> list[str]:
-    """Test files that name a program, its benchmark, or a header; and the one that is named after it."""
+    """Test files that name a program, its benchmark, or a header, or that are named after it."""
     path = Path(file)
     words = [path.name, f'"{path.stem}"', f"{path.parent.name}.{path.stem}"]
     word = re.compile("|".join(rf"(?<!\w){re.escape(one)}(?!\w)" for one in words).replace(r'(?<!\w)"', '"'))

@@ -1,6 +1,6 @@
-"""Mutants of a source tree: small faults, each one edit of one line, drawn by a seed and found again in another tree.
+"""Mutants of a source tree: small faults, each a single edit of one line, drawn with a seed and located in other trees.
 
-Python is edited where its syntax tree says; C++, C and kernels by tokens outside comments, strings and directives.
+Python is edited by its syntax tree; C++, C and kernels by tokens outside comments, strings and directives.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _SWAPS = {
 _COMPARISON = re.compile(r"is\s+not\b|not\s+in\b|is\b|in\b|<=|>=|==|!=|<|>")
 _ARITHMETIC = re.compile(r"\*\*|//|[+\-*/]")
 _LOGICAL = re.compile(r"\b(?:and|or)\b")
-_FLAGS_OF_NO_RESULT = {"slots", "frozen", "kw_only", "strict"}  # tests can hardly see these
+_UNTESTABLE_FLAGS = {"slots", "frozen", "kw_only", "strict"}  # tests can rarely detect these
 _DRAWS_PER_LINE = 1
-_AROUND = 6  # lines on each side, by which a line is known from its likes
+_CONTEXT = 6  # lines on each side, to distinguish identical lines
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One edit. `column` counts characters of the line from 0; `first` and `last` are the lines of its statement;
-    `around` is what the lines above it and below it say, the nearest first."""
+    """One edit. `column` counts characters from 0; `first` and `last` are the lines of its statement; `around` holds
+    the lines above and below it, nearest first."""
 
     file: str
     line: int
@@ -46,7 +46,7 @@ class Mutant:
 
     @property
     def is_native(self) -> bool:
-        """Whether it stands in a program or kernel."""
+        """Whether it is in a program or kernel."""
         return self.file.endswith(NATIVE)
 
     @property
@@ -58,12 +58,12 @@ class Mutant:
         """The file with the fault."""
         lines = text.split("\n")
         if lines[self.line - 1] != self.before:
-            raise ValueError(f"{self.file}:{self.line} is another line by now")
+            raise ValueError(f"{self.file}:{self.line} has changed")
         lines[self.line - 1] = self.after
         return "\n".join(lines)
 
     def document(self) -> dict[str, Any]:
-        """As stored."""
+        """As written to JSON."""
         return {**asdict(self), "after": self.after}
 
     @classmethod
@@ -76,9 +76,9 @@ class Mutant:
 def draw(
     texts: Mapping[str, str], seed: int, count: int, native_share: float, is_sound: Callable[[Mutant], bool]
 ) -> tuple[list[Mutant], list[Mutant]]:
-    """`count` mutants of the files, one a line at most, and those that were drawn but are not sound (do not compile).
+    """`count` mutants of the files, at most one per line, and those drawn that do not compile (`is_sound` is false).
 
-    The operators take turns, so that the many constants do not crowd out the few conditions.
+    Operators are drawn in turn, so that the many constants do not crowd out the few conditions.
     """
     native_count = round(count * native_share)
     drawn: list[Mutant] = []
@@ -115,7 +115,7 @@ def _in_turns(sites: Iterable[Mutant], chance: random.Random) -> Iterator[Mutant
         names = sorted(piles)
         chance.shuffle(names)
         for name in names:
-            mutant = next((one for one in _emptied(piles[name]) if seen[one.file, one.line] < _DRAWS_PER_LINE), None)
+            mutant = next((one for one in _popped(piles[name]) if seen[one.file, one.line] < _DRAWS_PER_LINE), None)
             if mutant is None:
                 del piles[name]
             else:
@@ -123,13 +123,13 @@ def _in_turns(sites: Iterable[Mutant], chance: random.Random) -> Iterator[Mutant
                 yield mutant
 
 
-def _emptied(pile: list[Mutant]) -> Iterator[Mutant]:
+def _popped(pile: list[Mutant]) -> Iterator[Mutant]:
     while pile:
         yield pile.pop()
 
 
 def _is_other_python(mutant: Mutant, text: str) -> bool:
-    """Whether it can be parsed, and means something else."""
+    """Whether the result can be parsed and differs in meaning."""
     try:
         return ast.dump(ast.parse(mutant.applied(text))) != ast.dump(ast.parse(text))
     except SyntaxError:
@@ -137,25 +137,25 @@ def _is_other_python(mutant: Mutant, text: str) -> bool:
 
 
 def find_again(mutant: Mutant, texts: Mapping[str, str]) -> Mutant | None:
-    """The mutant in another tree, by the text of its line and of the lines around it; None where that is not clear.
+    """Locate the mutant in another tree by the text of its line and of the lines around it; None if ambiguous.
 
-    A line that left its file is found in another one, if one place there is the likest of all.
+    A line that moved to another file is found there if one place matches better than all others.
     """
     suffixes = NATIVE if mutant.is_native else (".py",)
     places = [place for file in sorted(texts) if file.endswith(suffixes) for place in _lines_like(mutant, file, texts)]
-    kept = {place: _kept_around(place, mutant) for place in places}
+    kept = {place: _matching_lines(place, mutant) for place in places}
     own = [place for place in places if place.file == mutant.file]
     others = [place for place in places if place.file != mutant.file]
     most = max((kept[place] for place in others), default=0)
-    likest = [place for place in others if kept[place] == most]
+    best_others = [place for place in others if kept[place] == most]
     best = max(own, key=lambda place: (kept[place], -abs(place.line - mutant.line)), default=None)
-    if best is not None and kept[best] >= min(most, _AROUND):
+    if best is not None and kept[best] >= min(most, _CONTEXT):
         return best if kept[best] or len(own) == 1 else None
-    return likest[0] if len(likest) == 1 else None
+    return best_others[0] if len(best_others) == 1 else None
 
 
-def _kept_around(one: Mutant, other: Mutant) -> int:
-    """How many lines, from the mutant's outward, say the same."""
+def _matching_lines(one: Mutant, other: Mutant) -> int:
+    """The number of equal lines, counted outward from the mutant."""
     sides = (zip(a, b, strict=False) for a, b in zip(one.around, other.around, strict=True))
     return sum(len(list(takewhile(lambda pair: pair[0] == pair[1], side))) for side in sides)
 
@@ -185,19 +185,19 @@ def _indentation(line: str) -> int:
 
 
 def _around(lines: Sequence[str], line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    above, below = lines[max(0, line - 1 - _AROUND) : line - 1], lines[line : line + _AROUND]
+    above, below = lines[max(0, line - 1 - _CONTEXT) : line - 1], lines[line : line + _CONTEXT]
     return tuple(text.strip() for text in reversed(above)), tuple(text.strip() for text in below)
 
 
 def python_sites(file: str, text: str) -> list[Mutant]:
-    """Every mutant of a Python file, in order of place."""
+    """Every mutant of a Python file, in source order."""
     finder = _PythonSites(file, text)
     finder.visit(ast.parse(text))
     return sorted(finder.found, key=lambda one: (one.line, one.column, one.operator))
 
 
 class _PythonSites(ast.NodeVisitor):
-    """Walks a file, and leaves out what is no behaviour: annotations, docstrings, decorators, errors' words."""
+    """Visits a file, skipping everything without behaviour: annotations, docstrings, decorators, error messages."""
 
     def __init__(self, file: str, text: str) -> None:
         self.found: list[Mutant] = []
@@ -216,14 +216,14 @@ class _PythonSites(ast.NodeVisitor):
         self.found.append(Mutant(self._file, line, start, operator, old, new, before, around, *self._statement))
 
     def _edit(self, operator: str, node: ast.expr | ast.stmt, new: Callable[[str], str]) -> None:
-        """A mutant that puts something else in place of a whole node, if that is on one line."""
+        """Add a mutant that replaces a whole node, if the node is on one line."""
         if node.end_lineno != node.lineno or node.end_col_offset is None:
             return
         start, end = self._column(node.lineno, node.col_offset), self._column(node.lineno, node.end_col_offset)
         self._add(operator, node.lineno, start, end, new(self._lines[node.lineno - 1][start:end]))
 
     def _swap(self, operator: str, left: ast.expr, right: ast.expr, token: re.Pattern[str]) -> None:
-        """A mutant of the operator that stands between two operands on one line."""
+        """Add a mutant of the operator between two operands on one line."""
         if left.end_lineno != right.lineno or left.end_col_offset is None:
             return
         line = right.lineno
@@ -234,7 +234,7 @@ class _PythonSites(ast.NodeVisitor):
             self._add(operator, line, start + match.start(), start + match.end(), new)
 
     def visit(self, node: ast.AST) -> None:
-        """A node, remembering the lines of its statement: of a compound one, those of its head."""
+        """Visit a node and keep track of the lines of its statement (for a compound statement, its header)."""
         if not isinstance(node, ast.stmt):
             super().visit(node)
             return
@@ -245,7 +245,7 @@ class _PythonSites(ast.NodeVisitor):
         self._statement = outer
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """Defaults and body only."""
+        """Visit only defaults and body."""
         self._functions += 1
         for part in (*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body):
             self.visit(part)
@@ -254,45 +254,45 @@ class _PythonSites(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """The body only."""
+        """Visit only the body."""
         for part in node.body:
             self.visit(part)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """The value only."""
+        """Visit only the value."""
         if node.value is not None:
             self.visit(node.value)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """Not the names that a module offers."""
+        """Skip `__all__`."""
         if not any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets):
             self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        """Nothing: the words of errors are free."""
+        """Skip: error messages are not tested."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Nothing: Python 3.11 does not know the places in it."""
+        """Skip: Python 3.11 has no positions inside f-strings."""
 
     def visit_keyword(self, node: ast.keyword) -> None:
-        """Not flags that change no result."""
-        if node.arg not in _FLAGS_OF_NO_RESULT:
+        """Skip flags that tests cannot detect."""
+        if node.arg not in _UNTESTABLE_FLAGS:
             self.visit(node.value)
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """A call of its own, left out."""
+        """Drop a call whose result is not used."""
         if isinstance(node.value, ast.Call) and self._functions:
             self._edit("drop call", node, lambda _: "pass")
         self.generic_visit(node)
 
     def visit_Return(self, node: ast.Return) -> None:
-        """None in place of what is returned."""
+        """Return None instead of the value."""
         if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
             self._edit("return None", node, lambda _: "return None")
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
-        """The condition negated, where no other operator does the same."""
+        """Negate the condition, unless another operator has the same effect."""
         named = ast.unparse(node.test)
         if "TYPE_CHECKING" in named or "__name__" in named:
             return
@@ -306,7 +306,7 @@ class _PythonSites(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        """Another comparison, or an empty text to compare with."""
+        """Use another comparison, or compare with an empty string."""
         operands = [node.left, *node.comparators]
         for left, right in pairwise(operands):
             if self._functions:
@@ -316,7 +316,7 @@ class _PythonSites(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> None:
-        """An empty key."""
+        """Use an empty key."""
         for key in node.keys:
             self._empty(key)
         self.generic_visit(node)
@@ -326,7 +326,7 @@ class _PythonSites(ast.NodeVisitor):
             self._edit("empty string", node, lambda _: '""')
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        """Another sum or product; not of texts, lists and paths, which would only fail."""
+        """Swap an arithmetic operator, but not for strings, lists and paths, which would only fail."""
         no_number = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
         sides = (node.left, node.right)
         is_number = not any(isinstance(side, no_number) for side in sides) and not any(
@@ -337,20 +337,20 @@ class _PythonSites(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        """`or` for `and`, and back."""
+        """Swap `and` and `or`."""
         for left, right in pairwise(node.values):
             if self._functions:
                 self._swap("and/or", left, right, _LOGICAL)
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        """Without its `not`."""
+        """Drop `not`."""
         if isinstance(node.op, ast.Not) and self._functions:
             self._edit("drop not", node, lambda text: re.sub(r"^not\s*", "", text))
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """Another number, or the other truth value."""
+        """Change a number, or invert a boolean."""
         value = node.value
         if isinstance(value, bool):
             self._edit("boolean", node, lambda _: str(not value))
@@ -377,7 +377,7 @@ _STATEMENT = re.compile(r"[;{]|^\s*(?:return|if|for|while|else)\b")
 
 
 def native_sites(file: str, text: str) -> list[Mutant]:
-    """Every mutant of a program or kernel, in order of place."""
+    """Every mutant of a program or kernel, in source order."""
     lines = text.split("\n")
     shown = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text).split("\n")
     return [

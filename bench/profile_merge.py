@@ -1,9 +1,9 @@
-"""Merges and reports the made-up tables of many ranks: every rank has sent to every other, 500 rows each.
+"""Merges and reports the synthetic tables of many ranks, each of which has sent to all others and has 500 rows.
 
     python bench/profile_merge.py FOLDER [--ranks 4096] [--rows 500]
 
-FOLDER is made and removed again; 4,096 ranks need 2 GB there (a tmpfs such as /dev/shm will do) and 2 GB of memory.
-Prints seconds of wall and processor time of each step.
+FOLDER is created and removed; 4,096 ranks need 2 GB there (for example in /dev/shm) and 2 GB of memory. Prints the
+wall time and CPU time of each step in seconds.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from seatrial.report.profile.text import profile_text
 _RANK_AT = 20
 _LIBRARIES = 40
 _BASE, _EACH = 0x400000, 0x100000
-_RANKS_OF_A_NODE = 64
+_RANKS_PER_NODE = 64
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def write_tables(folder: Path, ranks: int, rows: int) -> None:
-    """A file for each rank."""
+    """Write a table file for each rank."""
     chance = np.random.default_rng(1)
     lines = (f"{_BASE + k * _EACH:x} {_BASE + (k + 1) * _EACH:x} 1000 /opt/lib{k}.so\n" for k in range(_LIBRARIES))
     empty = Table(0, ranks, (Thread(over_time=[0.3] * 60),), modules="".join(lines), most_threads=1, wall_s=60.0)
@@ -57,15 +57,15 @@ def write_tables(folder: Path, ranks: int, rows: int) -> None:
         slots[chance.permutation(SLOTS)[:rows]] = row
         struct.pack_into("<i", data, _RANK_AT, rank)
         data[at + SLOTS_AT : at + PEERS_AT] = slots.tobytes()
-        (folder / f"node{rank // _RANKS_OF_A_NODE}-{rank}.mpi").write_bytes(data)
+        (folder / f"node{rank // _RANKS_PER_NODE}-{rank}.mpi").write_bytes(data)
 
 
-def timed(name: str, work: Callable[[], Made]) -> Made:
-    """What `work` gives; its seconds are printed."""
-    wall, processor = time.perf_counter(), time.process_time()
-    made = work()
-    print(f"{name:>7}: {time.perf_counter() - wall:6.2f} s, of the processor {time.process_time() - processor:6.2f} s")
-    return made
+def timed(name: str, work: Callable[[], Result]) -> Result:
+    """Run `work`, print its times, and return its result."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    print(f"{name:>7}: {time.perf_counter() - wall:6.2f} s, CPU {time.process_time() - cpu:6.2f} s")
+    return result
 
 
 def main() -> None:
@@ -74,11 +74,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--ranks", type=int, default=4096)
     parser.add_argument("--rows", type=int, default=500)
-    asked = parser.parse_args()
-    asked.folder.mkdir(parents=True)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True)
     try:
-        write_tables(asked.folder, asked.ranks, asked.rows)
-        files = sorted(asked.folder.glob("*.mpi"))
+        write_tables(options.folder, options.ranks, options.rows)
+        files = sorted(options.folder.glob("*.mpi"))
         tables = timed("read", lambda: [read_table(path, len(NAMES)) for path in files])
         (profile,) = timed("merge", lambda: profiles(tables, NAMES, Symbols.of_this_machine().frames))
         timed("text", lambda: profile_text(profile))
@@ -86,7 +86,7 @@ def main() -> None:
         timed("JSON", lambda: sum(len(piece) for piece in profile_json(profile, 0)))
         print(f"{profile.ranks} ranks, {len(profile.matrix)} pairs, {len(profile.callsites)} call sites")
     finally:
-        shutil.rmtree(asked.folder)
+        shutil.rmtree(options.folder)
 
 
 if __name__ == "__main__":

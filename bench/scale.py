@@ -1,7 +1,6 @@
-"""How long the lab takes over much: a plan of 2,000 points, 1,000,000 samples compared, 10,000 nodes screened.
+"""Time of large inputs: a plan of 2,000 experiments, a comparison of 1,000,000 samples, a screening of 10,000 nodes.
 
-The records are made up (their noise is drawn from a seeded generator); what is timed are the commands as a user calls
-them, start-up included.
+The records are synthetic, with noise from a seeded generator. The script times complete commands, including start-up.
 
 python bench/scale.py [--rounds 3] [--share 0.1] [-o docs/results/scale.json]
 """
@@ -30,15 +29,17 @@ from seatrial.model.sample import Sample
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
-POINTS, SAMPLES, NODES = 2_000, 1_000_000, 10_000
+EXPERIMENTS, SAMPLES, NODES = 2_000, 1_000_000, 10_000
 REPEATS = 50
 
 
 def main() -> None:
-    """Make up, time, print."""
+    """Generate the records, time the commands, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--share", type=float, default=1.0, help="of the points, samples and nodes, for a quick look")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="fraction of the experiments, samples and nodes, for a quick run"
+    )
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
 
@@ -48,7 +49,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
         study = folder / "study.yaml"
-        study.write_text(json.dumps(large_study(int(POINTS * options.share))), encoding="utf-8")
+        study.write_text(json.dumps(large_study(int(EXPERIMENTS * options.share))), encoding="utf-8")
         for side, factor in (("a", 1.0), ("b", 1.03)):
             many_samples(folder / side, machine, factor, rng, int(SAMPLES * options.share))
         many_nodes(folder / "nodes", machine, rng, nodes)
@@ -88,24 +89,24 @@ def main() -> None:
         )
 
 
-def large_study(points: int) -> dict[str, object]:
-    """A study of so many points."""
+def large_study(experiments: int) -> dict[str, object]:
+    """A study with this many experiments."""
     return {
         "study": "large",
-        "question": "How long does a plan of many points take?",
+        "question": "How long does a plan of many experiments take?",
         "benchmarks": {"memory.stream": {"array_B": "1GiB"}},
         "axes": {
             "nontemporal": [False, True],
             "huge_pages": [False, True],
             "threads": [1, 2],
-            "label": [f"run-{n}" for n in range(points // 8)],
+            "label": [f"run-{n}" for n in range(experiments // 8)],
         },
         "repeat": {"budget": "1h"},
     }
 
 
 def many_samples(path: Path, machine: Machine, factor: float, rng: random.Random, samples: int) -> None:
-    """Half of all samples, in `REPEATS` repeats of one experiment."""
+    """Write half of all samples, in `REPEATS` repeats of one experiment."""
     folder = ResultsFolder.create(path)
     experiment = kept(folder, machine, "one")
     writer = RecordWriter(folder, machine.name)
@@ -121,7 +122,7 @@ def many_samples(path: Path, machine: Machine, factor: float, rng: random.Random
 
 
 def many_nodes(path: Path, machine: Machine, rng: random.Random, nodes: int) -> None:
-    """Six repeats on each node; one node is 5 % slow."""
+    """Write six repeats for each node; one node is 5 % slow."""
     folder = ResultsFolder.create(path)
     for n in range(nodes):
         name = node_name(n)
@@ -140,7 +141,7 @@ CHAINS = {"chain_fmas": 1000, "chain_s": [[1e-6, 1e-6]], "add_ops": 1000, "add_s
 
 
 def kept(folder: ResultsFolder, machine: Machine, cores: str, key: str | None = None) -> Experiment:
-    """An experiment of `cpu.peak` on this machine, with its facts in the folder."""
+    """An experiment of `cpu.peak` on this machine; writes its facts to the folder."""
     identity = key or machine_identity(machine)[:16]
     experiment = Experiment("cpu.peak", {"precision": "fp64", "cores": cores}, "env", "program", identity)
     if key is None:
@@ -153,7 +154,7 @@ def kept(folder: ResultsFolder, machine: Machine, cores: str, key: str | None = 
 
 
 def record(experiment: Experiment, repeat: int, samples: tuple[Sample, ...], host: str) -> RepeatRecord:
-    """One ok repeat."""
+    """A record of one repeat with outcome ok."""
     return RepeatRecord(
         experiment.id, repeat, repeat, 1.7e9 + repeat, 0.3, Outcome.ok(), samples, {}, {"host": host, "affinity": [[0]]}
     )

@@ -1,17 +1,17 @@
-"""gpu.* beside SHOC's OpenCL programs on the same device: interleaved rounds, best of rounds.
+"""gpu.* compared with SHOC's OpenCL programs on the same device: interleaved rounds, best of rounds.
 
-Both get the same device of the same platform, the same size and precision, and time kernels by the device's own clock.
-A figure of a round is the median of its samples or trials; of the rounds the best is compared, since what else runs on
-a shared machine only ever slows. The order of the two turns from round to round. Rates are compared as each counts:
-the same operations for each (8 flop for a pair of atoms and 13 more within the cutoff, 11 for a point of the stencil,
-5 N log2 N for a transform, 2 for a non-zero, 2 N^3).
+Both use the same device of the same platform, the same size and precision, and time kernels with the device's clock.
+The figure of a round is the median of its samples or trials. The best of the rounds is compared, because other load on
+a shared machine only slows programs down. The order of the two alternates from round to round. Both count the same
+operations for their rates (8 flop per pair of atoms and 13 more within the cutoff, 11 per point of the stencil,
+5 N log2 N per transform, 2 per non-zero, 2 N^3).
 
-SHOC's Scan and Sort fail their own check on some devices (PoCL is one): what they say stands in the result, and
-whether ours are right there.
+SHOC's Scan and Sort fail their own check on some devices, such as PoCL. The result contains their message, and whether
+ours are correct there.
 
     python bench/shoc_rivals.py --shoc DIR [--size 1] [--rounds 5] [--only fft ...] [-o docs/results/shoc_rivals.json]
 
-DIR is a folder below which the OpenCL programs of a built SHOC lie. On PoCL it is best that nothing else runs.
+DIR is a folder that contains the OpenCL programs of a SHOC build. With PoCL, keep the machine otherwise idle.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _PRECISIONS = {"fp32": 4, "fp64": 8}
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One of SHOC's programs. `tests`: its test in either precision, for a figure of ours at a point."""
+    """One of SHOC's programs. `tests`: its test in each precision, and our corresponding figure."""
 
     name: str
     program: str
     tests: Mapping[tuple[str, str], tuple[str, Mapping[str, object]]]
-    """(precision, test) -> figure and point."""
+    """(precision, test) -> figure and sweep coordinates."""
     counts_order: bool = False
-    """Whether the size is the length of a row in KiB: a run for each precision, so that both have the same order."""
+    """Whether SHOC takes the row length in KiB: then each precision needs a run of its own to get the same order."""
 
 
 Tests = dict[tuple[str, str], tuple[str, dict[str, object]]]
@@ -84,11 +84,11 @@ _ORDERS = {"1": 256, "2": 1024, "3": 2048, "4": 4096}
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shoc", type=Path, required=True, help="folder below which SHOC's OpenCL programs lie")
-    parser.add_argument("--size", default="1", choices=("1", "2", "3", "4"), help="SHOC's class")
+    parser.add_argument("--shoc", type=Path, required=True, help="folder that contains SHOC's OpenCL programs")
+    parser.add_argument("--size", default="1", choices=("1", "2", "3", "4"), help="SHOC's size class")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--passes", type=int, default=5, help="trials in a run of SHOC's")
-    parser.add_argument("--slice", type=float, default=2.0, help="seconds of sampling in a run of ours")
+    parser.add_argument("--passes", type=int, default=5, help="trials per run of SHOC")
+    parser.add_argument("--slice", type=float, default=2.0, help="sampling time per run of ours, in seconds")
     parser.add_argument("--only", action="append", choices=[one.name for one in COMPARISONS])
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -108,7 +108,7 @@ def main() -> None:
                 )
                 for test, value in seen.items():
                     result.setdefault(one.name, {}).setdefault(test, {})[who] = value
-            print(one.name, " ".join(_told(test, pair) for test, pair in result[one.name].items()), flush=True)
+            print(one.name, " ".join(_ratio_text(test, pair) for test, pair in result[one.name].items()), flush=True)
         rounds.append(result)
     first = ready(machine, f"gpu.{comparisons[0].name}", backend="opencl", size=options.size)
     write(
@@ -125,21 +125,21 @@ def main() -> None:
     )
 
 
-def _told(test: str, pair: Mapping[str, float]) -> str:
+def _ratio_text(test: str, pair: Mapping[str, float]) -> str:
     return f"{test}: {pair['seatrial'] / pair['shoc']:.2f}"
 
 
 def find(folder: Path, program: str) -> Path:
-    """One of SHOC's programs for OpenCL."""
+    """The path of one of SHOC's OpenCL programs."""
     found = [path for path in sorted(folder.rglob(program)) if path.is_file() and "mpi" not in path.parts]
     found = [path for path in found if "cuda" not in path.parts]
     if not found:
-        raise SystemExit(f"there is no {program} of SHOC below {folder}")
+        raise SystemExit(f"SHOC's {program} not found below {folder}")
     return found[0].resolve()
 
 
 def of_ours(one: Comparison, machine: Machine, size: str, slice_s: float) -> dict[str, float]:
-    """The median of each test's samples, in one run for each precision."""
+    """The median of the samples of each test, from one run per precision."""
     seen: dict[str, float] = {}
     for precision in _PRECISIONS:
         item = ready(machine, f"gpu.{one.name}", backend="opencl", size=size, precision=precision)
@@ -178,7 +178,7 @@ def of_shoc(one: Comparison, program: Path, size: str, passes: int) -> dict[str,
 
 
 def _arguments(one: Comparison, size: str) -> list[tuple[str, list[str]]]:
-    """For each run of its program: which precision counts, and what tells the size."""
+    """For each run of its program: the precision to compare, and the arguments for the size."""
     if not one.counts_order:
         return [("both", ["-s", size])]
     return [(precision, ["--KiB", str(_ORDERS[size] * B // 1024)]) for precision, B in _PRECISIONS.items()]
@@ -190,7 +190,7 @@ def _run(command: Sequence[str]) -> bytes:
 
 
 def ratios(rounds: Sequence[Mapping[str, Mapping[str, Mapping[str, float]]]]) -> Iterator[tuple[str, float]]:
-    """Ours over SHOC's, best of the rounds each."""
+    """Ours over SHOC's, each the best of the rounds."""
     for name, tests in rounds[0].items():
         for test in tests:
             best = {who: max(one[name][test][who] for one in rounds) for who in ("seatrial", "shoc")}
@@ -198,11 +198,11 @@ def ratios(rounds: Sequence[Mapping[str, Mapping[str, Mapping[str, float]]]]) ->
 
 
 def right(folder: Path, name: str, machine: Machine, size: str) -> dict[str, Any]:
-    """Whether the results of a program are right, as SHOC's own check and as ours says."""
+    """Whether the results of a program are correct, by SHOC's own check and by ours."""
     output = _run([str(find(folder, _CHECKED[name])), "-d", "0", "-n", "1", "-s", size]).decode(errors="replace")
-    said = [line.strip() for line in output.splitlines() if line.startswith("Test ")]
-    measure(ready(machine, f"gpu.{name}", backend="opencl", size=size), machine, 0.2)  # ends the script if it is wrong
-    return {"shoc": said, "seatrial": "right"}
+    messages = [line.strip() for line in output.splitlines() if line.startswith("Test ")]
+    measure(ready(machine, f"gpu.{name}", backend="opencl", size=size), machine, 0.2)  # exits if the result is wrong
+    return {"shoc": messages, "seatrial": "right"}
 
 
 if __name__ == "__main__":

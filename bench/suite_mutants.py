@@ -1,12 +1,12 @@
-"""What the tests catch: faults are put into src/seatrial one at a time, and the tests run against each.
+"""Mutation testing: plants faults in src/seatrial one at a time, and runs the tests against each.
 
-The suite must pass here without any. Nothing is written to the tree: the work is done in copies of its tracked files.
-A fault (how they are made and drawn: mutation.py) meets the tests that ran its line, where a record of coverage names
-any; else the fast tests of its room, all other fast tests, then the tests marked `real` that a map (--select), the
-record, or the table AREAS of mutant_tests.py names, else all of them. For programs and kernels the other fast tests
-come last. The first failing test is run once more without the fault: where it fails again, the result is "unclear". A
-coverage record is made with `python -m pytest --cov=seatrial --cov-context=test` (pytest-cov). SEATRIAL_TEST_CACHE and
-the like are passed on.
+The test suite must pass without faults. The tree is not modified: the script works in copies of its tracked files.
+mutation.py creates and draws the faults. Each is tested with the tests that ran its line, if the coverage data names
+any. Otherwise the order is: the fast tests of its package, all other fast tests, then the tests marked `real` that a
+map (--select), the coverage data or the table AREAS in mutant_tests.py names, or else all of them. For programs and
+kernels the other fast tests come last. The first failing test is repeated without the fault; if it fails again, the
+result is "unclear". To record coverage, run `python -m pytest --cov=seatrial --cov-context=test` (pytest-cov).
+Variables such as SEATRIAL_TEST_CACHE are passed on.
 
 python bench/suite_mutants.py [--count 60] [--seed 13] [--native 0.33] [--list] [--only 3,7] [--jobs 2]
                               [--coverage-data .coverage] [--select map.json] [--mutants record.json] [-o record.json]
@@ -34,10 +34,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mutant_tests import ROOT, SOURCES, Selection, room_of
+from mutant_tests import ROOT, SOURCES, Selection, test_folder
 from mutation import NATIVE, Mutant, draw, find_again
 
-# Loaded by pytest: leaves only the tests that a file names.
+# A pytest plugin that deselects all tests except those listed in a file.
 CHOOSER = """
 import os, pathlib
 def pytest_collection_modifyitems(config, items):
@@ -49,7 +49,7 @@ NOTHING_RAN = 5  # pytest's exit status
 
 
 def main() -> None:
-    """Draw, run, tell."""
+    """Draw the mutants, run the tests, print the summary."""
     options = _options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     tracked = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True)
@@ -70,29 +70,41 @@ def main() -> None:
             if one["verdict"] is None and (not options.only or one["number"] in options.only)
         ]
         _run_all(todo, files, Selection(options.select, options.coverage_data), options, record)
-    _tell(record, options.only)
+    _print_summary(record, options.only)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=60, help="how many (default: 60)")
+    parser.add_argument("--count", type=int, default=60, help="number of mutants (default: 60)")
     parser.add_argument(
-        "--seed", type=int, default=13, help="which; the same tree and seed give the same (default: 13)"
+        "--seed",
+        type=int,
+        default=13,
+        help="seed of the draw; the same tree and seed give the same mutants (default: 13)",
     )
-    parser.add_argument("--native", type=float, default=0.33, help="share of programs and kernels (default: 0.33)")
     parser.add_argument(
-        "--mutants", type=Path, help="those of this record, found again in this tree, instead of a draw"
+        "--native", type=float, default=0.33, help="share of mutants in programs and kernels (default: 0.33)"
     )
-    parser.add_argument("--list", action="store_true", help="draw only")
-    parser.add_argument("--only", type=lambda text: {int(word) for word in text.split(",")}, help="numbers, as 3,7")
-    parser.add_argument("--fast", action="store_true", help="no tests marked real")
+    parser.add_argument(
+        "--mutants", type=Path, help="locate the mutants of this record in this tree instead of drawing new ones"
+    )
+    parser.add_argument("--list", action="store_true", help="draw the mutants without running tests")
+    parser.add_argument(
+        "--only", type=lambda text: {int(word) for word in text.split(",")}, help="run only these mutants, such as 3,7"
+    )
+    parser.add_argument("--fast", action="store_true", help="skip tests marked real")
     parser.add_argument("--select", type=Path, help='{"src/...py": {"line": [tests]}, "src/...cpp": [test files]}')
-    parser.add_argument("--coverage-data", type=Path, help="a record of coverage.py with contexts of tests")
+    parser.add_argument("--coverage-data", type=Path, help="data file of coverage.py with test contexts")
     parser.add_argument(
-        "--limit", type=float, default=20.0, help="minutes for one mutant; longer is caught (default: 20)"
+        "--limit",
+        type=float,
+        default=20.0,
+        help="minutes per mutant; a mutant that takes longer counts as caught (default: 20)",
     )
-    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree side by side (default: 1)")
-    parser.add_argument("-o", "--output", type=Path, help="record; where it exists, what it lacks is run")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="number of copies of the tree to use in parallel (default: 1)"
+    )
+    parser.add_argument("-o", "--output", type=Path, help="record; if it exists, only missing mutants are run")
     return parser.parse_args()
 
 
@@ -107,7 +119,7 @@ def _drawn(options: argparse.Namespace, texts: Mapping[str, str]) -> dict[str, A
 
 
 def _found_again(path: Path, texts: Mapping[str, str]) -> dict[str, Any]:
-    """The mutants of a record in this tree, under their numbers."""
+    """The mutants of a record, located in this tree, with their numbers."""
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     for place, one in enumerate(record["mutants"]):
         found = find_again(Mutant.from_document(one), texts)
@@ -121,7 +133,7 @@ def _entry(number: int, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_over(record: dict[str, Any], earlier: Mapping[str, Any]) -> None:
-    """What an earlier run decided."""
+    """Copy the verdicts of an earlier run."""
     identity = ("file", "line", "column", "before", "after")
     mutants = {tuple(one[name] for name in identity): one for one in record["mutants"]}
     for one in earlier["mutants"]:
@@ -129,7 +141,9 @@ def _take_over(record: dict[str, Any], earlier: Mapping[str, Any]) -> None:
             continue
         same = mutants.get(tuple(one[name] for name in identity))
         if same is None:
-            sys.exit(f"the record there has another set of mutants ({one['file']}:{one['line']}): name another file")
+            sys.exit(
+                f"the existing record has different mutants ({one['file']}:{one['line']}): choose another output file"
+            )
         same.update({name: one[name] for name in ("verdict", "by", "stage", "note", "seconds")})
 
 
@@ -150,7 +164,7 @@ def _mpi_flags() -> tuple[str, ...]:
 
 
 def _compiles(mutant: Mutant) -> bool:
-    """Whether a compiler takes it; also where it does not take the file without the fault, so that nothing is known."""
+    """Whether it compiles. Also true if the file does not compile without the fault, since nothing is known then."""
     if not mutant.is_native or mutant.file.endswith(".cl"):
         return True
     source = (ROOT / mutant.file).read_bytes().decode()
@@ -173,14 +187,14 @@ def _is_taken(file: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A copy of the tree, and the folder for temporary files of its tests, by which their processes are known."""
+    """A copy of the tree, and the folder for temporary files of its tests, which identifies their processes."""
 
     tree: Path
     temporary: Path
 
     @classmethod
     def made(cls, home: Path, files: Sequence[str]) -> _Copy:
-        """From the tracked files; `shared`, where it lies beside the tree, lies beside the copy."""
+        """Copy the tracked files; link `shared` if it is next to the tree."""
         copy = cls(home / ROOT.name, home / "t")
         for name in files:
             (copy.tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -190,11 +204,11 @@ class _Copy:
         (home / "suite_mutants_chooser.py").write_text(CHOOSER, encoding="utf-8")
         where = "import seatrial, sys; sys.exit(not seatrial.__file__.startswith(sys.argv[1]))"
         if subprocess.run([sys.executable, "-c", where, str(copy.tree)], env=copy.environment()).returncode != 0:
-            sys.exit("Python does not take seatrial from the copy of the tree")
+            sys.exit("Python does not import seatrial from the copy of the tree")
         return copy
 
     def environment(self) -> dict[str, str]:
-        """Ours, with this copy first."""
+        """The current environment, with this copy first on the path."""
         paths = [str(self.tree / "src"), str(self.tree.parent), os.environ.get("PYTHONPATH", "")]
         return {
             **os.environ,
@@ -204,7 +218,7 @@ class _Copy:
         }
 
     def tests(self, mark: str, tests: Sequence[str], seconds: float) -> tuple[int, str]:
-        """Runs tests (files, folders, ids, options) up to the first failure: exit status and first failing test.
+        """Run tests (files, folders, ids, options) up to the first failure; return the exit status and that test.
 
         Raises subprocess.TimeoutExpired.
         """
@@ -225,17 +239,17 @@ class _Copy:
             start_new_session=True,
         )
         try:
-            said, _ = process.communicate(timeout=max(1.0, seconds))
+            output, _ = process.communicate(timeout=max(1.0, seconds))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             self.tidy()
             process.wait()
-        first = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", said, re.MULTILINE)
+        first = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", output, re.MULTILINE)
         return process.returncode, first[1] if first else ""
 
     def tidy(self) -> None:
-        """Ends what the tests left running, which knows the folder for temporary files, and empties that."""
+        """End processes that the tests left running, identified by their temporary folder, and empty that folder."""
         mark = f"TMPDIR={self.temporary}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -246,7 +260,7 @@ class _Copy:
 
     @contextlib.contextmanager
     def with_fault(self, mutant: Mutant, number: int) -> Iterator[None]:
-        """Holds a fault in the copy. Its time of change is its own, so that no compiled file of Python's is taken."""
+        """Apply a fault to the copy. The modification time changes too, so that Python ignores old .pyc files."""
         path = self.tree / mutant.file
         whole, times = path.read_bytes(), path.stat()
         path.write_bytes(mutant.applied(whole.decode()).encode())
@@ -259,7 +273,7 @@ class _Copy:
 
 
 def _decide(one: dict[str, Any], copy: _Copy, selection: Selection, options: argparse.Namespace) -> None:
-    """Runs the tests against one mutant, and writes into its entry what came of it."""
+    """Run the tests against one mutant, and store the result in its entry."""
     mutant, start, limit = Mutant.from_document(one), time.monotonic(), 60 * options.limit
     verdict, by, note, stage = "survived", "", "", ""
     with copy.with_fault(mutant, one["number"]):
@@ -277,30 +291,30 @@ def _decide(one: dict[str, Any], copy: _Copy, selection: Selection, options: arg
                 break
     seconds = round(time.monotonic() - start, 1)
     if verdict == "caught" and by and _fails_alone(copy, by, limit):
-        verdict, note = "unclear", "that test fails without the fault, too"
+        verdict, note = "unclear", "the test also fails without the fault"
     if verdict == "survived":
         stage, note = "", selection.without_a_test(mutant)
     if verdict == "caught" and not by:
-        note = "no test could be collected, or pytest ended without naming one"
+        note = "no test was collected, or pytest ended without naming one"
     one.update(verdict=verdict, by=by or None, stage=stage or None, note=note, seconds=seconds)
 
 
 def _fails_alone(copy: _Copy, test: str, limit: float) -> bool:
     try:
-        mark = "real or not real" if "::" in test else "not real"  # a file: it could not be collected
+        mark = "real or not real" if "::" in test else "not real"  # a file that could not be collected
         return copy.tests(mark, [test], limit)[0] not in (0, NOTHING_RAN)
     except subprocess.TimeoutExpired:
         return True
 
 
 def _stages(mutant: Mutant, selection: Selection, is_fast: bool) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """Name, mark and tests. What the fast tests see of programs and kernels is little: they come last there."""
+    """Name, mark and tests of each stage. Fast tests cover little of programs and kernels, so they come last there."""
     if tests := selection.of_line(mutant):
-        yield "of the line", "not real" if is_fast else "real or not real", tests
+        yield "same line", "not real" if is_fast else "real or not real", tests
         return
-    room = room_of(mutant.file)
-    others = ("fast, others", "not real", ["tests", *([f"--ignore={room}"] if room else [])])
-    yield "fast, of the room", "not real", [room] if room else []
+    folder = test_folder(mutant.file)
+    others = ("fast, others", "not real", ["tests", *([f"--ignore={folder}"] if folder else [])])
+    yield "fast, same package", "not real", [folder] if folder else []
     if not mutant.is_native:
         yield others
     if not is_fast:
@@ -320,7 +334,7 @@ def _run_all(
     made: list[_Copy] = []
     lock, is_over = threading.Lock(), threading.Event()
 
-    def one_of_them(one: dict[str, Any]) -> None:
+    def run_one(one: dict[str, Any]) -> None:
         if is_over.is_set():
             return
         copy, entry = copies.get(), dict(one)
@@ -339,31 +353,33 @@ def _run_all(
             made.append(_Copy.made(Path(folder) / str(number), files))
             copies.put(made[-1])
         with ThreadPoolExecutor(max(1, options.jobs)) as pool:
-            runs = [pool.submit(one_of_them, one) for one in todo]
+            runs = [pool.submit(run_one, one) for one in todo]
             try:
                 for run in runs:
                     run.result()
             finally:
                 is_over.set()
-                while not all(run.done() for run in runs):  # stopped, by a person or an error
+                while not all(run.done() for run in runs):  # stopped by the user or an error
                     for copy in made:
                         copy.tidy()
                     time.sleep(0.2)
 
 
 def _line(one: Mapping[str, Any]) -> str:
-    """One mutant for people."""
-    told = {"survived": "SURVIVED", "caught": "caught by", None: "not run"}.get(one["verdict"], one["verdict"])
-    said = " ".join(filter(None, (told, one["by"], f"({one['note']})" if one["note"] else "")))
+    """One mutant as text."""
+    verdict = {"survived": "SURVIVED", "caught": "caught by", None: "not run"}.get(one["verdict"], one["verdict"])
+    result = " ".join(filter(None, (verdict, one["by"], f"({one['note']})" if one["note"] else "")))
     return (
-        f"{one['number']:3} {one['file']}:{one['line']}  {one['operator']}  {one['seconds']:.0f} s  {said}\n"
+        f"{one['number']:3} {one['file']}:{one['line']}  {one['operator']}  {one['seconds']:.0f} s  {result}\n"
         f"    - {one['before'].strip()}\n    + {one['after'].strip()}"
     )
 
 
-def _tell(record: Mapping[str, Any], only: set[int] | None) -> None:
+def _print_summary(record: Mapping[str, Any], only: set[int] | None) -> None:
     mutants = [one for one in record["mutants"] if not only or one["number"] in only]
-    print(f"\nseed {record['seed']}, {len(mutants)} mutants; drawn and not compiled: {len(record['does_not_compile'])}")
+    print(
+        f"\nseed {record['seed']}, {len(mutants)} mutants; drawn but not compiling: {len(record['does_not_compile'])}"
+    )
     for one in mutants:
         print(_line(one))
     for kind, is_native in (("Python", False), ("native", True)):

@@ -1,13 +1,13 @@
-"""LAMMPS on two ranks, traced, and replayed by SimGrid on a platform made of this machine's own figures.
+"""Traces LAMMPS on two ranks, and replays it with SimGrid on a platform fitted to this machine's own figures.
 
-The Lennard-Jones melt of `apps.lammps` runs without the profiler, with it, and with it and a trace, in turns. Each
-trace is exported, and replayed by `smpirun` on the platform that `mpi.latency` and `mpi.bandwidth` of a results folder
-give. The goal: the replay takes within 10 % of the traced run's wall time, from the start of the first rank to the
-MPI_Finalize of the last. What other programs take from a rank while it is inside of MPI is in no replay: so each round
-tells what share of the wall time the ranks had a processor, and the ratio is that of the rounds with nearly all of it;
-the others stand beside it. Beside it: the wall times of the three commands with their launcher, and what one call takes
-without the profiler, with it, and with a trace too (`mpi_profiler_calls.c`, MPI_Allreduce of 8 B on MPI_COMM_SELF and a
-ping-pong of 8 B; the 10th percentile of its batches).
+The Lennard-Jones melt of `apps.lammps` runs without the profiler, with it, and with it and a trace, alternately. Each
+trace is exported, and replayed by `smpirun` on a platform fitted to `mpi.latency` and `mpi.bandwidth` of a results
+folder. The goal: the replay time is within 10 % of the traced run's wall time, from the start of the first rank to the
+MPI_Finalize of the last. The replay does not include CPU time that other programs take while a rank is inside MPI. Each
+round therefore records the share of the wall time in which the ranks had a CPU; the ratio is that of the rounds with
+nearly all of it, and that of all rounds is also given. The script also reports the wall times of the three commands
+with their launcher, and the time of one call without the profiler, with it, and with a trace (`mpi_profiler_calls.c`,
+MPI_Allreduce of 8 B on MPI_COMM_SELF and a ping-pong of 8 B; the 10th percentile of its batches).
 
     seatrial run mpi.latency mpi.bandwidth --results DIR
     python bench/trace_replay.py DIR [--rounds 5] [--steps 400] [--mpi openmpi] [--smpirun smpirun] [--lmp lmp]
@@ -49,14 +49,14 @@ _TRACE_B = 64 << 20
 _RANKS = 2
 _GOAL = 0.10
 _UNDISTURBED = 0.9
-"""Share of the wall time; they sleep for a moment while they are started."""
+"""Minimum share of the wall time with a CPU; ranks sleep briefly during start-up."""
 _LONGEST_S = 600.0
 _MODES = ("bare", "profiled", "traced")
 _ROOT_MAY = {f"{system}_ALLOW_RUN_AS_ROOT{confirm}": "1" for system in ("OMPI", "PRTE") for confirm in ("", "_CONFIRM")}
 
 
 def main() -> None:
-    """Makes the rounds, and writes the result."""
+    """Run the rounds, and write the result."""
     request = _arguments().parse_args()
     machine = live_machine()
     item = ready(machine, "memory.stream")
@@ -87,13 +87,13 @@ def main() -> None:
     settings = {"cells": request.cells, "steps": request.steps, "ranks": _RANKS, "trace_B": _TRACE_B}
     document = {"provenance": {**made, **versions}, "settings": settings, "summary": summary, "rounds": rounds}
     write("trace_replay", document, request.output)
-    for line in _said(summary):
+    for line in _summary_lines(summary):
         print(line)
 
 
 def _input(cells: int, steps: int) -> bytes:
     if not isinstance(LAMMPS.program, External) or LAMMPS.program.inputs is None:
-        raise SystemExit("apps.lammps has no input of its own")
+        raise SystemExit("apps.lammps has no built-in input")
     return LAMMPS.program.inputs({"cells": cells, "steps": steps})["in.melt"]
 
 
@@ -111,7 +111,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 class _Ran(NamedTuple):
-    """Seconds of a whole command with its launcher, seconds of processor time, and what it printed."""
+    """Wall time and CPU time of a whole command with its launcher, in seconds, and its output."""
 
     wall_s: float
     processor_s: float
@@ -124,7 +124,7 @@ def _processor_s() -> float:
 
 
 class _Runner:
-    """Starts a program of MPI bare, profiled, or traced."""
+    """Runs an MPI program bare, profiled, or traced."""
 
     def __init__(self, mpi: Mpi, library: Path, folder: Path) -> None:
         self._mpi = mpi
@@ -132,7 +132,7 @@ class _Runner:
         self.folder = folder
 
     def run(self, command: Sequence[str], mode: str, tables: Path, ranks: int = _RANKS) -> _Ran:
-        """The command in one of the modes. Ends the script where it fails."""
+        """Run the command in one of the modes; exits if it fails."""
         added: dict[str, str] = {}
         if mode != "bare":
             tables.mkdir()
@@ -157,7 +157,7 @@ class _Runner:
 
 
 def _round(number: int, runner: _Runner, melt: list[str], network: NetworkTables, smpirun: str) -> dict[str, Any]:
-    """The three runs in an order that turns from round to round, and the replay of the traced one."""
+    """The three runs, in an order that rotates from round to round, and the replay of the traced one."""
     order = [_MODES[(number + step) % len(_MODES)] for step in range(len(_MODES))]
     tables = {mode: runner.folder / f"{mode}-{number}" for mode in _MODES}
     load = os.getloadavg()[0]
@@ -166,7 +166,7 @@ def _round(number: int, runner: _Runner, melt: list[str], network: NetworkTables
     replay_s = _replayed_s(export, runner.folder / f"ti-{number}", smpirun)
     on_processor = ran["traced"].processor_s / (_RANKS * export.ti.wall_s)
     print(
-        f"round {number}: wall {export.ti.wall_s:.3f} s, replay {replay_s:.3f} s, on a processor {on_processor:.0%}",
+        f"round {number}: wall {export.ti.wall_s:.3f} s, replay {replay_s:.3f} s, on a CPU {on_processor:.0%}",
         flush=True,
     )
     return {
@@ -193,7 +193,7 @@ def _replayed_s(export: TraceExport, folder: Path, smpirun: str) -> float:
 
 
 def _cost_of_calls(runner: _Runner, rounds: int) -> dict[str, dict[str, float]]:
-    """Nanoseconds of one call in each mode: medians of the rounds."""
+    """Nanoseconds per call in each mode: medians over the rounds."""
     program = runner.compiled(_CALLS)
     kinds: list[tuple[str, int, Callable[[str], float]]] = [
         ("self", 1, lambda text: _named_ns(text, "allreduce")),
@@ -214,7 +214,7 @@ def _cost_of_calls(runner: _Runner, rounds: int) -> dict[str, dict[str, float]]:
 def _named_ns(text: str, name: str) -> float:
     found = re.search(rf"^{name} ([0-9.e+]+)", text.replace("-", "_"), re.MULTILINE)
     if found is None:
-        raise SystemExit(f"{_CALLS.name} told nothing of {name}:\n{text}")
+        raise SystemExit(f"{_CALLS.name} printed no {name}:\n{text}")
     return float(found[1])
 
 
@@ -224,7 +224,7 @@ def _first_line(program: str, option: str) -> str:
 
 
 def _ratios(found: Sequence[float]) -> dict[str, float | int]:
-    """Of replay over wall."""
+    """Statistics of the ratios of replay time to wall time."""
     if not found:
         return {"rounds": 0}
     worst = max(found, key=lambda ratio: abs(ratio - 1))
@@ -232,14 +232,14 @@ def _ratios(found: Sequence[float]) -> dict[str, float | int]:
     return {"rounds": len(found), "median": median(found), "worst": worst, "within_goal": within}
 
 
-def _said(summary: dict[str, Any]) -> list[str]:
+def _summary_lines(summary: dict[str, Any]) -> list[str]:
     lines = []
     for which in ("undisturbed", "all_rounds"):
-        told = summary[which]
-        if told["rounds"]:
+        ratios = summary[which]
+        if ratios["rounds"]:
             lines.append(
-                f"replay over wall, {which.replace('_', ' ')}: median {told['median']:.3f}, worst {told['worst']:.3f}, "
-                f"{told['within_goal']} of {told['rounds']} within {_GOAL:.0%}"
+                f"replay over wall, {which.replace('_', ' ')}: median {ratios['median']:.3f}, "
+                f"worst {ratios['worst']:.3f}, {ratios['within_goal']} of {ratios['rounds']} within {_GOAL:.0%}"
             )
     lines.append(f"traced over bare, whole command: {summary['traced_over_bare']:.3f}")
     for kind, found in summary["calls_ns"].items():

@@ -1,11 +1,11 @@
-"""Takes the pictures of the docs from a page, with headless Chromium.
+"""Takes the screenshots of the docs, with headless Chromium.
 
-python docs/pictures.py seatrial-results/report.html     of a trial: the top of its page, its figures
-python docs/pictures.py --profile page.html              of a profile: the top of its page
-python docs/pictures.py                                  of made-up machines with 0, 2, 4, 8 and 16 GPUs
+python docs/pictures.py seatrial-results/report.html     trial: the top of the page, the figures
+python docs/pictures.py --profile page.html              profile: the top of the page
+python docs/pictures.py                                  fictitious machines with 0, 2, 4, 8 and 16 GPUs
 
-The machines of the last form are those of the tests. Nothing was measured on them, so their pages hold the drawing,
-findings, the matrix and where to run, and no figure; the name on the picture says that they are made up.
+The last form uses the machines of the tests. Nothing was measured on them, so their pages show the drawing,
+findings, the matrix and the bindings, but no figures. The machine name in the image says that they are fictitious.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seatrial.model.machine import Affinity, DeviceKind, Machine
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = Path(__file__).resolve().parent / "images"
 OF_A_TRIAL = {"page": "", "figures": "header, section:not(#m1-figures) { display: none !important }"}
-"""Name -> a style that leaves what the picture is to show."""
+"""Image name -> CSS that hides everything else."""
 MADE_UP = {
     "page-0-gpus": "cpu_server",
     "page-2-gpus": "two_gpus",
@@ -32,7 +32,7 @@ MADE_UP = {
     "page-8-gpus": "eight_with_adapters",
     "page-16-gpus": "sixteen_with_switches",
 }
-"""Name -> the made-up machine that it shows."""
+"""Image name -> the fictitious machine that it shows."""
 ONLY_THE_NODE = ".facts, nav, .panel:not(.findings, .node), footer { display: none !important }"
 WIDTH, HEIGHT = 1280, 860
 PROFILE_HEIGHT = 1260
@@ -44,13 +44,13 @@ MEASURE = (
 
 
 def main() -> None:
-    """Take the pictures."""
+    """Take the screenshots."""
     is_profile = sys.argv[1:2] == ["--profile"]
     if len(sys.argv) > 2 + is_profile or sys.argv[1:] in (["-h"], ["--help"], ["--profile"]):
         raise SystemExit(__doc__)
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
-        raise SystemExit("no Chromium was found (Debian: apt install chromium)")
+        raise SystemExit("Chromium not found (Debian: apt install chromium)")
     IMAGES.mkdir(exist_ok=True)
     if is_profile:
         take(browser, Path(sys.argv[2]).read_text(encoding="utf-8"), IMAGES / "profile.png", PROFILE_HEIGHT)
@@ -59,15 +59,15 @@ def main() -> None:
         for name, style in OF_A_TRIAL.items():
             take(browser, styled(page, style), IMAGES / f"{name}.png", HEIGHT)
     else:
-        for name, page in made_up().items():
+        for name, page in fictitious_pages().items():
             shown = styled(page, ONLY_THE_NODE)
             take(browser, shown, IMAGES / f"{name}.png", height_of(browser, shown))
 
 
-def made_up() -> dict[str, str]:
-    """Name of the picture -> page of a made-up machine."""
+def fictitious_pages() -> dict[str, str]:
+    """Image name -> page of a fictitious machine."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from report.drawing_machines import MACHINES  # of the tests: not installed
+    from report.drawing_machines import MACHINES  # part of the tests, not installed
 
     from seatrial.analysis.rules import findings
     from seatrial.machine.paths import pci_paths
@@ -76,20 +76,20 @@ def made_up() -> dict[str, str]:
 
     pages: dict[str, str] = {}
     for name, of in MADE_UP.items():
-        machine = with_places(MACHINES[of]())
-        told = {(path.a, path.b) for path in machine.paths}
+        machine = with_affinity(MACHINES[of]())
+        reported = {(path.a, path.b) for path in machine.paths}
         machine = replace(
             machine,
-            name=f"{machine.name}, a made-up machine",
+            name=f"{machine.name}, a fictitious machine",
             links=tuple(replace(link, measured_Bps=None) for link in machine.links),
-            paths=(*machine.paths, *(p for p in pci_paths(machine.devices) if (p.a, p.b) not in told)),
+            paths=(*machine.paths, *(p for p in pci_paths(machine.devices) if (p.a, p.b) not in reported)),
         )
         pages[name] = page([Trial(machine, (), findings(machine, ()), (), {})])
     return pages
 
 
-def with_places(machine: Machine) -> Machine:
-    """The machine with the NUMA node of each device written on it, and the CPUs next to it, as discovery finds them."""
+def with_affinity(machine: Machine) -> Machine:
+    """The machine with NUMA nodes and CPU affinity added to each device, as discovery adds them."""
     node_of = {
         device.id: next((d.numa for d in machine.ancestors(device) if d.numa is not None), device.numa)
         for device in machine.devices
@@ -104,27 +104,27 @@ def with_places(machine: Machine) -> Machine:
 
 
 def styled(page: str, style: str) -> str:
-    """The page with a style added."""
+    """The page with added CSS."""
     return page.replace("</head>", f"<style>{style}</style></head>", 1)
 
 
 def height_of(browser: str, page: str) -> int:
-    """How tall the content is, in pixels."""
+    """Height of the content in pixels."""
     done = shoot(browser, page.replace("</body>", MEASURE, 1), "--dump-dom")
     found = re.search(r"<title>height (\d+)</title>", done)
     if found is None:
-        raise SystemExit("Chromium did not tell the height of the page")
+        raise SystemExit("Chromium did not report the height of the page")
     return int(found[1]) + ROOM_BELOW
 
 
 def take(browser: str, page: str, picture: Path, height: int) -> None:
-    """Write one picture."""
+    """Write one screenshot."""
     shoot(browser, page, f"--window-size={WIDTH},{height}", f"--screenshot={picture}")
     print(picture.relative_to(Path.cwd()) if picture.is_relative_to(Path.cwd()) else picture)
 
 
 def shoot(browser: str, page: str, *arguments: str) -> str:
-    """Run the browser on a page; what it prints."""
+    """Run the browser on a page, and return its output."""
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     options = ["--headless", "--disable-gpu", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT}"]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""Takes the pictures of topology drawings for the docs, with headless Chromium.
+"""Renders the topology drawings of the docs as PNG files, with headless Chromium.
 
-python docs/topology_drawings.py                          made-up machines with 0, 2, 4, 8 and 16 GPUs
-python docs/topology_drawings.py KIND=FILE ... -o DIR     drawings of dumps, as `seatrial discover --from` reads them
+python docs/topology_drawings.py                          fictitious machines with 0, 2, 4, 8 and 16 GPUs
+python docs/topology_drawings.py KIND=FILE ... -o DIR     machines from dumps, as in `seatrial discover --from`
 
-The machines of the first form are those of the tests, and none of them is a real one: a caption has to say so. Dumps of
-other people are not ours to publish, so the second form never writes into the docs.
+The first form uses the machines of the tests. They are fictitious, and captions must say so. Other people's dumps are
+not ours to publish, so the second form never writes to the docs.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ PICTURES = {
     "topology-matrix-only": "matrix_only",
     "topology-virtual-machine": "virtual_machine",
 }
-"""File -> the made-up machine that it shows."""
+"""Image file -> the fictitious machine that it shows."""
 DARK = ("topology-8-gpus-nvswitch",)
-"""Of which there is a picture on a dark ground as well."""
+"""Images that also have a version with a dark background."""
 
 
 def main() -> None:
-    """Take the pictures."""
+    """Render the drawings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dumps", nargs="*", metavar="KIND=FILE", help="a dump, with its kind as in --from")
+    parser.add_argument("dumps", nargs="*", metavar="KIND=FILE", help="a dump and its kind, as in --from")
     parser.add_argument("-o", "--output", type=Path, help="folder for the drawings of dumps")
     options = parser.parse_args()
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
-        raise SystemExit("no Chromium was found (Debian: apt install chromium)")
+        raise SystemExit("Chromium not found (Debian: apt install chromium)")
     if bool(options.dumps) != bool(options.output):
-        parser.error("dumps need -o DIR, and -o needs dumps")
-    drawings = of_dumps(options.dumps) if options.dumps else made_up()
+        parser.error("give dumps and -o DIR together")
+    drawings = dump_drawings(options.dumps) if options.dumps else fictitious_drawings()
     folder = options.output or IMAGES
     folder.mkdir(parents=True, exist_ok=True)
     for name, svg in drawings.items():
         for is_dark in (False, True) if name in DARK else (False,):
             picture = folder / f"{name}{'-dark' if is_dark else ''}.png"
-            take(browser, svg, picture, is_dark=is_dark)
+            render(browser, svg, picture, is_dark=is_dark)
             print(picture.relative_to(Path.cwd()) if picture.is_relative_to(Path.cwd()) else picture)
 
 
-def made_up() -> dict[str, str]:
-    """Name of the picture -> drawing of a made-up machine."""
+def fictitious_drawings() -> dict[str, str]:
+    """Image name -> drawing of a fictitious machine."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from report.drawing_machines import MACHINES  # of the tests: not installed
+    from report.drawing_machines import MACHINES  # part of the tests, not installed
 
     from seatrial.report.drawing import machine_svg
 
     return {name: machine_svg(MACHINES[machine]()) for name, machine in PICTURES.items()}
 
 
-def of_dumps(arguments: list[str]) -> dict[str, str]:
-    """Name of the file -> drawing of the machine that it describes."""
+def dump_drawings(arguments: list[str]) -> dict[str, str]:
+    """File name -> drawing of the machine that the dump describes."""
     from seatrial.machine.assemble import assemble
     from seatrial.machine.dumps import Dump, survey_dumps
     from seatrial.report.drawing import machine_svg
@@ -81,8 +81,8 @@ def of_dumps(arguments: list[str]) -> dict[str, str]:
     return drawings
 
 
-def take(browser: str, svg: str, picture: Path, *, is_dark: bool) -> None:
-    """Write what a browser shows of a drawing, twice as large for sharp screens."""
+def render(browser: str, svg: str, picture: Path, *, is_dark: bool) -> None:
+    """Render a drawing in the browser, at twice the size for high-resolution screens."""
     size = re.search(r'width="([0-9.]+)" height="([0-9.]+)"', svg)
     if size is None:
         raise SystemExit(f"{picture.name}: the drawing has no size")
