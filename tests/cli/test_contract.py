@@ -84,7 +84,7 @@ def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
     )
     assert done.returncode == 0 and "discover" in done.stdout
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
-    assert not loaded & {"numpy", "scipy", "pydantic", "rich", "duckdb", "jinja2", "vl_convert"}
+    assert not loaded & {"numpy", "scipy", "pydantic", "rich", "duckdb", "jinja2", "vl_convert", "elftools"}
 
 
 def test_the_version(tmp_path: Path) -> None:
