@@ -11,6 +11,7 @@ import pytest
 from analysis.made_up_nodes import beside, cpu_tree, facts, gpu, nic
 from analysis.test_rules_expectation import limit, made, result
 from published_schemas import check
+from report.terminals import COLOURED
 
 from seatrial.analysis.bindings import bindings
 from seatrial.analysis.rank_layout import rank_layout
@@ -24,7 +25,8 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.trial import Trial
 from seatrial.report.documents.check import check_document
-from seatrial.report.text.check import WIDTH, check_text
+from seatrial.report.text.check import check_text
+from seatrial.report.text.terminal import PLAIN
 
 NODE = Machine(
     "node",
@@ -114,7 +116,7 @@ def test_the_text_shows_the_worst_first_and_wraps() -> None:
     assert heads == ["error broken", "warning loss", "note note"]
     assert text.startswith("1 error, 1 warning, 1 note\n")
     assert "a-b-" * 40 in text, "no word is cut"
-    assert all(len(line) <= WIDTH for line in text.splitlines() if "a-b-" not in line and "  mpirun" not in line)
+    assert all(len(line) <= PLAIN.width for line in text.splitlines() if "a-b-" not in line and "  mpirun" not in line)
     assert text.count("\n            line") == 1 and "all of it with --format json" in text
     assert "  gpu-0: NUMA node 0, CPUs 0-3,8-11\n    numactl --cpunodebind=0 --membind=0" in text
     assert "mlx5_0: NUMA node unknown, CPUs unknown" in text
@@ -126,7 +128,7 @@ def test_colours_are_for_terminals_and_names_cannot_bring_their_own() -> None:
     hostile = finding(Severity.ERROR, observation="\x1b[2J\x07.", diagnosis="\x9b1m.", remedy="\x00", evidence="\u202e")
     plain = check_text([hostile], bindings(Machine("m", (gpu("\x1b[31m", 0),))))
     assert not [character for character in plain if not character.isprintable() and character != "\n"]
-    assert "\x1b[1;31merror\x1b[0m" in check_text([hostile], (), colour=True)
+    assert "\x1b[1;31merror\x1b[0m" in check_text([hostile], (), style=COLOURED)
 
 
 def test_results_of_this_machine_are_judged(

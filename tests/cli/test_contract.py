@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -84,7 +85,15 @@ def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
     )
     assert done.returncode == 0 and "discover" in done.stdout
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
-    assert not loaded & {"numpy", "scipy", "pydantic", "rich", "duckdb", "jinja2", "vl_convert"}
+    assert not loaded & {"numpy", "scipy", "pydantic", "rich", "duckdb", "jinja2", "vl_convert", "elftools"}
+
+
+def test_a_pipe_is_answered_without_rich(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "seatrial", "list"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "cpu.peak" in done.stdout and "\x1b" not in done.stdout
+    assert not re.search(r"\| +rich\b", done.stderr)
 
 
 def test_the_version(tmp_path: Path) -> None:

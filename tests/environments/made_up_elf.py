@@ -15,10 +15,8 @@ def shared_object(
     needed: Sequence[str] = (),
     soname: str = "",
     machine: int = X86_64,
-    *,
-    gnu_hash: bool = False,
 ) -> bytes:
-    """The bytes of a library with these symbols. `gnu_hash`: count them by the GNU hash table, as newer linkers do."""
+    """The bytes of a library with these symbols."""
     strings = b"\0"
 
     def string(text: str) -> int:
@@ -30,29 +28,28 @@ def shared_object(
     entries = [(1, string(name)) for name in needed] + ([(14, string(soname))] if soname else [])
     names = [*(("", 0),), *((name, 0) for name in used), *((name, 7) for name in defined)]
     symbols = b"".join(struct.pack("<IBBHQQ", string(name) if name else 0, 18, 0, at, 0, 0) for name, at in names)
-    first = 1 + len(used)  # the GNU table leaves out what is not defined, which stands before the others
-    if gnu_hash:
-        chain = [0] * (len(defined) - 1) + [1] * bool(defined)
-        table = struct.pack("<IIII", 1, first, 1, 0) + bytes(8) + struct.pack("<I", first if defined else 0)
-        table += struct.pack(f"<{len(chain)}I", *chain)
-    else:
-        table = struct.pack("<II", 1, len(names)) + bytes(4 * (1 + len(names)))
-    symbols_at = _TABLES_AT
-    table_at = symbols_at + len(symbols)
-    strings_at = table_at + len(table)
+    strings_at = _TABLES_AT + len(symbols)
     dynamic_at = strings_at + len(strings)
-    entries += [
-        (6, _BASE + symbols_at),
-        (0x6FFFFEF5 if gnu_hash else 4, _BASE + table_at),
-        (5, _BASE + strings_at),
-        (10, len(strings)),
-        (0, 0),
-    ]
+    entries += [(6, _BASE + _TABLES_AT), (5, _BASE + strings_at), (10, len(strings)), (0, 0)]
     dynamic = b"".join(struct.pack("<QQ", tag, value) for tag, value in entries)
     size = dynamic_at + len(dynamic)
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
-    header = struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, _HEADERS_AT, 0, 0, 64, 56, 2, 64, 0, 0)
+    header = struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, _HEADERS_AT, size, 0, 64, 56, 2, 64, 4, 0)
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, size, size, 4096)
     of_dynamic = struct.pack("<IIQQQQQQ", 2, 6, dynamic_at, _BASE + dynamic_at, 0, len(dynamic), len(dynamic), 8)
     head = (ident + header + load + of_dynamic).ljust(_TABLES_AT, b"\0")
-    return head + symbols + table + strings + dynamic
+    return (
+        head
+        + symbols
+        + strings
+        + dynamic
+        + b"".join(
+            struct.pack("<IIQQQQIIQQ", 0, kind, 0, _BASE + at, at, length, link, 0, 8, entry)
+            for kind, at, length, link, entry in (
+                (0, 0, 0, 0, 0),
+                (11, _TABLES_AT, len(symbols), 2, 24),
+                (3, strings_at, len(strings), 0, 0),
+                (6, dynamic_at, len(dynamic), 2, 16),
+            )
+        )
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from made_up import made_up_machine
 from published_schemas import check
+from report.terminals import COLOURED
 
 from seatrial.model.experiment import Experiment
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
@@ -116,4 +117,4 @@ def test_the_file_cannot_steer_the_terminal() -> None:
     study = read_study(b'study: s\nquestion: "a\\e[31mb"\nbenchmarks: {cpu.peak: {}}\n', "s.yaml")
     plan = plan_of("benchmarks: {cpu.peak: {}}\n")
     assert "\x1b" not in plan_text(PlannedStudy(study, plan.points, plan.experiments, 1))
-    assert "\x1b[1m" in plan_text(plan, colour=True)
+    assert "\x1b[1m" in plan_text(plan, style=COLOURED)

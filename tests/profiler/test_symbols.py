@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 from seatrial.profiler.profile import Frame
-from seatrial.profiler.symbols.elf_symbols import read_elf
 from seatrial.profiler.symbols.symbols import Symbols, parse_addr2line
 
 SOURCE = """\
@@ -119,7 +118,7 @@ def test_a_damaged_program_is_left_alone(tmp_path) -> None:
     for at in range(16, 64, 2):
         damaged = tmp_path / "damaged"
         damaged.write_bytes(data[:at] + b"\xff\xff" + data[at + 2 :])
-        read_elf(damaged)
+        Symbols(None).frames(str(damaged), offsets)
     damaged.write_bytes(data[: len(data) // 2])
     assert Symbols(None).frames(str(damaged), offsets) in ({}, Symbols(None).frames(program, offsets))
 

@@ -23,6 +23,7 @@ from report.study_samples import (
     unfair,
     whole_study,
 )
+from report.terminals import COLOURED
 
 from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.difference import Difference
@@ -127,7 +128,7 @@ def test_names_cannot_steer_the_terminal():
 
 
 def test_colours_are_codes_and_nothing_else():
-    plain, coloured = compare_text([unfair()]), compare_text([unfair()], colour=True)
+    plain, coloured = compare_text([unfair()]), compare_text([unfair()], style=COLOURED)
     assert "\x1b[" in coloured and "\x1b" not in plain
 
 

@@ -13,7 +13,8 @@ from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.overlay import with_measured
 from seatrial.model.machine import DeviceKind, Link, Machine
 from seatrial.report.drawing import machine_svg
-from seatrial.report.text.machine import WIDTH, machine_text
+from seatrial.report.text.machine import machine_text
+from seatrial.report.text.terminal import PLAIN
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEAR, FAR = 240e9, 18e9
@@ -55,7 +56,7 @@ def test_the_matrix_has_a_row_for_each_gpu_and_fits_the_screen() -> None:
     start = lines.index("Copies between GPUs: bandwidth, in GB/s, from row to column")
     assert lines[start + 1].split() == [f"gpu-{k}" for k in range(8)]
     assert lines[start + 2].split() == ["gpu-0", "2000", "240", "240", "240", "18.0", "18.0", "18.0", "18.0"]
-    assert max(map(len, lines)) <= WIDTH
+    assert max(map(len, lines)) <= PLAIN.width
 
 
 def test_the_map_stands_beside_the_drawing_with_its_names_and_numbers() -> None:

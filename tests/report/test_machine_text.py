@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from machine.machine_trees import Tree, two_sockets
+from report.terminals import COLOURED
 
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
@@ -53,7 +54,7 @@ def test_disagreements_name_each_source(tree: Tree) -> None:
 
 def test_colour_only_when_asked(machine: Machine) -> None:
     assert "\x1b" not in machine_text(machine)
-    coloured = machine_text(machine, colour=True)
+    coloured = machine_text(machine, style=COLOURED)
     assert "\x1b[1mTopology\x1b[0m" in coloured
     assert "\x1b[33mlink 7.88 GB/s trained" in coloured or "\x1b[33m" in coloured
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import pytest
 from report.drawing_machines import MACHINES, eight_with_adapters, matrix_only, sixteen_with_switches, xgmi_mesh
+from report.terminals import COLOURED
 
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
 from seatrial.report.text.machine import machine_text
-from seatrial.report.text.path_matrix import WIDTH, matrix_text
+from seatrial.report.text.path_matrix import matrix_text
+from seatrial.report.text.terminal import PLAIN
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -36,7 +38,7 @@ def read_back(text: str) -> dict[tuple[str, str], str]:
 
 def test_every_cell_stands_below_its_label() -> None:
     machine = matrix_only()
-    cells = read_back(matrix_text(machine, False))
+    cells = read_back(matrix_text(machine))
     for path in machine.paths:
         expected = f"{path.path_class}{path.links or ''}"
         assert cells[path.a, path.b] == cells[path.b, path.a] == expected
@@ -46,25 +48,25 @@ def test_every_cell_stands_below_its_label() -> None:
 
 def test_a_wide_matrix_goes_on_below() -> None:
     machine = sixteen_with_switches()
-    text = matrix_text(machine, False)
+    text = matrix_text(machine)
     assert len(blocks(text)) == 2
-    assert all(len(line) <= WIDTH and line == line.rstrip() for line in text.splitlines())
+    assert all(len(line) <= PLAIN.width and line == line.rstrip() for line in text.splitlines())
     cells = read_back(text)
     assert len([1 for a, b in cells if a.startswith("gpu") and b.startswith("gpu")]) == 16 * 16
 
 
 def test_the_legend_has_the_classes_that_occur_and_no_others() -> None:
-    legend = matrix_text(matrix_only(), False).split("\n\n")[-1]
+    legend = matrix_text(matrix_only()).split("\n\n")[-1]
     told = [line.split()[0] for line in legend.splitlines()]
     assert told == ["X", "NV#", "PIX", "NODE", "SYS", "NIC0"]
     assert "NIC0 is mlx5_0" in legend
-    assert "XGMI#" in matrix_text(xgmi_mesh(), False)
+    assert "XGMI#" in matrix_text(xgmi_mesh())
 
 
 def test_what_is_not_told_is_a_question_mark_never_a_class() -> None:
     machine = matrix_only()
     paths = tuple(replace(p, path_class=None, links=None) if p.a == "GPU0" else p for p in machine.paths)
-    text = matrix_text(replace(machine, paths=paths[:-1]), False)
+    text = matrix_text(replace(machine, paths=paths[:-1]))
     cells = read_back(text)
     assert cells["GPU0", "GPU1"] == cells["NIC3", "GPU0"] == "?"
     assert cells["NIC2", "NIC3"] == "?", "a pair that is missing altogether"
@@ -72,29 +74,29 @@ def test_what_is_not_told_is_a_question_mark_never_a_class() -> None:
 
 
 def test_columns_that_nobody_fills_are_left_out() -> None:
-    text = matrix_text(eight_with_adapters(), False)
+    text = matrix_text(eight_with_adapters())
     assert "CPUs" not in text and "NUMA" not in text.split("\n\n")[0]
     machine = replace(matrix_only(), affinity=(Affinity("GPU0", None, None), Affinity("GPU1", (1, 3), None)))
-    assert read_back(matrix_text(machine, False))["GPU0", "CPUs"] == "?"
+    assert read_back(matrix_text(machine))["GPU0", "CPUs"] == "?"
 
 
 def test_no_class_no_matrix() -> None:
-    assert matrix_text(Machine("nothing"), False) == ""
+    assert matrix_text(Machine("nothing")) == ""
     gpus = tuple(Device(f"gpu-{n}", DeviceKind.GPU, "") for n in range(2))
-    assert matrix_text(Machine("two", gpus, paths=(Path("gpu-0", "gpu-1", None),)), False) == ""
+    assert matrix_text(Machine("two", gpus, paths=(Path("gpu-0", "gpu-1", None),))) == ""
 
 
 def test_too_many_devices_are_told_not_shown() -> None:
     gpus = tuple(Device(f"gpu-{n}", DeviceKind.GPU, "") for n in range(100))
     paths = tuple(Path(f"gpu-{a}", f"gpu-{b}", "SYS") for a in range(100) for b in range(a + 1, 100))
-    text = matrix_text(Machine("many", gpus, paths=paths), False)
+    text = matrix_text(Machine("many", gpus, paths=paths))
     assert text == "100 GPUs and adapters: `--format json` has the classes of their 4950 pairs"
 
 
 def test_colours_change_nothing_but_colours() -> None:
     for name in ("matrix_only", "xgmi_mesh", "sixteen_with_switches"):
         machine = MACHINES[name]()
-        plain, coloured = matrix_text(machine, False), matrix_text(machine, True)
+        plain, coloured = matrix_text(machine), matrix_text(machine, COLOURED)
         assert "\x1b" not in plain
         assert ANSI.sub("", coloured) == plain
         assert coloured != plain
@@ -107,7 +109,7 @@ def test_names_cannot_steer_the_terminal() -> None:
         tuple(Device(name, DeviceKind.NIC, name, aliases=("\x07bell",)) for name in names),
         paths=(Path(*names, "P\x1b]0;x\x07IX"),),
     )
-    text = matrix_text(machine, False)
+    text = matrix_text(machine)
     assert "\x1b" not in text and "\x07" not in text
     assert len(text.split("\n\n")[0].splitlines()) == 3
 
@@ -116,7 +118,7 @@ def test_the_screen_of_the_machine_has_the_matrix() -> None:
     machine = matrix_only()
     shown = machine_text(machine)
     assert shown.startswith("matrix-8: 8 GPUs, 4 adapters")
-    assert "GPUs and adapters\n" + matrix_text(machine, False) in shown
+    assert "GPUs and adapters\n" + matrix_text(machine) in shown
     assert "GPUs and adapters" not in machine_text(MACHINES["virtual_machine"]())
 
 
@@ -137,7 +139,7 @@ def test_any_matrix_is_aligned(seed: int) -> None:
     )
     cpus = tuple(sorted(rng.sample(range(64), 12)))
     affinity = tuple(Affinity(d.id, rng.choice((None, cpus)), rng.choice((None, 0, 7))) for d in devices)
-    text = matrix_text(Machine("any", tuple(devices), paths=paths, affinity=affinity), False)
+    text = matrix_text(Machine("any", tuple(devices), paths=paths, affinity=affinity))
     if not any(path.path_class for path in paths):
         assert text == ""
         return
@@ -145,4 +147,4 @@ def test_any_matrix_is_aligned(seed: int) -> None:
     for path in paths:
         expected = "?" if path.path_class is None else f"{path.path_class}{path.links or ''}"
         assert cells[path.a, path.b] == expected
-    assert all(len(line) <= WIDTH for line in text.splitlines())
+    assert all(len(line) <= PLAIN.width for line in text.splitlines())

@@ -9,7 +9,7 @@ from seatrial.analysis.bindings import bindings
 from seatrial.analysis.rank_layout import rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.folder import trial_of
-from seatrial.cli.output import print_json
+from seatrial.cli.output import print_json, style_of
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
 from seatrial.report.documents.check import check_document
@@ -36,7 +36,7 @@ def check_command(
     if as_json:
         print_json(check_document(found, places, layout))
     else:
-        print(check_text(found, places, layout, colour=sys.stdout.isatty()))
+        print(check_text(found, places, layout, style_of(sys.stdout)))
     return status(found, fail_on)
 
 

@@ -11,7 +11,7 @@ from seatrial.analysis.compare_along import compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
 from seatrial.cli.folder import contents_in
-from seatrial.cli.output import message, print_json, write_file
+from seatrial.cli.output import message, print_json, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.model.comparison import Verdict
 from seatrial.model.outlier import Outlier
@@ -56,7 +56,7 @@ def compare_command(request: CompareRequest, *, as_json: bool) -> int:
     if as_json:
         print_json(compare_document(found, outliers))
     else:
-        print(compare_text(found, outliers, colour=sys.stdout.isatty()))
+        print(compare_text(found, outliers, style=style_of(sys.stdout)))
     for text in (text for compared in found for text in compared.lost):
         message(f"not compared: {text}")
     return _status(found, request.fail_on)

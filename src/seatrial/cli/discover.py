@@ -10,11 +10,12 @@ from pathlib import Path
 from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.overlay import with_measured
 from seatrial.cli.folder import machine_in, trial_of
-from seatrial.cli.output import write_file
+from seatrial.cli.output import style_of, write_file
 from seatrial.cli.sources import Sources
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
 from seatrial.report.text.machine import machine_text
+from seatrial.report.text.terminal import PLAIN, Style
 
 
 def discover_command(sources: Sources, results: Path | None, form: str, output: Path | None) -> None:
@@ -29,18 +30,18 @@ def discover_command(sources: Sources, results: Path | None, form: str, output: 
         trial = trial_of(machine, results)
         peers = peer_rates(machine, trial.results, trial.seen)
         machine = with_measured(machine, trial.results, trial.seen)
-    text = _shown(machine, peers, form, colour=output is None and sys.stdout.isatty())
+    text = _shown(machine, peers, form, style=style_of(sys.stdout) if output is None else PLAIN)
     if output is None:
         print(text)
     else:
         write_file(output, text + "\n")
 
 
-def _shown(machine: Machine, peers: Sequence[PeerRates], form: str, *, colour: bool) -> str:
+def _shown(machine: Machine, peers: Sequence[PeerRates], form: str, *, style: Style) -> str:
     if form == "json":
         return json.dumps(machine_document(machine), indent=1, allow_nan=False)
     if form == "svg":
         from seatrial.report.drawing import machine_svg
 
         return machine_svg(machine, peers).rstrip("\n")
-    return machine_text(machine, colour, peers)
+    return machine_text(machine, peers, style)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.analysis.results import Asked, results_of
-from seatrial.cli.output import message, print_json
+from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.sources import Sources
 from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats, record_repeats
 from seatrial.errors import UsageError
@@ -51,7 +51,7 @@ def import_command(request: ImportRequest, *, as_json: bool) -> int:
     if as_json:
         print_json(results_document(results, run.environments))
     else:
-        print(results_text(results))
+        print(results_text(results, style_of(sys.stdout)))
         message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
     _tell(repeats)
     # An invalid repeat beside sound ones leaves its experiment ok, but its file was named here.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from seatrial.benchmarks import registry
-from seatrial.cli.output import print_json
+from seatrial.cli.output import print_json, style_of
 from seatrial.cli.references import print_references, with_references
 from seatrial.engine.environments import native_environment
 from seatrial.engine.prepare import lacking
@@ -37,7 +39,7 @@ def list_command(*, as_json: bool, references: bool = False) -> None:
     if as_json:
         print_json(document)
     else:
-        print(list_text(document))
+        print(list_text(document, style_of(sys.stdout)))
 
 
 def _need(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:

@@ -7,14 +7,26 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from seatrial.errors import UsageError
+from seatrial.report.text.terminal import PLAIN, Style
 
 
 def print_json(document: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
     print(json.dumps(document, indent=1, allow_nan=False))
+
+
+def style_of(stream: TextIO) -> Style:
+    """How text is laid out on a stream: with colours, and as wide as it is, on a terminal."""
+    if not stream.isatty():
+        return PLAIN
+    from rich.console import Console
+
+    from seatrial.report.text.on_terminal import TerminalStyle
+
+    return TerminalStyle(Console(file=stream))
 
 
 def message(text: str) -> None:

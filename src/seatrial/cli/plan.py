@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from seatrial.cli.output import print_json
+from seatrial.cli.output import print_json, style_of
 from seatrial.cli.site import use_site_options
 from seatrial.cli.study_file import read_study_file
 from seatrial.engine.planned import planned_experiments
@@ -25,7 +25,7 @@ def plan_command(study: Path, *, as_json: bool, site: Path | None = None, system
     if as_json:
         print_json(plan_document(plan))
     else:
-        print(plan_text(plan, colour=sys.stdout.isatty()))
+        print(plan_text(plan, style_of(sys.stdout)))
 
 
 def planned_study(study: Study, machine: Machine) -> PlannedStudy:

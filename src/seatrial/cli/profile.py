@@ -12,7 +12,7 @@ from typing import Any
 
 from seatrial.analysis.network_tables import network_tables
 from seatrial.analysis.results import results_without_limits
-from seatrial.cli.output import message, write_file
+from seatrial.cli.output import message, style_of, write_file
 from seatrial.cli.profile_folder import profiles_of_tables
 from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.launch.attached import Ended
@@ -103,7 +103,7 @@ def _answer(request: ProfileRequest, folder: Path | None, tables: Path, ended: E
         _print_pieces(profile_json(first, status, more))
     else:
         for profile in made or [first]:
-            message(profile_text(profile, colour=sys.stderr.isatty()))
+            message(profile_text(profile, style_of(sys.stderr)))
         for line in exported.summary if exported is not None else ():
             message(f"trace: {line}")
         _tell(outcome, folder)

@@ -1,10 +1,10 @@
-"""Progress on stderr: one line that is rewritten on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar that is redrawn on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
@@ -13,6 +13,9 @@ from seatrial.model.outcome import Outcome
 from seatrial.plan.points import Point
 from seatrial.report.text.results import parameters_text
 
+if TYPE_CHECKING:
+    from seatrial.cli.progress_bar import ProgressBar
+
 _PLAIN_EVERY_S = 10.0
 
 
@@ -20,48 +23,60 @@ class TerminalProgress:
     """An engine listener that shows what runs, how much is done, and how long the rest will take."""
 
     def __init__(self) -> None:
-        self._rewrites = sys.stderr is not None and sys.stderr.isatty()
+        self._bar = _bar()
         self._last_plain = 0.0
 
     def building(self, point: Point) -> None:
         """Say what is built."""
-        self._show(f"building the program of {point.benchmark.name}", always=False)
+        text = f"building the program of {point.benchmark.name}"
+        if self._bar is not None:
+            self._bar.show(text)
+        else:
+            self._now_and_then(text)
 
     def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
         """Say what runs and how long the rest may take."""
         decided = progress.experiments - progress.open_experiments
-        self._show(
-            f"[{decided}/{progress.experiments} done, about {_time(progress.remaining_s)} left at most] "
-            f"{_named(point)} repeat {repeat + 1}",
-            always=False,
-        )
+        done = f"{decided}/{progress.experiments} done, about {_time(progress.remaining_s)} left at most"
+        what = f"{_named(point)} repeat {repeat + 1}"
+        if self._bar is not None:
+            self._bar.show(what, decided, progress.experiments, done)
+        else:
+            self._now_and_then(f"[{done}] {what}")
 
     def waits_for(self, pid: int | None) -> None:
         """Say why nothing happens."""
         who = f"process {pid}" if pid else "another process"
-        self._show(f"waiting: {who} measures on this machine, and two at once would measure each other", always=True)
+        self._always(f"waiting: {who} measures on this machine, and two at once would measure each other")
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """Say at once what did not succeed."""
         if not outcome.is_ok:
-            self._show(f"{_named(point)}: {outcome.state}: {outcome.reason}", always=True)
+            self._always(f"{_named(point)}: {outcome.state}: {outcome.reason}")
 
     def close(self) -> None:
         """Leave a clean line behind."""
-        if self._rewrites:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if self._bar is not None:
+            self._bar.close()
 
-    def _show(self, text: str, *, always: bool) -> None:
-        if self._rewrites:
-            self.close()
-            if always:
-                message(text)
-            else:
-                width = shutil.get_terminal_size().columns - 1
-                print(text[:width], end="", file=sys.stderr, flush=True)
-        elif always or time.monotonic() - self._last_plain >= _PLAIN_EVERY_S:
+    def _always(self, text: str) -> None:
+        self._last_plain = time.monotonic()
+        self.close()
+        message(text)
+
+    def _now_and_then(self, text: str) -> None:
+        if time.monotonic() - self._last_plain >= _PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
             message(text)
+
+
+def _bar() -> ProgressBar | None:
+    """None where stderr is no terminal that can redraw a line."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from seatrial.cli.progress_bar import ProgressBar, can_redraw
+
+    return ProgressBar(sys.stderr) if can_redraw(sys.stderr) else None
 
 
 def _named(point: Point) -> str:

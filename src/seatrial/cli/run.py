@@ -11,7 +11,7 @@ from pathlib import Path
 from seatrial.analysis.results import Asked, results_of
 from seatrial.analysis.study_results import study_result
 from seatrial.cli.chosen import choice_text
-from seatrial.cli.output import message, print_json
+from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.progress import TerminalProgress
 from seatrial.cli.site import use_site_options
 from seatrial.cli.study_file import only_study_file, read_study_file
@@ -28,6 +28,7 @@ from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.compare import study_text
 from seatrial.report.text.results import results_text
+from seatrial.report.text.terminal import Style
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -101,16 +102,17 @@ def _answer(request: RunRequest, trial: TrialRun, *, as_json: bool) -> int:
         document = results_document(results, trial.environments)
         print_json(document if answer is None else {**document, "study": study_document(answer)})
     else:
-        print(_by_environment(trial, results) if answer is None else study_text(answer, colour=sys.stdout.isatty()))
+        style = style_of(sys.stdout)
+        print(_by_environment(trial, results, style) if answer is None else study_text(answer, style=style))
         message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
     return exit_status(results, named=bool(request.targets))
 
 
-def _by_environment(trial: TrialRun, results: Sequence[ExperimentResult]) -> str:
+def _by_environment(trial: TrialRun, results: Sequence[ExperimentResult], style: Style) -> str:
     """The results; where points chose different environments, each under what it chose and what that came to."""
     choices = {item.experiment.id: item.point.environment for item in trial.experiments}
     if len(set(choices.values())) <= 1:
-        return results_text(results)
+        return results_text(results, style)
 
     def heading(result: ExperimentResult) -> str:
         chosen = choice_text(choices[result.id]) or "nothing chosen"
@@ -118,7 +120,7 @@ def _by_environment(trial: TrialRun, results: Sequence[ExperimentResult]) -> str
         return f"In {chosen}" + ("" if document is None else f" ({document.get('name', '')})")
 
     groups = groupby(results, heading)
-    return "\n\n".join(f"{title}\n\n{results_text(list(group))}" for title, group in groups)
+    return "\n\n".join(f"{title}\n\n{results_text(list(group), style)}" for title, group in groups)
 
 
 def _contents(results: Path) -> Contents:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from report.profile.profile_samples import SAMPLES, crash, hostile, nothing, one_rank
+from report.terminals import COLOURED
 
 from seatrial.profiler.profile import Bound, CallSite, Frame
 from seatrial.report.profile.text import profile_text
@@ -90,7 +91,7 @@ def test_names_cannot_steer_the_terminal_and_lines_stay_short(name) -> None:
     text = profile_text(SAMPLES[name]())
     assert all(letter.isprintable() for letter in text.replace("\n", ""))
     assert max(map(len, text.splitlines())) <= 132
-    coloured = profile_text(SAMPLES[name](), colour=True)
+    coloured = profile_text(SAMPLES[name](), style=COLOURED)
     assert coloured.startswith("\x1b[1m") and "\x1b[2J" not in coloured
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from seatrial.environments.elf import Functions, read_functions
+from seatrial.errors import ParseError
 from seatrial.profiler.profile import Frame
-from seatrial.profiler.symbols.elf_symbols import ElfFile, read_elf
 
 _PATIENCE_S = 60.0
 _LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+|\?)(?: \(discriminator \d+\))?$")
@@ -25,7 +25,7 @@ class Symbols:
 
     def __init__(self, addr2line: str | None = None) -> None:
         self._addr2line = addr2line
-        self._elf: dict[str, ElfFile | None] = {}
+        self._functions: dict[str, Functions | None] = {}
         self._known: dict[str, dict[int, tuple[Frame, ...]]] = {}
 
     @classmethod
@@ -36,21 +36,24 @@ class Symbols:
     def frames(self, module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
         """Return address, as an offset in the file `module` -> its frames, innermost first; only those known."""
         known = self._known.setdefault(module, {})
-        elf = self._file(module)
+        functions = self._of(module)
         new = [offset for offset in offsets if offset not in known]
-        if elf is not None and new:
+        if functions is not None and new:
             # A return address is that of the next instruction, which may belong to the next line.
-            addresses = {offset: elf.address(offset - 1) for offset in new}
+            addresses = {offset: functions.address(offset - 1) for offset in new}
             asked = [address for address in addresses.values() if address is not None]
             told = self._asked(module, asked) if asked else {}
             for offset, address in addresses.items():
-                known[offset] = () if address is None else told.get(address) or _by_symbol(elf, address)
+                known[offset] = () if address is None else told.get(address) or _by_symbol(functions, address)
         return {offset: known[offset] for offset in offsets if known.get(offset)}
 
-    def _file(self, module: str) -> ElfFile | None:
-        if module not in self._elf:
-            self._elf[module] = read_elf(Path(module))
-        return self._elf[module]
+    def _of(self, module: str) -> Functions | None:
+        if module not in self._functions:
+            try:
+                self._functions[module] = read_functions(Path(module))
+            except (OSError, ParseError):
+                self._functions[module] = None
+        return self._functions[module]
 
     def _asked(self, module: str, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
         if self._addr2line is None:
@@ -90,12 +93,6 @@ def parse_addr2line(text: str) -> dict[int, tuple[Frame, ...]]:
     return found
 
 
-def _by_symbol(elf: ElfFile, address: int) -> tuple[Frame, ...]:
-    """The function whose symbol reaches over the address; a symbol without a size reaches to the next."""
-    place = bisect_right(elf.starts, address) - 1
-    if place < 0:
-        return ()
-    size, name = elf.symbols[place]
-    following = elf.starts[place + 1] if place + 1 < len(elf.starts) else elf.starts[place] + 1
-    end = elf.starts[place] + size if size else following
-    return (Frame(name),) if address < end else ()
+def _by_symbol(functions: Functions, address: int) -> tuple[Frame, ...]:
+    name = functions.name(address)
+    return () if name is None else (Frame(name),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from seatrial.profiler.profile import Profile, SizeTotals
@@ -20,38 +19,35 @@ from seatrial.report.profile.words import (
     trust_lines,
     waiting_words,
 )
-from seatrial.report.text.results import columns
-from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.terminal import PLAIN, Style, clean
 from seatrial.report.units import count, show, show_percent
 
-WIDTH = 118
 _MOST_CALLS = 12
 _MOST_SIZES = 10
 _MOST_SITES = 10
 _MOST_RANKS = 8
 
 
-def profile_text(profile: Profile, *, colour: bool = False) -> str:
-    """The answer of `seatrial profile`, without a trailing newline. `colour` adds ANSI codes for a terminal."""
-    style = COLOURS if colour else PLAIN
+def profile_text(profile: Profile, style: Style = PLAIN) -> str:
+    """The answer of `seatrial profile`, without a trailing newline."""
     if not profile.ranks:
-        return f"{style.heading}{headline(profile)}.{style.end}"
-    blocks = [f"{style.heading}{headline(profile)}.{style.end}", _share(profile), _trust(profile, style)]
+        return style.paint(f"{headline(profile)}.", "heading")
+    blocks = [style.paint(f"{headline(profile)}.", "heading"), _share(profile, style), _trust(profile, style)]
     if profile.calls:
         blocks += [_calls(profile, style), _sizes(profile, style), _sites(profile, style)]
     blocks += [_ranks(profile, style), _traffic(profile), _io(profile, style)]
-    blocks.append(_wrapped(f"next: {next_experiment(profile)}"))
+    blocks.append(_wrapped(style, f"next: {next_experiment(profile)}"))
     return "\n\n".join(block for block in blocks if block)
 
 
-def _share(profile: Profile) -> str:
+def _share(profile: Profile, style: Style) -> str:
     compute = [one.compute_s for one in profile.per_rank]
     mpi = [one.mpi_s for one in profile.per_rank]
     where = clean(profile.program)
     return "\n".join(
         [
             f"{where} on {count(profile.ranks, 'rank')} for {show(profile.elapsed_s, 's')}",
-            columns(
+            style.table(
                 [
                     ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} of a rank"],
                     ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} of a rank"],
@@ -80,9 +76,8 @@ def _of_mpi(profile: Profile, time_s: float) -> str:
 def _trust(profile: Profile, style: Style) -> str:
     lines = []
     for line in trust_lines(profile):
-        tone = style.warning if line.is_weak else ""
-        end = style.end if line.is_weak else ""
-        lines.append(f"{tone}{_wrapped(clean(f'{line.name.lower()}: {line.text}'))}{end}")
+        text = _wrapped(style, clean(f"{line.name.lower()}: {line.text}"))
+        lines.append(style.paint(text, "warning") if line.is_weak else text)
     return "\n".join(lines)
 
 
@@ -139,7 +134,7 @@ def _ranks(profile: Profile, style: Style) -> str:
         rows.append([str(one.rank), clean(one.host), *times, *traffic, "" if one.state == "finalized" else one.state])
     line = balance_line(profile)
     block = _block("ranks, the one that computes longest first", rows, len(order) - len(shown), style, "between them")
-    return f"{block}\n{_wrapped(f'  {clean(line)}.')}" if line else block
+    return f"{block}\n{_wrapped(style, f'  {clean(line)}.')}" if line else block
 
 
 def _traffic(profile: Profile) -> str:
@@ -157,15 +152,15 @@ def _io(profile: Profile, style: Style) -> str:
     if profile.io is None:
         return ""
     said = " ".join(f"{clean(line)}." for line in io_lines(profile.io))
-    return f"{style.heading}input and output{style.end}\n{_wrapped(f'  {said}')}"
+    return f"{style.paint('input and output', 'heading')}\n{_wrapped(style, f'  {said}')}"
 
 
 def _block(title: str, rows: Sequence[Sequence[str]], more: int, style: Style, where: str = "of less cost") -> str:
-    lines = [f"{style.heading}{title}{style.end}", columns(rows)]
+    lines = [style.paint(title, "heading"), style.table(rows, has_head=True)]
     if more > 0:
         lines.append(f"  and {more} more {where}")
     return "\n".join(lines)
 
 
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False))
+def _wrapped(style: Style, text: str) -> str:
+    return "\n".join(style.wrapped(text, then="  "))

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from seatrial.analysis.bindings import Binding
 from seatrial.analysis.rank_layout import Layout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.finding import Finding, Severity
-from seatrial.report.text.results import columns
-from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import count, cpu_list
 
-WIDTH = 118
-
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
+_TONES: dict[Severity, Tone] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "near"}
 _MOST_EVIDENCE = 3
 """Lines of the evidence that are shown; all of it is in the JSON."""
 
 
-def _code(style: Style, severity: Severity) -> str:
-    return {Severity.ERROR: style.error, Severity.WARNING: style.warning, Severity.INFO: style.near}[severity]
-
-
 def check_text(
-    findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None, colour: bool = False
+    findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None, style: Style = PLAIN
 ) -> str:
-    """The answer of `seatrial check` without a trailing newline; `colour` adds ANSI codes for a terminal.
+    """The answer of `seatrial check` without a trailing newline.
 
     Text from firmware and dumps is shown without control characters. Commands of bindings and layouts stand on lines of
     their own and are never wrapped, so that they can be copied.
     """
-    style = COLOURS if colour else PLAIN
     blocks = [_summary(findings, style)]
     blocks += [
         _finding(finding, word, style)
@@ -47,33 +39,33 @@ def check_text(
 def _summary(findings: Sequence[Finding], style: Style) -> str:
     numbers = [(word, sum(f.severity is severity for f in findings)) for severity, word in _GROUPS]
     counted = [count(number, word) for word, number in numbers if number]
-    return f"{style.heading}{', '.join(counted) or 'no findings'}{style.end}"
+    return style.paint(", ".join(counted) or "no findings", "heading")
 
 
 def _finding(finding: Finding, word: str, style: Style) -> str:
-    head = f"{_code(style, finding.severity)}{word}{style.end} {style.heading}{clean(finding.rule)}{style.end}"
-    lines = [head, *_wrapped(finding.observation, "  ")]
-    lines += _wrapped(finding.diagnosis, "  means:    ")
-    lines += _wrapped(finding.remedy, "  do:       ")
-    evidence = _wrapped(finding.evidence, "  evidence: ")
+    head = f"{style.paint(word, _TONES[finding.severity])} {style.paint(clean(finding.rule), 'heading')}"
+    lines = [head, *_wrapped(style, finding.observation, "  ")]
+    lines += _wrapped(style, finding.diagnosis, "  means:    ")
+    lines += _wrapped(style, finding.remedy, "  do:       ")
+    evidence = _wrapped(style, finding.evidence, "  evidence: ")
     if len(evidence) > _MOST_EVIDENCE:
         evidence = [*evidence[: _MOST_EVIDENCE - 1], f"{' ' * 12}... (all of it with --format json)"]
-    lines += [f"{style.faint}{line}{style.end}" for line in evidence]
+    lines += [style.paint(line, "faint") for line in evidence]
     return "\n".join(lines)
 
 
 def _bindings(bindings: Sequence[Binding], style: Style) -> str:
     if not bindings:
         return ""
-    lines = [f"{style.heading}Bindings{style.end}"]
+    lines = [style.paint("Bindings", "heading")]
     for names, binding in _alike(bindings):
         numa = "unknown" if binding.numa is None else str(binding.numa)
         cpus = "unknown" if binding.cpus is None else cpu_list(binding.cpus)
-        lines += _wrapped(f"{spans(names)}: NUMA node {numa}, CPUs {cpus}", "  ", "    ")
+        lines += _wrapped(style, f"{spans(names)}: NUMA node {numa}, CPUs {cpus}", "  ", "    ")
         lines += [f"    {binding.numactl}"] if binding.numactl is not None else []
     if any(binding.numactl for binding in bindings):
         note = "With Open MPI: `mpirun --bind-to none numactl ...`; for Slurm and MPICH see `--format json`."
-        lines += _wrapped(note, "  ")
+        lines += _wrapped(style, note, "  ")
     return "\n".join(lines)
 
 
@@ -98,28 +90,21 @@ def _layout(layout: Layout, style: Style) -> str:
         )
         for place in layout.places
     ]
-    lines = [f"{style.heading}Layout of {count(len(layout.places), 'rank')}{style.end}"]
-    lines += [*_wrapped(f"{layout.how}.", "  "), columns(rows)]
+    lines = [style.paint(f"Layout of {count(len(layout.places), 'rank')}", "heading")]
+    lines += [*_wrapped(style, f"{layout.how}.", "  "), style.table(rows, has_head=True)]
     for name, command in (("Open MPI", layout.mpirun), ("Slurm", layout.srun), ("MPICH", layout.mpich)):
         if command is not None:
-            lines += [f"  {style.faint}{name}:{style.end}", f"    {command}"]
+            lines += [f"  {style.paint(f'{name}:', 'faint')}", f"    {command}"]
     if layout.rankfile is not None:
-        lines += [f"  {style.faint}Open MPI, as a rankfile:{style.end}"]
+        lines += [f"  {style.paint('Open MPI, as a rankfile:', 'faint')}"]
         lines += [f"    {line}" for line in layout.rankfile.splitlines()]
     return "\n".join(lines)
 
 
-def _wrapped(text: str, lead: str, then: str | None = None) -> list[str]:
-    """Wrapped at WIDTH between words only, so that no path or option is cut; later lines begin with `then`."""
+def _wrapped(style: Style, text: str, lead: str, then: str | None = None) -> list[str]:
+    """The paragraphs of a text; later lines begin with `then`."""
     then = " " * len(lead) if then is None else then
     lines: list[str] = []
     for paragraph in text.splitlines():
-        lines += textwrap.wrap(
-            clean(paragraph),
-            WIDTH,
-            initial_indent=then if lines else lead,
-            subsequent_indent=then,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines += style.wrapped(clean(paragraph), then if lines else lead, then)
     return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from seatrial.model.benchmark import Better
@@ -42,41 +41,39 @@ from seatrial.report.studies.scaling_words import (
     workers,
 )
 from seatrial.report.studies.verdicts import Statement, headline, statements
-from seatrial.report.text.results import columns, parameters_text, results_text
-from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.results import parameters_text, results_text
+from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import arrow, show, show_percent, show_range
 
-WIDTH = 118
 _LONGEST_VALUE = 60
 _MOST_INTENDED = 12
+_TONES: dict[Verdict, Tone] = {Verdict.SLOWER: "error", Verdict.FASTER: "direct", Verdict.AMBIGUOUS: "warning"}
 
 
 def compare_text(
-    compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None, *, colour: bool = False
+    compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None, *, style: Style = PLAIN
 ) -> str:
     """The answer of `seatrial compare`, without a trailing newline.
 
     Unintended differences come before the verdicts: who reads only the first lines must not miss them. `outliers` is
-    None where no screen was made. `colour` adds ANSI codes for a terminal.
+    None where no screen was made.
     """
-    style = COLOURS if colour else PLAIN
     blocks = _compared(compared, style)
     if outliers is not None:
         blocks.append(_outliers(outliers, style))
     return "\n\n".join(block for block in blocks if block) or "nothing to compare"
 
 
-def study_text(result: StudyResult, *, colour: bool = False) -> str:
+def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
     """What a study came to: its question, the answers, then what gave no result."""
-    style = COLOURS if colour else PLAIN
     blocks = [f"{_title(result.study.name, style)}: {_plain(result.study.question)}"]
     blocks += _compared(result.compared, style)
     blocks += [_scaling(one, style) for one in result.scaling]
     blocks += [_best_of(one, style) for one in result.best_of]
     if not (result.compared or result.scaling or result.best_of):
-        blocks.append(results_text(result.results))  # nothing was asked of the figures but themselves
+        blocks.append(results_text(result.results, style))  # nothing was asked of the figures but themselves
     else:
-        blocks.append(_lost(result))
+        blocks.append(_lost(result, style))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -85,16 +82,16 @@ def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
         return []
     answer = _title(headline(compared), style)
     where = [_breakdown(one, style) for one in told(compared)]
-    return [answer, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared)]
+    return [answer, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared, style)]
 
 
-def _lost(result: StudyResult) -> str:
+def _lost(result: StudyResult, style: Style) -> str:
     """The experiments that cannot be in any answer, and why."""
     lines = [outcome_counts(result.results)] if result.results else []
     for one in result.results:
         if not one.figures:
             named = _plain(f"{one.experiment.benchmark} {parameters_text(one.experiment.parameters)}".rstrip())
-            lines += _wrapped(f"{one.outcome.state}: {named}: {_plain(one.outcome.reason)}", "  ")
+            lines += _wrapped(style, f"{one.outcome.state}: {named}: {_plain(one.outcome.reason)}", "  ")
     return "\n".join(lines)
 
 
@@ -104,21 +101,21 @@ def _plain(text: str) -> str:
 
 
 def _title(text: str, style: Style) -> str:
-    return f"{style.heading}{_plain(text)}{style.end}"
+    return style.paint(_plain(text), "heading")
 
 
 def _fairness(compared: Sequence[Compared], style: Style) -> str:
     pairs = unintended_first(compared)
     unintended = [(one, difference) for one, difference in pairs if not difference.intended]
     intended = [(one, difference) for one, difference in pairs if difference.intended]
-    tone = style.error if unintended else style.heading
-    lines = [f"{tone}{fairness_headline(compared)}{style.end}"]
+    lines = [style.paint(fairness_headline(compared), "error" if unintended else "heading")]
     several = len(compared) > 1
     if unintended:
-        lines.append(columns([_difference(one, difference, several) for one, difference in unintended]))
+        lines.append(style.table([_difference(one, difference, several) for one, difference in unintended]))
     if intended:
         lines.append("intended:")
-        lines.append(columns([_difference(one, difference, several) for one, difference in intended[:_MOST_INTENDED]]))
+        shown = intended[:_MOST_INTENDED]
+        lines.append(style.table([_difference(one, difference, several) for one, difference in shown]))
         if len(intended) > _MOST_INTENDED:
             lines.append(f"  and {len(intended) - _MOST_INTENDED} more (all of them with --format json)")
     return "\n".join(lines)
@@ -144,24 +141,22 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
         return ""
     blocks = ["\n".join(_statement(statement, style)) for statement in made]
     rows = [["figure", "baseline", "candidate", "ratio", "95 % alone", "95 % of the family", "verdict", "repeats"]]
-    rows += [_row(statement) for statement in made]
+    rows += [_row(statement, style) for statement in made]
     foot = []
     if any(statement.comparison.better is Better.LOWER for statement in made):
         foot = ["  a time counts as speed, baseline over candidate: 50 % slower takes twice as long"]
-    return "\n".join([*blocks, "", columns(rows), *foot])
+    return "\n".join([*blocks, "", style.table(rows, has_head=True), *foot])
 
 
 def _statement(one: Statement, style: Style) -> list[str]:
-    codes = {Verdict.SLOWER: style.error, Verdict.FASTER: style.direct, Verdict.AMBIGUOUS: style.warning}
-    code = codes.get(one.comparison.verdict, style.near)
-    word = f"{code}{one.word}{style.end}"
+    word = style.paint(one.word, _TONES.get(one.comparison.verdict, "near"))
     lines = [f"{word} {_plain(one.subject)}: {_plain(one.said)}"]
     for text in (one.hint, one.note):
-        lines += _wrapped(_plain(text), "  ") if text else []
+        lines += _wrapped(style, _plain(text), "  ") if text else []
     return lines
 
 
-def _row(statement: Statement) -> list[str]:
+def _row(statement: Statement, style: Style) -> list[str]:
     one = statement.comparison
     return [
         f"{_plain(statement.subject)} {arrow(one.better)}",
@@ -170,7 +165,7 @@ def _row(statement: Statement) -> list[str]:
         ratio_words(one.ratio, one.ci95),
         interval_words(one.ci95),
         interval_words(one.ci95_family),
-        statement.word,
+        style.paint(statement.word, _TONES.get(one.verdict, "near")),
         str(one.n_repeats),
     ]
 
@@ -178,19 +173,19 @@ def _row(statement: Statement) -> list[str]:
 def _breakdown(one: Breakdown, style: Style) -> str:
     """Where the difference sits: the sentence, then the parts."""
     lines = [_title(f"Where it sits: {breakdown_title(one)}", style)]
-    lines += _wrapped(_plain(f"{breakdown_sentence(one)}."), "  ")
+    lines += _wrapped(style, _plain(f"{breakdown_sentence(one)}."), "  ")
     if one.whole is not None:
         rows = [list(BREAKDOWN_COLUMNS), *(part_row(part) for part in (one.whole, *one.parts))]
-        lines.append(columns([[_plain(cell) for cell in row] for row in rows]))
+        lines.append(style.table([[_plain(cell) for cell in row] for row in rows], has_head=True))
     for text in breakdown_lines(one):
-        lines += _wrapped(_plain(text), "  ")
+        lines += _wrapped(style, _plain(text), "  ")
     return "\n".join(lines)
 
 
-def _design(compared: Sequence[Compared]) -> str:
+def _design(compared: Sequence[Compared], style: Style) -> str:
     lines: list[str] = []
     for line in design_lines(compared):
-        lines += _wrapped(_plain(line.text), f"{line.name.lower()}: ".ljust(9))
+        lines += _wrapped(style, _plain(line.text), f"{line.name.lower()}: ".ljust(9))
     return "\n".join(lines)
 
 
@@ -203,10 +198,10 @@ def _scaling(result: ScalingResult, style: Style) -> str:
         _point(result, point, winners.get(point.workers, ""))
         for point in sorted(result.points, key=lambda p: p.workers)
     ]
-    lines.append(columns(rows))
+    lines.append(style.table(rows, has_head=True))
     texts = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
     for text in (*texts, no_fit_words(result)):
-        lines += _wrapped(_plain(text), "  ") if text else []
+        lines += _wrapped(style, _plain(text), "  ") if text else []
     return "\n".join(lines)
 
 
@@ -236,9 +231,9 @@ def _best_of(result: BestOfResult, style: Style) -> str:
         rows.append(
             [str(place + 1), name, value, contender_interval(result, contender), f"n={contender.n_repeats}", tied]
         )
-    lines.append(columns(rows))
+    lines.append(style.table(rows))
     for text in best_of_lines(result):
-        lines += _wrapped(_plain(text), "  ")
+        lines += _wrapped(style, _plain(text), "  ")
     return "\n".join(lines)
 
 
@@ -246,11 +241,9 @@ def _outliers(outliers: Sequence[Outlier], style: Style) -> str:
     lines = [_title(outlier_headline(outliers), style)]
     if outliers:
         rows = [list(OUTLIER_COLUMNS), *([_plain(cell) for cell in outlier_row(one)] for one in outliers)]
-        lines.append(columns(rows))
+        lines.append(style.table(rows, has_head=True))
     return "\n".join([*lines, *(f"  {line}" for line in outlier_lines(outliers))])
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=" " * len(indent), break_long_words=False
-    ) or [indent.rstrip()]
+def _wrapped(style: Style, text: str, lead: str) -> list[str]:
+    return style.wrapped(text, lead) or [lead.rstrip()]

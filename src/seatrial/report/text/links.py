@@ -11,7 +11,7 @@ from seatrial.analysis.device_copies import PeerRates
 from seatrial.model.host_links import PCIE
 from seatrial.model.machine import DeviceKind, Link, Machine
 from seatrial.report.charts.heat import short
-from seatrial.report.text.terminal import clean
+from seatrial.report.text.terminal import PLAIN, Style, clean
 from seatrial.report.units import display_scale, show, show_percent
 
 _ASSERTED = ("NCCL", "RCCL")
@@ -20,19 +20,16 @@ _HEADINGS = ("link", "capable", "trained", "measured", "of capable", "link told"
 _MOST = 24
 
 
-def links_text(machine: Machine) -> list[str]:
-    """A line for each link that was measured, without colours; none where no link was. Neighbours that are alike in all
+def links_text(machine: Machine, style: Style = PLAIN) -> list[str]:
+    """A line for each link that was measured; none where no link was. Neighbours that are alike in all
     of that (eight GPUs) stand in one line, and so do the links from one GPU to switches."""
     measured = _with_bundles(machine, [link for link in machine.links if link.measured_Bps is not None])
     alike = groupby(measured, key=lambda link: replace(link, a="", b=_kind(machine, link.b), source=_told(link)))
     rows = [_HEADINGS, *(_row(list(group)) for _, group in alike)]
     if len(rows) == 1:
         return []
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    lines = [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return lines[:_MOST] + ([f"  and {len(lines) - _MOST} more: see --format json"] if len(lines) > _MOST else [])
+    more = len(rows) - _MOST
+    return [style.table(rows[:_MOST], has_head=True), *([f"  and {more} more: see --format json"] if more > 0 else [])]
 
 
 def _with_bundles(machine: Machine, links: Iterable[Link]) -> list[Link]:

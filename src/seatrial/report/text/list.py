@@ -5,34 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from seatrial.report.text.results import columns
+from seatrial.report.text.terminal import PLAIN, Style, Tone
+
+_TONES: dict[str, Tone] = {"ready": "direct", "unverified": "near"}
 
 
-def list_text(document: Mapping[str, Any]) -> str:
+def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     """Name, state and question of each benchmark, then its parameters; compilers, MPI libraries and environments last,
     of each the one used first."""
     lines: list[str] = []
     for benchmark in document["benchmarks"]:
-        lines.append(f"{benchmark['name']}  [{benchmark['state']}]")
+        state = style.paint(benchmark["state"], _TONES.get(benchmark["state"], "warning"))
+        lines.append(f"{style.paint(benchmark['name'], 'heading')}  [{state}]")
         lines.append(f"  {benchmark['question']}")
         if benchmark["need"]:
             lines.append(f"  needs {benchmark['need']}")
         rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
         if rows:
-            lines.append(columns(rows, indent="    "))
+            lines.append(style.table(rows, indent="    "))
     lines.append(f"compilers: {', '.join(document['compilers']) or 'none'}")
-    lines += _mpis(document["mpis"])
-    lines += _environments(document["environments"])
+    lines += _mpis(document["mpis"], style)
+    lines += _environments(document["environments"], style)
     return "\n".join(lines)
 
 
-def _mpis(mpis: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _mpis(mpis: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
     """A line for each library: its name for `environment.mpi`, what it is, where; or what it lacks."""
     if not mpis:
         yield "MPI libraries: none"
         return
     yield "MPI libraries (environment.mpi), the first is used:"
-    yield columns(
+    yield style.table(
         (
             mpi["name"] if mpi["state"] == "ready" else "-",
             mpi["title"],
@@ -49,13 +52,13 @@ def _remark(mpi: Mapping[str, Any]) -> str:
     return f"by {mpi['found']}" + ("" if mpi["launcher"] else "; no launcher of its own")
 
 
-def _environments(environments: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _environments(environments: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
     """The site's own environments; the others follow from the compilers and libraries above."""
     of_site = [environment for environment in environments if environment["site"]]
     if not of_site:
         return
     yield "environments of the site file, the first is used:"
-    yield columns(
+    yield style.table(
         (
             environment["name"],
             " ".join(filter(None, (environment["compiler"] or "first compiler", *environment["flags"]))),

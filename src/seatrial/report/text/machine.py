@@ -6,7 +6,6 @@ source says is in the JSON; this shows the most trusted statement and names the 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from seatrial.analysis.device_copies import PeerRates
@@ -16,12 +15,9 @@ from seatrial.model.machine import DeviceKind, Machine, Memory
 from seatrial.report.folded_tree import Fold, fold, walk
 from seatrial.report.text.links import links_text, peers_text, peers_title
 from seatrial.report.text.path_matrix import matrix_text
-from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import count, cpu_list, show, show_fact, show_transfers, surrounding
 
-__all__ = ["WIDTH", "clean", "machine_text"]
-
-WIDTH = 118
 _MOST_PEERS = 14
 """With more devices a matrix of numbers no longer fits a line."""
 
@@ -49,26 +45,24 @@ _SETTINGS = (
 )
 
 
-def machine_text(machine: Machine, colour: bool = False, peers: Sequence[PeerRates] = ()) -> str:
-    """The machine as text without a trailing newline; `colour` adds ANSI codes for a terminal. `peers` are the copies
-    between its GPUs that were measured.
+def machine_text(machine: Machine, peers: Sequence[PeerRates] = (), style: Style = PLAIN) -> str:
+    """The machine as text without a trailing newline. `peers` are the copies between its GPUs that were measured.
 
     Text from firmware and drivers is shown without control characters, so that it cannot steer the terminal.
     """
-    style = COLOURS if colour else PLAIN
     blocks = [
         _header(machine, style),
         _block("Topology", _tree(fold(machine), style), style),
-        _block("GPUs and adapters", _matrix(machine, colour), style),
-        _block("Memory", _memory(machine), style),
-        _block("Limits", _limits(machine), style),
-        _block("Measured", _measured(machine), style),
-        _block("Links measured, per direction", links_text(machine), style),
+        _block("GPUs and adapters", matrix_text(machine, style).splitlines(), style),
+        _block("Memory", _memory(machine, style), style),
+        _block("Limits", _limits(machine, style), style),
+        _block("Measured", _measured(machine, style), style),
+        _block("Links measured, per direction", links_text(machine, style), style),
         *(_block(peers_title(rates), peers_text(rates), style) for rates in peers if len(rates.devices) <= _MOST_PEERS),
-        _block("Settings", _settings(machine), style),
-        _block("Sources disagree", _disagreements(machine.disagreements()), style, style.warning),
-        _block("Could not be read", _sentences(machine.unread), style, style.warning),
-        _block("Sources", _sentences([", ".join(machine.sources)]) if machine.sources else [], style),
+        _block("Settings", _settings(machine, style), style),
+        _block("Sources disagree", _disagreements(machine.disagreements()), style, "warning"),
+        _block("Could not be read", _sentences(machine.unread, style), style, "warning"),
+        _block("Sources", _sentences([", ".join(machine.sources)], style) if machine.sources else [], style),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -95,9 +89,9 @@ def _header(machine: Machine, style: Style) -> str:
         facts.text("libc"),
         f"BIOS {facts.text('bios_version')} of {facts.text('bios_date')}" if "bios_version" in facts else None,
     ]
-    name = f"{style.heading}{clean(machine.name)}{style.end}"
+    name = style.paint(clean(machine.name), "heading")
     lines = [f"{name}: {', '.join(part for part in what if part)}".rstrip()]
-    lines += _wrapped(", ".join(clean(part) for part in system if part), "  ")
+    lines += style.wrapped(", ".join(clean(part) for part in system if part), "  ")
     return "\n".join(lines)
 
 
@@ -108,13 +102,9 @@ def _tree(folds: Sequence[Fold], style: Style) -> list[str]:
     for label, part, each in lines:
         text = clean(_about(part, each))
         if part.is_warning:
-            text = f"{style.warning}{text}{style.end}"
+            text = style.paint(text, "warning")
         shown.append(f"  {label:<{width}}  {text}".rstrip())
     return shown
-
-
-def _matrix(machine: Machine, colour: bool) -> list[str]:
-    return matrix_text(machine, colour).splitlines()
 
 
 def _label(part: Fold, each: bool) -> str:
@@ -134,7 +124,7 @@ def _about(part: Fold, each: bool) -> str:
     return text if each or not part.cpu_text else f"{text}; {part.cpu_text}"
 
 
-def _memory(machine: Machine) -> list[str]:
+def _memory(machine: Machine, style: Style) -> list[str]:
     memory = machine.memory
     sizes = [fact for fact in machine.facts.get("memory_total", ()) if fact.unit == "B"]
     lines = [f"  {clean(fact.source)}: {_value('memory_total', fact)}" for fact in sizes]
@@ -142,7 +132,7 @@ def _memory(machine: Machine) -> list[str]:
     if available is not None:
         lines.append(f"  available now: {_value('memory_available', available)}")
     lines += [_socket_line(index, memory) for index in range(len(memory.sockets))]
-    lines += _wrapped(f"population: {memory.verdict} ({clean(memory.why)})", "  ")
+    lines += style.wrapped(f"population: {memory.verdict} ({clean(memory.why)})", "  ")
     return lines
 
 
@@ -156,7 +146,7 @@ def _socket_line(index: int, memory: Memory) -> str:
     return f"  socket {index}: {modules}, {size}, channels {channels}, populated {populated}, {speeds}"
 
 
-def _limits(machine: Machine) -> list[str]:
+def _limits(machine: Machine, style: Style) -> list[str]:
     alike: list[tuple[str, str, Limit]] = []
     for named in machine.limits:
         first, _, limit = alike[-1] if alike else ("", "", None)
@@ -169,11 +159,11 @@ def _limits(machine: Machine) -> list[str]:
     lines: list[str] = []
     for label, (_, _, limit) in zip(labels, alike, strict=True):
         lead = f"  {clean(label):<{width}}  {show(limit.value, limit.unit):<14} "
-        lines += _wrapped(clean(limit.derivation), lead)
+        lines += style.wrapped(clean(limit.derivation), lead)
     return lines
 
 
-def _measured(machine: Machine) -> list[str]:
+def _measured(machine: Machine, style: Style) -> list[str]:
     """Facts that were measured, of the whole machine and of its devices, each with the experiment behind it."""
     owners = [("", machine.facts), *((f"{device.id} ", device.facts) for device in machine.devices)]
     found = [
@@ -190,22 +180,22 @@ def _measured(machine: Machine) -> list[str]:
     width = max((len(label) for label, _, _ in found), default=0)
     lines: list[str] = []
     for label, value, source in found:
-        lines += _wrapped(clean(source), f"  {clean(label):<{width}}  {value:<14} ")
+        lines += style.wrapped(clean(source), f"  {clean(label):<{width}}  {value:<14} ")
     return lines
 
 
-def _settings(machine: Machine) -> list[str]:
+def _settings(machine: Machine, style: Style) -> list[str]:
     lines: list[str] = []
     width = max(len(label) for label, _ in _SETTINGS)
     isas = dict.fromkeys(filter(None, (p.facts.text("vector_isa") for p in machine.of_kind(DeviceKind.PACKAGE))))
-    lines += _wrapped(clean(" or ".join(isas)), f"  {'vector instructions':<{width}}  ")
+    lines += style.wrapped(clean(" or ".join(isas)), f"  {'vector instructions':<{width}}  ")
     for label, name in (*_SETTINGS, *_huge_page_pools(machine)):
         fact = machine.facts.best(name)
         if fact is not None:
-            lines += _wrapped(_value(name, fact), f"  {label:<{width}}  ")
+            lines += style.wrapped(_value(name, fact), f"  {label:<{width}}  ")
     allowed, pus = len(machine.allowed_cpus), len(machine.of_kind(DeviceKind.PU))
     if 0 < allowed < pus:
-        lines += _wrapped(
+        lines += style.wrapped(
             f"{cpu_list(sorted(machine.allowed_cpus))} ({allowed} of {pus})", f"  {'CPUs for us':<{width}}  "
         )
     return lines
@@ -226,18 +216,14 @@ def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
     return lines
 
 
-def _sentences(sentences: Iterable[str]) -> list[str]:
-    return [line for sentence in sentences for line in _wrapped(clean(sentence), "  ")]
+def _sentences(sentences: Iterable[str], style: Style) -> list[str]:
+    return [line for sentence in sentences for line in style.wrapped(clean(sentence), "  ")]
 
 
-def _block(title: str, lines: Sequence[str], style: Style, code: str = "") -> str:
+def _block(title: str, lines: Sequence[str], style: Style, tone: Tone = "heading") -> str:
     if not lines:
         return ""
-    return "\n".join([f"{code or style.heading}{title}{style.end}", *lines])
-
-
-def _wrapped(text: str, lead: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)) if text else []
+    return "\n".join([style.paint(title, tone), *lines])
 
 
 def _value(name: str, fact: Fact) -> str:

@@ -5,15 +5,13 @@ The classes and their meaning are those of its legend; XGMI is AMD's word, `?` s
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.machine import Affinity, DeviceKind, Machine, Path
 from seatrial.report.path_classes import DIRECT, MEANINGS, NEAR, UNKNOWN
-from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import count, cpu_list
 
-WIDTH = 118
 MOST = 48
 """With more devices a matrix is no longer read by people."""
 
@@ -25,15 +23,14 @@ Cell = tuple[str, str]
 """(text, class)."""
 
 
-def matrix_text(machine: Machine, colour: bool = False) -> str:
+def matrix_text(machine: Machine, style: Style = PLAIN) -> str:
     """The matrix with a row for each GPU and adapter, its CPUs and NUMA node, and a legend of the classes that occur.
 
-    Empty where no class is known; without a trailing newline; no line is wider than `WIDTH` unless a single name is.
-    A matrix that is too wide goes on below, with the row labels again. `colour` adds ANSI codes for a terminal.
+    Empty where no class is known; without a trailing newline; no line is wider than the style's `width` unless a single
+    name is. A matrix that is too wide goes on below, with the row labels again.
     """
     if not any(path.path_class for path in machine.paths):
         return ""
-    style = COLOURS if colour else PLAIN
     names = _ends(machine)
     if len(names) > MOST:
         pairs = len(machine.paths)
@@ -74,16 +71,16 @@ def _blocks(
         name: max(len(labels[name]), *(len(cells.get((row, name), (UNKNOWN,))[0]) for row in names)) for name in names
     }
     lines: list[str] = []
-    for columns in _chunks(names, widths, WIDTH - 2 - lead - sum(tail) - len(tail) * len(_GAP)):
+    for columns in _chunks(names, widths, style.width - 2 - lead - sum(tail) - len(tail) * len(_GAP)):
         if lines:
             lines.append("")
         head = [labels[name].ljust(widths[name]) for name in columns]
         told = [text.ljust(width) for text, width in zip(about[""], tail, strict=True)]
-        lines.append("  " + _bold(_GAP.join([" " * lead, *head, *told]).rstrip(), style))
+        lines.append("  " + style.paint(_GAP.join([" " * lead, *head, *told]).rstrip(), "heading"))
         for row in names:
             shown = [_coloured(cells.get((row, name), (UNKNOWN, UNKNOWN)), widths[name], style) for name in columns]
             ends = [text.ljust(width) for text, width in zip(about[row], tail, strict=True)]
-            label = _bold(labels[row], style) + " " * (lead - len(labels[row]))
+            label = style.paint(labels[row], "heading") + " " * (lead - len(labels[row]))
             lines.append("  " + _GAP.join([label, *shown, *ends]).rstrip())
     return lines
 
@@ -133,7 +130,7 @@ def _legend(
         if device.aliases and device.id in names
     ]
     if others:
-        lines += textwrap.wrap("; ".join(others), WIDTH, initial_indent="  ", subsequent_indent="  ")
+        lines += style.wrapped("; ".join(others), "  ")
     return lines
 
 
@@ -153,12 +150,8 @@ def _coloured(cell: Cell, width: int, style: Style) -> str:
 
 def _paint(text: str, kind: str, style: Style) -> str:
     """Direct links, one PCIe tree and ways between NUMA nodes each in a colour; the word stays the signal."""
-    code = (
-        style.direct if kind in DIRECT else style.near if kind in NEAR else
-        style.warning if kind == "SYS" else style.faint if kind in ("X", UNKNOWN) else ""
+    tone: Tone | None = (
+        "direct" if kind in DIRECT else "near" if kind in NEAR else
+        "warning" if kind == "SYS" else "faint" if kind in ("X", UNKNOWN) else None
     )  # fmt: skip
-    return f"{code}{text}{style.end}" if code else text
-
-
-def _bold(text: str, style: Style) -> str:
-    return f"{style.heading}{text}{style.end}" if style.heading else text
+    return text if tone is None else style.paint(text, tone)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.parameter import Value
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
-from seatrial.report.text.results import columns
-from seatrial.report.text.terminal import COLOURS, PLAIN, Style, clean
+from seatrial.report.text.terminal import PLAIN, Style, clean
 from seatrial.report.units import count, show, show_percent, written
 from seatrial.stats.interval import MINIMUM_REPEATS
 
-WIDTH = 118
 _MOST_LINES = 20
 """Of one kind: the rest is in the JSON."""
 _MOST_VALUES = 12
 
 
-def plan_text(plan: PlannedStudy, colour: bool = False) -> str:
-    """The answer of `seatrial plan` without a trailing newline; `colour` adds ANSI codes for a terminal."""
-    style = COLOURS if colour else PLAIN
+def plan_text(plan: PlannedStudy, style: Style = PLAIN) -> str:
+    """The answer of `seatrial plan` without a trailing newline."""
     study = plan.study
-    head = [f"{style.heading}{clean(study.name)}{style.end}", *_wrapped(study.question)]
+    head = [style.paint(clean(study.name), "heading"), *_wrapped(style, study.question)]
     blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan, style), _time(plan, style)]
     blocks.append(_answers(plan, style))
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -34,7 +30,7 @@ def _axes(plan: PlannedStudy, style: Style) -> list[str]:
     if not plan.study.axes:
         return []
     rows = [(clean(axis.name), str(len(axis.values)), _values(axis.name, axis.values)) for axis in plan.study.axes]
-    lines = [f"{style.heading}Axes{style.end}", columns(rows)]
+    lines = [style.paint("Axes", "heading"), style.table(rows)]
     lines += [f"  together: {', '.join(map(clean, names))}" for names in plan.study.zips]
     for word, points in (("without", plan.study.exclude), ("also", plan.study.include)):
         told = [", ".join(f"{clean(name)} {_value(name, value)}" for name, value in point.items()) for point in points]
@@ -45,7 +41,7 @@ def _axes(plan: PlannedStudy, style: Style) -> list[str]:
 
 def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
     number = len(plan.experiments)
-    lines = [f"{style.heading}{count(number, 'experiment')}{style.end}"]
+    lines = [style.paint(count(number, "experiment"), "heading")]
     merged = plan.combinations - number
     if merged:
         lines.append(f"  {count(plan.combinations, 'combination')}, of which {merged} mean the same as another here")
@@ -59,7 +55,7 @@ def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
         can = "" if ready[name] == here else f"{ready[name]} can run here"
         mean = f"{show(repeat_s[name] / ready[name], 's')} each repeat" if ready[name] else ""
         rows.append((name, count(here, "experiment"), mean, can))
-    return [*lines, columns(rows)]
+    return [*lines, style.table(rows)]
 
 
 def _refused(plan: PlannedStudy, style: Style) -> list[str]:
@@ -71,17 +67,17 @@ def _refused(plan: PlannedStudy, style: Style) -> list[str]:
             reasons.setdefault(key, []).append(experiment)
     if not reasons:
         return []
-    lines = [f"{style.warning}Not here{style.end}"]
+    lines = [style.paint("Not here", "warning")]
     for (state, reason), experiments in list(reasons.items())[:_MOST_LINES]:
         names = ", ".join(dict.fromkeys(experiment.experiment.benchmark for experiment in experiments))
-        lines += _wrapped(f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}")
+        lines += _wrapped(style, f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}")
     if len(reasons) > _MOST_LINES:
         lines.append(f"  {len(reasons) - _MOST_LINES} more reasons (all of them with --format json)")
     return lines
 
 
 def _time(plan: PlannedStudy, style: Style) -> list[str]:
-    lines = [f"{style.heading}Time{style.end}"]
+    lines = [style.paint("Time", "heading")]
     budget = show(plan.study.repeat.budget_s, "s")
     if plan.round_s == 0:
         return [*lines, "  none: nothing can run here"]
@@ -91,14 +87,14 @@ def _time(plan: PlannedStudy, style: Style) -> list[str]:
             f"and it has time for {plan.affordable}. Below {MINIMUM_REPEATS} repeats there is no interval and no "
             f"verdict. Give a budget of at least {show(plan.least_s, 's')} (repeat.budget), or fewer values."
         )
-        return [f"{style.warning}Time{style.end}", *_wrapped(told)]
+        return [style.paint("Time", "warning"), *_wrapped(style, told)]
     end = "decided" if plan.study.compare is not None else f"known to {show_percent(plan.study.repeat.precision)}"
     told = (
         f"about {show(plan.estimate_s, 's')} for the first {plan.first_look} repeats of each; what is not {end} then "
         f"goes on, up to the budget of {budget} for the whole study and {plan.study.repeat.maximum} repeats of each. "
         f"{MINIMUM_REPEATS} of each, the least for an interval, take {show(plan.least_s, 's')}."
     )
-    return [*lines, *_wrapped(told), "  Building programs that are not built yet comes on top."]
+    return [*lines, *_wrapped(style, told), "  Building programs that are not built yet comes on top."]
 
 
 def _answers(plan: PlannedStudy, style: Style) -> list[str]:
@@ -114,16 +110,16 @@ def _answers(plan: PlannedStudy, style: Style) -> list[str]:
                 f"{show_percent(study.compare.margin)}: {count(comparisons, 'comparison')} in "
                 f"{count(len(plan.compared), 'group')}, each group measured side by side in random order."
             )
-            lines += _wrapped(told)
+            lines += _wrapped(style, told)
             for name, figures in _figures_by_benchmark(plan).items():
-                lines += _wrapped(f"figures of {name}: {', '.join(figures)}")
+                lines += _wrapped(style, f"figures of {name}: {', '.join(figures)}")
         else:
-            lines += _wrapped(f"nothing: along {clean(along)} there are no two sides that can run here.")
+            lines += _wrapped(style, f"nothing: along {clean(along)} there are no two sides that can run here.")
     if study.scaling is not None:
-        lines += _wrapped(f"{study.scaling.kind} scaling along {clean(study.scaling.along)}.")
+        lines += _wrapped(style, f"{study.scaling.kind} scaling along {clean(study.scaling.along)}.")
     if study.best_of is not None:
-        lines += _wrapped(f"the best {study.best_of.figure} over {', '.join(map(clean, study.best_of.over))}.")
-    return [f"{style.heading}The verdict will be on{style.end}", *lines] if lines else []
+        lines += _wrapped(style, f"the best {study.best_of.figure} over {', '.join(map(clean, study.best_of.over))}.")
+    return [style.paint("The verdict will be on", "heading"), *lines] if lines else []
 
 
 def _figures_by_benchmark(plan: PlannedStudy) -> dict[str, list[str]]:
@@ -169,7 +165,5 @@ def _short(shown: list[str]) -> str:
     return f"{', '.join(shown[: _MOST_VALUES - 1])}, ... {shown[-1]}"
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(
-        clean(text), WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+def _wrapped(style: Style, text: str) -> list[str]:
+    return style.wrapped(clean(text), "  ")

@@ -8,18 +8,21 @@ from statistics import median
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import Basis
+from seatrial.model.outcome import State
 from seatrial.model.parameter import Value
 from seatrial.report.derivation import derivation
 from seatrial.report.studies.outlier_words import screening_lines
+from seatrial.report.text.terminal import PLAIN, Style, Tone
 from seatrial.report.units import arrow, settings, show, show_percent, show_range
 
 _MOST_PAIRS = 10
 """Pairs of ranks that stand one by one."""
+_TONES: dict[State, Tone] = {State.SKIPPED: "near", State.UNSUPPORTED: "warning"}
 
 
-def results_text(results: Sequence[ExperimentResult]) -> str:
+def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN) -> str:
     """A block for each experiment: what was measured, then a line for each figure, or the reason why there is none."""
-    return "\n\n".join(_experiment(result) for result in results)
+    return "\n\n".join(_experiment(result, style) for result in results)
 
 
 def parameters_text(parameters: Mapping[str, Value]) -> str:
@@ -27,22 +30,15 @@ def parameters_text(parameters: Mapping[str, Value]) -> str:
     return settings(parameters)
 
 
-def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
-    """Rows with their cells aligned on the left; nothing is cut."""
-    table = [list(row) for row in rows]
-    widths = [max(len(row[k]) for row in table if k < len(row)) for k in range(max(map(len, table), default=0))]
-    lines = (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in table)
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _experiment(result: ExperimentResult) -> str:
+def _experiment(result: ExperimentResult, style: Style) -> str:
     title = f"{result.experiment.benchmark} {parameters_text(result.experiment.parameters)}".rstrip()
-    lines = [title + ("  (stored)" if result.reused else "")]
+    lines = [style.paint(title, "heading") + ("  (stored)" if result.reused else "")]
     if not result.outcome.is_ok:
-        lines.append(f"  {result.outcome.state}: {result.outcome.reason}")
+        state = style.paint(result.outcome.state.value, _TONES.get(result.outcome.state, "error"))
+        lines.append(f"  {state}: {result.outcome.reason}")
         lines += [f"    | {line}" for line in result.outcome.evidence.splitlines()[-5:]]
     elif result.figures:
-        lines.append(columns(row for rows in _rows(result) for row in rows))
+        lines.append(style.table(row for rows in _rows(result) for row in rows))
         lines += [f"  {line}" for line in screening_lines(result.screening)]
         lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.figures).items()]
     lines += [f"  note: {note}" for note in result.notes]

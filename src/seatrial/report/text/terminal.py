@@ -1,33 +1,51 @@
-"""Text on a terminal: colours where there is one, and names from outside that cannot steer it."""
+"""How answers are laid out: plain here, for pipes and files; `on_terminal.py` has colours and the terminal's width.
+
+Neither lets a name from outside steer the terminal: texts pass `clean` before they come here.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
 
 
-@dataclass(frozen=True, slots=True)
 class Style:
-    """ANSI codes of what stands out; empty ones where there is no terminal."""
+    """Without colours, in lines of the same width wherever it runs, so that outputs can be compared."""
 
-    heading: str = ""
-    error: str = ""
-    warning: str = ""
-    faint: str = ""
-    near: str = ""
-    direct: str = ""
-    end: str = ""
+    width = 118
+    """Of a line of prose. A table, a name or a command may be wider."""
+
+    def paint(self, text: str, tone: Tone) -> str:
+        """The text in the colour of what it means."""
+        return text
+
+    def wrapped(self, text: str, lead: str = "", then: str | None = None) -> list[str]:
+        """Lines that break between words only, so that no path or option is cut. The first begins with `lead`, the
+        others with `then`, or indented as far; no line for no text."""
+        then = " " * len(lead) if then is None else then
+        return textwrap.wrap(
+            text,
+            self.width,
+            initial_indent=lead,
+            subsequent_indent=then,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    def table(self, rows: Iterable[Sequence[str]], indent: str = "  ", *, has_head: bool = False) -> str:
+        """Rows with their cells aligned on the left; nothing is cut. `has_head`: the first row names the columns."""
+        table = [list(row) for row in rows]
+        widths = [max(len(row[k]) for row in table if k < len(row)) for k in range(max(map(len, table), default=0))]
+        lines = (
+            indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in table
+        )
+        return "\n".join(line.rstrip() for line in lines)
 
 
 PLAIN = Style()
-COLOURS = Style(
-    heading="\x1b[1m",
-    error="\x1b[1;31m",
-    warning="\x1b[33m",
-    faint="\x1b[2m",
-    near="\x1b[36m",
-    direct="\x1b[32m",
-    end="\x1b[0m",
-)
 
 
 def clean(text: str) -> str:
