@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import platform
-from collections.abc import Iterator
 from pathlib import Path
 
+from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
 from seatrial.engine.ranks import masks, misplaced, rank_layout
 from seatrial.environments.build import Built
 from seatrial.environments.installed import Installed
@@ -15,9 +14,7 @@ from seatrial.launch.local import Completed
 from seatrial.model.benchmark import Native
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import UNREADABLE, Exit, ProgramRecord
-from seatrial.model.reading import impossible_reason, readings
-from seatrial.model.sample import Sample
+from seatrial.model.protocol import Exit, ProgramRecord
 from seatrial.plan.points import Point
 
 
@@ -30,9 +27,9 @@ def judge(
         or _ending(completed, record)
         or (None if isinstance(built, Installed) else _identity(point, machine, built, record))
         or _places(point, machine, built, record)
-        or _samples(record)
-        or _checks(point, machine, record)
-        or _possible(point, machine, record)
+        or wrong_sample(record.samples)
+        or failed_check(point.benchmark, machine, point.parameters, record.samples, record.checks)
+        or impossible_figure(point.benchmark, machine, point.parameters, record.samples)
         or Outcome.ok()
     )
 
@@ -113,65 +110,3 @@ def _isa(machine: Machine) -> frozenset[str]:
         if text:
             return frozenset(text.split())
     return frozenset()
-
-
-def _samples(record: ProgramRecord) -> Outcome | None:
-    """Whether there are samples and every one is a number."""
-    if not record.samples:
-        return Outcome.invalid("samples", "the program reported none")
-    for sample in record.samples:
-        for number in _numbers(sample):
-            if not math.isfinite(number):
-                return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")
-        if sample.elapsed_s <= 0:
-            return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} took {sample.elapsed_s:g} s")
-    return None
-
-
-def _numbers(sample: Sample) -> Iterator[float]:
-    yield sample.elapsed_s
-    yield from sample.work.values()
-
-
-def _checks(point: Point, machine: Machine, record: ProgramRecord) -> Outcome | None:
-    """The benchmark's own checks; one that the program did not report has failed."""
-    for check in point.benchmark.checks:
-        if check.derive is not None:
-            try:
-                value = check.derive(machine, point.parameters, record.samples)
-            except UNREADABLE as error:
-                return Outcome.invalid(check.name, f"the samples lack what it is computed from ({error!r})")
-            if value is None:
-                continue
-        elif check.name not in record.checks:
-            return Outcome.invalid(check.name, "the program did not report it")
-        else:
-            value = record.checks[check.name]
-        low, high = check.bound(machine, point.parameters)
-        if value is None or not low <= value <= high:
-            shown = "not a number" if value is None else f"{value:.6g}"
-            return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({check.meaning})")
-    return None
-
-
-def _interval(low: float, high: float) -> str:
-    if low == high:
-        return f"{low:g}"
-    return f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
-
-
-def _possible(point: Point, machine: Machine, record: ProgramRecord) -> Outcome | None:
-    """Whether every figure is there and none is beyond what is physically possible."""
-    try:
-        found = readings(point.benchmark, machine, point.parameters, record.samples)
-    except UNREADABLE as error:
-        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
-    wanted = {figure.name for figure in point.benchmark.figures if figure.is_there(point.parameters)}
-    missing = wanted - {reading.figure.name for reading in found}
-    if missing:
-        return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
-    for reading in found:
-        reason = impossible_reason(reading)
-        if reason is not None:
-            return Outcome.invalid("limit", reason)
-    return None
