@@ -36,7 +36,7 @@ from statistics import median
 
 from common import live_machine, measure, output_of, provenance, ready, rival_provenance, write
 
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.model.machine import Machine
 from seatrial.model.reading import readings
 
@@ -171,7 +171,7 @@ def build_second_method(item: Ready, folder: Path) -> Path:
     """Our own second method, built with the command that built the benchmark."""
     source, program = folder / "second.cpp", folder / "second"
     source.write_text(SECOND_METHOD, encoding="utf-8")
-    subprocess.run([*item.built.command[:-1], str(source), "-o", str(program)], check=True)
+    subprocess.run([*item.program.built.command[:-1], str(source), "-o", str(program)], check=True)
     return program
 
 

@@ -16,7 +16,8 @@ from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine import prepare as preparing
 from seatrial.engine.environments import Environments, native_environment
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, Refused, lacking, prepare
+from seatrial.engine.prepare import lacking, prepare
+from seatrial.engine.ready import Ready, Refused
 from seatrial.environments import blas as finder
 from seatrial.environments.blas import Blas
 from seatrial.environments.compiler import first_compiler
@@ -282,7 +283,7 @@ def test_a_library_that_is_replaced_behind_our_back_is_found(
     shutil.copy(libraries(), place)
     item = prepared(live_machine, folder, place, **SMALL)
     assert isinstance(item, Ready)
-    if not item.built.hello.libs["libmine.so"]:
+    if not item.program.built.hello.libs["libmine.so"]:
         pytest.skip("the linker writes no build ids")
     shutil.copy(libraries("SLOW=20"), place)
     outcome = run_one(item, live_machine, folder).outcome

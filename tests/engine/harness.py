@@ -15,7 +15,8 @@ from seatrial.engine.devices import with_devices
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import chosen_environment, native_environment
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready
+from seatrial.engine.kinds.native import NativeProgram
+from seatrial.engine.ready import Ready, Runnable
 from seatrial.engine.repeat import make_repeat
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build
@@ -139,14 +140,14 @@ def make_ready(
     folder.put("environments", environment.key, environment.document())
     folder.put("experiments", experiment.id, experiment.document())
     variables = environment.variables if environment.mpi is None else environment.mpi.variables
-    return Ready(point, experiment, built, mpi=environment.mpi, variables=variables)
+    return Ready(point, experiment, NativeProgram(benchmark.program, built), mpi=environment.mpi, variables=variables)
 
 
 def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_samples: bool = True) -> RepeatRecord:
     """The record of one repeat, judged: for tests of whether a result is right. Few samples are enough, unless a check
     counts those that were taken beside other work."""
     if has_few_samples:
-        ready = replace(ready, point=replace(ready.point, benchmark=soon_over(ready.point.benchmark)))
+        ready = replace(ready, program=soon_over(ready.program))
     claimed = claim(folder, "host", ready.experiment.id, 0, {"order": 0, "t0": 0.0})
     assert claimed is not None, "an experiment of its own for each call"
     writer = RecordWriter(folder, "host")
@@ -156,22 +157,21 @@ def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_sa
         writer.close()
 
 
-def soon_over(benchmark: Benchmark) -> Benchmark:
-    """The same benchmark with a hundredth of a second for samples; every program takes a few all the same."""
-    program = benchmark.program
-    if not isinstance(program, Native):
-        return benchmark
-    own = program.arguments
+def soon_over(program: Runnable) -> Runnable:
+    """The same program with a hundredth of a second for samples; each of ours takes a few all the same."""
+    if not isinstance(program, NativeProgram):
+        return program
+    declared, own = program.declared, program.declared.arguments
 
     def arguments(params: Params) -> list[str]:
         words = own(params)
         if "--slice" in words:
             words[words.index("--slice") + 1] = SLICE_S
-        elif program.library == "gpu":
+        elif declared.library == "gpu":
             words += ["--slice", SLICE_S]
         return words
 
-    return replace(benchmark, program=replace(program, arguments=arguments))
+    return replace(program, declared=replace(declared, arguments=arguments))
 
 
 def run_once(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:

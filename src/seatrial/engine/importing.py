@@ -19,7 +19,7 @@ from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
 from seatrial.engine.trial import keep_machine
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.imports.readers import reader_of
-from seatrial.model.benchmark import Benchmark, Native, Skip
+from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.limit import Basis, Limit
@@ -329,11 +329,11 @@ def _as_started(
     """The parameters resolved, where they give the arguments that the program was started with. Raises UsageError
     where they do not: its figures would stand under parameters that they were not measured with."""
     told = found.notes.get("arguments")
-    if not isinstance(benchmark.program, Native) or not isinstance(told, list):
+    if not isinstance(told, list):
         raise UsageError(f"{file} does not tell the program's arguments", "write it with a program of this version")
     try:
         parameters = benchmark.on_devices(benchmark.prepare(machine, parameters), _are_processors(found))
-        arguments = list(benchmark.program.arguments(parameters))
+        arguments = list(benchmark.program.stated_arguments(parameters))
     except (Skip, *UNREADABLE) as problem:
         raise UsageError(
             f"{file}: the parameters cannot be resolved without the machine ({problem})", "name it with --from"

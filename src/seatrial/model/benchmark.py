@@ -16,6 +16,7 @@ from seatrial.errors import UnknownNameError
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, Params, Value
+from seatrial.model.program import Program
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
@@ -113,7 +114,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class Native(Program):
     """A program of ours, built from `source` (C++20, one file) in each environment.
 
     `arguments` turns resolved parameters into the command line after `--record`, `--cpus` and `--parent`.
@@ -141,6 +142,28 @@ class Native:
     inputs: Callable[[Params], Sequence[str]] | None = None
     takes_turns: bool = False
 
+    @property
+    def built_from(self) -> Path:
+        """Its one file."""
+        return self.source
+
+    @property
+    def may_start_mpi(self) -> bool:
+        """Only where it starts programs that somebody names."""
+        return self.commands is not None
+
+    def stated_arguments(self, params: Params) -> Sequence[str]:
+        """Those of the parameters; where the record goes and on which CPUs it runs, it does not state."""
+        return self.arguments(params)
+
+    def is_chosen_by(self, parameter: str) -> bool:
+        """By `argv`, or by the parameter that has the library's name."""
+        return parameter == self.library or (parameter == "argv" and self.commands is not None)
+
+    def is_sensitive_to(self, variable: str) -> bool:
+        """To those declared."""
+        return variable in self.variables
+
 
 def _no_inputs(params: Params) -> Mapping[str, bytes]:
     return {}
@@ -165,7 +188,7 @@ class InputExchange:
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class External(Program):
     """A real application or tool that this machine has or has not, run as it is; a pure function reads its output.
 
     `name` is what is looked for on PATH, `install` says how to get it; `alternatives` are other programs that measure
@@ -196,13 +219,23 @@ class External:
     sensitive_to: tuple[str, ...] = ()
     input_exchange: InputExchange | None = None
 
+    @property
+    def may_start_mpi(self) -> bool:
+        """Nobody knows what it does."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
-class ImportedOnly:
+class ImportedOnly(Program):
     """No program of ours: the figures come from the result files of other tools (`seatrial import`). `why` says so for
     people."""
 
     why: str
+
+    @property
+    def can_run(self) -> bool:
+        """There is no program."""
+        return False
 
 
 def _same(machine: Machine, params: Params) -> Params:
@@ -229,7 +262,7 @@ class Benchmark:
 
     name: str
     question: str
-    program: Native | External | ImportedOnly
+    program: Program
     parameters: tuple[Parameter, ...]
     figures: tuple[Figure, ...]
     checks: tuple[Check, ...]
@@ -250,8 +283,7 @@ class Benchmark:
     @property
     def may_use_mpi(self) -> bool:
         """Whether processes of MPI may be among what a repeat starts: of its own ranks, or of somebody's program."""
-        starts_others = isinstance(self.program, Native) and self.program.commands is not None
-        return self.ranks == "mpi" or isinstance(self.program, External) or starts_others
+        return self.ranks == "mpi" or self.program.may_start_mpi
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name; UnknownNameError names the nearest."""
