@@ -16,7 +16,7 @@ from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import chosen_environment, native_environment
 from seatrial.engine.events import Silent
 from seatrial.engine.kinds.native import NativeProgram
-from seatrial.engine.ready import Ready, Runnable
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build
@@ -27,7 +27,6 @@ from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
-from seatrial.model.parameter import Params
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.stats.stopping import StoppingRule
@@ -36,7 +35,7 @@ from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
-SLICE_S = "0.01"
+FEW_SAMPLES_S = 0.01
 STANDARD_HEADERS = (
     *("algorithm", "array", "atomic", "charconv", "chrono", "cmath", "cstdint", "cstdio", "cstdlib", "cstring"),
     *("exception", "functional", "limits", "memory", "mutex", "optional", "random", "ranges", "span", "sstream"),
@@ -147,7 +146,7 @@ def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_sa
     """The record of one repeat, judged: for tests of whether a result is right. Few samples are enough, unless a check
     counts those that were taken beside other work."""
     if has_few_samples:
-        ready = replace(ready, program=soon_over(ready.program))
+        ready = replace(ready, program=ready.program.sampling_for(FEW_SAMPLES_S))
     claimed = claim(folder, "host", ready.experiment.id, 0, {"order": 0, "t0": 0.0})
     assert claimed is not None, "an experiment of its own for each call"
     writer = RecordWriter(folder, "host")
@@ -155,23 +154,6 @@ def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_sa
         return make_repeat(ready, machine, claimed, writer, keep=False)
     finally:
         writer.close()
-
-
-def soon_over(program: Runnable) -> Runnable:
-    """The same program with a hundredth of a second for samples; each of ours takes a few all the same."""
-    if not isinstance(program, NativeProgram):
-        return program
-    declared, own = program.declared, program.declared.arguments
-
-    def arguments(params: Params) -> list[str]:
-        words = own(params)
-        if "--slice" in words:
-            words[words.index("--slice") + 1] = SLICE_S
-        elif declared.library == "gpu":
-            words += ["--slice", SLICE_S]
-        return words
-
-    return replace(program, declared=replace(declared, arguments=arguments))
 
 
 def run_once(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:

@@ -49,7 +49,7 @@ def build_points(
     """
     needed: dict[tuple[Path, EnvironmentChoice, bool], dict[str, None]] = {}
     for point in points:
-        source = point.benchmark.program.built_from
+        source = point.benchmark.program.source
         if source is not None:
             has_ranks = point.benchmark.ranks == "mpi"
             choice = replace(

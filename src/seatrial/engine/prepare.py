@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
 from seatrial.engine.kinds import KINDS
-from seatrial.engine.kinds.kind import Preparation
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError
@@ -31,8 +30,7 @@ def prepared_points(
 
     Without `builds` only those programs are built that tell what identifies their experiments: none can be run.
     """
-    preparation = Preparation(environments, machine_key, listener, builds)
-    kinds = {declared: kind(preparation) for declared, kind in KINDS.items()}
+    kinds = {declared: kind(environments, machine_key, listener, builds) for declared, kind in KINDS.items()}
     return [kinds[type(point.benchmark.program)].identify(point, point.benchmark.program) for point in points]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
@@ -33,32 +33,29 @@ class Runnable(ABC):
 
     __slots__ = ()
 
+    writes_record: ClassVar[bool]
+    """Whether it writes a record of ours, and so reports its build, its libraries, where its threads or ranks are and
+    which settings of MPI hold there."""
+    runs_in_its_folder: ClassVar[bool] = False
+    """Whether it is started in the folder of the repeat; else in the current one."""
+
     @property
     @abstractmethod
     def path(self) -> Path:
         """The file that is started."""
 
-    @property
-    @abstractmethod
-    def writes_record(self) -> bool:
-        """Whether it writes a record of ours, and so reports its build, its libraries, where its threads or ranks are
-        and which settings of MPI hold there."""
+    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> AbstractContextManager[None]:
+        """Its input is made; what it wants exchanged while it runs is exchanged as long as this lasts. Raises
+        NotPreparedError, OSError."""
+        return nullcontext()
 
-    @abstractmethod
-    def prepare(self, ready: Ready, directory: Path, limit_s: float) -> None:
-        """Make its input. Raises NotPreparedError, OSError."""
+    def sampling_for(self, seconds: float) -> Runnable:
+        """The same program that samples for this long, where it can be asked to; it takes a few samples in any case."""
+        return self
 
     @abstractmethod
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """The words after its name."""
-
-    def runs_in(self, directory: Path) -> Path | None:
-        """The folder in which it is started; None: the current one."""
-        return None
-
-    def served(self, ready: Ready, directory: Path) -> AbstractContextManager[None]:
-        """While this lasts, what it wants exchanged as it runs is exchanged."""
-        return nullcontext()
 
     @abstractmethod
     def output(self, directory: Path) -> Path:

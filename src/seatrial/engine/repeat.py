@@ -49,7 +49,7 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
 
 def _program(ready: Ready, directory: Path) -> Program:
     """What a repeat starts."""
-    runs_in = ready.program.runs_in(directory)
+    runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
     return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in, grace_s)
 
@@ -104,15 +104,14 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
     before = look(cpus)
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
-        for ready, claim in claimed:
-            ready.program.prepare(ready, claim.path, time_limit_s(ready))
-        before = look(cpus)
-        with ExitStack() as services, probed([(ready, claim.path) for ready, claim in claimed]):
+        with ExitStack() as inputs:
             for ready, claim in claimed:
-                services.enter_context(ready.program.served(ready, claim.path))
-            programs = [_program(ready, claim.path) for ready, claim in claimed]
-            began_s = time.time()
-            launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
+                inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
+            before = look(cpus)
+            with probed([(ready, claim.path) for ready, claim in claimed]):
+                programs = [_program(ready, claim.path) for ready, claim in claimed]
+                began_s = time.time()
+                launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
     except NotPreparedError as error:
         launched = [error] * len(claimed)
     except OSError as error:

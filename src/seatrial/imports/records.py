@@ -29,7 +29,7 @@ def read_records(data: bytes) -> ImportedFile:
     if not record.ended:
         raise ParseError(_TOOL, None, "", "there is no `end`: the program died, or the file was cut off")
     name = record.hello.program
-    ours = [b.name for b in registry().values() if (source := b.program.built_from) and source.stem == name]
+    ours = [b.name for b in registry().values() if (source := b.program.source) and source.stem == name]
     if len(ours) != 1:
         known = "several benchmarks have it" if ours else "no benchmark has it"
         raise ParseError(_TOOL, None, "", f"it is of the program {name[:40]!r}, and {known}")

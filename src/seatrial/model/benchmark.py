@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from seatrial.errors import UnknownNameError
 from seatrial.model.limit import Limit
@@ -134,18 +134,13 @@ class Native(Program):
     variables whose values make another experiment of the same point.
     """
 
-    source: Path
+    source: Path = field()  # without a default: it overrides a property of the same name
     arguments: Callable[[Params], Sequence[str]]
     library: Literal["blas", "gpu"] | None = None
     variables: tuple[str, ...] = ()
     commands: Callable[[Params], Sequence[str]] | None = None
     inputs: Callable[[Params], Sequence[str]] | None = None
     takes_turns: bool = False
-
-    @property
-    def built_from(self) -> Path:
-        """Its one file."""
-        return self.source
 
     @property
     def may_start_mpi(self) -> bool:
@@ -163,18 +158,6 @@ class Native(Program):
     def is_sensitive_to(self, variable: str) -> bool:
         """To those declared."""
         return variable in self.variables
-
-
-def _no_inputs(params: Params) -> Mapping[str, bytes]:
-    return {}
-
-
-def _no_commands(params: Params) -> Sequence[Sequence[str]]:
-    return ()
-
-
-def _no_variables(params: Params) -> Mapping[str, str | None]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +196,9 @@ class External(Program):
     parse: Callable[[bytes], ProgramRecord]
     alternatives: tuple[External, ...] = ()
     version: tuple[str, ...] = ("--version",)
-    inputs: Callable[[Params], Mapping[str, bytes]] = _no_inputs
-    preparation: Callable[[Params], Sequence[Sequence[str]]] = _no_commands
-    variables: Callable[[Params], Mapping[str, str | None]] = _no_variables
+    inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
+    preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: ()
+    variables: Callable[[Params], Mapping[str, str | None]] = lambda params: {}
     sensitive_to: tuple[str, ...] = ()
     input_exchange: InputExchange | None = None
 
@@ -232,22 +215,7 @@ class ImportedOnly(Program):
 
     why: str
 
-    @property
-    def can_run(self) -> bool:
-        """There is no program."""
-        return False
-
-
-def _same(machine: Machine, params: Params) -> Params:
-    return params
-
-
-def _as_they_are(params: Params, are_processors: bool) -> Params:
-    return params
-
-
-def _every_machine(machine: Machine) -> bool:
-    return True
+    can_run: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +235,11 @@ class Benchmark:
     figures: tuple[Figure, ...]
     checks: tuple[Check, ...]
     placement: Callable[[Machine, Params], tuple[int, ...]]
-    prepare: Callable[[Machine, Params], Params] = _same
-    on_devices: Callable[[Params, bool], Params] = _as_they_are
+    prepare: Callable[[Machine, Params], Params] = lambda machine, params: params
+    on_devices: Callable[[Params, bool], Params] = lambda params, are_processors: params
     ranks: Literal["one", "mpi"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)
-    is_in_trial: Callable[[Machine], bool] = _every_machine
+    is_in_trial: Callable[[Machine], bool] = lambda machine: True
     """Whether the standard trial of this machine has it: what a machine has none of, its trial does not ask for."""
     sweep: tuple[Params, ...] = ()
     """What `run NAME` measures where no parameter of it is set, one point each; the best of them is the answer. Where

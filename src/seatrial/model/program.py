@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from seatrial.model.parameter import Params
 
@@ -16,14 +17,12 @@ class Program:
 
     __slots__ = ()
 
-    @property
-    def can_run(self) -> bool:
-        """Whether it can be run at all; else its figures come from files alone."""
-        return True
+    can_run: ClassVar[bool] = True
+    """Whether it can be run at all; else its figures come from files alone."""
 
     @property
-    def built_from(self) -> Path | None:
-        """The source that is compiled in each environment; None where nothing is."""
+    def source(self) -> Path | None:
+        """The file that is compiled in each environment; None where nothing is."""
         return None
 
     @property

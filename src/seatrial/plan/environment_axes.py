@@ -130,7 +130,7 @@ def concerns_environment(name: str, benchmark: Benchmark) -> bool:
     """Whether an axis of the environment changes anything about a benchmark: a compiler and its flags what is compiled
     here, an MPI library and its settings what has ranks, the algorithm of a collective what may do one. Of our own
     programs these are the collectives; an application may do any."""
-    is_built = benchmark.program.built_from is not None
+    is_built = benchmark.program.source is not None
     if name in OF_BUILDS:
         return is_built
     if name == COLLECTIVE_ALGORITHM and is_built:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from seatrial.engine.kinds.kind import Kind, Preparation
+from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ranks import placed
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
@@ -37,6 +37,8 @@ _LOOK_EVERY_S = 0.01
 class ExternalProgram(Runnable):
     """An application as it was found here."""
 
+    writes_record: ClassVar[bool] = False
+    runs_in_its_folder: ClassVar[bool] = True
     declared: External
     installed: Installed
 
@@ -45,13 +47,10 @@ class ExternalProgram(Runnable):
         """Where it was found."""
         return self.installed.path
 
-    @property
-    def writes_record(self) -> bool:
-        """It knows nothing of ours."""
-        return False
-
-    def prepare(self, ready: Ready, directory: Path, limit_s: float) -> None:
-        """Write the files that it reads, and let it make further input, one process after another."""
+    @contextmanager
+    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
+        """Its files are written, what it makes itself is made by one process after another, and the files of
+        `input_exchange` are put in place once it has come so far."""
         params = ready.point.parameters
         for name, content in self.declared.inputs(params).items():
             (directory / name).write_bytes(content)
@@ -61,32 +60,19 @@ class ExternalProgram(Runnable):
             if completed.timed_out or completed.returncode != 0:
                 how = f"did not end within {limit_s:.0f} s" if completed.timed_out else completed.died_of
                 raise NotPreparedError(f"{self.path.name} {' '.join(arguments)} {how}", completed.evidence)
+        with ExitStack() as stack:
+            if self.declared.input_exchange is not None:
+                stop = threading.Event()
+                words = (self.declared.input_exchange, params, directory, stop)
+                watcher = threading.Thread(target=_exchange, args=words, daemon=True)
+                watcher.start()
+                stack.callback(watcher.join)
+                stack.callback(stop.set)
+            yield
 
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """As its declaration has them."""
         return list(self.declared.arguments(ready.point.parameters, directory))
-
-    def runs_in(self, directory: Path) -> Path:
-        """The folder of the repeat, where its input is."""
-        return directory
-
-    @contextmanager
-    def served(self, ready: Ready, directory: Path) -> Iterator[None]:
-        """The files of `input_exchange` are put in place as soon as the application has come so far."""
-        exchange = self.declared.input_exchange
-        if exchange is None:
-            yield
-            return
-        stop = threading.Event()
-        watcher = threading.Thread(
-            target=_exchange, args=(exchange, ready.point.parameters, directory, stop), daemon=True
-        )
-        watcher.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            watcher.join()
 
     def output(self, directory: Path) -> Path:
         """The file that it leaves; one that is not there where it left none, or more than one that match."""
@@ -133,12 +119,11 @@ def found_program(program: External) -> tuple[External, Installed]:
         raise
 
 
+@dataclass(slots=True)
 class ExternalKind(Kind[External]):
     """Each application is looked for once."""
 
-    def __init__(self, preparation: Preparation) -> None:
-        super().__init__(preparation)
-        self._found: Once[str, tuple[External, Installed]] = Once()
+    _found: Once[str, tuple[External, Installed]] = field(default_factory=Once)
 
     @staticmethod
     def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -154,57 +139,33 @@ class ExternalKind(Kind[External]):
         try:
             chosen, found = self._found.get(program.name, lambda: found_program(program))
         except BuildError as problem:
-            return self._preparation.refused(point, ("", None), "", problem)
+            return self.refused(point, problem)
         variables = variables_with(point.environment.variables)
         mpi = mpi_of(found.path, variables) if point.benchmark.ranks == "mpi" else None
         try:
-            self._preparation.make_helpers(point, mpi)
+            self.make_helpers(point, mpi)
             by_settings = setting_variables(mpi, point.environment.mpi_settings) if mpi is not None else ()
         except BuildError as problem:
-            return self._preparation.refused(point, (found.key, found.document()), found.key, problem)
-        described = _described(point, found, mpi, by_settings)
-        changed = chosen.variables(point.parameters)
-        key = _key(point, found, described, _deviating(chosen, variables, changed))
+            return self.refused(point, problem, (found.key, found.document()), found.key)
+        described: dict[str, Any] = {}
+        if mpi is not None:
+            described["mpi"] = mpi.document()
+        if mpi is not None and point.environment.mpi_settings:
+            described["settings"] = dict(point.environment.mpi_settings)
+        if chosen_variables := (*by_settings, *point.environment.variables):
+            described["variables"] = dict(chosen_variables)
+        identity = {"program": found.key, **described, **({"probes": ["mpi"]} if point.is_profiled else {})}
+        ours = chosen.variables(point.parameters)
+        if deviating := {n: variables[n] for n in chosen.sensitive_to if n in variables and n not in ours}:
+            identity["bent_by"] = deviating
+        key = content_key(identity) if len(identity) > 1 else found.key
         document = {**found.document(), **described}
         if (refusal := point.refusal or _not_of_this_mpi(point, found, mpi)) is not None:
-            return self._preparation.refused(point, (key, document), found.key, refusal)
-        changes = (
-            *(mpi.variables if mpi is not None else ()),
-            *by_settings,
-            *changed.items(),
-            *point.environment.variables,
-        )
-        experiment = self._preparation.experiment(point, key, found.key)
+            return self.refused(point, refusal, (key, document), found.key)
+        of_mpi = mpi.variables if mpi is not None else ()
+        changes = (*of_mpi, *by_settings, *ours.items(), *point.environment.variables)
+        experiment = self.experiment(point, key, found.key)
         return Ready(point, experiment, ExternalProgram(chosen, found), document, mpi, changes)
-
-
-def _described(
-    point: Point, found: Installed, mpi: Mpi | None, by_settings: tuple[tuple[str, str], ...]
-) -> dict[str, Any]:
-    """What the environment of an application is besides its file, as its document says it."""
-    described: dict[str, Any] = {}
-    if mpi is not None and point.environment.mpi_settings:
-        described["settings"] = dict(point.environment.mpi_settings)
-    if variables := (*by_settings, *point.environment.variables):
-        described["variables"] = dict(variables)
-    if mpi is not None:
-        described["mpi"] = mpi.document()
-    return described
-
-
-def _deviating(chosen: External, variables: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str]:
-    """The variables that the user has set, that the application is sensitive to, and that we do not set ourselves."""
-    return {name: variables[name] for name in chosen.sensitive_to if name in variables and name not in changed}
-
-
-def _key(point: Point, found: Installed, described: Mapping[str, Any], deviating: Mapping[str, str]) -> str:
-    """The key of the environment: the file, what is described of it, and what nobody chose but makes a difference."""
-    identity = {"program": found.key, **described}
-    if point.is_profiled:
-        identity["probes"] = ["mpi"]
-    if deviating:
-        identity["bent_by"] = deviating
-    return content_key(identity) if len(identity) > 1 else found.key
 
 
 def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None) -> Outcome | None:

@@ -21,4 +21,4 @@ class ImportedKind(Kind[ImportedOnly]):
 
     def identify(self, point: Point, program: ImportedOnly) -> Refused:
         """The experiment that it would be."""
-        return self._preparation.refused(point, ("", None), "", Outcome.unsupported("program", program.why))
+        return self.refused(point, Outcome.unsupported("program", program.why))

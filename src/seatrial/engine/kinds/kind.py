@@ -19,14 +19,12 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.program import Program
 from seatrial.plan.points import Point
 
-Described = tuple[str, Mapping[str, Any] | None]
-"""The key of an environment, and its document; ("", None) where none was reached."""
 P = TypeVar("P", bound=Program)
 
 
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """What many points are prepared for, and with.
+@dataclass(slots=True)
+class Kind(ABC, Generic[P]):
+    """A kind of program while points are prepared: what they share is built, hashed and asked once.
 
     Without `builds` only those programs are built that tell what identifies their experiments: none can be run.
     """
@@ -34,35 +32,7 @@ class Preparation:
     environments: Environments
     machine_key: str
     listener: Listener
-    builds: bool = True
-
-    def experiment(self, point: Point, environment: str, program: str) -> Experiment:
-        """The experiment of a point in an environment, by the keys of environment and program."""
-        return Experiment(point.benchmark.name, point.parameters, environment, program, self.machine_key)
-
-    def refused(self, point: Point, environment: Described, program: str, why: Outcome | BuildError) -> Refused:
-        """A point that cannot run. Its own refusal comes first: what this machine can never run needs no compiler."""
-        key, document = environment
-        outcome = point.refusal or (_outcome(why) if isinstance(why, BuildError) else why)
-        return Refused(point, self.experiment(point, key, program), outcome, document)
-
-    def make_helpers(self, point: Point, mpi: Mpi | None) -> None:
-        """Build what stands around ranks, and what is loaded beside the program. Raises BuildError."""
-        if self.builds:
-            make_helpers(for_ranks=mpi is not None, with_profiler=point.is_profiled)
-
-
-def _outcome(problem: BuildError) -> Outcome:
-    if problem.need:
-        return Outcome.unsupported(problem.need, str(problem))
-    return Outcome.failed(Stage.BUILD, str(problem), problem.output)
-
-
-class Kind(ABC, Generic[P]):
-    """A kind of program in one preparation: what its points share is built, hashed and asked once."""
-
-    def __init__(self, preparation: Preparation) -> None:
-        self._preparation = preparation
+    builds: bool
 
     @staticmethod
     @abstractmethod
@@ -72,3 +42,29 @@ class Kind(ABC, Generic[P]):
     @abstractmethod
     def identify(self, point: Point, program: P) -> Ready | Refused:
         """The experiment of a point, with its program built or found."""
+
+    def experiment(self, point: Point, environment: str, program: str) -> Experiment:
+        """The experiment of a point, by the keys of its environment and its program."""
+        return Experiment(point.benchmark.name, point.parameters, environment, program, self.machine_key)
+
+    def refused(
+        self,
+        point: Point,
+        why: Outcome | BuildError,
+        environment: tuple[str, Mapping[str, Any] | None] = ("", None),
+        program: str = "",
+    ) -> Refused:
+        """A point that cannot run. Its own refusal comes first: what this machine can never run needs no compiler.
+
+        `environment` is its key and its document, as far as they are known.
+        """
+        key, document = environment
+        if isinstance(why, BuildError):
+            failed = Outcome.failed(Stage.BUILD, str(why), why.output)
+            why = Outcome.unsupported(why.need, str(why)) if why.need else failed
+        return Refused(point, self.experiment(point, key, program), point.refusal or why, document)
+
+    def make_helpers(self, point: Point, mpi: Mpi | None) -> None:
+        """Build what stands around ranks, and what is loaded beside the program. Raises BuildError."""
+        if self.builds:
+            make_helpers(for_ranks=mpi is not None, with_profiler=point.is_profiled)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from seatrial.engine.blas_libraries import BlasLibraries
 from seatrial.engine.devices import Devices, with_devices
-from seatrial.engine.environments import absent_environment
+from seatrial.engine.environments import absent_environment, isa_of
 from seatrial.engine.file_contents import Commands, files_among
-from seatrial.engine.kinds.kind import Kind, Preparation
+from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ready import Ready, Refused, Runnable
 from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
@@ -26,9 +26,9 @@ from seatrial.errors import BuildError
 from seatrial.model.benchmark import Native
 from seatrial.model.experiment import content_key
 from seatrial.model.layout import RANKS
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import whole
+from seatrial.model.parameter import Params, whole
 from seatrial.model.protocol import Hello, ProgramRecord, parse_record
 from seatrial.plan.points import Point
 
@@ -39,6 +39,7 @@ RECORD_FILE = "rank-000000.jsonl"
 class NativeProgram(Runnable):
     """A program of ours as it was built. `library_arguments` name the library that it loads."""
 
+    writes_record: ClassVar[bool] = True
     declared: Native
     built: Built
     library_arguments: tuple[str, ...] = ()
@@ -48,13 +49,17 @@ class NativeProgram(Runnable):
         """Where the build is kept."""
         return self.built.path
 
-    @property
-    def writes_record(self) -> bool:
-        """All of ours do."""
-        return True
+    def sampling_for(self, seconds: float) -> NativeProgram:
+        """By `--slice`, of those that have it among their arguments and of all for devices."""
+        own, is_for_devices = self.declared.arguments, self.declared.library == "gpu"
 
-    def prepare(self, ready: Ready, directory: Path, limit_s: float) -> None:
-        """It makes its own input."""
+        def arguments(params: Params) -> list[str]:
+            words = list(own(params))
+            if "--slice" in words:
+                words[words.index("--slice") + 1] = str(seconds)
+            return [*words, "--slice", str(seconds)] if is_for_devices and "--slice" not in words else words
+
+        return replace(self, declared=replace(self.declared, arguments=arguments))
 
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """Where the record goes, where it runs, and what its parameters give."""
@@ -80,7 +85,7 @@ class NativeProgram(Runnable):
             return None
         if hello.build != self.built.key:
             return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {self.built.key!r}")
-        lacking = (_isa(machine) & DECISIVE_FEATURES) - set(hello.isa)
+        lacking = (frozenset(isa_of(machine)) & DECISIVE_FEATURES) - set(hello.isa)
         if lacking:
             return Outcome.invalid(
                 "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
@@ -105,21 +110,14 @@ class NativeProgram(Runnable):
         return sorted(hello.libs.keys() - self.built.hello.libs.keys())
 
 
-def _isa(machine: Machine) -> frozenset[str]:
-    """The features of this machine's CPUs, as its first package reports them; empty where none does."""
-    texts = (package.facts.text("isa") for package in machine.of_kind(DeviceKind.PACKAGE))
-    return frozenset(next(filter(None, texts), "").split())
-
-
+@dataclass(slots=True)
 class NativeKind(Kind[Native]):
     """Each program is built once; devices, libraries and commands that programs need are found once."""
 
-    def __init__(self, preparation: Preparation) -> None:
-        super().__init__(preparation)
-        self._builds: Once[tuple[str, Path], Built] = Once()
-        self._devices = Devices()
-        self._blas = BlasLibraries()
-        self._commands = Commands()
+    _builds: Once[tuple[str, Path], Built] = field(default_factory=Once)
+    _devices: Devices = field(default_factory=Devices)
+    _blas: BlasLibraries = field(default_factory=BlasLibraries)
+    _commands: Commands = field(default_factory=Commands)
 
     @staticmethod
     def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -134,31 +132,30 @@ class NativeKind(Kind[Native]):
 
     def identify(self, point: Point, program: Native) -> Ready | Refused:
         """By its build, and by all that it loads, starts and reads."""
-        preparation = self._preparation
-        environment = preparation.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
+        environment = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
         if isinstance(environment, BuildError):
-            return preparation.refused(point, absent_environment(point.environment), "", environment)
+            return self.refused(point, environment, absent_environment(point.environment))
         described = environment.key, environment.document()
         key = ""
         try:
             key = program_key(environment, program.source)
             if point.refusal is not None:
-                return preparation.refused(point, described, key, point.refusal)
+                return self.refused(point, point.refusal, described, key)
             built = self._built(environment, program, key, point)
             point, runnable, key = self._identified(point, program, built)
-            preparation.make_helpers(point, environment.mpi)
+            self.make_helpers(point, environment.mpi)
         except BuildError as problem:
-            return preparation.refused(point, described, key, problem)
+            return self.refused(point, problem, described, key)
         # A study's own variables have the last word.
         changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
-        experiment = preparation.experiment(point, described[0], key)
+        experiment = self.experiment(point, described[0], key)
         return Ready(point, experiment, runnable, described[1], environment.mpi, changes)
 
     def _built(self, environment: Environment, program: Native, key: str, point: Point) -> Built:
         """Its build; a plan needs that of programs alone that tell what they load."""
-        if not self._preparation.builds and program.library is None:
+        if not self.builds and program.library is None:
             return Built(Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
-        announce = partial(self._preparation.listener.building, point)
+        announce = partial(self.listener.building, point)
         return self._builds.get((key, program.source), lambda: build(environment, program.source, announce))
 
     def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, NativeProgram, str]:
@@ -172,11 +169,8 @@ class NativeKind(Kind[Native]):
         if program.library == "blas":
             loaded = self._blas.of(str(point.parameters["blas"]), built, point.environment, variables)
             point = replace(point, parameters={**point.parameters, "blas": loaded.name})
-            built, arguments, identity["libraries"] = (
-                replace(built, hello=loaded.hello),
-                loaded.arguments,
-                loaded.identity,
-            )
+            built, arguments = replace(built, hello=loaded.hello), loaded.arguments
+            identity["libraries"] = loaded.identity
         identity |= self._started(point, program, variables)
         if point.is_profiled:
             identity["probes"] = ["mpi"]
