@@ -148,12 +148,12 @@ class ExternalKind(Kind[External]):
         except BuildError as problem:
             return self.refused(point, problem, (found.key, found.document()), found.key)
         described: dict[str, Any] = {}
-        if mpi is not None:
-            described["mpi"] = mpi.document()
         if mpi is not None and point.environment.mpi_settings:
             described["settings"] = dict(point.environment.mpi_settings)
         if chosen_variables := (*by_settings, *point.environment.variables):
             described["variables"] = dict(chosen_variables)
+        if mpi is not None:
+            described["mpi"] = mpi.document()
         identity = {"program": found.key, **described, **({"probes": ["mpi"]} if point.is_profiled else {})}
         ours = chosen.variables(point.parameters)
         if deviating := {n: variables[n] for n in chosen.sensitive_to if n in variables and n not in ours}:
