@@ -17,8 +17,10 @@ from seatrial import __version__
 from seatrial.engine.environments import Environments, native_environment
 from seatrial.engine.events import Silent
 from seatrial.engine.judge import judge
-from seatrial.engine.prepare import Ready, prepare
-from seatrial.engine.repeat import RECORD_FILE, command_of, variables_of
+from seatrial.engine.kinds.native import RECORD_FILE
+from seatrial.engine.prepare import prepare
+from seatrial.engine.ready import Ready
+from seatrial.engine.repeat import command_of, variables_of
 from seatrial.launch.local import run
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import DeviceKind, Machine
@@ -45,7 +47,7 @@ def measure(item: Ready, machine: Machine, slice_s: float | None = None) -> Prog
             command[command.index("--slice") + 1] = str(slice_s)
         completed = run(command, variables_of(item, Path(folder)), Path(folder), 600.0)
         record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
-    outcome = judge(item.point, machine, item.built, completed, record)
+    outcome = judge(item.point, machine, item.program, completed, record)
     if not outcome.is_ok:
         raise SystemExit(f"{item.point.benchmark.name}: {outcome.state}: {outcome.reason}")
     return record

@@ -15,7 +15,7 @@ from typing import Any
 
 from common import live_machine, measure, provenance, ready, write
 
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.model.machine import Machine
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.reading import readings

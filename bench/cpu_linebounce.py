@@ -36,7 +36,7 @@ from statistics import median
 
 from common import live_machine, measure, output_of, provenance, ready, rival_provenance, write
 
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.native_sources import units_of
 from seatrial.model.machine import Machine
@@ -174,7 +174,7 @@ def build_second_method(item: Ready, folder: Path) -> Path:
     source, program = folder / "second.cpp", folder / "second"
     source.write_text(SECOND_METHOD, encoding="utf-8")
     own, *parts = units_of(source, NATIVE_HEADERS)
-    words = [word for word in item.built.command[:-1] if word != "-c"]
+    words = [word for word in item.program.built.command[:-1] if word != "-c"]
     subprocess.run([*words, *(str(unit.source) for unit in (own, *parts)), "-o", str(program)], check=True)
     return program
 

@@ -24,7 +24,7 @@ from common import live_machine, measure, provenance, ready, rival_provenance, w
 from seatrial.benchmarks.apps.hpl import blocks, grids
 from seatrial.benchmarks.apps.hpl_input import hpl_dat
 from seatrial.benchmarks.apps.hpl_output import read_hpcc
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, variables_of
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import whole
@@ -52,8 +52,8 @@ def main() -> None:
     rows, _, columns = options.grid.partition("x")
     ranks = str(int(rows) * int(columns))
     hpl = ready(machine, "apps.hpl", n=options.n, nb=options.nb, grid=options.grid, ranks=ranks)
-    if hpl.built.path.name != "hpcc" or hpl.mpi is None or hpl.mpi.launcher is None:
-        raise SystemExit(f"apps.hpl runs {hpl.built.path} here; this script needs hpcc and an MPI with a launcher")
+    if hpl.program.path.name != "hpcc" or hpl.mpi is None or hpl.mpi.launcher is None:
+        raise SystemExit(f"apps.hpl runs {hpl.program.path} here; this script needs hpcc and an MPI with a launcher")
     gemm = ready(machine, "cpu.gemm")
     runs = {
         "by hand": lambda: by_hand(hpl),
@@ -74,7 +74,7 @@ def main() -> None:
     write(
         "hpl_rival",
         {
-            "provenance": {**provenance(machine, gemm), **_setup(hpl), "hpcc": rival_provenance(hpl.built.path)},
+            "provenance": {**provenance(machine, gemm), **_setup(hpl), "hpcc": rival_provenance(hpl.program.path)},
             "goals": _GOALS,
             "of_best": {
                 "seatrial_over_by_hand": best_of["seatrial"] / best_of["by hand"],
@@ -102,7 +102,7 @@ def by_hand(hpl: Ready) -> dict[str, Any]:
         variables = variables_of(hpl, folder)
         (folder / "hpccinf.txt").write_bytes(hpl_dat(whole(params["n"]), blocks(params), grids(params)))
         binding = ["--bind-to", "core"] if whole(params["threads"]) == 1 else ["--bind-to", "none"]
-        command = [str(hpl.mpi.launcher), "-np", str(params["ranks"]), *binding, str(hpl.built.path)]
+        command = [str(hpl.mpi.launcher), "-np", str(params["ranks"]), *binding, str(hpl.program.path)]
         subprocess.run(command, check=True, cwd=folder, env=variables, capture_output=True, timeout=_LONGEST_S)
         record = read_hpcc((folder / "hpccoutf.txt").read_bytes())
     return _result(record)

@@ -34,7 +34,7 @@ from typing import Any
 from common import live_machine, measure, provenance, ready, rival_provenance, write
 
 from seatrial.analysis.latency_levels import levels
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.machine import Machine
 from seatrial.model.reading import readings

@@ -19,7 +19,7 @@ from statistics import median
 
 from common import live_machine, measure, output_of, provenance, ready, rival_provenance, write
 
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.model.machine import Machine
 
 SLICE_S = 1.0
@@ -75,9 +75,9 @@ def main() -> None:
     nontemporal = ready(machine, "memory.stream", nontemporal="true")
     threads = len(plain.point.cpus)
     elements = int(plain.point.parameters["array_B"]) // 8
-    print(f"arrays of {elements} elements, {threads} threads; ours: {' '.join(plain.built.command)}")
+    print(f"arrays of {elements} elements, {threads} threads; ours: {' '.join(plain.program.built.command)}")
 
-    wide = "avx512" if "avx512f" in plain.built.hello.isa else "avx"
+    wide = "avx512" if "avx512f" in plain.program.built.hello.isa else "avx"
 
     rounds: list[dict[str, float]] = []
     for _ in range(options.rounds):

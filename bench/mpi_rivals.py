@@ -37,8 +37,9 @@ from typing import Any
 from common import live_machine, provenance, ready, rival_provenance, write
 
 from seatrial.engine.judge import judge
-from seatrial.engine.prepare import Ready
-from seatrial.engine.repeat import RECORD_FILE, command_of, variables_of
+from seatrial.engine.kinds.native import RECORD_FILE
+from seatrial.engine.ready import Ready
+from seatrial.engine.repeat import command_of, variables_of
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import ParseError
 from seatrial.imports.imb import read_imb
@@ -155,7 +156,7 @@ def ours(item: Ready, comparison: Comparison, machine: Machine) -> Reading:
             record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
         except OSError as error:
             raise FailedError(f"no record: {completed.evidence[-500:]}") from error
-    outcome = judge(item.point, machine, item.built, completed, record)
+    outcome = judge(item.point, machine, item.program, completed, record)
     if not outcome.is_ok:
         raise FailedError(f"{outcome.state}: {outcome.reason}")
     found = {
@@ -170,7 +171,7 @@ def theirs(
     """Run a rival once, launched like our program."""
     with tempfile.TemporaryDirectory() as folder:
         ours_starts = command_of(item, Path(folder))
-        before = ours_starts[: ours_starts.index(str(item.built.path))]
+        before = ours_starts[: ours_starts.index(str(item.program.path))]
         variables = variables_of(item, Path(folder))
         try:
             done = subprocess.run(

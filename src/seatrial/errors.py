@@ -87,7 +87,12 @@ class StoreError(SeatrialError):
 
 
 class BuildError(SeatrialError):
-    """A measuring program could not be built; `command` and `output` are the evidence."""
+    """A measuring program could not be built; `command` and `output` are the evidence.
+
+    `need` says in one word what this machine lacks, where that is why.
+    """
+
+    need = ""
 
     def __init__(self, message: str, todo: str = "", command: tuple[str, ...] = (), output: str = "") -> None:
         super().__init__(message, todo)
@@ -97,6 +102,8 @@ class BuildError(SeatrialError):
 
 class NoCompilerError(BuildError):
     """No C++20 compiler was found."""
+
+    need = "compiler"
 
 
 class ProtocolError(SeatrialError):

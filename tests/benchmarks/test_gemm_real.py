@@ -13,10 +13,12 @@ from engine.harness import run_one
 from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
-from seatrial.engine import prepare as preparing
+from seatrial.engine import blas_libraries
 from seatrial.engine.environments import Environments, native_environment
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, Refused, lacking, prepare
+from seatrial.engine.kinds import native
+from seatrial.engine.prepare import lacking, prepare
+from seatrial.engine.ready import Ready, Refused
 from seatrial.environments import blas as finder
 from seatrial.environments.blas import Blas
 from seatrial.environments.compiler import first_compiler
@@ -282,7 +284,7 @@ def test_a_library_that_is_replaced_behind_our_back_is_found(
     shutil.copy(libraries(), place)
     item = prepared(live_machine, folder, place, **SMALL)
     assert isinstance(item, Ready)
-    if not item.built.hello.libs["libmine.so"]:
+    if not item.program.built.hello.libs["libmine.so"]:
         pytest.skip("the linker writes no build ids")
     shutil.copy(libraries("SLOW=20"), place)
     outcome = run_one(item, live_machine, folder).outcome
@@ -293,7 +295,7 @@ def test_no_blas_is_unsupported_and_says_how_to_get_one(
     live_machine: Machine, folder: ResultsFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finder, "find_blas", lambda variables=None: ())
-    monkeypatch.setattr(preparing, "find_blas", lambda: ())
+    monkeypatch.setattr(native, "find_blas", lambda: ())
     item = prepared(live_machine, folder, "auto", **SMALL)
     assert isinstance(item, Refused)
     assert item.outcome.state is State.UNSUPPORTED and item.outcome.reason.startswith("blas: there is no BLAS")
@@ -312,10 +314,10 @@ def test_what_cannot_be_loaded_is_passed_over(
     damaged = tmp_path / "libdamaged.so"
     damaged.write_bytes(libraries().read_bytes()[:4096])
     candidates = (Blas("damaged", "other", damaged), Blas("sound", "other", libraries()))
-    monkeypatch.setattr(preparing, "choose_blas", lambda choice: candidates)
+    monkeypatch.setattr(blas_libraries, "choose_blas", lambda choice: candidates)
     item = prepared(live_machine, folder, "auto", **SMALL)
     assert isinstance(item, Ready) and item.experiment.parameters["blas"] == "sound"
-    monkeypatch.setattr(preparing, "choose_blas", lambda choice: candidates[:1])
+    monkeypatch.setattr(blas_libraries, "choose_blas", lambda choice: candidates[:1])
     refused = prepared(live_machine, folder, "auto", **SMALL)
     assert isinstance(refused, Refused) and refused.outcome.state is State.UNSUPPORTED
     assert refused.outcome.reason.startswith(f"blas: no BLAS can be loaded ({damaged}: ")

@@ -13,7 +13,8 @@ from made_up import made_up_machine
 from seatrial.benchmarks.apps.gromacs import BENCHMARK as GROMACS
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, prepare
+from seatrial.engine.prepare import prepare
+from seatrial.engine.ready import Ready
 from seatrial.errors import NoCompilerError
 from seatrial.model.benchmark import Benchmark, External
 from seatrial.model.machine import Machine

@@ -71,7 +71,7 @@ def test_words_that_make_no_sense_are_refused(
     words: str, live_machine: Machine, folder: ResultsFolder, tmp_path: Path
 ) -> None:
     ready = make_ready(GUPS, live_machine, folder, table_B=SMALL, threads="1")
-    command = [str(ready.built.path), "--record", str(tmp_path), "--cpus", str(ready.point.cpus[0])]
+    command = [str(ready.program.path), "--record", str(tmp_path), "--cpus", str(ready.point.cpus[0])]
     done = subprocess.run([*command, "--table-words", words], stderr=subprocess.PIPE, text=True)
     assert done.returncode == Exit.USAGE and "--table-words" in done.stderr
 

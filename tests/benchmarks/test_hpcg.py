@@ -18,7 +18,8 @@ from seatrial.benchmarks.apps.hpcg import BENCHMARK as HPCG
 from seatrial.benchmarks.apps.hpcg import read_report
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, Refused, prepare
+from seatrial.engine.prepare import prepare
+from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, ProtocolError
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document

@@ -19,7 +19,8 @@ from seatrial.benchmarks.apps.hpl import blocks, grids
 from seatrial.benchmarks.apps.hpl_input import grids_of, hpl_dat, matrix_B
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, Refused, prepare
+from seatrial.engine.prepare import prepare
+from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, UsageError
 from seatrial.model.benchmark import External
 from seatrial.model.limit import Basis, Limit

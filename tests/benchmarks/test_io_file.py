@@ -16,7 +16,8 @@ from seatrial.benchmarks.io.file import BENCHMARK as IO_FILE
 from seatrial.benchmarks.io.file import read_fio, surface
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, Refused, lacking, prepare
+from seatrial.engine.prepare import lacking, prepare
+from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, ProtocolError, UsageError
 from seatrial.model.benchmark import External
 from seatrial.model.machine_document import machine_document
@@ -98,7 +99,7 @@ def measured(results_folder: Path, **settings: str) -> RepeatRecord:
     (item,) = prepare(points, Environments.always(NO_COMPILER), "machine", Silent())
     assert isinstance(item, Ready)
     results.put("machines", "known", {"identity": "machine", **machine_document(MACHINE)})
-    results.put("environments", item.built.key, {"name": "fio"})
+    results.put("environments", item.program.installed.key, {"name": "fio"})
     results.put("experiments", item.experiment.id, item.experiment.document())
     return run_one(item, MACHINE, results)
 

@@ -211,7 +211,7 @@ def test_a_node_that_is_not_there_is_a_skip_of_the_program(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path
 ) -> None:
     ready = make_ready(LATENCY, live_machine, folder)
-    command = [str(ready.built.path), "--record", str(tmp_path), "--cpus", str(ready.point.cpus[0])]
+    command = [str(ready.program.path), "--record", str(tmp_path), "--cpus", str(ready.point.cpus[0])]
     done = subprocess.run([*command, "--sizes", "4096", "--memory-node", "1000"], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
     assert (
@@ -236,7 +236,7 @@ def test_arguments_that_make_no_sense_are_refused(
     arguments: list[str], live_machine: Machine, folder: ResultsFolder, tmp_path: Path
 ) -> None:
     ready = make_ready(LATENCY, live_machine, folder)
-    command = [str(ready.built.path), "--record", str(tmp_path), "--cpus", str(ready.point.cpus[0])]
+    command = [str(ready.program.path), "--record", str(tmp_path), "--cpus", str(ready.point.cpus[0])]
     done = subprocess.run([*command, *arguments], stderr=subprocess.PIPE, text=True)
     assert done.returncode == Exit.USAGE and "--" in done.stderr
 

@@ -168,7 +168,7 @@ def test_pairs_that_make_no_sense_are_refused(
 ) -> None:
     ready = make_ready(LINEBOUNCE, machine, folder)
     cpus = ",".join(map(str, ready.point.cpus[:2]))
-    command = [str(ready.built.path), "--record", str(tmp_path), "--cpus", cpus, "--pairs", pairs]
+    command = [str(ready.program.path), "--record", str(tmp_path), "--cpus", cpus, "--pairs", pairs]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     assert done.returncode == Exit.USAGE and "--pairs" in done.stderr
 

@@ -190,11 +190,11 @@ def test_messages_of_more_elements_than_an_int_counts(
     source, program = tmp_path / "great.cpp", tmp_path / "great"
     source.write_text(GREAT_MESSAGES, encoding="utf-8")
     of_benchmark = str(benchmark_named("mpi.bandwidth").program.source)
-    command = [str(source) if word == of_benchmark else word for word in ready.built.command if word != "-c"]
+    command = [str(source) if word == of_benchmark else word for word in ready.program.built.command if word != "-c"]
     assert ready.mpi is not None
     subprocess.run([*command, "-o", str(program), *ready.mpi.link_flags], check=True)
     started = command_of(ready, tmp_path)
-    before = started[: started.index(str(ready.built.path))]
+    before = started[: started.index(str(ready.program.path))]
     done = subprocess.run(
         [*before, str(program)], env=variables_of(ready, tmp_path), check=True, capture_output=True, text=True
     )

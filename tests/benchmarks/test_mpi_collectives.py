@@ -395,7 +395,7 @@ def test_clocks_that_differ_are_related(
     if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         pytest.skip("needs a time namespace (root, Linux 5.6 or later)")
     ready = make_ready(ALLREDUCE, live_machine, folder, mpi=mpi, size_B="8B", start="clock")
-    own = [str(ready.built.path), "--record", str(tmp_path), "--ranks", "2"]
+    own = [str(ready.program.path), "--record", str(tmp_path), "--ranks", "2"]
     own += ready.point.benchmark.program.arguments(ready.point.parameters)
     assert ready.mpi is not None and ready.mpi.launcher is not None
     command = [str(ready.mpi.launcher), "-np", "1", *own, ":", "-np", "1", *unshare, *own]

@@ -17,7 +17,7 @@ from seatrial.analysis.results import all_results
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.pairs import BENCHMARK as PAIRS
 from seatrial.benchmarks.mpi.pairs import all_rounds, chosen_pairs, pairs_of_round, rounds_by_spread
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.limit import Basis
 from seatrial.model.machine import Device, DeviceKind, Machine

@@ -15,7 +15,8 @@ from seatrial.engine.devices import with_devices
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.environments import chosen_environment, native_environment
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready
+from seatrial.engine.kinds.native import NativeProgram
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build
@@ -26,7 +27,6 @@ from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
-from seatrial.model.parameter import Params
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.stats.stopping import StoppingRule
@@ -35,7 +35,7 @@ from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
-SLICE_S = "0.01"
+FEW_SAMPLES_S = 0.01
 STANDARD_HEADERS = (
     *("algorithm", "array", "atomic", "charconv", "chrono", "cmath", "cstdint", "cstdio", "cstdlib", "cstring"),
     *("exception", "functional", "limits", "memory", "mutex", "optional", "random", "ranges", "span", "sstream"),
@@ -139,14 +139,14 @@ def make_ready(
     folder.put("environments", environment.key, environment.document())
     folder.put("experiments", experiment.id, experiment.document())
     variables = environment.variables if environment.mpi is None else environment.mpi.variables
-    return Ready(point, experiment, built, mpi=environment.mpi, variables=variables)
+    return Ready(point, experiment, NativeProgram(benchmark.program, built), mpi=environment.mpi, variables=variables)
 
 
 def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_samples: bool = True) -> RepeatRecord:
     """The record of one repeat, judged: for tests of whether a result is right. Few samples are enough, unless a check
     counts those that were taken beside other work."""
     if has_few_samples:
-        ready = replace(ready, point=replace(ready.point, benchmark=soon_over(ready.point.benchmark)))
+        ready = replace(ready, program=ready.program.sampling_for(FEW_SAMPLES_S))
     claimed = claim(folder, "host", ready.experiment.id, 0, {"order": 0, "t0": 0.0})
     assert claimed is not None, "an experiment of its own for each call"
     writer = RecordWriter(folder, "host")
@@ -154,24 +154,6 @@ def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_sa
         return make_repeat(ready, machine, claimed, writer, keep=False)
     finally:
         writer.close()
-
-
-def soon_over(benchmark: Benchmark) -> Benchmark:
-    """The same benchmark with a hundredth of a second for samples; every program takes a few all the same."""
-    program = benchmark.program
-    if not isinstance(program, Native):
-        return benchmark
-    own = program.arguments
-
-    def arguments(params: Params) -> list[str]:
-        words = own(params)
-        if "--slice" in words:
-            words[words.index("--slice") + 1] = SLICE_S
-        elif program.library == "gpu":
-            words += ["--slice", SLICE_S]
-        return words
-
-    return replace(benchmark, program=replace(program, arguments=arguments))
 
 
 def run_once(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:

@@ -15,7 +15,7 @@ from engine.harness import make_ready, run_once, tampered
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Progress, Silent
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
@@ -66,7 +66,8 @@ def test_the_budget_ends_it_at_the_least_number_of_repeats(
     found = records(folder, ready)
     assert len(found) == MINIMUM_REPEATS
     seen = found[0].seen
-    assert seen["affinity"] == [[ready.point.cpus[0]]] and seen["libs"] and seen["command"][0] == str(ready.built.path)
+    assert seen["affinity"] == [[ready.point.cpus[0]]] and seen["libs"]
+    assert seen["command"][0] == str(ready.program.path)
     assert {"load_1m", "variables", "host", "program_s", "notes"} <= set(seen)
     assert found[0].wall_s >= seen["program_s"]
 
@@ -201,7 +202,8 @@ def test_a_program_does_not_outlive_a_lab_that_is_killed(ready: Ready, tmp_path:
 
 def test_the_point_of_a_refused_experiment_is_not_run(live_machine: Machine) -> None:
     from seatrial.engine.environments import Environments, native_environment
-    from seatrial.engine.prepare import Refused, prepare
+    from seatrial.engine.prepare import prepare
+    from seatrial.engine.ready import Refused
     from seatrial.plan.points import plan_points
 
     (point,) = plan_points(["memory.stream"], {"threads": ["100000"]}, live_machine)

@@ -237,7 +237,7 @@ def test_a_library_that_shadows_the_one_it_was_built_with(
     objcopy = need("objcopy", "apt install binutils")
     folder = ResultsFolder.create(tmp_path / "results")
     ready = make_ready(PEAK, live_machine, folder, cores="one")
-    real = ready.built.hello.lib_paths["libstdc++.so.6"]
+    real = ready.program.built.hello.lib_paths["libstdc++.so.6"]
     shadow = tmp_path / "shadow"
     shadow.mkdir()
     shutil.copy(real, shadow / "libstdc++.so.6")

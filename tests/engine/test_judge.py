@@ -12,6 +12,7 @@ from made_up import made_up_machine
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.engine.judge import judge
+from seatrial.engine.kinds.native import NativeProgram
 from seatrial.environments.build import Built
 from seatrial.launch.local import Completed
 from seatrial.model.outcome import State
@@ -31,6 +32,7 @@ HELLO = Hello(
     isa=("sse2", "avx", "avx2", "fma"),
 )
 BUILT = Built(Path("/cache/stream"), "key", (), replace(HELLO, lib_paths={"libc.so.6": "/lib/libc.so.6"}), 1.0, True)
+PROGRAM = NativeProgram(STREAM.program, BUILT)
 DONE = Completed(0, 0.3, 30.0, False, "")
 (POINT,) = plan_points(["memory.stream"], {}, MACHINE)
 
@@ -47,7 +49,7 @@ def stream_record(**changes: object) -> ProgramRecord:
 
 
 def judged(record: ProgramRecord, done: Completed = DONE, point: Point = POINT) -> tuple[State, str]:
-    outcome = judge(point, MACHINE, BUILT, done, record)
+    outcome = judge(point, MACHINE, PROGRAM, done, record)
     return outcome.state, outcome.reason
 
 
@@ -195,9 +197,9 @@ def test_more_fma_than_any_core_could_start_are_named_even_on_an_unknown_cpu() -
     unknown = made_up_machine(cores=2, fma_pipes="?", l3_bytes=1 << 20)
     (point,) = plan_points([PEAK.name], {}, unknown)
     assert unknown.fma_unit(0) is None
-    sound = judge(point, unknown, BUILT, DONE, peak_record(flop_per_cycle=32))
+    sound = judge(point, unknown, PROGRAM, DONE, peak_record(flop_per_cycle=32))
     assert sound.is_ok, sound
-    outcome = judge(point, unknown, BUILT, DONE, peak_record(flop_per_cycle=36))
+    outcome = judge(point, unknown, PROGRAM, DONE, peak_record(flop_per_cycle=36))
     assert outcome.state is State.INVALID and outcome.reason.startswith("fma_per_cycle: 4.5")
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from made_up import made_up_machine
 
+from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.group import Group, Member, OkRepeat, paired
+from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Compared, Pool, Pooled
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.environments.build import Built
 from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
@@ -22,12 +25,13 @@ from seatrial.stats.stopping import StoppingRule
 
 MACHINE = made_up_machine()
 FMA = ("fma", ())
+PROGRAM = NativeProgram(PEAK.program, Built(Path(), "", (), Hello("peak", "", ""), 0.0, True))
 
 
 def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -> Member:
     """An experiment with one ok repeat for each value, one in a block."""
     point = plan_points(["cpu.peak"], {}, MACHINE)[0]
-    ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), Built(None, "", (), Hello("peak", "", ""), 0.0, True))
+    ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), PROGRAM)
     made = Member(ready, MACHINE)
     made.ok_repeats = [
         OkRepeat(float(n), wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)

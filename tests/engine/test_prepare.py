@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from made_up import made_up_machine
 
-from seatrial.engine import prepare as preparing
+from seatrial.engine import rank_helpers
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready, Refused, prepare
+from seatrial.engine.kinds import external
+from seatrial.engine.prepare import prepare
+from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError
 from seatrial.launch.place import Helpers
@@ -28,7 +30,7 @@ def lammps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
     def installed(program: External) -> tuple[External, Installed]:
         return program, found
 
-    monkeypatch.setattr(preparing, "found_program", installed)
+    monkeypatch.setattr(external, "found_program", installed)
     return found
 
 
@@ -47,18 +49,18 @@ def test_ranks_of_a_site_program_need_the_helpers_that_stand_around_them(
     lammps: Installed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mpi = Mpi("mpich", MpiFamily.MPICH, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
-    monkeypatch.setattr(preparing, "mpi_of", lambda path, variables: mpi)
-    monkeypatch.setattr(preparing, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
+    monkeypatch.setattr(external, "mpi_of", lambda path, variables: mpi)
+    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
     assert isinstance(_prepared("2"), Ready)
-    monkeypatch.setattr(preparing, "rank_helpers", _no_helpers)
+    monkeypatch.setattr(rank_helpers, "rank_helpers", _no_helpers)
     refused = _prepared("2")
     assert isinstance(refused, Refused) and refused.outcome.state is State.UNSUPPORTED
     assert refused.outcome.reason.startswith("compiler: no C++ compiler was found")
 
 
 def test_one_process_needs_no_helpers(lammps: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "mpi_of", lambda path, variables: None)
-    monkeypatch.setattr(preparing, "rank_helpers", _no_helpers)
+    monkeypatch.setattr(external, "mpi_of", lambda path, variables: None)
+    monkeypatch.setattr(rank_helpers, "rank_helpers", _no_helpers)
     assert isinstance(_prepared("1"), Ready)
     refused = _prepared("2")
     assert isinstance(refused, Refused) and "is not linked with an MPI library" in str(refused.outcome)

@@ -14,7 +14,8 @@ from engine.harness import make_ready, run_one
 
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import ranks, repeat
-from seatrial.engine.prepare import Ready
+from seatrial.engine.kinds.external import ExternalProgram
+from seatrial.engine.ready import Ready
 from seatrial.environments.installed import find_installed
 from seatrial.environments.mpi import choose_mpi
 from seatrial.errors import BuildError
@@ -279,7 +280,7 @@ def test_an_application_is_bound_and_watched_like_our_own_programs(
     second, first = live_machine.allowed_cpus[:2]
     parameters = {**template.point.parameters, "ranks": 2 // threads, "threads": threads}
     point = replace(template.point, benchmark=benchmark, parameters=parameters, cpus=(first, second))
-    ready = replace(template, point=point, built=find_installed(echo), mpi=library)
+    ready = replace(template, point=point, program=ExternalProgram(echo, find_installed(echo)), mpi=library)
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome.reason
     wanted = [[first], [second]] if threads == 1 else [sorted((first, second))]

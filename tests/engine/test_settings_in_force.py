@@ -11,7 +11,8 @@ from engine.harness import tampered
 from made_up import made_up_machine
 
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready
+from seatrial.engine.kinds.native import NativeProgram
+from seatrial.engine.ready import Ready
 from seatrial.engine.settings_in_force import is_same, setting_not_in_force
 from seatrial.engine.trial import run_trial
 from seatrial.environments.build import Built
@@ -34,7 +35,8 @@ def judged(family: str, variables: dict[str, str | None], **notes: Any) -> str |
     library = Mpi(family, MpiFamily(family), "4.1.4", Path("/lib/libmpi.so"), "", (), (), None)
     built = Built(Path(), "key", (), Hello("latency", "key", "n1"), 0.0, from_cache=True)
     experiment = Experiment("mpi.latency", point.parameters, "", "", "")
-    ready = Ready(point, experiment, built, mpi=library, variables=tuple(variables.items()))
+    program = NativeProgram(point.benchmark.program, built)
+    ready = Ready(point, experiment, program, mpi=library, variables=tuple(variables.items()))
     outcome = setting_not_in_force(ready, ProgramRecord(notes=notes))
     assert outcome is None or outcome.check == "setting"
     return None if outcome is None else outcome.reason

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.analysis.study_results import study_results
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.engine.trial import TrialRun, run_study
 from seatrial.model.machine import Machine
 from seatrial.model.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
@@ -87,7 +87,7 @@ def test_variables_and_flags_are_axes_of_the_environment(
     finally:
         del os.environ["OMP_WAIT_POLICY"]
     ready = [item for item in trial.experiments if isinstance(item, Ready)]
-    assert len(ready) == 4 and len({item.built.key for item in ready}) == 2, "variables make no other build"
+    assert len(ready) == 4 and len({item.program.built.key for item in ready}) == 2, "variables make no other build"
     documents = [contents.environments[item.experiment.environment] for item in ready]
     assert sorted((d["variables"]["OMP_WAIT_POLICY"] or "", tuple(d.get("added_flags", ()))) for d in documents) == [
         ("", ()),

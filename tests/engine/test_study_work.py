@@ -9,7 +9,7 @@ from engine.test_policy import MACHINE, member
 from seatrial.analysis.compare import Match, Measured, compared
 from seatrial.engine.group import Group
 from seatrial.engine.policy import Compared
-from seatrial.engine.prepare import Ready, Refused
+from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.model.benchmark import Better
 from seatrial.model.experiment import Experiment

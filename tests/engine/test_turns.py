@@ -22,7 +22,7 @@ from seatrial.engine.engine import Work, run_work
 from seatrial.engine.events import Silent
 from seatrial.engine.group import Member, can_take_turns
 from seatrial.engine.policy import Compared, Pool
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
 from seatrial.engine.trial import run_study
 from seatrial.launch.process_tree import children

@@ -31,7 +31,7 @@ def test_messages_pass_with_each_library(name: str, live_machine: Machine, tmp_p
     assert ready.mpi == mpi
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
-    seen = mpi_of(ready.built.path, {**os.environ, **dict(mpi.variables)})
+    seen = mpi_of(ready.program.path, {**os.environ, **dict(mpi.variables)})
     assert seen == mpi, "the loader gives the program the library that it was built for"
 
 

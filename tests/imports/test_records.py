@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.environments import native_environment
@@ -17,6 +18,7 @@ from seatrial.environments.build import build
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import ParseError, UsageError
 from seatrial.model.machine import Machine
+from seatrial.plan.points import plan_points
 
 HELLO = {"ev": "hello", "v": 1, "program": "reduction", "build": "", "host": "gpu-node", "cpus": [[0]]}
 MODE_S = ["--backend", "cuda", "--devices", "0", "--precision", "fp32", "--count", "268435456", "--together", "0"]
@@ -61,6 +63,24 @@ def test_other_parameters_than_it_was_made_with_are_refused() -> None:
 def test_a_check_that_failed_or_was_not_made_publishes_nothing(check: list[dict[str, Any]]) -> None:
     repeat = imported([*WHOLE[:4], *check, END])
     assert repeat.outcome.state.value == "invalid" and repeat.outcome.reason.startswith("error: ")
+
+
+def test_what_a_program_of_ours_left_out_is_judged_as_where_the_lab_runs_it() -> None:
+    machine = made_up_machine(cores=2, l3_bytes=1 << 20)
+    (point,) = plan_points(["memory.stream"], {}, machine)
+    params, checks = point.parameters, point.benchmark.checks
+    started = note("arguments", list(point.benchmark.program.arguments(params)))
+    reported = [{**CHECK, "name": check.name, "value": check.bound(machine, params)[0]} for check in checks]
+
+    def reason(work: dict[str, float]) -> str:
+        triad = {**SAMPLE, "series": "triad", "work": work, "pages_looked_at": 100, "pages_astray": 0}
+        events = [{**HELLO, "program": "stream"}, started, triad, *reported, END]
+        data = "".join(json.dumps(event) + "\n" for event in events).encode()
+        (repeat,) = read_repeats([ResultFile("records", "rank-000000.jsonl", data)], Given(machine=machine))
+        return repeat.outcome.reason
+
+    assert reason({}) == "counted_bytes: the samples lack what it is computed from (KeyError('bytes'))"
+    assert reason({"bytes": 3.0 * float(params["array_B"])}) == "samples: there are none of add, copy, scale"
 
 
 @pytest.mark.parametrize(

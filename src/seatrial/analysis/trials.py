@@ -9,7 +9,6 @@ from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
 from seatrial.benchmarks import registry
-from seatrial.model.benchmark import ImportedOnly
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.machine import Machine
 from seatrial.model.trial import NotMeasured, Trial
@@ -33,7 +32,7 @@ def not_measured(results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]
     return tuple(
         NotMeasured(name, benchmark.question, f"nobody asked for it: seatrial run {name}")
         for name, benchmark in registry().items()
-        if name not in measured and not isinstance(benchmark.program, ImportedOnly)
+        if name not in measured and benchmark.program.can_run
     )
 
 

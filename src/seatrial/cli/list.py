@@ -11,11 +11,10 @@ from seatrial.engine.environments import native_environment
 from seatrial.engine.prepare import lacking
 from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
-from seatrial.environments.mpi import discover_mpis, lacking_mpi, need_of_runtime
+from seatrial.environments.mpi import discover_mpis, need_of_runtime
 from seatrial.environments.site import site_environments
 from seatrial.errors import BuildError
 from seatrial.machine.live import discover_live
-from seatrial.model.benchmark import Benchmark, ImportedOnly, Native
 from seatrial.report.documents.list import Tools, list_document
 from seatrial.report.text.list import list_text
 
@@ -31,8 +30,8 @@ def list_command(*, as_json: bool, references: bool = False) -> None:
         environment: Environment | BuildError = native_environment(machine)
     except BuildError as error:
         environment = error
-    missing = {name: need for name, b in registry().items() if (need := _need(b, environment)) is not None}
-    listed = [b for b in registry().values() if not isinstance(b.program, ImportedOnly)]
+    missing = {name: need for name, b in registry().items() if (need := lacking(b, environment)) is not None}
+    listed = [b for b in registry().values() if b.program.can_run]
     document = list_document(listed, machine, _tools(), missing)
     if references:
         document = with_references(document)
@@ -40,15 +39,6 @@ def list_command(*, as_json: bool, references: bool = False) -> None:
         print_json(document)
     else:
         print(list_text(document, style_of(sys.stdout)))
-
-
-def _need(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
-    """What is missing here to have a benchmark's program; of an MPI that is half there, which half."""
-    need = lacking(benchmark, environment)
-    if need is None or isinstance(environment, BuildError):
-        return need
-    is_of_mpi = isinstance(benchmark.program, Native) and benchmark.ranks == "mpi"
-    return (f"an MPI: {why}" if is_of_mpi and (why := lacking_mpi()) is not None else None) or need
 
 
 def _tools() -> Tools:

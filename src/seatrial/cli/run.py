@@ -15,7 +15,7 @@ from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.progress import TerminalProgress
 from seatrial.cli.site import use_site_options
 from seatrial.cli.study_file import only_study_file, read_study_file
-from seatrial.engine.prepare import Refused
+from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live

@@ -8,14 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.engine.environments import Environments
-from seatrial.engine.prepare import is_profiled
-from seatrial.engine.rank_helpers import rank_helpers
+from seatrial.engine.rank_helpers import make_helpers
 from seatrial.environments.build import Built, Environment, build
 from seatrial.errors import BuildError
-from seatrial.model.benchmark import Native
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.plan.points import Point
-from seatrial.profiler.capture.run import profiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +30,10 @@ def build_helpers(points: Sequence[Point], *, with_profiler: bool = False) -> Bu
     """Build the helper programs for the ranks of these points, and what is loaded beside them where they are to be
     profiled, or in any case; why that failed, if it did."""
     try:
-        if any(point.benchmark.ranks == "mpi" for point in points):
-            rank_helpers()
-        if with_profiler or any(is_profiled(point) for point in points):
-            profiler()
+        make_helpers(
+            for_ranks=any(point.benchmark.ranks == "mpi" for point in points),
+            with_profiler=with_profiler or any(point.is_profiled for point in points),
+        )
     except BuildError as problem:
         return problem
     return None
@@ -52,13 +49,13 @@ def build_points(
     """
     needed: dict[tuple[Path, EnvironmentChoice, bool], dict[str, None]] = {}
     for point in points:
-        program = point.benchmark.program
-        if isinstance(program, Native):
+        source = point.benchmark.program.source
+        if source is not None:
             has_ranks = point.benchmark.ranks == "mpi"
             choice = replace(
                 point.environment, variables=(), mpi_settings=(), mpi=point.environment.mpi if has_ranks else None
             )
-            needed.setdefault((program.source, choice, has_ranks), {})[point.benchmark.name] = None
+            needed.setdefault((source, choice, has_ranks), {})[point.benchmark.name] = None
     for (source, choice, has_ranks), names in needed.items():
         environment = environments.of(choice, with_mpi=has_ranks)
         result: Built | BuildError

@@ -1,14 +1,30 @@
-"""From the devices that a point asks for to those that are here."""
+"""The devices that are here, and those of them that a point asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError
+from seatrial.engine.once import Once
+from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError, find_gpus
+from seatrial.model.experiment import content_key
 from seatrial.model.parameter import Value, whole
 from seatrial.plan.points import Point
+
+
+class Devices:
+    """The devices that programs find. All find the same; each set of environment variables may show others
+    (CUDA_VISIBLE_DEVICES)."""
+
+    def __init__(self) -> None:
+        self._found: Once[str, Gpus] = Once()
+
+    def of(self, program: Path, variables: Mapping[str, str]) -> Gpus:
+        """The devices with these variables, as this program lists them. Raises BuildError."""
+        key = content_key({"variables": dict(variables)})
+        return self._found.get(key, lambda: find_gpus(program, variables))
 
 
 def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any]]]:

@@ -19,7 +19,7 @@ from seatrial.engine.events import Listener, Progress
 from seatrial.engine.group import Group, Member, can_take_turns
 from seatrial.engine.host_lock import only_lab_on_this_host
 from seatrial.engine.policy import Alone, Compared, Policy
-from seatrial.engine.prepare import Ready
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat
 from seatrial.environments.variables import variables_with
 from seatrial.launch.local import adopt_orphans

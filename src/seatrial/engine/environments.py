@@ -63,7 +63,7 @@ class Environments:
 def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi: bool = False) -> Environment:
     """The environment with what a study chose of it. Raises as `native_environment` does, NoMpiError, and
     NoSettingError for a setting that the library lacks."""
-    isa = _isa(machine)
+    isa = isa_of(machine)
     try:
         mpi = mpi_named(choice.mpi) if with_mpi else None
         site = site_environment(mpi.name) if mpi is not None else first_site_environment()
@@ -119,10 +119,10 @@ def _with_compiler(choice: EnvironmentChoice, site: SiteEnvironment | None, isa:
     return Environment(compiler, resolve_target(compiler, isa), libc_version())
 
 
-def _isa(machine: Machine) -> list[str]:
-    """The features of this machine's CPUs, as its first package tells them."""
-    packages = machine.of_kind(DeviceKind.PACKAGE)
-    return (packages[0].facts.text("isa") or "").split() if packages else []
+def isa_of(machine: Machine) -> list[str]:
+    """The features of this machine's CPUs, as its first package reports them; empty where none does."""
+    texts = (package.facts.text("isa") for package in machine.of_kind(DeviceKind.PACKAGE))
+    return next(filter(None, texts), "").split()
 
 
 def _built_ahead(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> Environment | None:

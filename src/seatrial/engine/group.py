@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seatrial.engine.prepare import Ready
-from seatrial.model.benchmark import Native
+from seatrial.engine.ready import Ready
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
 from seatrial.model.reading import readings
@@ -110,10 +109,9 @@ class Group:
 def can_take_turns(members: Sequence[Member]) -> bool:
     """Whether the programs of a block can live at the same time and sample in turns: on the same CPUs, and few, since
     all hold their memory at once."""
-    programs = [member.ready.point.benchmark.program for member in members]
     return (
         1 < len(members) <= _MOST_TOGETHER
-        and all(isinstance(program, Native) and program.takes_turns for program in programs)
+        and all(member.ready.point.benchmark.program.takes_turns for member in members)
         and len({member.ready.point.cpus for member in members}) == 1
     )
 

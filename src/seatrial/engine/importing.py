@@ -7,7 +7,6 @@ is one repeat however often it is imported.
 from __future__ import annotations
 
 import hashlib
-import math
 import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,10 +15,11 @@ from typing import Any
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.imported.declarations import GIVEN_BANDWIDTH, GIVEN_FLOPS
+from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
 from seatrial.engine.trial import keep_machine
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.imports.readers import reader_of
-from seatrial.model.benchmark import Benchmark, Native, Skip
+from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.limit import Basis, Limit
@@ -28,7 +28,6 @@ from seatrial.model.machine_document import machine_identity
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, Value
 from seatrial.model.protocol import UNREADABLE
-from seatrial.model.reading import impossible_reason, readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.store.claim import Claim, abandoned, claim
@@ -330,11 +329,11 @@ def _as_started(
     """The parameters resolved, where they give the arguments that the program was started with. Raises UsageError
     where they do not: its figures would stand under parameters that they were not measured with."""
     told = found.notes.get("arguments")
-    if not isinstance(benchmark.program, Native) or not isinstance(told, list):
+    if not isinstance(told, list):
         raise UsageError(f"{file} does not tell the program's arguments", "write it with a program of this version")
     try:
         parameters = benchmark.on_devices(benchmark.prepare(machine, parameters), _are_processors(found))
-        arguments = list(benchmark.program.arguments(parameters))
+        arguments = list(benchmark.program.stated_arguments(parameters))
     except (Skip, *UNREADABLE) as problem:
         raise UsageError(
             f"{file}: the parameters cannot be resolved without the machine ({problem})", "name it with --from"
@@ -360,61 +359,23 @@ def _judge(
     """The outcome of a repeat that another tool made: what the tool says of it, then what can be checked here."""
     if failed or found.failed:
         return Outcome.invalid("validation", failed or found.failed)
-    if not found.samples:
-        return Outcome.invalid("samples", "the file tells none")
-    for sample in found.samples:
-        if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))) or sample.elapsed_s <= 0:
-            return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is no number above zero")
     return (
-        _checked(benchmark, machine, parameters, found)
-        or _possible(benchmark, machine, parameters, found)
+        wrong_sample(found.samples)
+        or _failed_check(benchmark, machine, parameters, found)
+        or impossible_figure(benchmark, machine, parameters, found.samples, is_complete=found.is_ours)
         or Outcome.ok()
     )
 
 
-def _checked(benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment) -> Outcome | None:
-    """The benchmark's own checks, as far as the file tells their values and the machine tells their bounds."""
-    if found.is_ours:
-        return _all_checked(benchmark, machine, parameters, found)
-    cpus = tuple(sorted(machine.pus()))
-    if not cpus or machine.last_level_cache_bytes(cpus) is None:
-        return None
-    # A machine that is not this one tells no CPUs that "this process may use": then all of them count.
-    whole = machine if machine.allowed_cpus else replace(machine, allowed_cpus=cpus)
-    for check in benchmark.checks:
-        if check.name not in found.checks or check.derive is not None:
-            continue
-        value = found.checks[check.name]
-        low, high = check.bound(whole, parameters)
-        if not low <= value <= high:
-            return Outcome.invalid(check.name, f"{value:.6g}, must be from {low:g} to {high:g} ({check.meaning})")
-    return None
-
-
-def _all_checked(
+def _failed_check(
     benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment
 ) -> Outcome | None:
-    """Every check of a program of ours: one that it did not make fails."""
-    for check in benchmark.checks:
-        value = found.checks.get(check.name)
-        if check.derive is not None:
-            value = check.derive(machine, parameters, found.samples)
-            if value is None:
-                continue  # this machine gives nothing to check against
-        low, high = check.bound(machine, parameters)
-        if value is None or not low <= value <= high:
-            seen = "not reported" if value is None else f"{value:.6g}"
-            return Outcome.invalid(check.name, f"{seen}, must be from {low:g} to {high:g} ({check.meaning})")
-    return None
-
-
-def _possible(benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment) -> Outcome | None:
-    """Whether its figures can be read and none is beyond what is physically possible."""
-    try:
-        figures = readings(benchmark, machine, parameters, found.samples)
-    except UNREADABLE as error:
-        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
-    if not figures:
-        return Outcome.invalid("samples", f"there are none of the figures of {benchmark.name}")
-    reason = next(filter(None, map(impossible_reason, figures)), None)
-    return None if reason is None else Outcome.invalid("limit", reason)
+    """The benchmark's own checks; of other tools' results as far as the file states their values and the machine their
+    bounds."""
+    if not found.is_ours:
+        cpus = tuple(sorted(machine.pus()))
+        if not cpus or machine.last_level_cache_bytes(cpus) is None:
+            return None
+        # A machine that is not this one tells no CPUs that "this process may use": then all of them count.
+        machine = machine if machine.allowed_cpus else replace(machine, allowed_cpus=cpus)
+    return failed_check(benchmark, machine, parameters, found.samples, found.checks, is_complete=found.is_ours)

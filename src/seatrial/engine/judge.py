@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import platform
-from collections.abc import Iterator
-from pathlib import Path
 
+from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
 from seatrial.engine.ranks import masks, misplaced, rank_layout
-from seatrial.environments.build import Built
-from seatrial.environments.installed import Installed
-from seatrial.environments.target import DECISIVE_FEATURES
+from seatrial.engine.ready import Runnable
 from seatrial.launch.local import Completed
-from seatrial.model.benchmark import Native
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import UNREADABLE, Exit, ProgramRecord
-from seatrial.model.reading import impossible_reason, readings
-from seatrial.model.sample import Sample
+from seatrial.model.protocol import Exit, ProgramRecord
 from seatrial.plan.points import Point
 
 
-def judge(
-    point: Point, machine: Machine, built: Built | Installed, completed: Completed, record: ProgramRecord
-) -> Outcome:
+def judge(point: Point, machine: Machine, program: Runnable, completed: Completed, record: ProgramRecord) -> Outcome:
     """The outcome of a repeat that was started, from how its program ended and what it reported."""
+    # An application that finds the point impossible here may say so by its exit status as well.
     return (
-        (_declined(record) if isinstance(built, Installed) else None)
+        (None if program.writes_record else record.declined)
         or _ending(completed, record)
-        or (None if isinstance(built, Installed) else _identity(point, machine, built, record))
-        or _places(point, machine, built, record)
-        or _samples(record)
-        or _checks(point, machine, record)
-        or _possible(point, machine, record)
+        or program.mismatch(machine, record)
+        or _places(point, machine, program, record)
+        or wrong_sample(record.samples)
+        or failed_check(point.benchmark, machine, point.parameters, record.samples, record.checks)
+        or impossible_figure(point.benchmark, machine, point.parameters, record.samples)
         or Outcome.ok()
     )
-
-
-def _declined(record: ProgramRecord) -> Outcome | None:
-    """An application that found the point impossible here; it may say so by its exit status as well."""
-    return record.declined
 
 
 def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
@@ -64,114 +51,15 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     return None
 
 
-def _identity(point: Point, machine: Machine, built: Built, record: ProgramRecord) -> Outcome | None:
-    """Whether what ran is what was built, for this CPU, with its libraries, on the CPUs that it was given."""
-    hello = record.hello
-    if hello is None:  # then it did not come to its end either
-        return None
-    if hello.build != built.key:
-        return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {built.key!r}")
-    offered = _isa(machine)
-    if offered:
-        lacking = (offered & DECISIVE_FEATURES) - set(hello.isa)
-        if lacking:
-            return Outcome.invalid(
-                "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
-            )
-    # What a command runs is the program that it starts, which loads its own libraries: they are noted.
-    starts_others = isinstance(point.benchmark.program, Native) and point.benchmark.program.commands is not None
-    for name, build_id in () if starts_others else built.hello.libs.items():
-        if name not in hello.libs:
-            return Outcome.invalid("library", f"{name}, which the program was built with, was not loaded")
-        where = hello.lib_paths.get(name, "an unknown place")
-        expected = built.hello.lib_paths.get(name, "another place")
-        # Where the linker wrote no build id, only the place tells one file from another.
-        is_elsewhere = not build_id and Path(where).resolve() != Path(expected).resolve()
-        if hello.libs[name] != build_id or is_elsewhere:
-            return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
-    return None
-
-
-def _places(point: Point, machine: Machine, built: Built | Installed, record: ProgramRecord) -> Outcome | None:
+def _places(point: Point, machine: Machine, program: Runnable, record: ProgramRecord) -> Outcome | None:
     """Whether each thread, or each rank, was where it was to be. An application of one process does not tell."""
     hello = record.hello
     if hello is None:
         return None
     if point.benchmark.ranks == "mpi":
         return misplaced(rank_layout(point), hello, machine.allowed_cpus, platform.node())
-    if isinstance(built, Installed) or tuple(map(frozenset, hello.cpus)) == tuple(frozenset((c,)) for c in point.cpus):
+    if not program.writes_record or tuple(map(frozenset, hello.cpus)) == tuple(frozenset((c,)) for c in point.cpus):
         return None
     seen = masks(hello.cpus)
     wanted = masks([(cpu,) for cpu in point.cpus])
     return Outcome.invalid("affinity", f"threads were bound to CPUs {seen} instead of {wanted}")
-
-
-def _isa(machine: Machine) -> frozenset[str]:
-    """The features of this machine's CPUs, as its first package tells them."""
-    for package in machine.of_kind(DeviceKind.PACKAGE):
-        text = package.facts.text("isa")
-        if text:
-            return frozenset(text.split())
-    return frozenset()
-
-
-def _samples(record: ProgramRecord) -> Outcome | None:
-    """Whether there are samples and every one is a number."""
-    if not record.samples:
-        return Outcome.invalid("samples", "the program reported none")
-    for sample in record.samples:
-        for number in _numbers(sample):
-            if not math.isfinite(number):
-                return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")
-        if sample.elapsed_s <= 0:
-            return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} took {sample.elapsed_s:g} s")
-    return None
-
-
-def _numbers(sample: Sample) -> Iterator[float]:
-    yield sample.elapsed_s
-    yield from sample.work.values()
-
-
-def _checks(point: Point, machine: Machine, record: ProgramRecord) -> Outcome | None:
-    """The benchmark's own checks; one that the program did not report has failed."""
-    for check in point.benchmark.checks:
-        if check.derive is not None:
-            try:
-                value = check.derive(machine, point.parameters, record.samples)
-            except UNREADABLE as error:
-                return Outcome.invalid(check.name, f"the samples lack what it is computed from ({error!r})")
-            if value is None:
-                continue
-        elif check.name not in record.checks:
-            return Outcome.invalid(check.name, "the program did not report it")
-        else:
-            value = record.checks[check.name]
-        low, high = check.bound(machine, point.parameters)
-        if value is None or not low <= value <= high:
-            shown = "not a number" if value is None else f"{value:.6g}"
-            return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({check.meaning})")
-    return None
-
-
-def _interval(low: float, high: float) -> str:
-    if low == high:
-        return f"{low:g}"
-    return f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
-
-
-def _possible(point: Point, machine: Machine, record: ProgramRecord) -> Outcome | None:
-    """Whether every figure is there and none is beyond what is physically possible."""
-    try:
-        found = readings(point.benchmark, machine, point.parameters, record.samples)
-    except UNREADABLE as error:
-        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
-    wanted = {figure.name for figure in point.benchmark.figures if figure.is_there(point.parameters)}
-    missing = wanted - {reading.figure.name for reading in found}
-    if missing:
-        return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
-    for reading in found:
-        reason = impossible_reason(reading)
-        if reason is not None:
-            return Outcome.invalid("limit", reason)
-    return None

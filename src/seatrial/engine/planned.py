@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.prepare import Refused, prepared_points
+from seatrial.engine.prepare import prepared_points
+from seatrial.engine.ready import Refused
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_identity

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from seatrial.engine.prepare import Ready, is_profiled
+from seatrial.engine.ready import Ready
 from seatrial.errors import ParseError
 from seatrial.launch.local import Completed
 from seatrial.profiler.capture.functions import function_names
@@ -23,7 +23,7 @@ _NOTHING = ProbeSettings()
 
 def probe_variables(ready: Ready, directory: Path) -> dict[str, str]:
     """What the probes add to the variables of a repeat. Raises BuildError."""
-    if not is_profiled(ready.point):
+    if not ready.point.is_profiled:
         return {}
     target = directory / _TABLES
     variables = {**os.environ, **{name: value for name, value in ready.variables if value is not None}}
@@ -35,7 +35,7 @@ def probed(claimed: Sequence[tuple[Ready, Path]]) -> Iterator[None]:
     """While repeats run in their folders: what the probes need there. Raises OSError, StoreError."""
     with ExitStack() as folders:
         for ready, directory in claimed:
-            if is_profiled(ready.point):
+            if ready.point.is_profiled:
                 target = directory / _TABLES
                 target.mkdir(exist_ok=True)
                 folders.enter_context(NodeFolder(node_folder(target), target))
@@ -46,7 +46,7 @@ def probe_reports(ready: Ready, directory: Path, completed: Completed | None) ->
     """What the probes saw of a repeat, for its record; null for what they could not read. `completed` is None where
     nobody saw the program's end."""
     reports: dict[str, Any] = {}
-    if is_profiled(ready.point):
+    if ready.point.is_profiled:
         reports["mpi"] = _mpi(directory / _TABLES)
     if "io" in ready.point.probes:
         reports["io"] = None if completed is None else _io(completed.io)

@@ -18,9 +18,18 @@ from seatrial.environments.compiler import first_compiler
 from seatrial.environments.target import Target
 from seatrial.errors import NoCompilerError
 from seatrial.launch.place import Helpers
+from seatrial.profiler.capture.run import profiler
 
 _ANY_CPU = "any CPU"
 _BASELINE = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
+
+
+def make_helpers(*, for_ranks: bool, with_profiler: bool) -> None:
+    """Build what stands around ranks, and the profiler that is loaded beside a program. Raises BuildError."""
+    if for_ranks:
+        rank_helpers()
+    if with_profiler:
+        profiler()
 
 
 def rank_helpers() -> Helpers:

@@ -3,40 +3,31 @@ point loses nothing."""
 
 from __future__ import annotations
 
-import os
-import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.engine.application import NotPreparedError, input_exchanged, output_file, run_preparation, write_inputs
 from seatrial.engine.judge import judge
-from seatrial.engine.prepare import Ready
 from seatrial.engine.probing import probe_reports, probed
-from seatrial.engine.ranks import ending_of_ranks, placed, rank_layout
+from seatrial.engine.ranks import ending_of_ranks, rank_layout
+from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
-from seatrial.engine.starting import Start, start_of
-from seatrial.environments.build import Built
-from seatrial.environments.variables import variables_with
+from seatrial.engine.starting import start_of
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
-from seatrial.model.benchmark import External, ImportedOnly
-from seatrial.model.layout import RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.parameter import whole
-from seatrial.model.protocol import Hello, ProgramRecord, parse_record
+from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.system import look, seen_between
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
-RECORD_FILE = "rank-000000.jsonl"
 _NOTED = ("budget_s", "variables", "block", "study", "together", "again")
 """What the claim noted before the start and the record keeps."""
 _LARGEST_RECORD_B = 256 << 20
@@ -47,22 +38,8 @@ _MOST_LIMIT_S = 86400.0
 
 def command_of(ready: Ready, directory: Path) -> list[str]:
     """The argument list of a repeat's program, behind that of what starts its ranks."""
-    return _command(ready, directory, start_of(ready, directory))
-
-
-def _command(ready: Ready, directory: Path, start: Start) -> list[str]:
-    point = ready.point
-    program = point.benchmark.program
-    if isinstance(program, ImportedOnly):
-        raise ValueError(f"{point.benchmark.name} has no program")  # `prepare` refuses such a point
-    command = [*start.before, str(ready.built.path)]
-    if isinstance(program, External):
-        return [*command, *program.arguments(point.parameters, directory)]
-    if ready.mpi is None:
-        where = ["--cpus", ",".join(map(str, point.cpus)), "--parent", str(os.getpid())]
-    else:
-        where = ["--ranks", str(whole(point.parameters[RANKS]))]
-    return [*command, "--record", str(directory), *where, *program.arguments(point.parameters)]
+    before = start_of(ready, directory).before
+    return [*before, str(ready.program.path), *ready.program.arguments(ready, directory)]
 
 
 def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
@@ -72,29 +49,9 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
 
 def _program(ready: Ready, directory: Path) -> Program:
     """What a repeat starts."""
-    runs_in = directory if isinstance(ready.point.benchmark.program, External) else None
+    runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
     return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in, grace_s)
-
-
-def _prepare(ready: Ready, directory: Path) -> None:
-    """Make the input of an application. Raises NotPreparedError, OSError."""
-    program, params = ready.point.benchmark.program, ready.point.parameters
-    if isinstance(program, External):
-        write_inputs(program, params, directory)
-        variables = variables_with(ready.variables)
-        run_preparation(program, ready.built.path, params, variables, directory, time_limit_s(ready))
-
-
-@contextmanager
-def _served(claimed: Sequence[tuple[Ready, Claim]]) -> Iterator[None]:
-    """While programs run: what they want exchanged meanwhile."""
-    with ExitStack() as services:
-        for ready, claim in claimed:
-            program = ready.point.benchmark.program
-            if isinstance(program, External):
-                services.enter_context(input_exchanged(program, ready.point.parameters, claim.path))
-        yield
 
 
 def time_limit_s(ready: Ready) -> float:
@@ -147,13 +104,14 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
     before = look(cpus)
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
-        for ready, claim in claimed:
-            _prepare(ready, claim.path)
-        before = look(cpus)
-        with _served(claimed), probed([(ready, claim.path) for ready, claim in claimed]):
-            programs = [_program(ready, claim.path) for ready, claim in claimed]
-            began_s = time.time()
-            launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
+        with ExitStack() as inputs:
+            for ready, claim in claimed:
+                inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
+            before = look(cpus)
+            with probed([(ready, claim.path) for ready, claim in claimed]):
+                programs = [_program(ready, claim.path) for ready, claim in claimed]
+                began_s = time.time()
+                launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
     except NotPreparedError as error:
         launched = [error] * len(claimed)
     except OSError as error:
@@ -199,7 +157,7 @@ def recover_repeat(
 ) -> RepeatRecord | None:
     """Record a repeat whose program finished although the process that started it was killed; None where the program
     did not reach its end, so that the repeat was never made."""
-    source = _record_file(ready, claim.path)
+    source = ready.program.output(claim.path)
     try:
         program = _program_record(ready, claim.path)
         wall_s = max(0.0, source.stat().st_mtime - float(claim.noted["t0"])) / int(claim.noted.get("together", 1))
@@ -231,27 +189,13 @@ def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Pa
 
 def _judged(ready: Ready, machine: Machine, completed: Completed, program: ProgramRecord) -> Outcome:
     """The judge's outcome; where all seems well, whether the settings that were made held."""
-    outcome = judge(ready.point, machine, ready.built, completed, program)
+    outcome = judge(ready.point, machine, ready.program, completed, program)
     return (setting_not_in_force(ready, program) if outcome.is_ok else None) or outcome
 
 
-def _record_file(ready: Ready, directory: Path) -> Path:
-    program = ready.point.benchmark.program
-    return output_file(program, directory) if isinstance(program, External) else directory / RECORD_FILE
-
-
 def _program_record(ready: Ready, directory: Path) -> ProgramRecord:
-    """What the program reported: our own protocol, or what the benchmark reads out of an application's output."""
-    data = _read(_record_file(ready, directory))
-    program = ready.point.benchmark.program
-    if not isinstance(program, External):
-        return parse_record(data)
-    record = program.parse(data)
-    if ready.mpi is None:
-        hello = Hello(program.name, ready.built.key, platform.node(), cpus=tuple((cpu,) for cpu in ready.point.cpus))
-        return replace(record, hello=hello)
-    hello, started = placed(directory, program.name, ready.built.key, platform.node())
-    return replace(record, hello=hello, notes={**record.notes, **started})
+    """What the program reported, or left in its output. Raises ProtocolError, OSError."""
+    return ready.program.read(_read(ready.program.output(directory)), ready, directory)
 
 
 def _read(path: Path) -> bytes:
@@ -272,9 +216,7 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}
         if len(set(hello.hosts)) > 1:
             noted["hosts"] = list(hello.hosts)  # of each rank
-        of_build = ready.built.hello.libs.keys() if isinstance(ready.built, Built) else hello.libs.keys()
-        added = sorted(hello.libs.keys() - of_build)
-        if added:
+        if added := ready.program.added_libraries(hello):
             noted["added_libs"] = added
     record = RepeatRecord(
         experiment=claim.experiment,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.engine.prepare import Ready
-from seatrial.environments.build import Built
+from seatrial.engine.ready import Ready
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.outcome import Outcome
 from seatrial.model.protocol import ProgramRecord
@@ -27,7 +26,7 @@ _WORDS = {"true": "1", "yes": "1", "enabled": "1", "t": "1", "false": "0", "no":
 def setting_not_in_force(ready: Ready, record: ProgramRecord) -> Outcome | None:
     """`invalid(setting)` where a variable that this experiment sets is none that the library knows, or holds another
     value in its ranks. None where all hold, and where nothing can be told: programs that are not ours do not tell."""
-    if ready.mpi is None or not isinstance(ready.built, Built) or ready.mpi.family not in _PREFIXES:
+    if ready.mpi is None or not ready.program.writes_record or ready.mpi.family not in _PREFIXES:
         return None
     prefix = _PREFIXES[ready.mpi.family]
     wanted = {name: value for name, value in ready.variables if name.startswith(prefix) and value is not None}

@@ -6,14 +6,13 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seatrial.engine.prepare import Ready
 from seatrial.engine.probing import probe_variables
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.engine.ranks import rank_layout
+from seatrial.engine.ready import Ready
 from seatrial.environments.variables import variables_with
 from seatrial.launch.mpi import rank_command, rank_variables
 from seatrial.launch.place import kept, placed
-from seatrial.model.benchmark import External
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,9 @@ def start_of(ready: Ready, directory: Path) -> Start:
         *added.items(),
     )
     helpers = rank_helpers()
-    tells = not isinstance(ready.point.benchmark.program, External)
     before = (
         *kept(helpers, os.getpid()),
         *starter.argv,
-        *placed(helpers, starter, wanted, None if tells else directory),
+        *placed(helpers, starter, wanted, None if ready.program.writes_record else directory),
     )
     return Start(before, variables_with(changes), starter.argv[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from seatrial.engine.engine import Work
 from seatrial.engine.policy import Compared, Pool, Pooled
-from seatrial.engine.prepare import Ready, Refused
+from seatrial.engine.ready import Ready, Refused
 from seatrial.model.study import Compare, Study
 
 

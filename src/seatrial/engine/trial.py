@@ -12,7 +12,8 @@ from seatrial.engine.engine import Work, run_work
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
 from seatrial.engine.policy import Alone
-from seatrial.engine.prepare import Ready, Refused, prepared_points
+from seatrial.engine.prepare import prepared_points
+from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.errors import StoreError
 from seatrial.model.experiment import content_key

@@ -73,6 +73,8 @@ _SPELLINGS = (("", ""), ("", "64_"), ("scipy_", ""), ("scipy_", "64_"))
 class NoBlasError(BuildError):
     """There is no BLAS, or not the one that was asked for."""
 
+    need = "blas"
+
 
 @dataclass(frozen=True, slots=True)
 class Blas:

@@ -17,6 +17,8 @@ from seatrial.model.experiment import content_key
 class NotInstalledError(BuildError):
     """The program is not on this machine."""
 
+    need = "program"
+
 
 @dataclass(frozen=True, slots=True)
 class Installed:

@@ -43,6 +43,8 @@ from seatrial.model.site import Place, SiteEnvironment
 class NoMpiError(BuildError):
     """There is no MPI, or not the one that was asked for."""
 
+    need = "mpi"
+
 
 HOW_TO_GET_ONE = (
     "install one (Debian: apt install openmpi-bin libopenmpi-dev or mpich libmpich-dev; RHEL: dnf install "

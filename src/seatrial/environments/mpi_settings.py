@@ -22,6 +22,8 @@ Variables = tuple[tuple[str, str], ...]
 class NoSettingError(BuildError):
     """The library has no such setting."""
 
+    need = "setting"
+
 
 def setting_variables(mpi: Mpi, settings: Settings) -> Variables:
     """The variables, sorted, that make these settings hold in a library. How ranks are bound is the launcher's matter

@@ -9,7 +9,6 @@ from __future__ import annotations
 from seatrial.benchmarks import registry
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.imports.reader import Reader
-from seatrial.model.benchmark import Native
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.protocol import parse_record
@@ -30,7 +29,7 @@ def read_records(data: bytes) -> ImportedFile:
     if not record.ended:
         raise ParseError(_TOOL, None, "", "there is no `end`: the program died, or the file was cut off")
     name = record.hello.program
-    ours = [b.name for b in registry().values() if isinstance(b.program, Native) and b.program.source.stem == name]
+    ours = [b.name for b in registry().values() if (source := b.program.source) and source.stem == name]
     if len(ours) != 1:
         known = "several benchmarks have it" if ours else "no benchmark has it"
         raise ParseError(_TOOL, None, "", f"it is of the program {name[:40]!r}, and {known}")

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from seatrial.errors import UnknownNameError
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, Params, Value
+from seatrial.model.program import Program
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
@@ -113,7 +114,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class Native(Program):
     """A program of ours, built from `source` (C++20, one file) in each environment.
 
     `arguments` turns resolved parameters into the command line after `--record`, `--cpus` and `--parent`.
@@ -133,7 +134,7 @@ class Native:
     variables whose values make another experiment of the same point.
     """
 
-    source: Path
+    source: Path = field()  # without a default: it overrides a property of the same name
     arguments: Callable[[Params], Sequence[str]]
     library: Literal["blas", "gpu"] | None = None
     variables: tuple[str, ...] = ()
@@ -141,17 +142,22 @@ class Native:
     inputs: Callable[[Params], Sequence[str]] | None = None
     takes_turns: bool = False
 
+    @property
+    def may_start_mpi(self) -> bool:
+        """Only where it starts programs that somebody names."""
+        return self.commands is not None
 
-def _no_inputs(params: Params) -> Mapping[str, bytes]:
-    return {}
+    def stated_arguments(self, params: Params) -> Sequence[str]:
+        """Those of the parameters; where the record goes and on which CPUs it runs, it does not state."""
+        return self.arguments(params)
 
+    def is_chosen_by(self, parameter: str) -> bool:
+        """By `argv`, or by the parameter that has the library's name."""
+        return parameter == self.library or (parameter == "argv" and self.commands is not None)
 
-def _no_commands(params: Params) -> Sequence[Sequence[str]]:
-    return ()
-
-
-def _no_variables(params: Params) -> Mapping[str, str | None]:
-    return {}
+    def is_sensitive_to(self, variable: str) -> bool:
+        """To those declared."""
+        return variable in self.variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ class InputExchange:
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class External(Program):
     """A real application or tool that this machine has or has not, run as it is; a pure function reads its output.
 
     `name` is what is looked for on PATH, `install` says how to get it; `alternatives` are other programs that measure
@@ -190,31 +196,26 @@ class External:
     parse: Callable[[bytes], ProgramRecord]
     alternatives: tuple[External, ...] = ()
     version: tuple[str, ...] = ("--version",)
-    inputs: Callable[[Params], Mapping[str, bytes]] = _no_inputs
-    preparation: Callable[[Params], Sequence[Sequence[str]]] = _no_commands
-    variables: Callable[[Params], Mapping[str, str | None]] = _no_variables
+    inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
+    preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: ()
+    variables: Callable[[Params], Mapping[str, str | None]] = lambda params: {}
     sensitive_to: tuple[str, ...] = ()
     input_exchange: InputExchange | None = None
 
+    @property
+    def may_start_mpi(self) -> bool:
+        """Nobody knows what it does."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
-class ImportedOnly:
+class ImportedOnly(Program):
     """No program of ours: the figures come from the result files of other tools (`seatrial import`). `why` says so for
     people."""
 
     why: str
 
-
-def _same(machine: Machine, params: Params) -> Params:
-    return params
-
-
-def _as_they_are(params: Params, are_processors: bool) -> Params:
-    return params
-
-
-def _every_machine(machine: Machine) -> bool:
-    return True
+    can_run: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,16 +230,16 @@ class Benchmark:
 
     name: str
     question: str
-    program: Native | External | ImportedOnly
+    program: Program
     parameters: tuple[Parameter, ...]
     figures: tuple[Figure, ...]
     checks: tuple[Check, ...]
     placement: Callable[[Machine, Params], tuple[int, ...]]
-    prepare: Callable[[Machine, Params], Params] = _same
-    on_devices: Callable[[Params, bool], Params] = _as_they_are
+    prepare: Callable[[Machine, Params], Params] = lambda machine, params: params
+    on_devices: Callable[[Params, bool], Params] = lambda params, are_processors: params
     ranks: Literal["one", "mpi"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)
-    is_in_trial: Callable[[Machine], bool] = _every_machine
+    is_in_trial: Callable[[Machine], bool] = lambda machine: True
     """Whether the standard trial of this machine has it: what a machine has none of, its trial does not ask for."""
     sweep: tuple[Params, ...] = ()
     """What `run NAME` measures where no parameter of it is set, one point each; the best of them is the answer. Where
@@ -250,8 +251,7 @@ class Benchmark:
     @property
     def may_use_mpi(self) -> bool:
         """Whether processes of MPI may be among what a repeat starts: of its own ranks, or of somebody's program."""
-        starts_others = isinstance(self.program, Native) and self.program.commands is not None
-        return self.ranks == "mpi" or isinstance(self.program, External) or starts_others
+        return self.ranks == "mpi" or self.program.may_start_mpi
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name; UnknownNameError names the nearest."""

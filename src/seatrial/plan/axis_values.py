@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.benchmark import Benchmark, ImportedOnly
+from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import Parameter, ParameterKind, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
 from seatrial.plan.environment_axes import (
@@ -24,7 +24,7 @@ _LONGEST_LABEL = 200
 
 def can_be_studied(benchmark: Benchmark) -> bool:
     """Whether a program of ours measures it, or will: the results of other tools are imported, never run."""
-    return not isinstance(benchmark.program, ImportedOnly)
+    return benchmark.program.can_run
 
 
 def parameters_named(name: str, benchmarks: Iterable[Benchmark]) -> list[tuple[Benchmark, Parameter]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model import mpi_settings
-from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.benchmark import Benchmark
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.mpi_settings import (
     BINDINGS,
@@ -130,10 +130,10 @@ def concerns_environment(name: str, benchmark: Benchmark) -> bool:
     """Whether an axis of the environment changes anything about a benchmark: a compiler and its flags what is compiled
     here, an MPI library and its settings what has ranks, the algorithm of a collective what may do one. Of our own
     programs these are the collectives; an application may do any."""
-    is_native = isinstance(benchmark.program, Native)
+    is_built = benchmark.program.source is not None
     if name in OF_BUILDS:
-        return is_native
-    if name == COLLECTIVE_ALGORITHM and is_native:
+        return is_built
+    if name == COLLECTIVE_ALGORITHM and is_built:
         return is_collective(benchmark.name)
     return name not in OF_RANKS or benchmark.ranks == "mpi"
 

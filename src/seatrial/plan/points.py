@@ -41,6 +41,11 @@ class Point:
         """The expected time of one repeat, in seconds; None for a point that is refused."""
         return None if self.refusal is not None else self.benchmark.estimate_s(self.parameters)
 
+    @property
+    def is_profiled(self) -> bool:
+        """Whether the MPI profiler is loaded beside the program: what it measures so is another experiment."""
+        return "mpi" in self.probes and self.benchmark.may_use_mpi
+
 
 def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], machine: Machine) -> tuple[Point, ...]:
     """The points of these benchmarks, each once; without targets, the standard trial of the machine.

@@ -14,7 +14,7 @@ from seatrial.analysis.fairness.noticed import Kind, Noticed
 from seatrial.analysis.fairness.side import Group, SideFacts, worked_out
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
-from seatrial.model.benchmark import Benchmark, Native, Skip
+from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_from_document
@@ -144,7 +144,7 @@ def _follows_variable(item: Noticed, name: str, group: Group) -> bool:
     if item.kind in _LIBRARIES:
         return name in _CHOOSE_A_PROGRAM
     if item.kind is Kind.PROGRAM:
-        return name in _CHOOSE_A_PROGRAM or (item.name == BUILD and name in _variables_of(group.benchmark))
+        return name in _CHOOSE_A_PROGRAM or (item.name == BUILD and _identifies(name, group.benchmark))
     if item.kind is Kind.NOTE:
         return ("blas" in item.name and name.startswith((*_THREAD_VARIABLES, *_LOADER))) or (
             "huge" in item.name and name.startswith(_PAGE_VARIABLES)
@@ -152,10 +152,10 @@ def _follows_variable(item: Noticed, name: str, group: Group) -> bool:
     return False
 
 
-def _variables_of(benchmark: str) -> tuple[str, ...]:
-    """The variables that are part of what identifies a program of this benchmark."""
+def _identifies(variable: str, benchmark: str) -> bool:
+    """Whether a variable is part of what identifies the program of this benchmark."""
     known = registry().get(benchmark)
-    return known.program.variables if known is not None and isinstance(known.program, Native) else ()
+    return known is not None and known.program.is_sensitive_to(variable)
 
 
 def _follows_parameter(item: Noticed, group: Group, axis: str) -> bool:
@@ -169,19 +169,11 @@ def _follows_parameter(item: Noticed, group: Group, axis: str) -> bool:
         case Kind.AFFINITY:
             return _follows_from_turning(benchmark, None, group, axis)
         case Kind.PROGRAM | Kind.INPUT | Kind.LIBRARY:
-            return _chooses_a_program(benchmark, axis)
+            return benchmark.program.is_chosen_by(axis)
         case Kind.NOTE:
             return _note_follows(item.name, axis)
         case _:
             return False
-
-
-def _chooses_a_program(benchmark: Benchmark, axis: str) -> bool:
-    """Whether the parameter names the program to start, or the library to load."""
-    program = benchmark.program
-    return isinstance(program, Native) and (
-        axis == program.library or (axis == "argv" and program.commands is not None)
-    )
 
 
 def _note_follows(note: str, axis: str) -> bool:

@@ -1,0 +1,50 @@
+"""The BLAS that a program loads when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seatrial.engine.file_contents import digest
+from seatrial.engine.once import Once
+from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas
+from seatrial.environments.build import Built, introduce_with
+from seatrial.errors import BuildError
+from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.protocol import Hello
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLibrary:
+    """A library that a program will load: its name as a parameter has it, the program's arguments for it, what the
+    program then says of itself, and the build id, or hash, of all that is loaded."""
+
+    name: str
+    arguments: tuple[str, ...]
+    hello: Hello
+    identity: Mapping[str, str]
+
+
+class BlasLibraries:
+    """Each build of a program loads each choice once in each environment."""
+
+    def __init__(self) -> None:
+        self._loaded: Once[tuple[str, EnvironmentChoice, str], LoadedLibrary] = Once()
+
+    def of(self, wanted: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]) -> LoadedLibrary:
+        """What the program will load for this choice: another version of it, or another kernel forced on it, is another
+        experiment. Raises NoBlasError where no library that may be taken can be loaded."""
+        return self._loaded.get((built.key, choice, wanted), lambda: _load(wanted, built, variables))
+
+
+def _load(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+    refused: list[str] = []
+    for blas in choose_blas(wanted):
+        try:
+            hello = introduce_with(built.path, blas.path, variables)
+        except BuildError as problem:
+            refused.append(f"{blas.path}: {problem.message}")
+            continue
+        libraries = {name: build_id or digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()}
+        return LoadedLibrary(blas.name, tuple(blas.arguments()), hello, libraries)
+    raise NoBlasError(f"no BLAS can be loaded ({'; '.join(refused)})", HOW_TO_GET_ONE)

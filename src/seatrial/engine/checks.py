@@ -1,0 +1,82 @@
+"""The checks that come before figures: what is wrong with what a program or another tool measured, in one set of words.
+
+None where nothing is; else the outcome `invalid` with the first thing that is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import Params
+from seatrial.model.protocol import UNREADABLE
+from seatrial.model.reading import impossible_reason, readings
+from seatrial.model.sample import Sample
+
+
+def wrong_sample(samples: Sequence[Sample]) -> Outcome | None:
+    """Whether there are samples and every one is a number."""
+    if not samples:
+        return Outcome.invalid("samples", "there are none")
+    for sample in samples:
+        if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))):
+            return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")
+        if sample.elapsed_s <= 0:
+            return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} took {sample.elapsed_s:g} s")
+    return None
+
+
+def failed_check(
+    benchmark: Benchmark,
+    machine: Machine,
+    params: Params,
+    samples: Sequence[Sample],
+    reported: Mapping[str, float | None],
+    *,
+    is_complete: bool = True,
+) -> Outcome | None:
+    """The benchmark's own checks, of the values that were reported and those derived from samples. One that was not
+    reported has failed; without `is_complete`, as another tool reports what it likes, only those reported count."""
+    for check in benchmark.checks:
+        if check.derive is not None and is_complete:
+            try:
+                value = check.derive(machine, params, samples)
+            except UNREADABLE as error:
+                return Outcome.invalid(check.name, f"the samples lack what it is computed from ({error!r})")
+            if value is None:
+                continue
+        elif check.derive is None and check.name in reported:
+            value = reported[check.name]
+        elif is_complete:
+            return Outcome.invalid(check.name, "the program did not report it")
+        else:
+            continue
+        low, high = check.bound(machine, params)
+        if value is None or not low <= value <= high:
+            shown = "not a number" if value is None or math.isnan(value) else f"{value:.6g}"
+            return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({check.meaning})")
+    return None
+
+
+def _interval(low: float, high: float) -> str:
+    if low == high:
+        return f"{low:g}"
+    return f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
+
+
+def impossible_figure(
+    benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample], *, is_complete: bool = True
+) -> Outcome | None:
+    """Whether every figure (without `is_complete`: any) is there and none is beyond what is physically possible."""
+    try:
+        found = readings(benchmark, machine, params, samples)
+    except UNREADABLE as error:
+        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
+    missing = {figure.name for figure in benchmark.figures if figure.is_there(params)} - {r.figure.name for r in found}
+    if missing and (is_complete or not found):
+        return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
+    reason = next(filter(None, map(impossible_reason, found)), None)
+    return None if reason is None else Outcome.invalid("limit", reason)

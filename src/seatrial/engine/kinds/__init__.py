@@ -1,0 +1,20 @@
+"""The kinds of programs, one file each: how the program of a point is found, identified, prepared, started and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from seatrial.engine.kinds.external import ExternalKind
+from seatrial.engine.kinds.imported import ImportedKind
+from seatrial.engine.kinds.kind import Kind
+from seatrial.engine.kinds.native import NativeKind
+from seatrial.model.benchmark import External, ImportedOnly, Native
+from seatrial.model.program import Program
+
+KINDS: Mapping[type[Program], type[Kind[Any]]] = {
+    Native: NativeKind,
+    External: ExternalKind,
+    ImportedOnly: ImportedKind,
+}
+"""Declaration -> kind."""

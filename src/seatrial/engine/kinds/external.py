@@ -1,0 +1,180 @@
+"""Real applications and tools: run as they are in the folder of the repeat, their output read by a pure function."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from seatrial.engine.kinds.kind import Kind
+from seatrial.engine.once import Once
+from seatrial.engine.ranks import placed
+from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
+from seatrial.environments.build import Environment
+from seatrial.environments.installed import Installed, NotInstalledError, find_installed
+from seatrial.environments.mpi import mpi_of
+from seatrial.environments.mpi_settings import setting_variables
+from seatrial.environments.variables import variables_with
+from seatrial.errors import BuildError
+from seatrial.launch.local import run
+from seatrial.model.benchmark import External, InputExchange
+from seatrial.model.experiment import content_key
+from seatrial.model.layout import RANKS
+from seatrial.model.mpi import Mpi
+from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import Params, whole
+from seatrial.model.protocol import Hello, ProgramRecord
+from seatrial.plan.points import Point
+
+_LOOK_EVERY_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalProgram(Runnable):
+    """An application as it was found here."""
+
+    writes_record: ClassVar[bool] = False
+    runs_in_its_folder: ClassVar[bool] = True
+    declared: External
+    installed: Installed
+
+    @property
+    def path(self) -> Path:
+        """Where it was found."""
+        return self.installed.path
+
+    @contextmanager
+    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
+        """Its files are written, what it makes itself is made by one process after another, and the files of
+        `input_exchange` are put in place once it has come so far."""
+        params = ready.point.parameters
+        for name, content in self.declared.inputs(params).items():
+            (directory / name).write_bytes(content)
+        variables = variables_with(ready.variables)
+        for arguments in self.declared.preparation(params):
+            completed = run([str(self.path), *arguments], variables, directory, limit_s, runs_in=directory)
+            if completed.timed_out or completed.returncode != 0:
+                how = f"did not end within {limit_s:.0f} s" if completed.timed_out else completed.died_of
+                raise NotPreparedError(f"{self.path.name} {' '.join(arguments)} {how}", completed.evidence)
+        with ExitStack() as stack:
+            if self.declared.input_exchange is not None:
+                stop = threading.Event()
+                words = (self.declared.input_exchange, params, directory, stop)
+                watcher = threading.Thread(target=_exchange, args=words, daemon=True)
+                watcher.start()
+                stack.callback(watcher.join)
+                stack.callback(stop.set)
+            yield
+
+    def arguments(self, ready: Ready, directory: Path) -> list[str]:
+        """As its declaration has them."""
+        return list(self.declared.arguments(ready.point.parameters, directory))
+
+    def output(self, directory: Path) -> Path:
+        """The file that it leaves; one that is not there where it left none, or more than one that match."""
+        if "*" not in self.declared.output:
+            return directory / self.declared.output
+        found = sorted(directory.glob(self.declared.output))
+        return found[0] if len(found) == 1 else directory / self.declared.output
+
+    def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
+        """What its parser finds, with where its ranks were as those report that placed them."""
+        record = self.declared.parse(data)
+        name, key, host = self.declared.name, self.installed.key, platform.node()
+        if ready.mpi is None:
+            return replace(record, hello=Hello(name, key, host, cpus=tuple((cpu,) for cpu in ready.point.cpus)))
+        hello, started = placed(directory, name, key, host)
+        return replace(record, hello=hello, notes={**record.notes, **started})
+
+
+def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threading.Event) -> None:
+    """Look every 10 ms, and no more once it is done: nothing of ours runs while the application is measured."""
+    contents = asked.inputs(params)
+    while not stop.wait(_LOOK_EVERY_S):
+        try:
+            has_come_so_far = asked.after in (directory / asked.file).read_bytes()
+        except OSError:
+            continue
+        if has_come_so_far:
+            for name, content in contents.items():
+                fresh = directory / f"{name}.later"
+                fresh.write_bytes(content)
+                fresh.replace(directory / name)
+            return
+
+
+def found_program(program: External) -> tuple[External, Installed]:
+    """The first of a program and its alternatives that is installed. Raises NotInstalledError for the first one where
+    none is, BuildError where one cannot be used."""
+    try:
+        return program, find_installed(program)
+    except NotInstalledError:
+        for candidate in program.alternatives:
+            with suppress(NotInstalledError):
+                return candidate, find_installed(candidate)
+        raise
+
+
+@dataclass(slots=True)
+class ExternalKind(Kind[External]):
+    """Each application is looked for once."""
+
+    _found: Once[str, tuple[External, Installed]] = field(default_factory=Once)
+
+    @staticmethod
+    def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
+        """The application, where it is not on PATH."""
+        try:
+            found_program(program)
+        except BuildError as problem:
+            return f"{program.name}: {problem.message}; {problem.todo}"
+        return None
+
+    def identify(self, point: Point, program: External) -> Ready | Refused:
+        """By its file and version, the MPI library that it is linked with, and what changes how it runs."""
+        try:
+            chosen, found = self._found.get(program.name, lambda: found_program(program))
+        except BuildError as problem:
+            return self.refused(point, problem)
+        variables = variables_with(point.environment.variables)
+        mpi = mpi_of(found.path, variables) if point.benchmark.ranks == "mpi" else None
+        try:
+            self.make_helpers(point, mpi)
+            by_settings = setting_variables(mpi, point.environment.mpi_settings) if mpi is not None else ()
+        except BuildError as problem:
+            return self.refused(point, problem, (found.key, found.document()), found.key)
+        described: dict[str, Any] = {}
+        if mpi is not None and point.environment.mpi_settings:
+            described["settings"] = dict(point.environment.mpi_settings)
+        if chosen_variables := (*by_settings, *point.environment.variables):
+            described["variables"] = dict(chosen_variables)
+        if mpi is not None:
+            described["mpi"] = mpi.document()
+        identity = {"program": found.key, **described, **({"probes": ["mpi"]} if point.is_profiled else {})}
+        ours = chosen.variables(point.parameters)
+        if deviating := {n: variables[n] for n in chosen.sensitive_to if n in variables and n not in ours}:
+            identity["bent_by"] = deviating
+        key = content_key(identity) if len(identity) > 1 else found.key
+        document = {**found.document(), **described}
+        if (refusal := point.refusal or _not_of_this_mpi(point, found, mpi)) is not None:
+            return self.refused(point, refusal, (key, document), found.key)
+        of_mpi = mpi.variables if mpi is not None else ()
+        changes = (*of_mpi, *by_settings, *ours.items(), *point.environment.variables)
+        experiment = self.experiment(point, key, found.key)
+        return Ready(point, experiment, ExternalProgram(chosen, found), document, mpi, changes)
+
+
+def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None) -> Outcome | None:
+    """Why an installed program cannot be started with these ranks, by the library that was chosen; None: it can."""
+    if point.benchmark.ranks != "mpi":
+        return None
+    wanted = point.environment.mpi
+    if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
+        return Outcome.unsupported("mpi", f"{found.path} is not linked with an MPI library that is known here")
+    if mpi is not None and wanted not in (None, mpi.name):
+        return Outcome.unsupported("mpi", f"{found.path} is linked with {mpi.name}, not with {wanted}")
+    return None

@@ -1,0 +1,70 @@
+"""What every kind of program does for the engine: find what it needs here, and identify its experiments."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from seatrial.engine.environments import Environments
+from seatrial.engine.events import Listener
+from seatrial.engine.rank_helpers import make_helpers
+from seatrial.engine.ready import Ready, Refused
+from seatrial.environments.build import Environment
+from seatrial.errors import BuildError
+from seatrial.model.experiment import Experiment
+from seatrial.model.mpi import Mpi
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.program import Program
+from seatrial.plan.points import Point
+
+P = TypeVar("P", bound=Program)
+
+
+@dataclass(slots=True)
+class Kind(ABC, Generic[P]):
+    """A kind of program while points are prepared: what they share is built, hashed and asked once.
+
+    Without `builds` only those programs are built that tell what identifies their experiments: none can be run.
+    """
+
+    environments: Environments
+    machine_key: str
+    listener: Listener
+    builds: bool
+
+    @staticmethod
+    @abstractmethod
+    def missing(program: P, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
+        """What this machine lacks to have such a program, for people; None where it has it or can build it."""
+
+    @abstractmethod
+    def identify(self, point: Point, program: P) -> Ready | Refused:
+        """The experiment of a point, with its program built or found."""
+
+    def experiment(self, point: Point, environment: str, program: str) -> Experiment:
+        """The experiment of a point, by the keys of its environment and its program."""
+        return Experiment(point.benchmark.name, point.parameters, environment, program, self.machine_key)
+
+    def refused(
+        self,
+        point: Point,
+        why: Outcome | BuildError,
+        environment: tuple[str, Mapping[str, Any] | None] = ("", None),
+        program: str = "",
+    ) -> Refused:
+        """A point that cannot run. Its own refusal comes first: what this machine can never run needs no compiler.
+
+        `environment` is its key and its document, as far as they are known.
+        """
+        key, document = environment
+        if isinstance(why, BuildError):
+            failed = Outcome.failed(Stage.BUILD, str(why), why.output)
+            why = Outcome.unsupported(why.need, str(why)) if why.need else failed
+        return Refused(point, self.experiment(point, key, program), point.refusal or why, document)
+
+    def make_helpers(self, point: Point, mpi: Mpi | None) -> None:
+        """Build what stands around ranks, and what is loaded beside the program. Raises BuildError."""
+        if self.builds:
+            make_helpers(for_ranks=mpi is not None, with_profiler=point.is_profiled)

@@ -1,0 +1,192 @@
+"""Programs of ours: built from source in each environment, they write the record themselves (model/protocol.py)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from seatrial.engine.blas_libraries import BlasLibraries
+from seatrial.engine.devices import Devices, with_devices
+from seatrial.engine.environments import absent_environment, isa_of
+from seatrial.engine.file_contents import Commands, files_among
+from seatrial.engine.kinds.kind import Kind
+from seatrial.engine.once import Once
+from seatrial.engine.ready import Ready, Refused, Runnable
+from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
+from seatrial.environments.build import Built, Environment, build, program_key
+from seatrial.environments.gpu import lacking_gpu
+from seatrial.environments.mpi import lacking_mpi
+from seatrial.environments.target import DECISIVE_FEATURES
+from seatrial.environments.variables import variables_with
+from seatrial.errors import BuildError
+from seatrial.model.benchmark import Native
+from seatrial.model.experiment import content_key
+from seatrial.model.layout import RANKS
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import Params, whole
+from seatrial.model.protocol import Hello, ProgramRecord, parse_record
+from seatrial.plan.points import Point
+
+RECORD_FILE = "rank-000000.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeProgram(Runnable):
+    """A program of ours as it was built. `library_arguments` name the library that it loads."""
+
+    writes_record: ClassVar[bool] = True
+    declared: Native
+    built: Built
+    library_arguments: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """Where the build is kept."""
+        return self.built.path
+
+    def sampling_for(self, seconds: float) -> NativeProgram:
+        """By `--slice`, of those that have it among their arguments and of all for devices."""
+        own, is_for_devices = self.declared.arguments, self.declared.library == "gpu"
+
+        def arguments(params: Params) -> list[str]:
+            words = list(own(params))
+            if "--slice" in words:
+                words[words.index("--slice") + 1] = str(seconds)
+            return [*words, "--slice", str(seconds)] if is_for_devices and "--slice" not in words else words
+
+        return replace(self, declared=replace(self.declared, arguments=arguments))
+
+    def arguments(self, ready: Ready, directory: Path) -> list[str]:
+        """Where the record goes, where it runs, and what its parameters give."""
+        if ready.mpi is None:
+            where = ["--cpus", ",".join(map(str, ready.point.cpus)), "--parent", str(os.getpid())]
+        else:
+            where = ["--ranks", str(whole(ready.point.parameters[RANKS]))]
+        own = self.declared.arguments(ready.point.parameters)
+        return ["--record", str(directory), *where, *own, *self.library_arguments]
+
+    def output(self, directory: Path) -> Path:
+        """The record, of rank 0 where there are many."""
+        return directory / RECORD_FILE
+
+    def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
+        """By the protocol."""
+        return parse_record(data)
+
+    def mismatch(self, machine: Machine, record: ProgramRecord) -> Outcome | None:
+        """Whether what ran is what was built, for this CPU, with its libraries."""
+        hello = record.hello
+        if hello is None:
+            return None
+        if hello.build != self.built.key:
+            return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {self.built.key!r}")
+        lacking = (frozenset(isa_of(machine)) & DECISIVE_FEATURES) - set(hello.isa)
+        if lacking:
+            return Outcome.invalid(
+                "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
+            )
+        # What a command runs is the program that it starts, which loads its own libraries: they are noted.
+        return None if self.declared.commands is not None else self._other_library(hello)
+
+    def _other_library(self, hello: Hello) -> Outcome | None:
+        for name, build_id in self.built.hello.libs.items():
+            if name not in hello.libs:
+                return Outcome.invalid("library", f"{name}, which the program was built with, was not loaded")
+            where = hello.lib_paths.get(name, "an unknown place")
+            expected = self.built.hello.lib_paths.get(name, "another place")
+            # Where the linker wrote no build id, only the place tells one file from another.
+            is_elsewhere = not build_id and Path(where).resolve() != Path(expected).resolve()
+            if hello.libs[name] != build_id or is_elsewhere:
+                return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
+        return None
+
+    def added_libraries(self, hello: Hello) -> list[str]:
+        """Those that it was not built with."""
+        return sorted(hello.libs.keys() - self.built.hello.libs.keys())
+
+
+@dataclass(slots=True)
+class NativeKind(Kind[Native]):
+    """Each program is built once; devices, libraries and commands that programs need are found once."""
+
+    _builds: Once[tuple[str, Path], Built] = field(default_factory=Once)
+    _devices: Devices = field(default_factory=Devices)
+    _blas: BlasLibraries = field(default_factory=BlasLibraries)
+    _commands: Commands = field(default_factory=Commands)
+
+    @staticmethod
+    def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
+        """A compiler, an MPI library, a device or a BLAS."""
+        if isinstance(environment, BuildError):
+            return f"a C++20 compiler: {environment.message}; {environment.todo}"
+        if has_ranks and (need := lacking_mpi()) is not None:
+            return f"an MPI: {need}"
+        if program.library == "gpu" and (need := lacking_gpu()) is not None:
+            return f"a device: {need}"
+        return f"a BLAS: {HOW_TO_GET_ONE}" if program.library == "blas" and not find_blas() else None
+
+    def identify(self, point: Point, program: Native) -> Ready | Refused:
+        """By its build, and by all that it loads, starts and reads."""
+        environment = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
+        if isinstance(environment, BuildError):
+            return self.refused(point, environment, absent_environment(point.environment))
+        described = environment.key, environment.document()
+        key = ""
+        try:
+            key = program_key(environment, program.source)
+            if point.refusal is not None:
+                return self.refused(point, point.refusal, described, key)
+            built = self._built(environment, program, key, point)
+            point, runnable, key = self._identified(point, program, built)
+            self.make_helpers(point, environment.mpi)
+        except BuildError as problem:
+            return self.refused(point, problem, described, key)
+        # A study's own variables have the last word.
+        changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
+        experiment = self.experiment(point, described[0], key)
+        return Ready(point, experiment, runnable, described[1], environment.mpi, changes)
+
+    def _built(self, environment: Environment, program: Native, key: str, point: Point) -> Built:
+        """Its build; a plan needs that of programs alone that tell what they load."""
+        if not self.builds and program.library is None:
+            return Built(Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
+        announce = partial(self.listener.building, point)
+        return self._builds.get((key, program.source), lambda: build(environment, program.source, announce))
+
+    def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, NativeProgram, str]:
+        """The point, its program, and the key of all that decides what runs: the build, the programs that it starts,
+        the library that it loads, and the variables that these are sensitive to."""
+        variables = variables_with(point.environment.variables)
+        identity: dict[str, Any] = {"build": built.key}
+        arguments: tuple[str, ...] = ()
+        if program.library == "gpu":
+            point, identity["devices"] = with_devices(point, self._devices.of(built.path, variables))
+        if program.library == "blas":
+            loaded = self._blas.of(str(point.parameters["blas"]), built, point.environment, variables)
+            point = replace(point, parameters={**point.parameters, "blas": loaded.name})
+            built, arguments = replace(built, hello=loaded.hello), loaded.arguments
+            identity["libraries"] = loaded.identity
+        identity |= self._started(point, program, variables)
+        if point.is_profiled:
+            identity["probes"] = ["mpi"]
+        runnable = NativeProgram(program, built, arguments)
+        if len(identity) == 1:
+            return point, runnable, built.key
+        identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
+        return point, runnable, content_key(identity)
+
+    def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
+        """What identifies the programs that it starts, and the files that these read; empty where there are none."""
+        identity: dict[str, Any] = {}
+        if program.commands is not None:
+            for name in program.commands(point.parameters):
+                hashes = self._commands.of(name, point.environment, variables)
+                identity.setdefault("programs", {})[name] = hashes
+        if program.inputs is not None and (files := files_among(program.inputs(point.parameters))):
+            identity["files"] = files
+        return identity
