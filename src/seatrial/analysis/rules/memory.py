@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seatrial.analysis.roles import Source, figures_with
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual
 from seatrial.analysis.rules.words import listed
+from seatrial.benchmarks import benchmark_of
 from seatrial.machine.processors import highest_memory_MTps
 from seatrial.model.fact import Fact
-from seatrial.model.figure_result import FigureResult
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind, Machine, Population, SocketMemory
+from seatrial.model.role import Role
 from seatrial.model.spelling import count, show, show_percent, show_transfers, surrounding
 
 _ONE_MODULE = 0.9
@@ -27,7 +29,10 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
     loss = 1 - min(shares) if shares and min(shares) < 1 else None
     near = memory.verdict is Population.NEAR_BALANCED
     measured = _triad(case)
-    beside = f" memory.stream triad measured {show(measured.median, 'B/s')} with it." if measured is not None else ""
+    beside = ""
+    if measured is not None:
+        result, figure = measured
+        beside = f" {result.experiment.benchmark} {figure.name} measured {show(figure.median, 'B/s')} with it."
     yield Finding(
         rule="memory-unbalanced",
         severity=Severity.WARNING,
@@ -39,7 +44,8 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
         else "Addresses are not spread over all channels alike, so streaming reaches only a part of what the "
         "processor's memory controllers can do, and which part depends on where an array lies.",
         remedy="Fill every channel of every socket with equal modules; see which slots are empty with "
-        "`sudo dmidecode -t memory`" + ("" if measured is not None else ". Measure it: `seatrial run memory.stream`"),
+        "`sudo dmidecode -t memory`"
+        + ("" if measured is not None else f". Measure it: `seatrial run {benchmark_of(Role.MEMORY_BANDWIDTH)}`"),
         evidence=_sockets_told(memory.sockets) or memory.why,
         loss=loss,
     )
@@ -78,16 +84,9 @@ def _sockets_told(sockets: Sequence[SocketMemory]) -> str:
     )
 
 
-def _triad(case: Case) -> FigureResult | None:
-    """The best triad of memory.stream among the results, or None."""
-    found = [
-        figure
-        for result in case.results
-        if result.experiment.benchmark == "memory.stream"
-        for figure in result.figures
-        if figure.name == "triad"
-    ]
-    return max(found, key=lambda figure: figure.median, default=None)
+def _triad(case: Case) -> Source | None:
+    """The best bandwidth of memory among the results, or None."""
+    return max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
 
 
 def modules_below_rating(case: Case) -> Iterator[Finding]:
