@@ -41,16 +41,17 @@ class MainId:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The FMA hardware of a core: pipes, bits per pipe, cycles from an FMA to a dependent one; None is not settled.
-
-    `confirmed` is False where the source says of one of them that it was not looked up.
-    """
+    """The FMA hardware of a core: pipes, bits per pipe, cycles from an FMA to a dependent one; None is not settled."""
 
     pipes: int | None
     bits: int | None
     latency_cycles: int | None
     source: str
-    confirmed: bool = True
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the source says of none of them that it was not looked up."""
+        return "unconfirmed" not in self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,11 @@ class Channels:
 
     count: int
     source: str
-    confirmed: bool = True
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the source does not say that it was not looked up."""
+        return "unconfirmed" not in self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +142,8 @@ _SPR_VECTOR = Vector(
     latency_cycles=4,
     source="Intel Optimization Reference Manual 248966, Golden Cove server: 512-bit FMA on ports 0 and 5, unconfirmed; "
     "latency 4: LLVM X86SchedSapphireRapids.td",
-    confirmed=False,
 )
-_BROADWELL_VECTOR = Vector(2, 256, 5, "LLVM X86SchedBroadwell.td: as Haswell; unconfirmed", False)
+_BROADWELL_VECTOR = Vector(2, 256, 5, "LLVM X86SchedBroadwell.td: as Haswell; unconfirmed")
 _HASWELL_VECTOR = Vector(2, 256, 5, "LLVM X86SchedHaswell.td: WriteFMAY on ports 0 and 1, latency 5")
 _ZEN4_VECTOR = Vector(
     pipes=2,
@@ -208,7 +212,10 @@ PROCESSORS: tuple[Processor, ...] = (
         "Skylake-SP", _intel(0x55, steppings=range(5)), _LINUX_INTEL,  # steppings: Intel 338848, 338854
         models=_SCALABLE + r"[3-8]1\d\d",
         vectors=_SKYLAKE_VECTORS, channels=_SKX_CHANNELS, interleaving=_SIX_CHANNELS,
-        memory_MTps=((r"Gold 5122", 2666), (r"Gold 51|Silver 41", 2400), (r"Bronze 31", 2133), (r"Xeon", 2666)),
+        memory_MTps=(
+            (r"Gold 5122|Xeon D-21[78]7NT", 2666), (r"Gold 51|Silver 41|Xeon D-21[28]3IT", 2400),
+            (r"Bronze 31|Xeon D-21", 2133), (r"Xeon", 2666),
+        ),
     ),
     Processor(
         "Cascade Lake", _intel(0x55, steppings=range(5, 8)), _LINUX_INTEL,
@@ -230,8 +237,7 @@ PROCESSORS: tuple[Processor, ...] = (
         models=_SCALABLE + r"[4-8]3\d\d",
         vectors=((_ANY, Vector(
             2, 512, 4,
-            "Intel Optimization Reference Manual 248966, Ice Lake server: FMA on ports 0 and 5; unconfirmed", False,
-        )),),
+            "Intel Optimization Reference Manual 248966, Ice Lake server: FMA on ports 0 and 5; unconfirmed")),),
         channels=((r"Xeon (Platinum|Gold|Silver)", _I10NM),), interleaving=_ICE_LAKE,
         memory_MTps=(
             (r"Silver 43|Gold (5318N|6330N|6338N)", 2666), (r"Gold (53|6330)|Platinum (8351N|8352V)", 2933),
@@ -266,10 +272,9 @@ PROCESSORS: tuple[Processor, ...] = (
         "Granite Rapids", _intel(0xAD), _LINUX_INTEL,
         models=r"Xeon 6[579]\d\dP",
         vectors=((_ANY, Vector(
-            2, 512, None, "Intel Optimization Reference Manual 248966, Redwood Cove: as Golden Cove; unconfirmed", False
-        )),),
+            2, 512, None, "Intel Optimization Reference Manual 248966, Redwood Cove: as Golden Cove; unconfirmed")),),
         channels=(
-            (r"Xeon 69\d\d", Channels(12, "Intel Xeon 6900P product brief: 12 channels; unconfirmed", False)),
+            (r"Xeon 69\d\d", Channels(12, "Intel Xeon 6900P product brief: 12 channels; unconfirmed")),
             (r"Xeon 6[57]\d\d", _XEON_6),
         ),
         interleaving=_XEON_6_SETS,
@@ -300,14 +305,14 @@ PROCESSORS: tuple[Processor, ...] = (
         ),
     ),
     Processor(
-        None, models=r"Xeon E5-[124]6\d\d(?: v2| 0|L| @|\Z)", channels=((_ANY, Channels(4, _ARK, False)),)
+        None, models=r"Xeon E5-[124]6\d\d(?: v2| 0|L| @|\Z)", channels=((_ANY, Channels(4, _ARK)),)
     ),
     Processor(
-        None, models=r"Xeon E3-1\d\d\d|Xeon E-2\d\d\d", channels=((_ANY, Channels(2, _ARK, False)),)
+        None, models=r"Xeon E3-1\d\d\d|Xeon E-2\d\d\d", channels=((_ANY, Channels(2, _ARK)),)
     ),
     Processor(
         None, models=r"Core (i[3579]-(?![3-7][89]\d\d\b)\d{4,5}(?!X)[A-Z]{0,3}|Ultra [3579])\b",
-        channels=((_ANY, Channels(2, _ARK, False)),),
+        channels=((_ANY, Channels(2, _ARK)),),
     ),
     Processor(
         None, models=r"Xeon Phi 72\d\d",
@@ -318,8 +323,7 @@ PROCESSORS: tuple[Processor, ...] = (
         models=_EPYC_7 + r"1P?\b",
         vectors=((_ANY, Vector(
             2, 128, 5,
-            "AMD Software Optimization Guide 55723: two 128-bit FMA pipes, latency 5; unconfirmed", False,
-        )),),
+            "AMD Software Optimization Guide 55723: two 128-bit FMA pipes, latency 5; unconfirmed")),),
         channels=((_EPYC_7 + r"1", Channels(8, f"{_AMD64_EDAC} = 2 in each of the package's 4 dies")),),
         memory_MTps=((r"EPYC 7251", 2400), (_EPYC_7 + r"1", 2666)),
     ),
@@ -379,26 +383,25 @@ PROCESSORS: tuple[Processor, ...] = (
     Processor(
         "Zen 5", _amd(0x1A, range(0x60, 0x80)), _LINUX_AMD,
         vectors=((_ANY, Vector(
-            None, None, 4, "256-bit or 512-bit data path: unconfirmed for this Zen 5 part", False
-        )),),
+            None, None, 4, "256-bit or 512-bit data path: unconfirmed for this Zen 5 part")),),
     ),
     Processor(
         None, models=r"EPYC 4[0-9A-Z]{2}[45]",
-        channels=((_ANY, Channels(2, "AMD EPYC 4004 and 4005 data sheets: 2 channels; unconfirmed", False)),),
+        channels=((_ANY, Channels(2, "AMD EPYC 4004 and 4005 data sheets: 2 channels; unconfirmed")),),
     ),
     Processor(
         None, models=r"Threadripper PRO \d{4}WX",
-        channels=((_ANY, Channels(8, "AMD Ryzen Threadripper PRO data sheets: 8 channels; unconfirmed", False)),),
+        channels=((_ANY, Channels(8, "AMD Ryzen Threadripper PRO data sheets: 8 channels; unconfirmed")),),
     ),
     Processor(
         None, models=r"Ryzen [3579] (?:PRO )?\d{4}",
-        channels=((_ANY, Channels(2, "AMD Ryzen data sheets: 2 channels; unconfirmed", False)),),
+        channels=((_ANY, Channels(2, "AMD Ryzen data sheets: 2 channels; unconfirmed")),),
     ),
     Processor(
         "Neoverse N1", (MainId(0x41, 0xD0C),), _LINUX_ARM,  # Graviton 2
         models=r"Ampere Altra",
         vectors=((_ANY, Vector(2, 128, 4, f"Arm Neoverse N1 {_SOG}, pipes V0 and V1")),),
-        channels=((r"Altra", Channels(8, "Ampere Altra product brief: 8 channels; unconfirmed", False)),),
+        channels=((r"Altra", Channels(8, "Ampere Altra product brief: 8 channels; unconfirmed")),),
     ),
     Processor(
         "Neoverse V1", (MainId(0x41, 0xD40),), _LINUX_ARM,  # Graviton 3
@@ -417,7 +420,6 @@ PROCESSORS: tuple[Processor, ...] = (
     Processor(
         "A64FX", (MainId(0x46, 0x001),), _LINUX_ARM,
         vectors=((_ANY, Vector(
-            2, 512, 9, "Fujitsu A64FX Microarchitecture Manual: FLA and FLB, latency 9; unconfirmed", False
-        )),),
+            2, 512, 9, "Fujitsu A64FX Microarchitecture Manual: FLA and FLB, latency 9; unconfirmed")),),
     ),
 )  # fmt: skip
