@@ -8,12 +8,15 @@ import pytest
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
+from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
 
 from seatrial.analysis.rules import RULES, findings
 from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.outcomes import _WHAT_TO_DO
+from seatrial.machine.assemble import assemble
+from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.model.benchmark import Attainable
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.finding import Severity
@@ -279,19 +282,37 @@ def test_two_modules_on_each_channel_may_run_slower():
 
 
 @pytest.mark.parametrize(
-    ("model", "configured", "severity"),
+    ("model", "configured", "loss"),
     [
-        ("Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz", 2933.0, Severity.INFO),
-        ("Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz", 2400.0, Severity.WARNING),
-        ("AMD EPYC 9654 96-Core Processor", 2933.0, Severity.WARNING),
-        ("some CPU", 2933.0, Severity.WARNING),
+        ("Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz", 2933.0, None),
+        ("Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz", 2400.0, 1 - 2400 / 2933),
+        ("Intel(R) Xeon(R) Silver 4214 CPU @ 2.20GHz", 2400.0, None),
+        ("Intel(R) Xeon(R) Silver 4214 CPU @ 2.20GHz", 2133.0, 1 - 2133 / 2400),
+        ("AMD EPYC 9654 96-Core Processor", 2933.0, 1 - 2933 / 3200),
+        ("some CPU", 2933.0, 1 - 2933 / 3200),
     ],
 )
-def test_modules_that_are_faster_than_any_such_processor_lose_nothing(model, configured, severity):
+def test_modules_that_are_faster_than_their_processor_lose_nothing(model, configured, loss):
     processor = Device("package-0", DeviceKind.PACKAGE, model, facts=facts(model_name=model))
     load = SocketMemory(6, 6, 6, 6 * 32 * GiB, configured, 3200.0)
     given = machine(processor, memory=Memory(Population.BALANCED, "x", sockets=(load,)))
-    assert rated("memory-below-rating", given).severity is severity
+    found = [finding for finding in findings(given, ()) if finding.rule == "memory-below-rating"]
+    assert [(finding.severity, finding.loss) for finding in found] == (
+        [] if loss is None else [(Severity.WARNING, pytest.approx(loss))]
+    )
+
+
+def test_a_dump_whose_memory_runs_as_fast_as_the_processor_allows():
+    """As Supermicro's SYS-511E-WR: modules of 5600 MT/s at the 4000 MT/s of a Xeon Silver 4410Y."""
+    silver = ("Intel(R) Corporation", "Type 0, Family 6, Model 143, Stepping 8", "Intel(R) Xeon(R) Silver 4410Y")
+
+    def rules(configured: str) -> set[str]:
+        slots = [Slot(f"P1-DIMM{c}1", "32 GB", speed="5600 MT/s", configured=configured) for c in "ABCDEFGH"]
+        dump = Server("Supermicro|SYS-511E-WR", [silver], slots).data()
+        return {finding.rule for finding in findings(assemble([read_dmidecode(dump)]), ())}
+
+    assert "memory-below-rating" not in rules("4000 MT/s")
+    assert "memory-below-rating" in rules("3600 MT/s")
 
 
 def test_modules_that_differ_are_looked_at_one_by_one():

@@ -12,6 +12,7 @@ from seatrial.model.benchmark import Native, Skip
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _ADDS = 65536
@@ -85,8 +86,8 @@ def test_a_cpu_that_is_not_in_the_table_has_no_limit_but_a_ceiling() -> None:
     declared = BENCHMARK.figure("gemm").ceiling
     assert declared is not None
     ceiling = declared(_params(machine, precision="fp32"))
-    assert ceiling is not None and ceiling.benchmark == "cpu.peak" and ceiling.factor == 2
-    assert ceiling.parameters == {"precision": "fp32", "cores": "one"} and ceiling.figures == ("fma",)
+    assert ceiling is not None and ceiling.roles == (Role.FMA_RATE,) and ceiling.factor == 2
+    assert ceiling.parameters == {"precision": "fp32", "cores": "one"}
 
 
 def test_samples_of_other_threads_than_the_point_has_give_no_limit() -> None:

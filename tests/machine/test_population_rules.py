@@ -23,10 +23,9 @@ from machine.dmi_dumps import (
 )
 
 from seatrial.machine.cpu_tree import build_cpu_tree
-from seatrial.machine.memory_platforms import _BY_NAME
 from seatrial.machine.memory_population import judge_memory
-from seatrial.machine.microarchitectures import with_asserted_facts
-from seatrial.machine.population_rules import RULES
+from seatrial.machine.processor_table import PROCESSORS
+from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.survey import Survey
 from seatrial.model.machine import Memory, Population
@@ -357,16 +356,12 @@ def test_processors_by_name_alone() -> None:
         assert memory.sockets[0].channels == channels_of, name
 
 
-def test_channels_count_as_confirmed_unless_their_source_says_otherwise() -> None:
-    told = [(source, is_confirmed) for _, _, _, source, is_confirmed in _BY_NAME]
-    assert all(is_confirmed is not source.endswith("unconfirmed") for source, is_confirmed in told), told
-
-
 def test_each_verdict_says_what_is_there_which_rule_and_what_it_costs() -> None:
     why = _judge(Server("Dell Inc.|PowerEdge R740", [SKYLAKE] * 2, dell(12, range(1, 5)))).why
     for part in ("4 of 6 channels", "4 x 32 GiB", "6 or 12 modules", "Lenovo Press", "35 to 65 %", "67%", "R740xd"):
         assert part in why
-    assert all(rule.source and rule.channels * 2 in rule.balanced for rule in RULES)
+    rules = [row.interleaving for row in PROCESSORS if row.interleaving is not None]
+    assert all(rule.source and rule.channels * 2 in rule.balanced for rule in rules)
 
 
 def test_a_virtual_machine_has_no_real_slots() -> None:

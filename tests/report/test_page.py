@@ -344,23 +344,6 @@ def test_provenance_names_builds_and_sources():
         assert text in words, text
 
 
-def test_the_page_knows_no_benchmark_by_name_but_for_the_roofline():
-    folder = Path(seatrial.report.__file__).parent
-    ours = [
-        *folder.glob("panels/*.py"),
-        *folder.glob("charts/*.py"),
-        *folder.glob("pages/templates/**/*.*"),
-        *folder.glob("pages/*.py"),
-    ]
-    assert len(ours) > 25
-    for file in ours:
-        if file.name in ("roofline_elements.py", "roofline_devices.py"):
-            continue  # what a figure counts cannot be determined by its shape
-        assert not re.search(
-            r"memory\.(stream|latency|gups)|cpu\.(peak|gemm|linebounce)|io\.file|triad", file.read_text()
-        ), file
-
-
 def _luminance(colour: str) -> float:
     channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]

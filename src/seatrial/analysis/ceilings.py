@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from seatrial.analysis.roles import figures_with
 from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Ceiling
 from seatrial.model.figure_result import ExperimentResult, FigureResult, share_of
 from seatrial.model.limit import Basis, Limit
@@ -29,28 +30,24 @@ def _with_ceiling(
     ceiling = declared(parameters)
     if ceiling is None:
         return figure
-    rates = [
-        other_figure.median
-        for other in others
+    sources = [
+        (other_figure.median, other.experiment.benchmark)
+        for other, other_figure in figures_with(others, *ceiling.roles)
         if _is_source(ceiling, parameters, result, other)
-        for other_figure in other.figures
-        if other_figure.name in ceiling.figures and other_figure.unit == figure.unit
     ]
-    if not rates:
+    if not sources:
         return figure
-    limit = Limit(max(rates) * ceiling.factor, figure.unit, ceiling.derivation, Basis.MEASURED)
+    rate, source = max(sources)
+    derivation = ceiling.derivation.replace("{benchmark}", source)
+    limit = Limit(rate * ceiling.factor, figure.unit, derivation, Basis.MEASURED)
     share = share_of(figure.median, limit, figure.better)
     # The factor speaks of counted work already: all of such a ceiling can be reached.
     return replace(figure, limit=limit, fraction_of_limit=share, attainable=ALL_OF_IT)
 
 
 def _is_source(ceiling: Ceiling, parameters: Params, asks: ExperimentResult, other: ExperimentResult) -> bool:
-    """Whether `other` is of the same machine and benchmark, at the parameters of `asks` but for those named."""
+    """Whether `other` is of the same machine, at the parameters of `asks` but for those named."""
     known = other.experiment.parameters
     wanted = {**{name: value for name, value in parameters.items() if name in known}, **ceiling.parameters}
     wanted |= {name: known[name] for name in ceiling.ignored if name in known}
-    return (
-        other.experiment.benchmark == ceiling.benchmark
-        and other.experiment.machine == asks.experiment.machine
-        and dict(other.experiment.parameters) == wanted
-    )
+    return other.experiment.machine == asks.experiment.machine and dict(other.experiment.parameters) == wanted

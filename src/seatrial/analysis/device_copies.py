@@ -1,28 +1,31 @@
 """Copies between the host and its devices, and between devices, as measured: figures by the devices of the machine's
 graph.
 
-A backend counts devices in an order of its own; the records' notes say at which PCI address each of them is. This is
-the place that knows which figures of which benchmarks are copies.
+A backend counts devices in an order of its own; the records' notes say at which PCI address each of them is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seatrial.analysis.roles import figures_with, role_of
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.host_links import gpu_at, pci_address
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Value
+from seatrial.model.role import Direction, HostCopies, Role
 from seatrial.model.sample import point_key
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 
-HOST_TO_DEVICE, DEVICE_TO_HOST, BOTH = "h2d", "d2h", "both"
-WORDS = {HOST_TO_DEVICE: "host to device", DEVICE_TO_HOST: "device to host", BOTH: "both ways at once"}
-_BUS_SPEED = {"download": HOST_TO_DEVICE, "readback": DEVICE_TO_HOST}
-_TOGETHER, _ALL = "_together", "_all"
+WORDS = {
+    Direction.HOST_TO_DEVICE: "host to device",
+    Direction.DEVICE_TO_HOST: "device to host",
+    Direction.BOTH: "both ways at once",
+}
+_PEER_ROLES = (Role.PEER_COPY, Role.PEER_COPY_BOTH_WAYS, Role.PEER_LATENCY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class HostCopy:
     copy too. `settings` are those that must be alike to compare."""
 
     device: DeviceName | None
-    direction: str
+    direction: Direction
     at_once: bool
     figure: FigureResult
     result: ExperimentResult
@@ -58,6 +61,7 @@ class PeerRates:
     """A figure over pairs of devices: (row, column) -> the figure from the row's device to the column's."""
 
     figure: str
+    role: Role
     devices: tuple[DeviceName, ...]
     values: Mapping[tuple[int, int], FigureResult]
     result: ExperimentResult
@@ -68,7 +72,8 @@ class PeerRates:
     def title(self) -> str:
         """What was measured between which, in words."""
         between = "GPUs" if all(device.id for device in self.devices) else "devices"
-        return f"Copies between {between}: {WORDS.get(self.figure, self.figure)}"
+        what = WORDS[Direction.BOTH] if self.role is Role.PEER_COPY_BOTH_WAYS else self.figure
+        return f"Copies between {between}: {what}"
 
 
 def devices_of(machine: Machine, result: ExperimentResult, seen: Seen) -> Mapping[int, DeviceName]:
@@ -107,31 +112,15 @@ def host_copies(machine: Machine, results: Sequence[ExperimentResult], seen: See
     """All of them, in the order of the results."""
     found: list[HostCopy] = []
     for result in results:
-        if result.experiment.benchmark in ("gpu.transfer", "gpu.bus-speed") and result.figures:
-            devices = devices_of(machine, result, seen)
-            read = _transfer if result.experiment.benchmark == "gpu.transfer" else _bus_speed
-            found += (copy for figure in result.figures for copy in read(result, figure, devices))
+        roles = [(figure, role) for figure in result.figures if isinstance(role := role_of(result, figure), HostCopies)]
+        devices = devices_of(machine, result, seen) if roles else {}
+        for figure, role in roles:
+            device = None if role.is_sum else _device(result, figure, devices)
+            if device is not None or role.is_sum:
+                at_once = role.at_once(result.experiment.parameters)
+                settings = _settings(result, figure)
+                found.append(HostCopy(device, role.direction, at_once, figure, result, settings))
     return tuple(found)
-
-
-def _transfer(result: ExperimentResult, figure: FigureResult, devices: Mapping[int, DeviceName]) -> Iterator[HostCopy]:
-    stem = figure.name.removesuffix(_TOGETHER).removesuffix(_ALL)
-    if stem not in WORDS:
-        return
-    device = None if figure.name.endswith(_ALL) else _device(result, figure, devices)
-    if device is not None or figure.name.endswith(_ALL):
-        yield HostCopy(device, stem, figure.name != stem, figure, result, _settings(result, figure))
-
-
-def _bus_speed(result: ExperimentResult, figure: FigureResult, devices: Mapping[int, DeviceName]) -> Iterator[HostCopy]:
-    direction = _BUS_SPEED.get(figure.name.removesuffix(_ALL))
-    if direction is None:
-        return
-    is_all = figure.name.endswith(_ALL)
-    device = None if is_all else _device(result, figure, devices)
-    if device is not None or is_all:
-        at_once = result.experiment.parameters.get("devices") != 1
-        yield HostCopy(device, direction, at_once, figure, result, _settings(result, figure))
 
 
 def _device(result: ExperimentResult, figure: FigureResult, devices: Mapping[int, DeviceName]) -> DeviceName | None:
@@ -153,23 +142,23 @@ def _settings(result: ExperimentResult, figure: FigureResult) -> tuple[tuple[str
 
 
 def peer_rates(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> tuple[PeerRates, ...]:
-    """The matrices of gpu.p2p, one for each figure of each experiment."""
+    """The matrices of copies between devices, one for each figure of each experiment."""
     found: list[PeerRates] = []
     for result in results:
-        if result.experiment.benchmark != "gpu.p2p":
-            continue
-        by_name: dict[str, dict[tuple[int, int], FigureResult]] = {}
-        for figure in result.figures:
-            source, target = figure.point.get("source"), figure.point.get("target")
-            if isinstance(source, int) and isinstance(target, int):
-                by_name.setdefault(figure.name, {})[source, target] = figure
-        known = devices_of(machine, result, seen)
+        by_role: dict[Role, dict[tuple[int, int], FigureResult]] = {}
+        for role in _PEER_ROLES:
+            for _, figure in figures_with([result], role):
+                source, target = figure.point.get("source"), figure.point.get("target")
+                if isinstance(source, int) and isinstance(target, int):
+                    by_role.setdefault(role, {})[source, target] = figure
+        known = devices_of(machine, result, seen) if by_role else {}
         backend = str(result.experiment.parameters.get("backend", ""))
         is_direct = result.experiment.parameters.get("p2p", "on") == "on"
-        for name, figures in by_name.items():
+        for role, figures in by_role.items():
             numbers = sorted({number for pair in figures for number in pair})
             devices = tuple(known.get(n) or DeviceName(backend, n, "", None) for n in numbers)
             place = {number: at for at, number in enumerate(numbers)}
             values = {(place[a], place[b]): figure for (a, b), figure in figures.items()}
-            found.append(PeerRates(name, devices, values, result, is_direct))
+            name = next(iter(figures.values())).name
+            found.append(PeerRates(name, role, devices, values, result, is_direct))
     return tuple(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from seatrial.model.beyond_caches import CACHES_TIMES
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import whole
@@ -16,8 +17,6 @@ _BEYOND = 2.0
 """A set of this multiple of the level below is hardly held by it."""
 _SAME_LEVEL = 1.5
 """Within a level, sets that a TLB does not cover take longer; those that miss the level take several times as long."""
-_BEYOND_LAST = 4.0
-"""A cache that replaces lines at random holds 2 % of a ring of four times its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
         if inside:
             found.append(_level(f"L{level}", *_plateau(inside)))
         below_B = size_B
-    if below_B and sets and sets[-1][0] >= below_B * _BEYOND_LAST:
+    if below_B and sets and sets[-1][0] >= below_B * CACHES_TIMES:
         found.append(_level("DRAM", *sets[-1]))
     return tuple(found)
 

@@ -15,9 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from seatrial.analysis.device_copies import (
-    BOTH,
-    DEVICE_TO_HOST,
-    HOST_TO_DEVICE,
     WORDS,
     HostCopy,
     PeerRates,
@@ -30,18 +27,19 @@ from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.host_links import PCIE, direct_links, faces_down
 from seatrial.model.machine import DeviceKind, Link, Machine
 from seatrial.model.parameter import Value
+from seatrial.model.role import Direction, Role
 from seatrial.model.spelling import settings
 
 _DIRECT = frozenset({"nvlink", "xgmi", "c2c"})
 _THE_DEVICE = frozenset({"backend", "device", "devices", "mode", "optimised", "largest_B", "numa_node"})
 """Settings that a fact of one device need not repeat."""
-_ONE_WAY = (HOST_TO_DEVICE, DEVICE_TO_HOST)
+_ONE_WAY = (Direction.HOST_TO_DEVICE, Direction.DEVICE_TO_HOST)
 
 
 def with_link_rates(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> Machine:
     """The machine with what was measured on its links; a new one, or the same where nothing was."""
     copies = [copy for copy in host_copies(machine, results, seen) if copy.direction in _ONE_WAY]
-    peers = [rates for rates in peer_rates(machine, results, seen) if rates.figure == "bandwidth" and rates.is_direct]
+    peers = [rates for rates in peer_rates(machine, results, seen) if rates.role is Role.PEER_COPY and rates.is_direct]
     if not copies and not peers:
         return machine
     alone = _best_of_each(copies)
@@ -60,7 +58,7 @@ def copy_facts(machine: Machine, results: Sequence[ExperimentResult], seen: Seen
             if key not in best or copy.figure.median > best[key].figure.median:
                 best[key] = copy
     found: dict[str, dict[str, Fact]] = {}
-    for direction in (HOST_TO_DEVICE, DEVICE_TO_HOST, BOTH):
+    for direction in Direction:
         for (device, own), copy in best.items():
             if own == direction:
                 name = f"{WORDS[direction].replace(' ', '_')}_measured"

@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.model.role import Role
 
 ENVELOPE_B = 16
 EAGER_B = 65536
@@ -75,8 +77,8 @@ def fit_network(
 
     Raises UsageError where a table has fewer than two sizes, or a time or bandwidth that is not above 0.
     """
-    _check("mpi.latency", one_way_s)
-    _check("mpi.bandwidth", bandwidth_Bps)
+    _check(Role.MESSAGE_TIME, one_way_s)
+    _check(Role.MESSAGE_BANDWIDTH, bandwidth_Bps)
     times = _rising(one_way_s)
     each = {size: size / rate for size, rate in bandwidth_Bps.items() if size > 0}
     split = _split(times, each, sorted({*(size for size in times if size < eager_B), eager_B - 1}))
@@ -114,8 +116,9 @@ def _split(times: Mapping[int, float], each: Mapping[int, float], sizes: list[in
     return found
 
 
-def _check(benchmark: str, table: Mapping[int, float]) -> None:
+def _check(role: Role, table: Mapping[int, float]) -> None:
     if len(table) < 2 or any(not value > 0 for value in table.values()) or min(table) < 0:
+        benchmark = benchmark_of(role)
         raise UsageError(
             f"{benchmark} has no table of sizes to make a platform of: {len(table)} sizes are there",
             f"measure it with a sweep: `seatrial run {benchmark}`",

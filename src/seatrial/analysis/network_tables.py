@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from seatrial.analysis.roles import figures_with
+from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.role import Role
 
-_TABLES = (("mpi.latency", "one_way"), ("mpi.bandwidth", "bandwidth"))
+_TABLES = (Role.MESSAGE_TIME, Role.MESSAGE_BANDWIDTH)
 _OF_BOTH = ("nodes", "placement", "buffers")
 """Parameters that the two have to share: a pair of ranks that sits alike."""
 
@@ -25,29 +28,28 @@ class NetworkTables:
 
 
 def network_tables(results: Sequence[ExperimentResult]) -> NetworkTables:
-    """The tables of `mpi.latency` and `mpi.bandwidth` with the most sizes, of a pair that sat alike in both.
+    """The tables of times and of bandwidths with the most sizes, of a pair that sat alike in both.
 
     Raises UsageError where the results hold no such two.
     """
-    latencies, bandwidths = (_measured(results, *wanted) for wanted in _TABLES)
+    latencies, bandwidths = (_measured(results, role) for role in _TABLES)
     fitting = [(a, b) for a in latencies for b in bandwidths if _pair(a[0]) == _pair(b[0])]
     if not fitting:
+        times, bandwidths_of = map(benchmark_of, _TABLES)
         raise UsageError(
-            "these results hold no table of mpi.latency and of mpi.bandwidth between ranks that sit alike",
-            "measure both: `seatrial run mpi.latency mpi.bandwidth --results DIR`",
+            f"these results hold no table of {times} and of {bandwidths_of} between ranks that sit alike",
+            f"measure both: `seatrial run {times} {bandwidths_of} --results DIR`",
         )
     (latency, one_way_s), (bandwidth, bandwidth_Bps) = max(fitting, key=lambda pair: len(pair[0][1]) + len(pair[1][1]))
     return NetworkTables(one_way_s, bandwidth_Bps, (latency.id, bandwidth.id), _pair(latency))
 
 
-def _measured(
-    results: Sequence[ExperimentResult], benchmark: str, figure: str
-) -> list[tuple[ExperimentResult, dict[int, float]]]:
+def _measured(results: Sequence[ExperimentResult], role: Role) -> list[tuple[ExperimentResult, dict[int, float]]]:
     found = []
     for result in results:
-        if result.experiment.benchmark == benchmark and result.outcome.is_ok:
-            named = [(one.point.get("size_B"), one.median) for one in result.figures if one.name == figure]
-            table = {size: median for size, median in named if isinstance(size, int)}
+        if result.outcome.is_ok:
+            sized = [(figure.point.get("size_B"), figure.median) for _, figure in figures_with([result], role)]
+            table = {size: median for size, median in sized if isinstance(size, int)}
             if len(table) > 1:
                 found.append((result, table))
     return found

@@ -9,7 +9,7 @@ from statistics import median
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.pairs import LEAST_SLOWNESS, screened_pairs
 from seatrial.analysis.results import all_results, machines_of, results_without_limits
-from seatrial.benchmarks import registry
+from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.experiment import Experiment
@@ -17,6 +17,7 @@ from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.outlier import Outlier, Screening
 from seatrial.model.parameter import Params, Value
 from seatrial.model.record import RepeatRecord
+from seatrial.model.role import Role
 from seatrial.model.sample import point_key
 from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, screen_groups
@@ -125,7 +126,7 @@ def _slow_pairs(contents: Contents, margin: float) -> tuple[Outlier, ...]:
         most = max((one.n for one in found), default=0)
         raise UsageError(
             f"slow pairs of ranks are looked for among at least {FEWEST}; the most here are {most}",
-            "measure pairs of more ranks: seatrial run mpi.pairs",
+            f"measure pairs of more ranks: seatrial run {benchmark_of(Role.RANK_PAIRS)}",
         )
     return tuple(outlier for one in found for outlier in one.outliers)
 

@@ -10,29 +10,30 @@ from dataclasses import dataclass, replace
 
 from seatrial.analysis.device_copies import Seen
 from seatrial.analysis.link_rates import copy_facts, measured_fact, with_link_rates
+from seatrial.analysis.roles import figures_with
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.role import Role
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The best of which figure is shown, under which fact. `select` is a parameter that must have this value."""
+    """The best figure of which role is shown, under which fact; `precision` is that which it must have."""
 
     fact: str
-    benchmark: str
-    figure: str
-    select: tuple[str, str] | None = None
+    role: Role
+    precision: str | None = None
 
 
 _SHOWN = (
-    _Shown("memory_bandwidth_measured", "memory.stream", "triad"),
-    _Shown("fp64_rate_measured", "cpu.peak", "fma", ("precision", "fp64")),
-    _Shown("fp32_rate_measured", "cpu.peak", "fma", ("precision", "fp32")),
-    _Shown("dgemm_measured", "cpu.gemm", "gemm", ("precision", "fp64")),
-    _Shown("sgemm_measured", "cpu.gemm", "gemm", ("precision", "fp32")),
-    _Shown("line_bounce_measured", "cpu.linebounce", "one_way"),
+    _Shown("memory_bandwidth_measured", Role.MEMORY_BANDWIDTH),
+    _Shown("fp64_rate_measured", Role.FMA_RATE, "fp64"),
+    _Shown("fp32_rate_measured", Role.FMA_RATE, "fp32"),
+    _Shown("dgemm_measured", Role.MATRIX_PRODUCT, "fp64"),
+    _Shown("sgemm_measured", Role.MATRIX_PRODUCT, "fp32"),
+    _Shown("line_bounce_measured", Role.LINE_BOUNCE),
 )
 
 
@@ -62,17 +63,14 @@ def _with(facts: Facts, more: dict[str, Fact]) -> Facts:
 
 def _best_by_node(shown: _Shown, results: Sequence[ExperimentResult]) -> Iterator[tuple[int | None, Fact]]:
     best: dict[int | None, tuple[FigureResult, ExperimentResult]] = {}
-    for result in results:
-        if result.experiment.benchmark != shown.benchmark:
+    for result, figure in figures_with(results, shown.role):
+        parameters = {**result.experiment.parameters, **figure.point}
+        if shown.precision not in (None, parameters.get("precision")):
             continue
-        for figure in result.figures:
-            parameters = {**result.experiment.parameters, **figure.point}
-            if figure.name != shown.figure or (shown.select and parameters.get(shown.select[0]) != shown.select[1]):
-                continue
-            told = parameters.get("node")
-            node = told if isinstance(told, int) else None
-            if node not in best or _is_better(figure, best[node][0]):
-                best[node] = (figure, result)
+        told = parameters.get("node")
+        node = told if isinstance(told, int) else None
+        if node not in best or _is_better(figure, best[node][0]):
+            best[node] = (figure, result)
     for node, (figure, result) in best.items():
         yield node, measured_fact(figure, result)
 

@@ -8,7 +8,8 @@ import pkgutil
 from functools import cache
 
 from seatrial.errors import UnknownNameError
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark import Benchmark, Figure
+from seatrial.model.role import Role
 
 
 @cache
@@ -31,3 +32,15 @@ def benchmark_named(name: str) -> Benchmark:
     if name not in benchmarks:
         raise UnknownNameError("benchmark", name, benchmarks)
     return benchmarks[name]
+
+
+def declared_figure(benchmark: str, figure: str) -> Figure | None:
+    """The declaration behind a figure of some result; None where no benchmark of ours has it."""
+    found = registry().get(benchmark)
+    return next((one for one in found.figures if one.name == figure), None) if found is not None else None
+
+
+@cache
+def benchmark_of(role: Role) -> str:
+    """The name of the (first) benchmark that measures this: what to run for it."""
+    return next(name for name, found in registry().items() if any(figure.role is role for figure in found.figures))

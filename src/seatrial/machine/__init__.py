@@ -1,5 +1,5 @@
-"""What a machine is: readers (text -> facts), the graph that they fill, and what is known of its microarchitecture.
+"""What a machine is: readers (text -> facts), the graph that they fill, and what is known of its processors.
 
 `live.discover_live` is the recipe. Each source gives a `Survey`; `assemble` joins surveys into one `Machine`;
-`microarchitectures`, `memory_population` and `limits` add what follows from it.
+`processors`, `memory_population` and `limits` add what follows from it.
 """

@@ -13,9 +13,9 @@ from seatrial.machine.io_parts import join_io_parts
 from seatrial.machine.io_tree import build_io_tree
 from seatrial.machine.limits import machine_limits
 from seatrial.machine.memory_population import judge_memory, memory_devices
-from seatrial.machine.microarchitectures import with_asserted_facts
 from seatrial.machine.paths import pci_paths
 from seatrial.machine.peers import Peers
+from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey, merge_facts
 from seatrial.model.fact import Facts
 from seatrial.model.machine import Device, DeviceKind, Machine

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.benchmarks import benchmark_of
 from seatrial.machine.pcie import pcie_limits
 from seatrial.model.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Device, DeviceKind, Machine, NamedLimit
+from seatrial.model.role import Role
 
 
 def machine_limits(machine: Machine) -> tuple[NamedLimit, ...]:
@@ -50,11 +52,12 @@ def _max_clock(machine: Machine, threads: Sequence[Device]) -> float | str:
     clock = max((value for pu in threads if (value := pu.facts.number("max_frequency"))), default=None)
     if clock is None:
         where = " (cpufreq is absent in this virtual machine)" if "hypervisor" in machine.facts else ""
-        return f"no source states the highest clock{where}; cpu.peak measures the clock in its run"
+        return f"no source states the highest clock{where}; {benchmark_of(Role.FMA_RATE)} measures the clock in its run"
     boost = machine.facts.best("boost")
     drivers = {pu.facts.text("frequency_driver") for pu in threads}
     if drivers == {"acpi-cpufreq"} and boost is not None and boost.value is True:
-        return "acpi-cpufreq states the highest clock without boost, and boost is on; cpu.peak measures it in its run"
+        measured = f"{benchmark_of(Role.FMA_RATE)} measures it in its run"
+        return f"acpi-cpufreq states the highest clock without boost, and boost is on; {measured}"
     return clock
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from seatrial.machine.memory_platforms import Platform, platform_of
 from seatrial.machine.population_rules import Placed, SocketLoad, judge_population
+from seatrial.machine.processors import Platform, platform_of
 from seatrial.machine.slot_tables import find_table, slot_number
 from seatrial.machine.survey import FactBook, MemoryModule
 from seatrial.model.limit import Limit, dram_bandwidth

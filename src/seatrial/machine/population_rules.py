@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from seatrial.machine.memory_platforms import Platform
+from seatrial.machine.processor_table import DELL_XEON, Interleaving
+from seatrial.machine.processors import Platform
 from seatrial.machine.survey import MemoryModule
 from seatrial.model.machine import Population
 
@@ -82,59 +83,10 @@ _SLOTS_OF_UNEQUAL_CHANNELS = frozenset({8, 10, 14})
 """Boards with six channels a socket have 8 or 10 slots: two of the channels have a second one (Dell C6420, R540)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What a platform interleaves. `balanced` and `near` are modules of a socket, `subsets` the numbers of channels,
-    fewer than all, that still make one set; `loss` is what was published about other populations."""
-
-    platforms: frozenset[str]
-    channels: int
-    balanced: tuple[int, ...]
-    near: tuple[int, ...]
-    subsets: frozenset[int]
-    source: str
-    loss: str = ""
-
-
-_DELL_XEON = "Dell, Balanced Memory with 2nd Generation Intel Xeon Scalable Processors (2019)"
-_LOSS_UP_TO_A_THIRD = f"up to 33 % of the bandwidth is lost ({_DELL_XEON})"
-_LOSS_SKYLAKE = f"measured: 35 to 65 % lost (Lenovo Press, 1st generation Xeon Scalable); {_LOSS_UP_TO_A_THIRD}"
-_AMD_DELL = "Dell, Balanced Memory with 2nd Generation AMD EPYC Processors for PowerEdge Servers; Lenovo Press LP1268"
-
-RULES = (
-    Rule(
-        frozenset({"Skylake-SP", "Cascade Lake", "Cooper Lake"}), 6, (6, 12), (), frozenset(),
-        "Lenovo Press LP1089, Balanced Memory Configurations with 2nd Gen Intel Xeon Scalable Processors",
-        _LOSS_SKYLAKE,
-    ),
-    Rule(
-        frozenset({"Ice Lake-SP"}), 8, (8, 16), (4,), frozenset({4}),
-        "Lenovo Press LP1517, Balanced Memory Configurations for 2-Socket Servers with 3rd-Gen Intel Xeon Scalable",
-    ),
-    Rule(
-        frozenset({"Sapphire Rapids", "Emerald Rapids"}), 8, (8, 16), (4,), frozenset({4}),
-        "Lenovo Press, Balanced Memory Configurations for 2-Socket Servers with 4th and 5th Gen Intel Xeon Scalable",
-    ),
-    Rule(
-        frozenset({"Granite Rapids", "Sierra Forest"}), 8, (8, 16), (4,), frozenset({4}),
-        "Lenovo Press LP2272, Balanced Memory Configurations for 2-Socket Servers with Intel Xeon 6",
-    ),
-    Rule(frozenset({"Zen 2"}), 8, (8, 16), (4, 12), frozenset({4}), _AMD_DELL),
-    Rule(
-        frozenset({"Zen 3"}), 8, (8, 16), (4, 6, 12), frozenset({4, 6}),
-        "Lenovo Press LP1268, Balanced Memory Configurations with 2nd Gen and 3rd Gen AMD EPYC Processors",
-    ),
-    Rule(
-        frozenset({"Zen 4", "Zen 4c", "Zen 5", "Zen 5c"}), 12, (12, 24), (4, 6, 8, 10), frozenset({4, 6, 8, 10}),
-        "Lenovo Press LP2283, Balanced Memory Configurations with 5th Generation AMD EPYC Processors, and its 4th "
-        "generation paper; AMD 4th Gen EPYC Processor Architecture: channels interleave by 2, 4, 6, 8, 10 or 12",
-    ),
-)  # fmt: skip
-
-
-def rule_of(platform: Platform) -> Rule | None:
-    """The rule of a platform with that many channels, or None."""
-    return next((r for r in RULES if platform.name in r.platforms and platform.channels == r.channels), None)
+def rule_of(platform: Platform) -> Interleaving | None:
+    """The rule of a platform, or None; it holds for the processors with as many channels as it has."""
+    rule = platform.interleaving
+    return rule if rule is not None and rule.channels == platform.channels else None
 
 
 def is_alike(modules: Sequence[MemoryModule]) -> bool:
@@ -188,7 +140,7 @@ def _unequal_sockets(sockets: Sequence[SocketLoad]) -> str | None:
     seen = "; ".join(f"{socket.name} has {_inventory(socket)}" for socket in list(differing.values())[:4])
     return (
         f"the sockets are unequal: {seen}. The processors differ in bandwidth or capacity, and memory that is "
-        f"interleaved over the sockets splits into regions; every socket must be filled alike ({_DELL_XEON})"
+        f"interleaved over the sockets splits into regions; every socket must be filled alike ({DELL_XEON})"
     )
 
 
@@ -338,7 +290,7 @@ def _spread(values: Sequence[float | None], what: str) -> str:
     return f"{' and '.join(f'{value:g}' for value in known)} {what}" if len(known) > 1 else ""
 
 
-def _by_rule(socket: SocketLoad, rule: Rule | None) -> str:
+def _by_rule(socket: SocketLoad, rule: Interleaving | None) -> str:
     """What the platform asks for, with its source and the published loss where this is not it."""
     channels = socket.platform.channels
     if rule is None:

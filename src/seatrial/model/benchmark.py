@@ -18,6 +18,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, Params, Value
 from seatrial.model.program import Program
 from seatrial.model.protocol import ProgramRecord
+from seatrial.model.role import HostCopies, Intensity, Role
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
@@ -33,13 +34,13 @@ class Better(StrEnum):
 class Ceiling:
     """A measured ceiling: the best rate that other experiments of the same machine reached, times `factor`.
 
-    It stands in where the physical limit is unknown. `benchmark` and `parameters` select those experiments (parameters
-    not named must equal those of the figure that asks, but for `ignored`, which may have any value).
+    It stands in where the physical limit is unknown. `roles` and `parameters` select those figures (parameters
+    not named must equal those of the figure that asks, but for `ignored`, which may have any value). `{benchmark}` in
+    the derivation stands for the name of the benchmark that reached it.
     """
 
-    benchmark: str
+    roles: tuple[Role, ...]
     parameters: Params
-    figures: tuple[str, ...]
     factor: float
     derivation: str
     ignored: tuple[str, ...] = ()
@@ -78,7 +79,8 @@ class Figure:
     impossible all the same. `one_limit_over` names the parameters, and the coordinates of points inside the program,
     over which the limit is one and the same (threads that share one memory): the best of those points is held against
     it, since the others show what a setting costs. `is_there` says whether these parameters ask for the figure at all.
-    `customary` says a value as the users of an application say it ("20.1 ns/day"), beside the SI unit.
+    `customary` says a value as the users of an application say it ("20.1 ns/day"), beside the SI unit. `role` says what
+    it is the measure of, `intensity` (None where the parameters settle none) where it stands in a roofline.
     """
 
     name: str
@@ -93,6 +95,8 @@ class Figure:
     one_limit_over: tuple[str, ...] = ()
     is_there: Callable[[Params], bool] = _always
     customary: Callable[[Params, float], str] | None = None
+    role: Role | HostCopies | None = None
+    intensity: Callable[[Params], Intensity | None] | None = None
 
 
 Bound = Callable[[Machine, Params], tuple[float, float]]
@@ -247,6 +251,11 @@ class Benchmark:
     estimate_s: Callable[[Params], float] = lambda params: 1.0
     verified: bool = True
     """False while nobody has seen it run on the hardware that it is for; `list` then says `unverified`."""
+
+    @property
+    def uses_devices(self) -> bool:
+        """Whether it runs on GPUs, or on processors that play them."""
+        return isinstance(self.program, Native) and self.program.library == "gpu"
 
     @property
     def may_use_mpi(self) -> bool:

@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from seatrial.benchmarks import registry
+from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
+from seatrial.model.role import Role
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
 from seatrial.plan.axis_values import can_be_studied
 from seatrial.plan.environment_axes import ACCEPTED as ACCEPTED_OF_RANKS
@@ -38,7 +39,8 @@ ACCEPTED = {
     "": "a mapping: study, question, benchmarks, then axes, compare and so on",
     "study": "the study's name, text: letters, digits, - and _ (at most 100)",
     "question": "text: what the study is to answer",
-    "benchmarks": "a mapping of benchmarks to their parameters, such as `memory.stream: {threads: all}`",
+    "benchmarks": "a mapping of benchmarks to their parameters, such as "
+    f"`{benchmark_of(Role.MEMORY_BANDWIDTH)}: {{threads: all}}`",
     "benchmarks.*": "a mapping of parameters to values, such as {threads: all}, or {} for the defaults",
     "benchmarks.*.*": "a value, or a list of values, which is an axis",
     "axes": "a mapping of parameters or of what the environment has to lists of values",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from seatrial.analysis.device_copies import BOTH, WORDS, HostCopy, host_copies
+from seatrial.analysis.device_copies import WORDS, HostCopy, host_copies
 from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.devices import spans
@@ -15,6 +15,7 @@ from seatrial.model.figure_result import FigureResult
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.host_links import way_up
 from seatrial.model.machine import Machine
+from seatrial.model.role import Direction
 from seatrial.model.spelling import count, settings, show, show_percent, show_range
 
 _LEAST_LOSS = 0.15
@@ -42,7 +43,7 @@ class _Device:
 class _Comparison:
     """All devices of one direction at one setting. `copy` is one of those at once, for how it was measured."""
 
-    direction: str
+    direction: Direction
     copy: HostCopy
     devices: tuple[_Device, ...]
 
@@ -78,7 +79,8 @@ class _Slowed:
     def diagnosis(self) -> str:
         """What the uplink has to do with it."""
         link, rate = self.uplink.link, self.uplink.rate
-        filled = sum(device.at_once.median for device in self.own) / (2 if self.worst.direction == BOTH else 1) / rate
+        ways = 2 if self.worst.direction is Direction.BOTH else 1
+        filled = sum(device.at_once.median for device in self.own) / ways / rate
         how = "can carry" if link.capable_Bps else "is trained to carry"
         shared = f"{count(len(self.ids), 'GPU')} share the uplink {link.a} - {link.b}, which {how} {show(rate, 'B/s')} "
         shared += "per direction"
@@ -142,7 +144,7 @@ def _worst(compared: Sequence[_Comparison], ids: Sequence[str]) -> _Comparison |
         for comparison in compared
         if sum(device.is_slowed for device in comparison.devices if device.id in ids) > 1
     ]
-    return max(able, key=lambda each: (each.direction != BOTH, each.loss(ids)), default=None)
+    return max(able, key=lambda each: (each.direction is not Direction.BOTH, each.loss(ids)), default=None)
 
 
 def _ends(figure: FigureResult) -> tuple[float, float]:

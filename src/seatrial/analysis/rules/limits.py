@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from seatrial.analysis.roles import is_of_devices
 from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.expectation import ABOVE_CEILING, LOW_SHARE, Judge, OneLimit, under
@@ -69,7 +70,7 @@ def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:
 
 
 def _holds_back(result: ExperimentResult, unit: Unit) -> str:
-    if result.experiment.benchmark.startswith("gpu."):
+    if is_of_devices(result):
         return (
             ", so something holds it back: a clock that is lowered (power, heat), other work on the device; copies "
             "from and to the host also memory that is not pinned or on the far socket, or a link that goes down under "

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from seatrial.analysis.roles import Source, figures_with
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual
 from seatrial.analysis.rules.words import listed
-from seatrial.machine.memory_platforms import platform_of
+from seatrial.benchmarks import benchmark_of
+from seatrial.machine.processors import highest_memory_MTps
 from seatrial.model.fact import Fact
-from seatrial.model.figure_result import FigureResult
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Machine, Population, SocketMemory
+from seatrial.model.machine import DeviceKind, Machine, Population, SocketMemory
+from seatrial.model.role import Role
 from seatrial.model.spelling import count, show, show_percent, show_transfers, surrounding
-
-_HIGHEST_MTps = {
-    "Haswell-EP": 2133.0, "Broadwell-EP": 2400.0, "Skylake-SP": 2666.0, "Cascade Lake": 2933.0, "Cooper Lake": 3200.0,
-    "Ice Lake-SP": 3200.0, "Sapphire Rapids": 4800.0, "Emerald Rapids": 5600.0,
-    "Zen": 2666.0, "Zen 2": 3200.0, "Zen 3": 3200.0, "Zen 4": 4800.0,
-}  # fmt: skip
-"""Platform -> the highest memory speed of any of its server processors, in MT/s (Intel ARK, "Memory Types" of Xeon E5
-v3 to 5th generation Xeon Scalable; AMD data sheets of EPYC 7001 to 9004). Single models may do less."""
 
 _ONE_MODULE = 0.9
 """A gap of this share of the smallest module is a module and not what the kernel keeps for itself (about 3 %)."""
@@ -35,7 +29,10 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
     loss = 1 - min(shares) if shares and min(shares) < 1 else None
     near = memory.verdict is Population.NEAR_BALANCED
     measured = _triad(case)
-    beside = f" memory.stream triad measured {show(measured.median, 'B/s')} with it." if measured is not None else ""
+    beside = ""
+    if measured is not None:
+        result, figure = measured
+        beside = f" {result.experiment.benchmark} {figure.name} measured {show(figure.median, 'B/s')} with it."
     yield Finding(
         rule="memory-unbalanced",
         severity=Severity.WARNING,
@@ -47,7 +44,8 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
         else "Addresses are not spread over all channels alike, so streaming reaches only a part of what the "
         "processor's memory controllers can do, and which part depends on where an array lies.",
         remedy="Fill every channel of every socket with equal modules; see which slots are empty with "
-        "`sudo dmidecode -t memory`" + ("" if measured is not None else ". Measure it: `seatrial run memory.stream`"),
+        "`sudo dmidecode -t memory`"
+        + ("" if measured is not None else f". Measure it: `seatrial run {benchmark_of(Role.MEMORY_BANDWIDTH)}`"),
         evidence=_sockets_told(memory.sockets) or memory.why,
         loss=loss,
     )
@@ -86,60 +84,46 @@ def _sockets_told(sockets: Sequence[SocketMemory]) -> str:
     )
 
 
-def _triad(case: Case) -> FigureResult | None:
-    """The best triad of memory.stream among the results, or None."""
-    found = [
-        figure
-        for result in case.results
-        if result.experiment.benchmark == "memory.stream"
-        for figure in result.figures
-        if figure.name == "triad"
-    ]
-    return max(found, key=lambda figure: figure.median, default=None)
+def _triad(case: Case) -> Source | None:
+    """The best bandwidth of memory among the results, or None."""
+    return max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
 
 
 def modules_below_rating(case: Case) -> Iterator[Finding]:
-    """Fires where modules run slower than they are rated. Where the processor can do no more, or two modules stand on
-    each channel, that is in order, and only said."""
-    slow = list(_slow_modules(case.machine))
-    if not slow or is_virtual(case.machine):
+    """Fires where modules run slower than they are rated, and slower than the processor allows. Two modules on each
+    channel lower the speed: that is only noted."""
+    machine = case.machine
+    highest = _highest_MTps(machine)
+    slow = [entry for entry in _slow_modules(machine) if highest is None or entry[1] < 0.99 * highest]
+    if not slow or is_virtual(machine):
         return
     _, configured, rated = min(slow, key=lambda entry: entry[1] / entry[2])
-    in_order = _in_order(case.machine, configured)
+    allowed = rated if highest is None else min(rated, highest)
+    full = [s for s in machine.memory.sockets if s.dimms]
+    in_order = bool(full) and all(s.populated_channels and s.dimms >= 2 * s.populated_channels for s in full)
     yield Finding(
         rule="memory-below-rating",
-        severity=Severity.WARNING if in_order is None else Severity.INFO,
-        devices=tuple(dict.fromkeys(name for name, _, _ in slow if case.machine.device(name) is not None)),
-        observation=f"Memory runs at {show_transfers(configured)} and is rated for {show_transfers(rated)}.",
-        diagnosis=in_order
-        or "A slower processor, a setting of the firmware or two modules on a channel (which lower the speed "
+        severity=Severity.INFO if in_order else Severity.WARNING,
+        devices=tuple(dict.fromkeys(name for name, _, _ in slow if machine.device(name) is not None)),
+        observation=f"Memory runs at {show_transfers(configured)} and is rated for {show_transfers(rated)}"
+        + (f"; the processor allows {show_transfers(allowed)}." if allowed < rated else "."),
+        diagnosis="Each channel carries two modules, and then most platforms lower the speed: in order, if the "
+        "vendor's table says so for these modules. Bandwidth falls by the same share."
+        if in_order
+        else "A slower processor, a setting of the firmware or two modules on a channel (which lower the speed "
         "legitimately on most platforms) hold it back. Bandwidth falls by the same share.",
         remedy="Compare the firmware's memory setting, the processor's highest memory speed and the vendor's table for "
         "this number of modules per channel; `sudo dmidecode -t memory` shows both speeds",
         evidence=listed(f"{name}: configured {show_transfers(c)}, rated {show_transfers(r)}" for name, c, r in slow),
-        loss=1 - configured / rated if in_order is None else None,
+        loss=None if in_order else 1 - configured / allowed,
     )
 
 
-def _in_order(machine: Machine, configured: float) -> str | None:
-    """Why the speed is as it should be, or None."""
-    platforms = {platform_of(package).name for package in machine.of_kind(DeviceKind.PACKAGE) if _is_server(package)}
-    highest = [_HIGHEST_MTps.get(name or "") for name in platforms]
-    known = [speed for speed in highest if speed is not None]
-    if known and len(known) == len(platforms) and configured >= 0.99 * max(known):
-        names = " or ".join(sorted(name for name in platforms if name))
-        return f"No {names} processor drives memory faster than {show_transfers(max(known))}: nothing is lost."
-    filled = [s for s in machine.memory.sockets if s.dimms]
-    if filled and all(s.populated_channels and s.dimms >= 2 * s.populated_channels for s in filled):
-        return (
-            "Each channel carries two modules, and then most platforms lower the speed: in order, if the vendor's "
-            "table says so for these modules. Bandwidth falls by the same share."
-        )
-    return None
-
-
-def _is_server(package: Device) -> bool:
-    return "xeon" in package.name.lower() or "epyc" in package.name.lower()
+def _highest_MTps(machine: Machine) -> float | None:
+    """The highest speed of memory that the processors allow; None where it is not known of each of them."""
+    speeds = [highest_memory_MTps(package) for package in machine.of_kind(DeviceKind.PACKAGE)]
+    known = [speed for speed in speeds if speed is not None]
+    return max(known) if known and len(known) == len(speeds) else None
 
 
 def _slow_modules(machine: Machine) -> Iterator[tuple[str, float, float]]:

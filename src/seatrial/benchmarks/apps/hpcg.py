@@ -16,10 +16,12 @@ from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of,
 from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
+from seatrial.model.beyond_caches import beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.protocol import ProgramRecord
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 RATING, TIMED = "rating", "timed_sets"
@@ -29,7 +31,6 @@ _STEP = 8
 _NONZEROS_PER_ROW = 27
 _BYTES_PER_NONZERO = 12
 _FLOP_PER_NONZERO = 2
-_CACHES_TIMES = 4
 _LARGEST_B = 4 << 20
 _MEMORY_PER_ROW_B = 720
 _SLOW_CPU_FLOPS = 1e9
@@ -47,10 +48,10 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _auto_size(machine: Machine, params: Params) -> int:
-    """The least edge, from 64, with which the matrix is four times the caches."""
-    caches_B = machine.last_level_cache_bytes(placement(machine, params)) or 0
+    """The least edge, from 64, with which the matrix is beyond the caches."""
+    least_B = beyond_caches_B(machine, placement(machine, params)) or 0
     size = _SMALLEST
-    while _matrix_B({**params, "size": size}) < _CACHES_TIMES * caches_B:
+    while _matrix_B({**params, "size": size}) < least_B:
         size += _STEP
     return size
 
@@ -112,8 +113,8 @@ def _samples(report: HpcgReport) -> list[Sample]:
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     memory = machine.named_limit("dram.bandwidth")
-    caches_B = machine.last_level_cache_bytes(placement(machine, params))
-    if caches_B is None or _matrix_B(params) < _CACHES_TIMES * caches_B:
+    least_B = beyond_caches_B(machine, placement(machine, params))
+    if least_B is None or _matrix_B(params) < least_B:
         return Limit.unknown("flop/s", "the matrix is not known to be four times the caches, so the memory is no limit")
     if memory is None or memory.value is None:
         return Limit.unknown("flop/s", memory.derivation if memory is not None else "no source tells the memory")
@@ -124,11 +125,10 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 
 def _ceiling(params: Params) -> Ceiling:
     return Ceiling(
-        benchmark="memory.stream",
+        roles=(Role.MEMORY_BANDWIDTH, Role.MEMORY_STREAM),
         parameters={"nontemporal": True},
-        figures=("copy", "scale", "add", "triad"),
         factor=_FLOP_PER_NONZERO / _BYTES_PER_NONZERO,
-        derivation="best non-temporal rate of memory.stream measured here; 12 B of each nonzero for 2 flop",
+        derivation="best non-temporal rate of {benchmark} measured here; 12 B of each nonzero for 2 flop",
         ignored=("threads", "node", "memory", "huge_pages", "kernel", "array_B"),
     )
 

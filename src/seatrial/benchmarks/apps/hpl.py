@@ -39,6 +39,7 @@ from seatrial.model.layout import RANKS, THREADS
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _BLOCKS = (128, 192, 256)
@@ -216,22 +217,20 @@ def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Lim
 def _of_peak(params: Params) -> Ceiling:
     cpus = cpus_of(params)
     return Ceiling(
-        benchmark="cpu.peak",
+        roles=(Role.FMA_RATE,),
         parameters={"precision": "fp64", "cores": "one"},
-        figures=("fma",),
         factor=cpus,
-        derivation=f"best rate of FMA on one core measured here (cpu.peak) x {cpus} CPUs",
+        derivation=f"best rate of FMA on one core measured here ({{benchmark}}) x {cpus} CPUs",
     )
 
 
 def _of_gemm(params: Params) -> Ceiling:
     cpus = cpus_of(params)
     return Ceiling(
-        benchmark="cpu.gemm",
+        roles=(Role.MATRIX_PRODUCT,),
         parameters={"precision": "fp64", "threads": cpus},
-        figures=("gemm",),
         factor=1.0,
-        derivation=f"best matrix product measured here on {cpus} CPUs (cpu.gemm)",
+        derivation=f"best matrix product measured here on {cpus} CPUs ({{benchmark}})",
         ignored=("n", "blas", "binding", "kernels"),
     )
 

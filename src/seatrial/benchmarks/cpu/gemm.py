@@ -20,14 +20,16 @@ from statistics import median
 from seatrial.benchmarks.bounds import between
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
-from seatrial.model.limit import FmaUnit, Limit, fma_rate
+from seatrial.model.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Intensity, Role
 from seatrial.model.sample import Sample
 
 _SLICE_S = 0.5
 _N_OF_ONE_THREAD = 1448
 _N_MULTIPLE = 64
+_NUMBERS_MOVED = 4
 _FLOP_OF_A_THREAD = 1e10
 """At most this much work for each thread in one product: less than half a second where a core has 20 GFLOP/s."""
 _SLOW_CORE_FLOPS = 2e10
@@ -128,15 +130,24 @@ def _has_matrix_unit(machine: Machine, cpus: Sequence[int]) -> bool:
     return any("sme" in (package.facts.text("isa") or "").split() for package in packages if package is not None)
 
 
+def _intensity(params: Params) -> Intensity | None:
+    """Of n x n numbers at least four times as many must move: two factors are read, the result is read and written."""
+    n, precision = params.get("n"), str(params["precision"])
+    if not isinstance(n, int) or isinstance(n, bool) or n <= 0:
+        return None
+    moved = _NUMBERS_MOVED * n**2 * ELEMENT_BITS[precision] // 8
+    counting = f"GEMM: 2 n^3 flop for {_NUMBERS_MOVED} n^2 numbers, the least that must move."
+    return Intensity({"fp64": "DGEMM", "fp32": "SGEMM"}[precision], _flop(params), moved, counting)
+
+
 def _ceiling(params: Params) -> Ceiling:
     """Where the FMA units are unknown: what the cores' arithmetic reached here without a BLAS."""
     threads = whole(params["threads"])
     return Ceiling(
-        benchmark="cpu.peak",
+        roles=(Role.FMA_RATE,),
         parameters={"precision": params["precision"], "cores": "one"},
-        figures=("fma",),
         factor=threads,
-        derivation=f"best rate of FMA on one core measured here (cpu.peak) x {threads} threads",
+        derivation=f"best rate of FMA on one core measured here ({{benchmark}}) x {threads} threads",
     )
 
 
@@ -202,6 +213,8 @@ BENCHMARK = Benchmark(
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("n", "blas", "binding", "kernels"),
+            role=Role.MATRIX_PRODUCT,
+            intensity=_intensity,
         ),
     ),
     checks=(

@@ -19,6 +19,7 @@ from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Device, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 Pair = tuple[int, int]
@@ -193,6 +194,7 @@ BENCHMARK = Benchmark(
             better=Better.LOWER,
             value=_time_of_one_trip,
             work="one trip of the line, half a round",
+            role=Role.LINE_BOUNCE,
         ),
     ),
     checks=(

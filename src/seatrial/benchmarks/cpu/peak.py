@@ -19,6 +19,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _SLICE_S = 0.25
@@ -158,6 +159,7 @@ BENCHMARK = Benchmark(
             value=_rate,
             work="2 flop per FMA and lane",
             limit=_limit,
+            role=Role.FMA_RATE,
         ),
     ),
     checks=(

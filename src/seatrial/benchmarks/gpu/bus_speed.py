@@ -13,6 +13,7 @@ from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_amo
 from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
 from seatrial.model.benchmark import Check
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Direction, HostCopies
 
 _KiB = 1 << 10
 _MiB = 1 << 20
@@ -32,6 +33,10 @@ def _arguments(params: Params) -> list[str]:
 
 def _estimate_s(params: Params) -> float:
     return 3.0 + (_largest_B(params) or _AUTO_B) * 2e-8
+
+
+def _is_of_several(params: Params) -> bool:
+    return params.get("devices") != 1
 
 
 BENCHMARK = device_benchmark(
@@ -59,7 +64,10 @@ BENCHMARK = device_benchmark(
     ),
     figures=[
         figure
-        for name, way in (("download", "from the host to the device"), ("readback", "from the device to the host"))
+        for name, direction, way in (
+            ("download", Direction.HOST_TO_DEVICE, "from the host to the device"),
+            ("readback", Direction.DEVICE_TO_HOST, "from the device to the host"),
+        )
         for figure in rates(
             name,
             "B/s",
@@ -69,6 +77,8 @@ BENCHMARK = device_benchmark(
             limit=link_limit(),
             one_limit_over=_ONE_LINK,
             attainable=PACKETS,
+            role=HostCopies(direction, _is_of_several),
+            role_of_all=HostCopies(direction, _is_of_several, is_sum=True),
         )
     ],
     checks=(Check("error", "bytes that came back otherwise than they were sent", zero),),

@@ -10,6 +10,7 @@ from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, Value
+from seatrial.model.role import HostCopies, Role
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
@@ -99,6 +100,7 @@ def rate(
     one_limit_over: tuple[str, ...] = (),
     attainable: Attainable = ALL_OF_IT,
     is_there: Callable[[Params], bool] = _always,
+    role: Role | HostCopies | None = None,
 ) -> Figure:
     """What is `counted` in a sample over its time, of one device or of those that share one problem."""
     return Figure(
@@ -112,6 +114,7 @@ def rate(
         attainable=lambda params: attainable,
         one_limit_over=one_limit_over,
         is_there=is_there,
+        role=role,
     )
 
 
@@ -125,6 +128,8 @@ def rates(
     limit: LimitOf | None = None,
     one_limit_over: tuple[str, ...] = (),
     attainable: Attainable = ALL_OF_IT,
+    role: Role | HostCopies | None = None,
+    role_of_all: Role | HostCopies | None = None,
 ) -> tuple[Figure, Figure]:
     """The same, and NAME_all of devices that work at once, from the samples of the series SERIES_all."""
     return (
@@ -137,6 +142,7 @@ def rates(
             limit=limit,
             one_limit_over=one_limit_over,
             attainable=attainable,
+            role=role,
         ),
         rate(
             f"{name}_all",
@@ -148,5 +154,6 @@ def rates(
             one_limit_over=one_limit_over,
             attainable=attainable,
             is_there=of_several,
+            role=role_of_all,
         ),
     )

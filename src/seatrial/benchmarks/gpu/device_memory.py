@@ -25,6 +25,7 @@ from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_amo
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
 from seatrial.model.benchmark import Check, Figure
 from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.role import Role
 
 _MiB = 1 << 20
 _SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 << 30}
@@ -43,8 +44,8 @@ def _arguments(params: Params) -> list[str]:
     ]
 
 
-def _kind(series: str, work: str, limit: LimitOf | None = None) -> tuple[Figure, ...]:
-    return rates(series, "B/s", "bytes", work, series=series, limit=limit)
+def _kind(series: str, work: str, limit: LimitOf | None = None, role: Role | None = None) -> tuple[Figure, ...]:
+    return rates(series, "B/s", "bytes", work, series=series, limit=limit, role=role)
 
 
 def _texture(series: str, work: str) -> tuple[Figure, ...]:
@@ -54,6 +55,7 @@ def _texture(series: str, work: str) -> tuple[Figure, ...]:
     return tuple(only_with_textures(figure) for figure in _kind(series, work))
 
 
+_ROLE = Role.DEVICE_MEMORY_BANDWIDTH
 _FROM_CACHE = "16 B for each read of a texel, most of them from a cache"
 
 BENCHMARK = device_benchmark(
@@ -72,8 +74,8 @@ BENCHMARK = device_benchmark(
         ),
     ),
     figures=(
-        *_kind("read", "each word is read once, neighbours by neighbours", memory_limit(_bytes)),
-        *_kind("write", "each word is written once, neighbours by neighbours", memory_limit(_bytes)),
+        *_kind("read", "each word is read once, neighbours by neighbours", memory_limit(_bytes), _ROLE),
+        *_kind("write", "each word is written once, neighbours by neighbours", memory_limit(_bytes), _ROLE),
         *_kind("read_strided", "each word is read once, neighbouring items 2 KiB apart"),
         *_kind("write_strided", "each word is written once, neighbouring items 2 KiB apart"),
         *_kind("copy", "each of 2 arrays is read or written once", memory_limit(lambda params: 2 * _bytes(params))),

@@ -73,7 +73,7 @@ def peer_limit(directions: int = 1) -> LinkLimit:
         if isinstance(found, str):
             return Limit.unknown("B/s", found)
         if len(found) != 2 or found[0].id == found[1].id:
-            return Limit.unknown("B/s", "within one device no link is used: gpu.device-memory is about that")
+            return Limit.unknown("B/s", "within one device no link is used")
         value, derivation = _between(machine, found[0], found[1], _capability(samples))
         if value is None:
             return Limit.unknown("B/s", derivation)

@@ -16,6 +16,7 @@ from seatrial.model.benchmark import Check
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _KINDS = {"add": (1, 1), "multiply": (1, 1), "fma": (2, 1), "mixed": (3, 2)}
@@ -60,6 +61,7 @@ BENCHMARK = device_benchmark(
             f"{flops} flop for each operation of a chain",
             series=name,
             limit=_limit_of(flops, instructions),
+            role=Role.DEVICE_FMA_RATE if name == "fma" else None,
         )
     ],
     checks=(Check("different", "share of the results that differ in any bit from the same chain on the host", zero),),

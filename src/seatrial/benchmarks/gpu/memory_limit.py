@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from seatrial.model.beyond_caches import CACHES_TIMES
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params
 from seatrial.model.sample import Sample
-
-_CACHES_TIMES = 4
-"""Data of less than this many times the last cache may come from there."""
 
 
 def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Params, Sequence[Sample]], Limit]:
@@ -28,7 +26,7 @@ def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Par
         clock_Hz, bits, count = facts["memory_clock_Hz"], facts["memory_bus_bits"], facts.get("devices", 1)
         cache_B = facts.get("cache_bytes", 0)
         on_each_B = touched_B(params) / (count if params.get("mode") == "TP" else 1)
-        if on_each_B < _CACHES_TIMES * cache_B:
+        if on_each_B < CACHES_TIMES * cache_B:
             return Limit.unknown("B/s", f"the data may come from the device's cache of {cache_B / 2**20:g} MiB")
         derivation = f"2 x {clock_Hz / 1e9:g} GHz x {bits} bit / 8" + (f" x {count} devices" if count > 1 else "")
         return Limit(2 * clock_Hz * bits / 8 * count, "B/s", derivation, Basis.PHYSICAL)

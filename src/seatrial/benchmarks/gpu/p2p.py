@@ -21,6 +21,7 @@ from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark import Better, Check, Figure, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 
 _AUTO_B = 64 << 20
 """Where the program decides; on a processor it takes less."""
@@ -84,6 +85,7 @@ BENCHMARK = device_benchmark(
             limit=peer_limit(),
             one_limit_over=_ONE_LINK,
             attainable=PACKETS,
+            role=Role.PEER_COPY,
         ),
         rate(
             "both",
@@ -94,6 +96,7 @@ BENCHMARK = device_benchmark(
             limit=peer_limit(directions=2),
             one_limit_over=_ONE_LINK,
             attainable=PACKETS,
+            role=Role.PEER_COPY_BOTH_WAYS,
         ),
         Figure(
             name="latency",
@@ -102,6 +105,7 @@ BENCHMARK = device_benchmark(
             better=Better.LOWER,
             value=lambda sample: sample.elapsed_s / sample.work["ops"],
             work="a copy of latency_B bytes in a train of them",
+            role=Role.PEER_LATENCY,
         ),
     ),
     checks=(Check("error", "bytes that did not arrive as they were sent", zero),),

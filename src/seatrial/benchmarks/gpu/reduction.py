@@ -14,6 +14,7 @@ from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_argument
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
 from seatrial.model.benchmark import Check
 from seatrial.model.parameter import Params
+from seatrial.model.role import Role
 
 _TOLERANCE = {"fp32": 1e-6, "fp64": 1e-12}
 """Of the sum, relative to the sum of magnitudes: far above what rounding does to sums of sums (N. J. Higham, "The
@@ -49,7 +50,15 @@ BENCHMARK = device_benchmark(
         PRECISION,
         size_class(_SIZES, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
-    figures=rates("bandwidth", "B/s", "bytes", "each number is read once", series="sum", limit=memory_limit(_bytes)),
+    figures=rates(
+        "bandwidth",
+        "B/s",
+        "bytes",
+        "each number is read once",
+        series="sum",
+        limit=memory_limit(_bytes),
+        role=Role.DEVICE_MEMORY_BANDWIDTH,
+    ),
     checks=(Check("error", "error of the sum, relative to the sum of magnitudes", up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
 )

@@ -25,6 +25,7 @@ from seatrial.benchmarks.placement import pages_check, require_memory, spread
 from seatrial.model.benchmark import Check, Figure, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Direction, HostCopies
 
 _KiB = 1 << 10
 _GiB = 1 << 30
@@ -33,9 +34,9 @@ _AUTO_B = 64 << 20
 _WORD_B = 8
 _ONE_LINK = ("size_B", "largest_B", "host", "numa_node", "optimised")
 _WAYS = {
-    "h2d": "bytes from the host to the device",
-    "d2h": "bytes from the device to the host",
-    "both": "bytes of both directions, which copy at once",
+    Direction.HOST_TO_DEVICE: "bytes from the host to the device",
+    Direction.DEVICE_TO_HOST: "bytes from the device to the host",
+    Direction.BOTH: "bytes of both directions, which copy at once",
 }
 
 
@@ -71,10 +72,10 @@ def _is_of_several(params: Params) -> bool:
     return params["devices"] != 1
 
 
-def _figures(way: str, work: str) -> tuple[Figure, ...]:
-    limit = link_limit(lambda params: 2.0, how="both directions") if way == "both" else link_limit()
+def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
+    limit = link_limit(lambda params: 2.0, how="both directions") if way is Direction.BOTH else link_limit()
 
-    def figure(suffix: str, said: str) -> Figure:
+    def figure(suffix: str, said: str, *, is_sum: bool = False) -> Figure:
         return rate(
             way + suffix,
             "B/s",
@@ -85,12 +86,13 @@ def _figures(way: str, work: str) -> tuple[Figure, ...]:
             one_limit_over=_ONE_LINK,
             attainable=PACKETS,
             is_there=_is_of_several if suffix else lambda params: True,
+            role=HostCopies(way, at_once=lambda params: bool(suffix), is_sum=is_sum),
         )
 
     return (
         figure("", f"{work}, while no other device copies"),
         figure("_together", f"{work}, while all devices copy"),
-        figure("_all", "the sum over all devices, which copy at once"),
+        figure("_all", "the sum over all devices, which copy at once", is_sum=True),
     )
 
 

@@ -12,6 +12,7 @@ from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_argument
 from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
 from seatrial.model.benchmark import Attainable, Check
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 
 _KiB = 1 << 10
 _MiB = 1 << 20
@@ -72,6 +73,8 @@ BENCHMARK = device_benchmark(
             limit=link_limit(lambda params: (_DOWN + _UP) / _DOWN, how="3 elements travel where 2 go down"),
             one_limit_over=_ONE_LINK,
             attainable=_IN_TURN,
+            role=Role.LINK_TRAFFIC,
+            role_of_all=Role.LINK_TRAFFIC,
         ),
         *rates(
             "rate",

@@ -18,21 +18,21 @@ from seatrial.benchmarks.imported.declarations import (
     time_figure,
 )
 from seatrial.model.benchmark import Figure
+from seatrial.model.beyond_caches import beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params, whole
 from seatrial.model.sample import Sample
 
-_CACHES_TIMES = 4
 _STREAM = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
 
 
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The rate of the DRAM, where the arrays are beyond the caches: hpcc sizes them by HPL's N, which may be small."""
     elements = params["stream_elements"]
-    caches = machine.last_level_cache_bytes(machine.pus())
+    least_B = beyond_caches_B(machine, machine.pus())
     is_given = machine.named_limit(GIVEN_BANDWIDTH) is not None
-    if not is_given and (elements == NOT_TOLD or caches is None or whole(elements) * 8 < _CACHES_TIMES * caches):
+    if not is_given and (elements == NOT_TOLD or least_B is None or whole(elements) * 8 < least_B):
         return Limit.unknown("B/s", "the arrays are not known to be beyond the caches")
     return memory_limit(ranks="ranks")(machine, params, samples)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.placement import HUGE_PAGES, NODE, THREADS, node_of_cpus, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -22,9 +23,9 @@ from seatrial.model.sample import Sample
 
 _WORD_B = 8
 _LEAST_TABLE_B = 4096
-_CACHES_TIMES = 8
-"""The table is at least this multiple of the last-level caches that the threads reach: at most one update in eight then
-finds its word in a cache."""
+_TIMES_BEYOND_CACHES = 2
+"""The table is at least so many times as large as what is just beyond the last-level caches that the threads reach: at
+most one update in eight then finds its word in a cache."""
 _LEAST_AUTO_B = 256 << 20
 """Virtual machines may tell of smaller caches than they reach."""
 _SHARE_OF_MEMORY = 8
@@ -47,8 +48,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _auto_table(machine: Machine, cpus: Sequence[int]) -> int:
-    caches = machine.last_level_cache_bytes(cpus)
-    wanted = max(_LEAST_AUTO_B, _CACHES_TIMES * (caches or 0))
+    wanted = max(_LEAST_AUTO_B, _TIMES_BEYOND_CACHES * (beyond_caches_B(machine, cpus) or 0))
     memory = machine.facts.number("memory_total")
     size = 1 << (wanted - 1).bit_length()
     while memory is not None and size > max(int(memory) // _SHARE_OF_MEMORY, _LEAST_TABLE_B):
@@ -95,8 +95,8 @@ BENCHMARK = Benchmark(
             "table_B",
             ParameterKind.BYTES,
             "auto",
-            f"the table, a power of two; auto: {_CACHES_TIMES} x the last-level caches, at least 256 MiB, at most "
-            f"1/{_SHARE_OF_MEMORY} of the memory",
+            f"the table, a power of two; auto: {_TIMES_BEYOND_CACHES * CACHES_TIMES} x the last-level caches, at least "
+            f"256 MiB, at most 1/{_SHARE_OF_MEMORY} of the memory",
             words=("auto",),
             minimum=_LEAST_TABLE_B,
         ),

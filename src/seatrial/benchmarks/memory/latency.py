@@ -29,6 +29,7 @@ from seatrial.benchmarks.placement import (
     spread,
 )
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -37,9 +38,6 @@ from seatrial.model.sample import Sample
 _SMALLEST_B = 4096
 """In the first-level data cache of every core."""
 _STEPS_UP_TO_B = 256 << 20
-_CACHES_TIMES = 4
-"""The largest set is this multiple of the last-level cache: a cache that replaces lines at random still holds some of a
-ring of twice its size (a fifth), and 2 % of one of four times."""
 _LEAST_LARGEST_B = 64 << 20
 """Virtual machines may tell of smaller caches than they reach."""
 _LARGEST_WITHOUT_CACHES_B = 256 << 20
@@ -91,8 +89,8 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _largest(machine: Machine, cpu: int) -> int:
-    caches = machine.last_level_cache_bytes([cpu])
-    wanted = _LARGEST_WITHOUT_CACHES_B if caches is None else max(_CACHES_TIMES * caches, _LEAST_LARGEST_B)
+    least_B = beyond_caches_B(machine, [cpu])
+    wanted = _LARGEST_WITHOUT_CACHES_B if least_B is None else max(least_B, _LEAST_LARGEST_B)
     memory = machine.facts.number("memory_total")
     most = wanted if memory is None else max(int(memory) // _SHARE_OF_MEMORY, _SMALLEST_B)
     return _whole_lines(min(wanted, most, _LARGEST_UNASKED_B), _SMALLEST_B)
@@ -176,7 +174,7 @@ BENCHMARK = Benchmark(
             "largest_B",
             ParameterKind.BYTES,
             "auto",
-            f"largest set; auto: {_CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of the memory",
+            f"largest set; auto: {CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of the memory",
             words=("auto",),
             minimum=_SMALLEST_B,
         ),

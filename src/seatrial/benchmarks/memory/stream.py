@@ -31,16 +31,16 @@ from seatrial.benchmarks.placement import (
     thread_count,
 )
 from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Ceiling, Check, Figure, Native
+from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Intensity, Role
 from seatrial.model.sample import Sample
 from seatrial.model.spelling import show_percent
 
 _BYTES_PER_ELEMENT = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
 _WRITE_ALLOCATE_BYTES = 8
-_CACHES_TIMES = 4
-"""Each array is at least this multiple of the last-level caches that the threads reach (STREAM's rule)."""
 _ARRAY_WITHOUT_CACHES = 1 << 30
 _MiB = 1 << 20
 _LINE = 64
@@ -64,8 +64,8 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
 
 def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
     """The smallest array, in bytes, whose figure is one of memory and not of caches."""
-    caches = machine.last_level_cache_bytes(cpus)
-    return _ARRAY_WITHOUT_CACHES if caches is None else _CACHES_TIMES * caches
+    least_B = beyond_caches_B(machine, cpus)
+    return _ARRAY_WITHOUT_CACHES if least_B is None else least_B
 
 
 def _arguments(params: Params) -> list[str]:
@@ -136,9 +136,8 @@ def _ceiling(name: str, params: Params) -> Ceiling | None:
     counted = _BYTES_PER_ELEMENT[name]
     moved = counted + _WRITE_ALLOCATE_BYTES
     return Ceiling(
-        benchmark="memory.stream",
+        roles=(Role.MEMORY_BANDWIDTH, Role.MEMORY_STREAM),
         parameters={"nontemporal": True},
-        figures=tuple(_BYTES_PER_ELEMENT),
         factor=counted / moved,
         derivation=f"best non-temporal rate measured here x {counted}/{moved}, since plain stores read each line"
         f" before they overwrite it: {moved} B move for {counted} B counted",
@@ -155,6 +154,13 @@ def _attainable(name: str, params: Params) -> Attainable:
     return Attainable(counted / moved, f"plain stores: at most {percent} of it can be counted, {counted} of {moved} B")
 
 
+def _triad_intensity(params: Params) -> Intensity:
+    """An addition and a multiplication for each element."""
+    name = "triad, non-temporal" if params.get("nontemporal", False) else "triad"
+    counted = _BYTES_PER_ELEMENT["triad"]
+    return Intensity(name, 2, counted, f"Triad: 2 flop for {counted} B, as STREAM counts.")
+
+
 def _figure(name: str) -> Figure:
     return Figure(
         name=name,
@@ -168,6 +174,8 @@ def _figure(name: str) -> Figure:
         attainable=lambda params: _attainable(name, params),
         one_limit_over=("threads", "nontemporal", "huge_pages", "array_B", "kernel"),
         is_there=lambda params: params["kernel"] in ("all", name),
+        role=Role.MEMORY_BANDWIDTH if name == "triad" else Role.MEMORY_STREAM,
+        intensity=_triad_intensity if name == "triad" else None,
     )
 
 
@@ -200,7 +208,7 @@ BENCHMARK = Benchmark(
             "array_B",
             ParameterKind.BYTES,
             "auto",
-            f"size of each of the three arrays; auto: {_CACHES_TIMES} x the last-level caches that the threads reach",
+            f"size of each of the three arrays; auto: {CACHES_TIMES} x the last-level caches that the threads reach",
             words=("auto",),
             minimum=4096,
         ),
@@ -215,7 +223,7 @@ BENCHMARK = Benchmark(
         ),
         Check(
             "array_bytes",
-            f"size of each array: below {_CACHES_TIMES} x the last-level caches the figure is one of a cache",
+            f"size of each array: below {CACHES_TIMES} x the last-level caches the figure is one of a cache",
             bound=lambda machine, params: (_cache_bound(machine, _placement(machine, params)), math.inf),
         ),
         Check(

@@ -21,6 +21,7 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 
 PROGRAM = Path(__file__).with_suffix(".cpp")
 
@@ -47,7 +48,7 @@ def prepared(machine: Machine, params: Params) -> Params:
 def prepared_pair(machine: Machine, params: Params) -> Params:
     """The parameters of a point of two ranks."""
     if params["ranks"] != 2:
-        raise UsageError(f"ranks={params['ranks']}: one pair has two", "mpi.multi-pair takes more pairs")
+        raise UsageError(f"ranks={params['ranks']}: one pair has two", "`seatrial list mpi` shows what has more")
     return prepared(machine, params)
 
 
@@ -76,7 +77,7 @@ BENCHMARK = Benchmark(
     question="How fast do messages stream from one rank to another?",
     program=Native(PROGRAM, arguments),
     parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
-    figures=(bandwidth("bytes of messages of size_B, one direction"),),
+    figures=(replace(bandwidth("bytes of messages of size_B, one direction"), role=Role.MESSAGE_BANDWIDTH),),
     checks=(WRONG_BYTES,),
     placement=pair_cpus,
     prepare=prepared_pair,

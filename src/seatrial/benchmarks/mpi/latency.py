@@ -23,6 +23,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _SLICE_S = 0.25
@@ -38,7 +39,7 @@ _SLOW_BPS = 2e9
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if params["ranks"] != 2:
-        raise UsageError(f"ranks={params['ranks']}: a ping-pong has two", "mpi.multi-pair and mpi.pairs take more")
+        raise UsageError(f"ranks={params['ranks']}: a ping-pong has two", "`seatrial list mpi` shows what has more")
     params = resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
     return resolved_placement(machine, params)
 
@@ -97,6 +98,7 @@ BENCHMARK = Benchmark(
             value=lambda sample: sample.elapsed_s / sample.work.get("ops", 1.0),
             work="half the round trip of a ping-pong of size_B",
             limit=_one_bounce,
+            role=Role.MESSAGE_TIME,
         ),
         Figure(
             name="bounces",

@@ -24,6 +24,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, S
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 Pair = tuple[int, int]
@@ -186,6 +187,7 @@ BENCHMARK = Benchmark(
             better=Better.LOWER,
             value=lambda sample: sample.elapsed_s / sample.work["ops"],
             work="half the round trip of a ping-pong of latency_B",
+            role=Role.RANK_PAIRS,
         ),
         bandwidth(
             "bytes of a ping-pong of bandwidth_B, one message under way at a time, as PingPong of IMB counts", _link

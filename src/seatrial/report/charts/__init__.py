@@ -1,7 +1,7 @@
 """Charts: of one benchmark, of pairs of CPUs, of the whole trial. To add one, write a maker in a file of its own.
 
-A maker looks at what the figures declare (their points, units and directions) and gives nothing where it does not fit;
-only `roofline_elements` and `roofline_devices` know benchmarks by name, and say why.
+A maker looks at what the figures declare (points, units, directions, roles) and gives nothing where it does not fit.
+None knows a benchmark by name.
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
 """The rooflines of devices: the rate of their memory, that of their vector units, and the kernels between.
 
-A kernel whose benchmark counts both flop and bytes of one run stands at their ratio. Bytes that do not go to the
-device's memory (those of gpu.triad cross the link to the host) make no such point.
+A kernel whose benchmark counts both flop and bytes of one run stands at their ratio. Bytes that cross the link to the
+host, and do not go to the device's memory, make no such point.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from seatrial.benchmarks import registry
+from seatrial.analysis.roles import Source, figures_with, is_of_devices
+from seatrial.benchmarks import benchmark_named, registry
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.limit import ELEMENT_BITS
+from seatrial.model.role import Role
 from seatrial.report.charts.roofline_elements import (
     Point,
     Roof,
     Roofline,
-    Source,
     best,
     compute_roofs,
     origin_of,
@@ -25,12 +27,6 @@ from seatrial.report.charts.roofline_elements import (
 from seatrial.report.pages.view import TrialView
 from seatrial.report.units import show_percent
 
-_PREFIX = "gpu."
-_PEAK = ("gpu.max-flops", "fma")
-_MEMORY = (("gpu.device-memory", "read"), ("gpu.device-memory", "write"), ("gpu.reduction", "bandwidth"))
-_NOT_OF_MEMORY = frozenset({"gpu.triad"})
-_SIZES = ("1", "2", "3", "4", "large")
-"""From small to large: what fits into a cache is no rate of the memory."""
 _MOST = 4
 """Devices that are drawn; more of them are alike, as a rule, and the table of figures has all."""
 
@@ -39,7 +35,7 @@ def device_rooflines(view: TrialView) -> Iterator[tuple[str, Roofline]]:
     """(device, roofline) of the first devices of which one alone was measured."""
     by_device: dict[tuple[str, int], list[ExperimentResult]] = {}
     for benchmark in view.benchmarks:
-        for result in benchmark.results if benchmark.name.startswith(_PREFIX) else ():
+        for result in filter(is_of_devices, benchmark.results):
             parameters = result.experiment.parameters
             backend, number = parameters.get("backend"), parameters.get("device")
             if isinstance(number, int) and parameters.get("devices") == 1:
@@ -53,28 +49,25 @@ def device_rooflines(view: TrialView) -> Iterator[tuple[str, Roofline]]:
 
 
 def _roofline(results: Sequence[ExperimentResult]) -> Roofline | None:
-    memory = _of_largest([source for name, figure in _MEMORY for source in _sources(results, name, figure)])
-    peaks = _sources(results, *_PEAK)
+    memory = _of_largest(_sources(results, Role.DEVICE_MEMORY_BANDWIDTH))
+    peaks = _sources(results, Role.DEVICE_FMA_RATE)
     if not memory or not peaks:
         return None
     compute = [roof for precision in ELEMENT_BITS for roof in compute_roofs(peaks, precision)]
     return with_ridges((*_memory_roofs(memory), *compute), list(_points(results)))
 
 
-def _sources(results: Sequence[ExperimentResult], benchmark: str, name: str) -> list[Source]:
-    return [
-        (result, figure)
-        for result in results
-        if result.experiment.benchmark == benchmark
-        for figure in result.figures
-        if figure.name == name and figure.median > 0
-    ]
+def _sources(results: Sequence[ExperimentResult], role: Role) -> list[Source]:
+    return [source for source in figures_with(results, role) if source[1].median > 0]
 
 
 def _of_largest(sources: Sequence[Source]) -> list[Source]:
-    def size(source: Source) -> int:
+    """Those of the largest data, by the order of the parameter's words: what fits into a cache is no rate of memory."""
+
+    def size(source: Source) -> float:
+        words = benchmark_named(source[0].experiment.benchmark).parameter("size").words
         word = source[0].experiment.parameters.get("size")
-        return _SIZES.index(word) if word in _SIZES else len(_SIZES)
+        return words.index(word) if isinstance(word, str) and word in words else math.inf
 
     largest = max(map(size, sources), default=0)
     return [source for source in sources if size(source) == largest]
@@ -98,7 +91,7 @@ def _points(results: Sequence[ExperimentResult]) -> Iterator[Point]:
             if key not in found or flop.median > found[key][0][1].median:
                 found[key] = (result, flop), byte
     for (name, precision), ((result, flop), byte) in found.items():
-        own = f"{name.removeprefix(_PREFIX)} {precision}".rstrip()
+        own = f"{name.partition('.')[2]} {precision}".rstrip()
         counting = f"{own}: {flop.work or 'flop'}; bytes: {byte.work or 'as its bandwidth counts them'}."
         intensity = flop.median / byte.median
         yield Point(own, intensity, flop.median, counting, origin_of(result), precision)
@@ -107,11 +100,12 @@ def _points(results: Sequence[ExperimentResult]) -> Iterator[Point]:
 def _pairs(result: ExperimentResult) -> Iterator[tuple[FigureResult, FigureResult]]:
     """Figures in flop/s and in B/s that are read from the same samples."""
     benchmark = registry().get(result.experiment.benchmark)
-    if benchmark is None or benchmark.name in _NOT_OF_MEMORY:
+    if benchmark is None:
         return
-    series = {figure.name: figure.series for figure in benchmark.figures}
+    series = {figure.name: figure.series for figure in benchmark.figures if figure.role is not Role.LINK_TRAFFIC}
     for flop in result.figures:
         for byte in result.figures:
             is_pair = (flop.unit, byte.unit) == ("flop/s", "B/s") and flop.point == byte.point
-            if is_pair and series.get(flop.name) == series.get(byte.name) and byte.median > 0 and flop.median > 0:
+            is_pair = is_pair and byte.name in series and series.get(flop.name) == series[byte.name]
+            if is_pair and byte.median > 0 and flop.median > 0:
                 yield flop, byte

@@ -3,9 +3,7 @@
 The model: S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 Architectures", CACM 52(4), 2009. A program of intensity I (flop/B) reaches at most min(peak, I x bandwidth).
 
-This and `roofline_devices` are the places of the page that know benchmarks by name, because what a figure counts cannot
-be told by its shape: a triad has 2 flop for the 24 B that STREAM counts; a product of two n x n matrices has 2 n^3 flop
-for at least 4 n^2 numbers that must move (both factors and the result read, the result written).
+Which figures are roofs (`Role`) and at which intensity a figure stands (`Intensity`) the figures declare themselves.
 """
 
 from __future__ import annotations
@@ -13,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.analysis.roles import Source, role_of
+from seatrial.benchmarks import declared_figure
+from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.limit import ELEMENT_BITS, Basis
+from seatrial.model.role import Intensity, Role
 from seatrial.report.pages.view import TrialView
 from seatrial.report.units import settings, show_percent
-
-_TRIAD_FLOP, _TRIAD_BYTES = 2, 24
-_NUMBERS_MOVED = 4
-"""For each element of an n x n product: two factors read, the result read and written."""
-_PRODUCT_NAMES = {"fp64": "DGEMM", "fp32": "SGEMM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +64,15 @@ class Roofline:
     ridges: tuple[Ridge, ...]
 
 
-Source = tuple[ExperimentResult, FigureResult]
-
-
 def roofline(view: TrialView) -> Roofline | None:
     """The roofline of a trial; None without a measured memory roof or a measured compute roof."""
-    triads = _figures(view, "memory.stream", "triad")
-    peaks = _figures(view, "cpu.peak", "fma")
-    if not triads or not peaks:
+    measured = [(row.result, figure) for own in view.benchmarks for row, figure in own.measured if figure.median > 0]
+    bandwidths = [source for source in measured if role_of(*source) is Role.MEMORY_BANDWIDTH]
+    peaks = [source for source in measured if role_of(*source) is Role.FMA_RATE]
+    if not bandwidths or not peaks:
         return None
-    memory = [*_memory_roofs(view, triads)]
     compute = [roof for precision in ELEMENT_BITS for roof in compute_roofs(peaks, precision)]
-    points = [*_triad_points(triads), *_product_points(_figures(view, "cpu.gemm", "gemm"))]
-    return with_ridges((*memory, *compute), points)
+    return with_ridges((*_memory_roofs(view, bandwidths), *compute), _points(measured))
 
 
 def with_ridges(roofs: Sequence[Roof], points: Sequence[Point]) -> Roofline:
@@ -93,26 +85,18 @@ def with_ridges(roofs: Sequence[Roof], points: Sequence[Point]) -> Roofline:
     return Roofline(tuple(roofs), tuple(points), tuple(ridges))
 
 
-def _figures(view: TrialView, benchmark: str, name: str) -> list[Source]:
-    found: list[Source] = []
-    for own in view.benchmarks:
-        if own.name == benchmark:
-            found += [(row.result, figure) for row, figure in own.measured if figure.name == name and figure.median > 0]
-    return found
-
-
 def best(sources: Sequence[Source]) -> Source:
     """The one with the highest median."""
     return max(sources, key=lambda source: source[1].median)
 
 
-def _memory_roofs(view: TrialView, triads: Sequence[Source]) -> Iterator[Roof]:
-    result, figure = best(triads)
+def _memory_roofs(view: TrialView, bandwidths: Sequence[Source]) -> Iterator[Roof]:
+    result, figure = best(bandwidths)
     limit = view.trial.machine.named_limit("dram.bandwidth")
     known = limit.value if limit is not None and limit.basis is Basis.PHYSICAL else None
     share = f", {show_percent(figure.median / known)} of the limit" if known else ""
-    origin = f"best triad of {result.experiment.benchmark}: {told(result)}{share}"
-    yield Roof("triad", figure.median, True, "measured", origin)
+    origin = f"best {figure.name} of {result.experiment.benchmark}: {told(result)}{share}"
+    yield Roof(figure.name, figure.median, True, "measured", origin)
     if limit is not None and known:
         yield Roof("DRAM", known, True, "limit", limit.derivation)
 
@@ -132,35 +116,25 @@ def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
         yield Roof(f"{precision} FMA", known, False, "limit", limit.derivation, precision)
 
 
-def _triad_points(triads: Sequence[Source]) -> Iterator[Point]:
-    """The best triad with plain and with non-temporal stores, where both were measured."""
-    intensity = _TRIAD_FLOP / _TRIAD_BYTES
-    for nontemporal, name in ((False, "triad"), (True, "triad, non-temporal")):
-        own = [source for source in triads if source[0].experiment.parameters.get("nontemporal", False) is nontemporal]
-        if own:
-            result, figure = best(own)
-            counting = f"Triad: {_TRIAD_FLOP} flop for {_TRIAD_BYTES} B, as STREAM counts."
-            yield Point(name, intensity, figure.median * intensity, counting, origin_of(result))
-
-
-def _product_points(products: Sequence[Source]) -> Iterator[Point]:
-    for precision, bits in ELEMENT_BITS.items():
-        own = [
-            source
-            for source in products
-            if source[0].experiment.parameters.get("precision") == precision and _size(source[0]) is not None
-        ]
-        if own:
-            result, figure = best(own)
-            n, width = _size(result) or 0, bits // 8
-            counting = f"GEMM: 2 n^3 flop for {_NUMBERS_MOVED} n^2 numbers, the least that must move."
-            intensity = 2 * n / (_NUMBERS_MOVED * width)
-            yield Point(_PRODUCT_NAMES[precision], intensity, figure.median, counting, origin_of(result), precision)
-
-
-def _size(result: ExperimentResult) -> int | None:
-    n = result.experiment.parameters.get("n")
-    return n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None
+def _points(measured: Sequence[Source]) -> list[Point]:
+    """The best figure of each name among those with an intensity: those of bandwidth first."""
+    found: dict[tuple[bool, str], tuple[Source, Intensity]] = {}
+    for result, figure in measured:
+        declared = declared_figure(result.experiment.benchmark, figure.name)
+        if declared is None or declared.intensity is None:
+            continue
+        intensity = declared.intensity(result.experiment.parameters)
+        if intensity is not None:
+            key = figure.unit == "flop/s", intensity.name
+            if key not in found or figure.median > found[key][0][1].median:
+                found[key] = (result, figure), intensity
+    points = []
+    for (is_rate, name), ((result, figure), declared_as) in sorted(found.items(), key=lambda entry: entry[0]):
+        at = declared_as.flop / declared_as.bytes
+        rate = figure.median if is_rate else figure.median * at
+        precision = str(result.experiment.parameters.get("precision", ""))
+        points.append(Point(name, at, rate, declared_as.counting, origin_of(result), precision))
+    return points
 
 
 def origin_of(result: ExperimentResult) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.device_copies import PeerRates
+from seatrial.model.role import Role
 from seatrial.report.charts.heat import LEGEND_WIDTH, Place, number, text
 from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix
 from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text
@@ -50,7 +51,7 @@ def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, st
 def _shown(peers: Sequence[PeerRates]) -> PeerRates | None:
     """The latest matrix of bandwidths in one direction, direct ones before others."""
     able = [
-        rates for rates in peers if rates.figure == "bandwidth" and any(row != column for row, column in rates.values)
+        rates for rates in peers if rates.role is Role.PEER_COPY and any(row != column for row, column in rates.values)
     ]
     direct = [rates for rates in able if rates.is_direct]
     chosen = direct or able

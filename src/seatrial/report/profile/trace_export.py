@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.analysis.network_tables import NetworkTables
+from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.model.role import Role
 from seatrial.profiler.trace.world import trace_worlds
 from seatrial.report.profile.simgrid_platform import host_file, platform_xml
 from seatrial.report.profile.simgrid_ti import FILE_LIST, TiExport, export_ti
@@ -85,6 +87,8 @@ def _summary(ti: TiExport, figures: NetworkTables | None, command: Sequence[str]
     if ti.left_out.messages_outside:
         lines.append(f"{ti.left_out.messages_outside} messages with processes outside of MPI_COMM_WORLD: left out")
     if figures is not None:
-        lines.append(f"platform from mpi.latency {figures.experiments[0]} and mpi.bandwidth {figures.experiments[1]}")
+        times, bandwidths = figures.experiments
+        sources = f"{benchmark_of(Role.MESSAGE_TIME)} {times} and {benchmark_of(Role.MESSAGE_BANDWIDTH)} {bandwidths}"
+        lines.append(f"platform from {sources}")
     lines.append(f"replay it there: {' '.join(command)}" if command else "no platform: no figures of the network")
     return lines

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from seatrial.benchmarks import benchmark_of
+from seatrial.model.role import Role
 from seatrial.profiler.profile import Bound, CallSite, CallTotals, Profile, RankTotals, SizeTotals
 from seatrial.report.units import count, show, show_percent, show_range
 
@@ -137,18 +139,19 @@ def balance_line(profile: Profile) -> str:
 def next_experiment(profile: Profile) -> str:
     """What is worth trying next, by what the largest call is bound by; commands in backticks."""
     if not profile.calls or profile.mpi_share < _COMPUTES:
-        return "MPI is not where the time goes: `seatrial run cpu.peak memory.stream` gives the limits of computing."
+        both = f"{benchmark_of(Role.FMA_RATE)} {benchmark_of(Role.MEMORY_BANDWIDTH)}"
+        return f"MPI is not where the time goes: `seatrial run {both}` gives the limits of computing."
     first = main_call(profile)
     if first.bound is Bound.WAITING:
         last = slowest(profile)
         who = f" Begin with rank {last.rank} on {last.host}, which computes longest." if last is not None else ""
         return f"Share the work out more evenly, or run fewer ranks with more threads each.{who}"
     if first.bound is Bound.LATENCY:
-        return (
-            "Send fewer, larger messages, or run fewer ranks; `seatrial run mpi.latency` tells what the fabric can do."
-        )
+        command = f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}`"
+        return f"Send fewer, larger messages, or run fewer ranks; {command} tells what the fabric can do."
     if first.bound is Bound.BANDWIDTH:
-        return "Send less, or put neighbours on one node; `seatrial run mpi.bandwidth` tells what the fabric can do."
+        command = f"`seatrial run {benchmark_of(Role.MESSAGE_BANDWIDTH)}`"
+        return f"Send less, or put neighbours on one node; {command} tells what the fabric can do."
     if first.bound is Bound.LOCAL:
         return f"{first.call} communicates with nobody: call it less often, and keep what it answers."
     if first.bound is Bound.START:

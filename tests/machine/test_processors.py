@@ -1,11 +1,11 @@
-"""The table of microarchitectures, by what CPUs say of themselves."""
+"""The table of processors, by what CPUs say of themselves."""
 
 from __future__ import annotations
 
 import pytest
 
-from seatrial.machine.microarchitecture_table import AMD, ARM, INTEL
-from seatrial.machine.microarchitectures import with_asserted_facts
+from seatrial.machine.processor_table import PROCESSORS, Cpuid
+from seatrial.machine.processors import highest_memory_MTps, platform_of, with_asserted_facts
 from seatrial.machine.survey import FactBook
 from seatrial.model.fact import FactKind
 from seatrial.model.machine import Device, DeviceKind
@@ -107,10 +107,6 @@ def test_memory_in_the_package() -> None:
 
 
 def test_what_was_not_looked_up_says_so() -> None:
-    entries = [entry for _, _, entry in AMD] + list(INTEL.values()) + list(ARM.values())
-    for entry in entries:
-        for told in (*(vector for _, vector in entry.vectors), *entry.channels):
-            assert told.confirmed is ("unconfirmed" not in told.source), told.source
     sapphire = _package(vendor="GenuineIntel", family=6, model=0x8F, isa=AVX512).facts.best("fma_confirmed")
     zen = _package(vendor="AuthenticAMD", family=26, model=2, isa=AVX512).facts.best("fma_confirmed")
     assert sapphire is not None and sapphire.value is False
@@ -118,11 +114,75 @@ def test_what_was_not_looked_up_says_so() -> None:
 
 
 def test_every_asserted_fact_has_a_citation() -> None:
-    entries = [entry for _, _, entry in AMD] + list(INTEL.values()) + list(ARM.values())
-    for entry in entries:
-        for _, vector in entry.vectors:
-            assert len(vector.source) > 20
-        assert all(len(channels.source) > 20 for channels in entry.channels)
+    for row in PROCESSORS:
+        sources = [known.source for _, known in (*row.vectors, *row.channels)]
+        sources += [row.ids_source] if row.ids else []
+        sources += [known.source for known in (row.interleaving, row.package_memory) if known is not None]
+        assert all(len(source) > 20 for source in sources), row
     facts = _package(vendor="AuthenticAMD", family=26, model=2, isa=AVX512).facts
     asserted = [fact for statements in facts.values() for fact in statements if fact.kind is FactKind.ASSERTED]
     assert len(asserted) >= 4
+
+
+def test_each_row_can_be_found_and_no_two_claim_one_cpu() -> None:
+    assert all(row.ids or row.models for row in PROCESSORS)
+    ids = [
+        (of.vendor, of.family, model, stepping)
+        for row in PROCESSORS
+        for of in row.ids
+        if isinstance(of, Cpuid)
+        for model in of.models
+        for stepping in (of.steppings or range(16))
+    ]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("name", "microarchitecture", "channels", "memory_MTps"),
+    [
+        ("Intel(R) Xeon(R) Silver 4410Y", "Sapphire Rapids", 8, 4000),
+        ("INTEL(R) XEON(R) GOLD 6430", "Sapphire Rapids", 8, 4400),
+        ("Intel(R) Xeon(R) Gold 5416S", "Sapphire Rapids", 8, 4400),
+        ("Intel(R) Xeon(R) Platinum 8480+", "Sapphire Rapids", 8, 4800),
+        ("Intel(R) Xeon(R) Gold 6526Y", "Emerald Rapids", 8, 5200),
+        ("Intel(R) Xeon(R) Platinum 8592+", "Emerald Rapids", 8, 5600),
+        ("Intel(R) Xeon(R) 6980P", "Granite Rapids", 12, 8800),
+        ("Intel(R) Xeon(R) 6787P", "Granite Rapids", 8, 8000),
+        ("Intel(R) Xeon(R) Silver 4314 CPU @ 2.40GHz", "Ice Lake-SP", 8, 2666),
+        ("Intel(R) Xeon(R) Gold 6330 CPU @ 2.00GHz", "Ice Lake-SP", 8, 2933),
+        ("Intel(R) Xeon(R) Gold 6330N CPU @ 2.20GHz", "Ice Lake-SP", 8, 2666),
+        ("Intel(R) Xeon(R) Silver 4214 CPU @ 2.20GHz", "Cascade Lake", 6, 2400),
+        ("Intel(R) Xeon(R) Gold 5218 CPU @ 2.30GHz", "Cascade Lake", 6, 2666),
+        ("Intel(R) Xeon(R) Gold 5222 CPU @ 3.80GHz", "Cascade Lake", 6, 2933),
+        ("Intel(R) Xeon(R) Bronze 3106 CPU @ 1.70GHz", "Skylake-SP", 6, 2133),
+        ("Intel(R) Xeon(R) CPU E5-2620 v4 @ 2.10GHz", "Broadwell-EP", 4, 2133),
+        ("Intel(R) Xeon(R) CPU E5-2699 v3 @ 2.30GHz", "Haswell-EP", 4, 2133),
+        ("AMD EPYC 7251 8-Core Processor", "Zen", 8, 2400),
+        ("AMD EPYC 7443P 24-Core Processor", "Zen 3", 8, 3200),
+        ("AMD EPYC 8534P 64-Core Processor", "Zen 4c", 6, 4800),
+        ("AMD EPYC 9755 128-Core Processor", "Zen 5", 12, 6400),
+        ("AMD EPYC 4564P 16-Core Processor", None, 2, None),
+        ("Intel(R) Core(TM) i7-9700K CPU @ 3.60GHz", None, 2, None),
+        ("some CPU", None, None, None),
+    ],
+)
+def test_memory_by_model_number(
+    name: str, microarchitecture: str | None, channels: int | None, memory_MTps: float | None
+) -> None:
+    package = _package(model_name=name)
+    platform = platform_of(package)
+    assert (platform.name, platform.channels) == (microarchitecture, channels)
+    assert highest_memory_MTps(package) == memory_MTps
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "name", "channels", "memory_MTps"),
+    [
+        (25, 0xA0, "AMD EPYC 9754 128-Core Processor", 12, 4800),
+        (26, 0x11, "AMD EPYC 9965 192-Core Processor", 12, 6400),
+        (25, 0x61, "AMD EPYC 4564P 16-Core Processor", 2, None),
+    ],
+)
+def test_memory_by_identification(family: int, model: int, name: str, channels: int, memory_MTps: float | None) -> None:
+    package = _package(vendor="AuthenticAMD", family=family, model=model, model_name=name)
+    assert (platform_of(package).channels, highest_memory_MTps(package)) == (channels, memory_MTps)
