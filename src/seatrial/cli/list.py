@@ -2,61 +2,28 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks import registry
+from pathlib import Path
+
 from seatrial.cli.output import print_json
 from seatrial.cli.references import print_references, with_references
-from seatrial.engine.environments import native_environment
-from seatrial.engine.prepare import lacking
-from seatrial.environments.build import Environment
-from seatrial.environments.compiler import find_compilers
-from seatrial.environments.mpi import discover_mpis, lacking_mpi, need_of_runtime
-from seatrial.environments.site import site_environments
-from seatrial.errors import BuildError
-from seatrial.machine.live import discover_live
-from seatrial.model.benchmark import Benchmark, ImportedOnly, Native
-from seatrial.report.documents.list import Tools, list_document
+from seatrial.interface.list import list_benchmarks
+from seatrial.report.documents.list import list_document
 from seatrial.report.text.list import list_text
 
 
-def list_command(*, as_json: bool, references: bool = False) -> None:
+def list_command(
+    *, as_json: bool, references: bool = False, site: Path | None = None, system: str | None = None
+) -> None:
     """Print every benchmark with its state on this machine, and what programs are built with; with `references` the
     published values (JSON has both)."""
     if references and not as_json:
         print_references()
         return
-    machine = discover_live()
-    try:
-        environment: Environment | BuildError = native_environment(machine)
-    except BuildError as error:
-        environment = error
-    missing = {name: need for name, b in registry().items() if (need := _need(b, environment)) is not None}
-    listed = [b for b in registry().values() if not isinstance(b.program, ImportedOnly)]
-    document = list_document(listed, machine, _tools(), missing)
+    found = list_benchmarks(site=site, system=system)
+    document = list_document(found.benchmarks, found.machine, found.tools, found.missing)
     if references:
         document = with_references(document)
     if as_json:
         print_json(document)
     else:
         print(list_text(document))
-
-
-def _need(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
-    """What is missing here to have a benchmark's program; of an MPI that is half there, which half."""
-    need = lacking(benchmark, environment)
-    if need is None or isinstance(environment, BuildError):
-        return need
-    is_of_mpi = isinstance(benchmark.program, Native) and benchmark.ranks == "mpi"
-    return (f"an MPI: {why}" if is_of_mpi and (why := lacking_mpi()) is not None else None) or need
-
-
-def _tools() -> Tools:
-    found = discover_mpis()
-    environments = site_environments()
-    names = {environment.name for environment in environments}
-    return Tools(
-        [f"{compiler.name} ({' '.join(compiler.command)})" for compiler in find_compilers()],
-        found.mpis,
-        [(mpi, need_of_runtime(mpi)) for mpi in found.runtimes],
-        environments,
-        {name: why for name, why in found.passed_over if name in names},
-    )

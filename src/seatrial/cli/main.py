@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from seatrial import __version__
 from seatrial.errors import SeatrialError, StoreError
+from seatrial.version import __version__
 
 RESULTS = Path("seatrial-results")
 
@@ -116,9 +116,9 @@ def discover(
 ) -> None:
     """What is this machine?"""
     from seatrial.cli.discover import discover_command
-    from seatrial.cli.sources import all_sources
+    from seatrial.cli.sources import parse_dumps
 
-    discover_command(all_sources(dumps, live), results, output_format.value, output)
+    discover_command(parse_dumps(dumps), live, results, output_format.value, output)
 
 
 @app.command()
@@ -136,13 +136,11 @@ def check(
 ) -> None:
     """What is wrong with it? Findings, and how to bind to its GPUs and adapters."""
     from seatrial.cli.check import check_command
-    from seatrial.cli.folder import machine_in
-    from seatrial.cli.sources import all_sources
+    from seatrial.cli.sources import parse_dumps
+    from seatrial.interface.machines import machine_of
     from seatrial.model.finding import Severity
 
-    sources = all_sources(dumps, live)
-    machine = None if results is None or dumps or live else machine_in(results)
-    machine = machine or sources.machine()
+    machine = machine_of(parse_dumps(dumps), live=live, results=results)
     severity = None if fail_on is None else Severity(fail_on.value)
     raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks))
 
@@ -158,11 +156,8 @@ def list_(
 ) -> None:
     """What can be measured here, what not, and why."""
     from seatrial.cli.list import list_command
-    from seatrial.cli.site import use_site_options
 
-    use_site_options(site, system)
-
-    list_command(as_json=output_format is Format.JSON, references=references)
+    list_command(as_json=output_format is Format.JSON, references=references, site=site, system=system)
 
 
 @app.command()
@@ -325,8 +320,9 @@ def main() -> None:
 
 def _status() -> int:
     """Run the command and say what went wrong; the exit status."""
-    from seatrial.cli.output import abandon, message
+    from seatrial.cli.output import abandon, message, show_messages
 
+    show_messages()
     try:
         status = int(app(standalone_mode=False) or 0)  # Ctrl-C comes back as 130: typer sees it first
         sys.stdout.flush()

@@ -1,0 +1,112 @@
+"""One point of a benchmark, measured once: for whoever sets the order and the number of repeats."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.engine.environments import Environments
+from seatrial.engine.events import Silent
+from seatrial.engine.prepare import Ready, Refused, prepare
+from seatrial.engine.repeat import make_repeat
+from seatrial.engine.trial import keep_machine
+from seatrial.environments.build import Environment
+from seatrial.errors import BuildError, UsageError
+from seatrial.interface.settings import Settings, values_of
+from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_identity
+from seatrial.model.parameter import Params
+from seatrial.model.record import RepeatRecord
+from seatrial.plan.points import plan_points
+from seatrial.store.claim import claim
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+
+def prepare_point(
+    benchmark: str | Benchmark,
+    machine: Machine,
+    set: Settings | None = None,
+    environment: Environment | BuildError | None = None,
+) -> Ready | Refused:
+    """One point of a benchmark, its program built; or why it cannot run here.
+
+    A declaration stands for the benchmark of its name. Programs are built in `environment`, None: in the one that
+    `set` chooses. Raises UsageError where the settings are not those of one point.
+    """
+    declared = benchmark_named(benchmark) if isinstance(benchmark, str) else benchmark
+    points = plan_points([declared.name], values_of(set or {}), machine)
+    if len(points) != 1:
+        raise UsageError(f"these settings make {len(points)} points of {declared.name}", "give each one value")
+    point = replace(points[0], benchmark=declared)
+    environments = Environments(machine) if environment is None else Environments.always(environment)
+    (item,) = prepare([point], environments, machine_identity(machine)[:16], Silent())
+    return item
+
+
+def measure_point(
+    ready: Ready, machine: Machine, folder: ResultsFolder | None = None, *, sample_s: float | None = None
+) -> RepeatRecord:
+    """One repeat, judged: its record with all samples, whatever its outcome.
+
+    It is recorded in the folder, None: nothing is kept. `sample_s`: the program samples for so long instead of for as
+    long as its benchmark says (see `sampling_for`). Raises StoreError.
+    """
+    with _folder(folder) as kept:
+        keep_point(ready, machine, kept)
+        host, known = platform.node(), read_contents(kept).records.get(ready.experiment.id, ())
+        number = max((record.repeat for record in known), default=-1) + 1
+        while (claimed := claim(kept, host, ready.experiment.id, number, {"order": 0, "t0": time.time()})) is None:
+            number += 1
+        writer = RecordWriter(kept, host)
+        try:
+            asked = ready if sample_s is None else sampling_for(ready, sample_s)
+            return make_repeat(asked, machine, claimed, writer, keep=False)
+        finally:
+            writer.close()
+
+
+def keep_point(ready: Ready, machine: Machine, folder: ResultsFolder) -> None:
+    """Write down what the records of an experiment refer to. Raises StoreError."""
+    experiment = ready.experiment
+    keep_machine(folder, machine, experiment.machine)
+    folder.put("environments", experiment.environment, ready.environment)
+    folder.put("experiments", experiment.id, experiment.document())
+
+
+def sampling_for(ready: Ready, seconds: float) -> Ready:
+    """The same experiment, whose program samples for this long where it can be asked to; every program takes a few
+    samples all the same, and an application runs as it always does."""
+    benchmark = ready.point.benchmark
+    program = benchmark.program
+    if not isinstance(program, Native):
+        return ready
+    own, takes_it = program.arguments, program.library == "gpu"
+
+    def arguments(params: Params) -> list[str]:
+        words = list(own(params))
+        if "--slice" in words:
+            words[words.index("--slice") + 1] = str(seconds)
+        elif takes_it:
+            words += ["--slice", str(seconds)]
+        return words
+
+    changed = replace(benchmark, program=replace(program, arguments=arguments))
+    return replace(ready, point=replace(ready.point, benchmark=changed))
+
+
+@contextmanager
+def _folder(folder: ResultsFolder | None) -> Iterator[ResultsFolder]:
+    if folder is not None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="seatrial-") as where:
+        yield ResultsFolder.create(Path(where) / "results")
