@@ -79,13 +79,6 @@ def test_the_import_loads_nothing() -> None:
     assert done.stdout.strip() == "['seatrial', 'seatrial.version']"
 
 
-def test_the_functions_need_no_command_line() -> None:
-    code = f"import sys, seatrial; [getattr(seatrial, n) for n in {sorted(SIGNATURES)}]; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert not {name for name in loaded if name.startswith("seatrial.cli")} | loaded & {"typer", "rich", "click"}
-
-
 def test_an_error_says_what_to_do() -> None:
     with pytest.raises(seatrial.UsageError) as error:
         seatrial.run("memory.strem")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.cli.chosen import choice_text
@@ -17,30 +17,19 @@ from seatrial.plan.points import parse_settings
 from seatrial.report.units import show
 
 
-@dataclass(frozen=True, slots=True)
-class BuildRequest:
-    """What was asked for on the command line, as text."""
-
-    targets: tuple[str, ...]
-    settings: tuple[str, ...] = ()
-    site: Path | None = None
-    system: str | None = None
-    mpi_wheels: tuple[str, ...] = ()
-
-
-def build_command(request: BuildRequest) -> int:
+def build_command(
+    targets: Sequence[str],
+    settings: Sequence[str],
+    mpi_wheels: Sequence[str],
+    *,
+    site: Path | None,
+    system: str | None,
+) -> int:
     """Build the programs of a study or of benchmarks (of all, when nothing is named) and print where they lie; 3 where
     one could not be built, after the others."""
     failed, title = False, ""
-    settings = parse_settings(request.settings)
-    for item in build(
-        request.targets,
-        settings,
-        message,
-        mpi_wheels=request.mpi_wheels,
-        site=request.site,
-        system=request.system,
-    ):
+    built = build(targets, parse_settings(settings), message, mpi_wheels=mpi_wheels, site=site, system=system)
+    for item in built:
         match item:
             case Mpi():
                 print(f"{item.name}: {item.title}, {item.library}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.cli.output import message, print_json, write_file
@@ -19,30 +18,26 @@ from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.text.compare import compare_text
 
 
-@dataclass(frozen=True, slots=True)
-class CompareRequest:
-    """What was asked for on the command line, as text."""
-
-    sides: tuple[str, ...]
-    along: str | None
-    margin: str | None
-    fail_on: Verdict | None
-    output: Path | None
-
-
-def compare_command(request: CompareRequest, *, as_json: bool) -> int:
+def compare_command(
+    sides: Sequence[str],
+    *,
+    along: str | None = None,
+    margin: str | None = None,
+    fail_on: Verdict | None = None,
+    output: Path | None = None,
+    as_json: bool,
+) -> int:
     """Compare and print; 1 where a comparison is what `--fail-on` asks for, else 0."""
-    margin = DEFAULT_MARGIN if request.margin is None else _margin(request.margin)
-    found = compare(*request.sides, along=request.along, margin=margin)
-    if request.output is not None:
-        write_file(request.output, compare_page(found.compared, found.outliers))
+    found = compare(*sides, along=along, margin=DEFAULT_MARGIN if margin is None else _margin(margin))
+    if output is not None:
+        write_file(output, compare_page(found.compared, found.outliers))
     if as_json:
         print_json(compare_document(found.compared, found.outliers))
     else:
         print(compare_text(found.compared, found.outliers, colour=sys.stdout.isatty()))
     for text in (text for compared in found.compared for text in compared.lost):
         message(f"not compared: {text}")
-    return _status(found.compared, request.fail_on)
+    return _status(found.compared, fail_on)
 
 
 def _margin(text: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.cli.output import message, print_json
@@ -21,31 +20,26 @@ from seatrial.report.text.results import results_text
 _PEAKS = {"peak_flops": "flop/s", "peak_Bps": "B/s"}
 
 
-@dataclass(frozen=True, slots=True)
-class ImportRequest:
-    """What was asked for on the command line, as text."""
-
-    files: tuple[str, ...]
-    dumps: tuple[str, ...]
-    live: bool
-    settings: tuple[str, ...]
-    results: Path
-
-
-def import_command(request: ImportRequest, *, as_json: bool) -> int:
+def import_command(
+    files: Sequence[str],
+    results: Path,
+    *,
+    dumps: Sequence[str] = (),
+    live: bool = False,
+    settings: Sequence[str] = (),
+    as_json: bool,
+) -> int:
     """Import and print; the exit status of CONTRACT. Raises UsageError before anything is written."""
-    settings = _settings(request.settings)
-    peaks = {name: _peak(name, settings.pop(name)) for name in _PEAKS if name in settings}
-    files = [_file(text) for text in request.files]
-    machine = machine_of(parse_dumps(request.dumps), live=request.live) if request.dumps or request.live else None
-    found = import_results(
-        files, Given(machine, settings, peaks.get("peak_flops"), peaks.get("peak_Bps")), request.results
-    )
+    chosen = _settings(settings)
+    peaks = {name: _peak(name, chosen.pop(name)) for name in _PEAKS if name in chosen}
+    read = [_file(text) for text in files]
+    machine = machine_of(parse_dumps(dumps), live=live) if dumps or live else None
+    found = import_results(read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps")), results)
     if as_json:
         print_json(results_document(found.experiments, found.environments))
     else:
         print(results_text(found.experiments))
-        message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
+        message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     _tell(found.repeats)
     return 0 if found.is_ok else 3
 

@@ -3,53 +3,46 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from seatrial.cli.output import message, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
-from seatrial.profiler.capture.run import ProbeSettings
+from seatrial.model.units import parse_bytes, parse_seconds
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
 
 _STDERR = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRequest:
-    """What was asked for on the command line. `tables`: a folder whose tables are read, with no command run."""
-
-    command: tuple[str, ...]
-    results: Path
-    settings: ProbeSettings
-    page: Path | None = None
-    tables: Path | None = None
-
-
-def profile_command(request: ProfileRequest, *, as_json: bool) -> int:
+def profile_command(
+    command: Sequence[str],
+    results: Path,
+    *,
+    io_every: str,
+    wait_every: int,
+    trace: str | None,
+    tables: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
     """Run a command under the profiler, or read what an earlier one left; the exit status of CONTRACT."""
-    if request.tables is not None and request.command:
+    io_s, trace_B = parse_seconds(io_every), 0 if trace is None else parse_bytes(trace)
+    if tables is not None and command:
         raise UsageError("--tables reads what an earlier run left, and a command was given too", "give one of them")
-    if request.tables is not None:
-        found = profile_of_tables(request.tables)
+    if tables is not None:
+        found = profile_of_tables(tables)
     else:
-        found = profile(
-            request.command,
-            results=request.results,
-            io_s=request.settings.io_s,
-            wait_every=request.settings.wait_every,
-            trace_B=request.settings.trace_B,
-            stdout=_STDERR if as_json else None,
-        )
+        stdout = _STDERR if as_json else None
+        found = profile(command, results=results, io_s=io_s, wait_every=wait_every, trace_B=trace_B, stdout=stdout)
     if as_json:
         _print_pieces(found.json())
     else:
         _print_text(found)
-    if request.page is not None:
-        write_file(request.page, profile_page(found.profiles))
-        message(f"the page: {request.page.resolve()}")
+    if output is not None:
+        write_file(output, profile_page(found.profiles))
+        message(f"the page: {output.resolve()}")
     return 0 if found.is_ok else 3
 
 

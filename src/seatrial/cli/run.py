@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -22,33 +21,30 @@ from seatrial.report.text.compare import study_text
 from seatrial.report.text.results import results_text
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What was asked for on the command line, as text."""
-
-    targets: tuple[str, ...]
-    settings: tuple[str, ...]
-    budget: str | None
-    again: bool
-    keep: bool
-    results: Path
-    site: Path | None = None
-    system: str | None = None
-
-
-def run_command(request: RunRequest, *, as_json: bool) -> int:
+def run_command(
+    targets: Sequence[str],
+    settings: Sequence[str],
+    budget: str | None,
+    results: Path,
+    *,
+    again: bool,
+    keep: bool,
+    site: Path | None,
+    system: str | None,
+    as_json: bool,
+) -> int:
     """Measure and print; the exit status of CONTRACT."""
     progress = TerminalProgress()
     try:
         found = run(
-            *request.targets,
-            set=parse_settings(request.settings),
-            results=request.results,
-            budget_s=None if request.budget is None else parse_seconds(request.budget),
-            again=request.again,
-            keep=request.keep,
-            site=request.site,
-            system=request.system,
+            *targets,
+            set=parse_settings(settings),
+            results=results,
+            budget_s=None if budget is None else parse_seconds(budget),
+            again=again,
+            keep=keep,
+            site=site,
+            system=system,
             progress=progress,
         )
     finally:
@@ -60,8 +56,8 @@ def run_command(request: RunRequest, *, as_json: bool) -> int:
         print_json(document if found.study is None else {**document, "study": study_document(found.study)})
     else:
         print(_by_environment(found) if found.study is None else study_text(found.study, colour=sys.stdout.isatty()))
-        message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
-    return exit_status(found.experiments, named=bool(request.targets))
+        message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+    return exit_status(found.experiments, named=bool(targets))
 
 
 def _by_environment(found: RunResult) -> str:

@@ -12,12 +12,11 @@ from seatrial.analysis.results import Asked, results_of
 from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats, record_repeats
 from seatrial.imports.readers import reader_of
 from seatrial.imports.text import MAX_BYTES
-from seatrial.interface.machines import bytes_of
+from seatrial.interface.files import STDIN, read_output
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
-_STDIN = "-"
 _log = logging.getLogger(__name__)
 
 
@@ -52,8 +51,8 @@ def result_file(kind: str, name: str) -> ResultFile:
     """A file with another tool's results; "-" for standard input. Raises UsageError where it cannot be read, or no
     reader has that name."""
     reader_of(kind)
-    data = bytes_of(name, MAX_BYTES)
-    if name == _STDIN:
+    data = read_output(name, MAX_BYTES)
+    if name == STDIN:
         return ResultFile(kind, "standard input", data)
     path = Path(name)
     return ResultFile(kind, path.name, data, path.stat().st_mtime)

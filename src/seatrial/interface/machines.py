@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.overlay import with_measured
-from seatrial.errors import UsageError
+from seatrial.interface.files import read_output
 from seatrial.interface.folder import machine_in, trial_of
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
@@ -24,7 +23,6 @@ Dumps = Mapping[str, str | Path] | Iterable[tuple[str, str | Path]]
 """Outputs of other tools: kind -> file, or pairs of them; `file#2` is the second dump in it, "-" standard input."""
 
 _PICK = re.compile(r"(?P<file>.*)#(?P<pick>[0-9]{1,6})\Z", re.DOTALL)
-_STDIN = "-"
 
 
 @dataclass(frozen=True)
@@ -80,18 +78,5 @@ def _read(kind: str, name: str) -> Dump:
     check_kind(kind)
     match = _PICK.match(name)
     if match is None or Path(name).exists():
-        return Dump(kind, name, bytes_of(name, MAX_BYTES))
-    return Dump(kind, match["file"], bytes_of(match["file"], MAX_BYTES), int(match["pick"]))
-
-
-def bytes_of(name: str, most: int) -> bytes:
-    """What a file holds, "-" for standard input: at most one byte more than any reader takes, so that an endless file
-    ends in an error. Raises UsageError where it cannot be read."""
-    try:
-        if name == _STDIN:
-            return sys.stdin.buffer.read(most + 1)
-        with Path(name).open("rb") as file:
-            return file.read(most + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UsageError(f"{name!r} cannot be read: {why}", "give the file with the tool's output") from error
+        return Dump(kind, name, read_output(name, MAX_BYTES))
+    return Dump(kind, match["file"], read_output(match["file"], MAX_BYTES), int(match["pick"]))

@@ -75,7 +75,8 @@ def profile(
     `wait_every`: every so many collectives one has a barrier before it, which measures waiting apart (0: none).
     `trace_B`: keep each call, at most so many bytes for each rank, for a replay with SimGrid (0: none).
 
-    Raises UsageError where the command cannot be started, BuildError where the profiler cannot be built, StoreError.
+    Signals are passed on to the command, so it is for the main thread. Raises UsageError where the command cannot be
+    started, BuildError where the profiler cannot be built, StoreError.
     """
     if 0 < trace_B < LEAST_TRACE_B:
         raise UsageError(f"--trace leaves {trace_B} B for a rank", "give 64KiB or more, such as 64MiB")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.interface.files import read_file
 from seatrial.model.study import Study
 
 _ENDINGS = (".yaml", ".yml")
@@ -40,10 +41,4 @@ def read_study_file(path: Path) -> Study:
     """The study in a file. Raises UsageError where it cannot be read or is no study."""
     from seatrial.plan.study_file import MAX_BYTES, read_study  # pydantic and YAML: only where there is a study
 
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UsageError(f"{str(path)!r} cannot be read: {why}", "give a study file; examples/ has some") from error
-    return read_study(data, str(path))
+    return read_study(read_file(path, MAX_BYTES, "give a study file; examples/ has some"), str(path))
