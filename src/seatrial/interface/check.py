@@ -23,7 +23,7 @@ class Checked:
 
 
 def check(machine: Machine, results: Path | None = None, ranks: int | None = None) -> Checked:
-    """Judge a machine; with `results` what was measured on it, too (see `trial_of`); with `ranks` lay out so many.
+    """Judge a machine; with `results` also what was measured on it (see `trial_of`); with `ranks` lay out that many.
 
     Raises UsageError for ranks that do not fit, and for a folder without results of this machine.
     """

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import came to: the repeats that the files hold, and the experiments that they belong to."""
+    """The repeats that the files hold, and the experiments that they belong to."""
 
     repeats: tuple[Repeat, ...]
     experiments: tuple[ExperimentResult, ...]
@@ -30,7 +30,7 @@ class ImportResult:
 
     @property
     def is_ok(self) -> bool:
-        """Whether all is: an invalid repeat beside sound ones leaves its experiment ok, but its file was named."""
+        """Whether all repeats are: one that is invalid beside sound ones leaves its experiment ok."""
         outcomes = [*(repeat.outcome for repeat in self.repeats), *(result.outcome for result in self.experiments)]
         return all(outcome.is_ok for outcome in outcomes)
 

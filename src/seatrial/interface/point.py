@@ -1,4 +1,4 @@
-"""One point of a benchmark, measured once: for whoever sets the order and the number of repeats."""
+"""One point of a benchmark, measured once: for callers that choose the order and the number of repeats themselves."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def prepare_point(
     set: Settings | None = None,
     environment: Environment | BuildError | None = None,
 ) -> Ready | Refused:
-    """One point of a benchmark, its program built; or why it cannot run here.
+    """One point of a benchmark with its program built, or why it cannot run here.
 
-    A declaration stands for the benchmark of its name. Programs are built in `environment`, None: in the one that
+    A declaration replaces the benchmark of its name. Programs are built in `environment`; without it in the one that
     `set` chooses. Raises UsageError where the settings are not those of one point.
     """
     declared = benchmark_named(benchmark) if isinstance(benchmark, str) else benchmark
@@ -57,8 +57,8 @@ def measure_point(
 ) -> RepeatRecord:
     """One repeat, judged: its record with all samples, whatever its outcome.
 
-    It is recorded in the folder, None: nothing is kept. `sample_s`: the program samples for so long instead of for as
-    long as its benchmark says (see `sampling_for`). Raises StoreError.
+    It is recorded in the folder; without one nothing is kept. `sample_s` is how long the program takes samples, in
+    place of the time that its benchmark declares (see `sampling_for`). Raises StoreError.
     """
     with _folder(folder) as kept:
         keep_point(ready, machine, kept)

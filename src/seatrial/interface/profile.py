@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
-    """What a command came to under the profiler.
+    """The profiles of a command, and how it ended.
 
     `profiles` has one for each program, the one that took most time first; where no rank left a table, an empty one.
     `state` is ok, failed or unsupported, `reason` says why it is not ok: a program that fails has a profile as well, up
@@ -68,7 +68,7 @@ def profile(
     trace_B: int = 0,
     stdout: int | None = None,
 ) -> ProfileResult:
-    """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and say where its MPI ranks spend their time.
+    """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
 
     It runs unchanged, with our terminal and input; `stdout` is a descriptor for its output instead of ours. Its profile
     is kept in the results folder. `io_s`: seconds between two looks at each rank's input and output (0: none).

@@ -17,8 +17,8 @@ from seatrial.profiler.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A trial for each machine (its experiments, findings and environments), the studies by name, each as it was run
-    last, and the profiles in order of time."""
+    """One trial for each machine (its experiments, findings and environments), the latest run of each study by name,
+    and the profiles in order of time."""
 
     trials: tuple[Trial, ...]
     studies: tuple[StudyResult, ...]

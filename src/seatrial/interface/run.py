@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run came to: its experiments in the order in which they were asked for, whatever their outcome.
+    """The experiments of a run in the order in which they were asked for, whatever their outcome.
 
     `environments` describes what the `environment` of an experiment stands for, `choices` says by the id of an
     experiment what was chosen of it. `study` is the answer to a study. `problem` is set where the results folder failed
@@ -65,8 +65,8 @@ def run(
 
     `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
     experiment for each. `budget_s` is the time of all experiments together (default: 20 s for each, and for a study
-    what its file says). `repeats` makes just so many of each experiment instead: `run("memory.latency", repeats=1,
-    results=None)` is a quick look, of which nothing is kept.
+    what its file says). `repeats` makes exactly that many of each experiment instead. With `results=None` nothing is
+    kept: `run("memory.latency", repeats=1, results=None)` is a quick measurement.
 
     An experiment that is finished is not run again, unless `again`. `keep` keeps the output of every repeat. `site` is
     a site file, `system` a part of it (`NAME[:PARTITION]`). `progress` is called between repeats.

@@ -11,8 +11,8 @@ from pathlib import Path
 def at_site(site: str | Path | None, system: str | None) -> Iterator[None]:
     """Inside, this site file is in force, and programs are to run in this part of it (`NAME[:PARTITION]`).
 
-    Where neither is given nothing changes: the user's own site file is read when somebody asks what it says. Raises
-    UsageError for a file that cannot be read, and for a system or partition that it does not name.
+    Where neither is given nothing changes: the user's own site file is read when it is needed. Raises UsageError for a
+    file that cannot be read, and for a system or partition that it does not name.
     """
     if site is None and system is None:
         yield
