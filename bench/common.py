@@ -7,49 +7,34 @@ import os
 import platform
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from seatrial import __version__
-from seatrial.engine.environments import Environments, native_environment
-from seatrial.engine.events import Silent
-from seatrial.engine.judge import judge
-from seatrial.engine.kinds.native import RECORD_FILE
-from seatrial.engine.prepare import prepare
+from seatrial.engine.environments import native_environment
 from seatrial.engine.ready import Ready
-from seatrial.engine.repeat import command_of, variables_of
-from seatrial.launch.local import run
+from seatrial.interface.point import measure_point, prepare_point
+from seatrial.interface.settings import Setting
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.protocol import ProgramRecord, parse_record
-from seatrial.plan.points import plan_points
+from seatrial.model.record import RepeatRecord
 
 
-def ready(machine: Machine, benchmark: str, **settings: str) -> Ready:
-    """Build one experiment of a benchmark."""
-    points = plan_points([benchmark], {name: [value] for name, value in settings.items()}, machine)
-    (item,) = prepare(points, Environments(machine), "bench", Silent())
+def ready(machine: Machine, benchmark: str, **settings: Setting) -> Ready:
+    """One point of a benchmark, built; ends the script where it cannot run here."""
+    item = prepare_point(benchmark, machine, settings)
     if not isinstance(item, Ready):
         raise SystemExit(f"{benchmark} cannot run here: {item.outcome.reason}")
     return item
 
 
-def measure(item: Ready, machine: Machine, slice_s: float | None = None) -> ProgramRecord:
-    """Run a program once and judge it; exits if the outcome is not ok. `slice_s` overrides the sampling time."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = command_of(item, Path(folder))
-        if slice_s is not None:
-            if "--slice" not in command:
-                command += ["--slice", ""]
-            command[command.index("--slice") + 1] = str(slice_s)
-        completed = run(command, variables_of(item, Path(folder)), Path(folder), 600.0)
-        record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
-    outcome = judge(item.point, machine, item.program, completed, record)
-    if not outcome.is_ok:
-        raise SystemExit(f"{item.point.benchmark.name}: {outcome.state}: {outcome.reason}")
+def measure(item: Ready, machine: Machine, sample_s: float | None = None) -> RepeatRecord:
+    """One repeat of a point, judged; ends the script where it is not ok. See `measure_point`."""
+    record = measure_point(item, machine, sample_s=sample_s)
+    if not record.outcome.is_ok:
+        raise SystemExit(f"{item.point.benchmark.name}: {record.outcome.state}: {record.outcome.reason}")
     return record
 
 

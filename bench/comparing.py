@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import seatrial
 
 
 @dataclass(frozen=True)
@@ -48,25 +48,25 @@ def run_comparison(kind: str, study: Mapping[str, Any]) -> Trial:
     with tempfile.TemporaryDirectory() as where:
         file = Path(where) / "study.yaml"
         file.write_text(json.dumps(study), encoding="utf-8")
-        command = [sys.executable, "-m", "seatrial", "run", str(file), "--results", f"{where}/r", "--format", "json"]
         load = os.getloadavg()[0]
         start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = seatrial.run(file, results=None)
         elapsed_s = time.perf_counter() - start
-    if done.returncode != 0:
-        raise SystemExit(f"{kind}: exit {done.returncode}\n{done.stderr[-2000:]}")
-    comparisons = json.loads(done.stdout)["study"]["comparisons"]
+    for experiment in done.experiments:
+        if not experiment.outcome.is_ok:
+            raise SystemExit(f"{kind}: {experiment.outcome.state}: {experiment.outcome.reason}")
+    comparisons = [] if done.study is None else [one for side in done.study.compared for one in side.comparisons]
     if len(comparisons) != 1:
         raise SystemExit(f"{kind}: {len(comparisons)} comparisons instead of one")
     (found,) = comparisons
-    design = found["design"]
+    design = found.design
     return Trial(
         kind,
-        found["verdict"],
-        found["ratio"],
-        found["ci95_family"],
-        design["blocks"],
-        design["stopped"],
+        found.verdict,
+        found.ratio,
+        found.ci95_family,
+        design.blocks,
+        design.stopped,
         elapsed_s,
         load,
     )

@@ -17,8 +17,8 @@ from common import live_machine, measure, provenance, ready, write
 
 from seatrial.engine.ready import Ready
 from seatrial.model.machine import Machine
-from seatrial.model.protocol import ProgramRecord
 from seatrial.model.reading import readings
+from seatrial.model.record import RepeatRecord
 
 _GOALS = {"gemm_over_peak": 0.85, "bound_over_unbound": 0.95}
 _NOTED = ("blas_version", "blas_core", "binding_of_blas", "cpus_of_blas", "left_out", "huge_pages")
@@ -50,7 +50,7 @@ def main() -> None:
         for name in turned:
             record = measure(items[name], machine)
             result[name] = _read(items[name], machine, record)
-            noted[name] = {key: record.notes[key] for key in _NOTED if key in record.notes}
+            noted[name] = {key: record.seen["notes"][key] for key in _NOTED if key in record.seen["notes"]}
         rounds.append({name: result[name] for name in names})
         print("  ".join(f"{name}: {result[name]['flops'] / 1e9:.1f}" for name in names), "GFLOP/s")
 
@@ -74,7 +74,7 @@ def main() -> None:
     )
 
 
-def _read(item: Ready, machine: Machine, record: ProgramRecord) -> dict[str, Any]:
+def _read(item: Ready, machine: Machine, record: RepeatRecord) -> dict[str, Any]:
     (reading,) = readings(item.point.benchmark, machine, item.point.parameters, record.samples)
     limit = reading.limit.value if reading.limit else None
     return {

@@ -17,7 +17,7 @@ from common import live_machine, provenance, ready, write
 
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Silent
-from seatrial.engine.trial import keep_machine
+from seatrial.interface.point import keep_point
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -33,9 +33,7 @@ def main() -> None:
     item = ready(machine, "cpu.peak", cores="one")
     with tempfile.TemporaryDirectory() as where:
         folder = ResultsFolder.create(Path(where) / "results")
-        keep_machine(folder, machine, item.experiment.machine)
-        folder.put("environments", item.experiment.environment, {})
-        folder.put("experiments", item.experiment.id, item.experiment.document())
+        keep_point(item, machine, folder)
         start = time.perf_counter()
         run_experiments([item], machine, folder, StoppingRule(precision=0.0, budget_s=30.0), Silent())
         elapsed_s = time.perf_counter() - start

@@ -25,14 +25,11 @@ from seatrial.benchmarks.apps.hpl import blocks, grids
 from seatrial.benchmarks.apps.hpl_input import hpl_dat
 from seatrial.benchmarks.apps.hpl_output import read_hpcc
 from seatrial.engine.ready import Ready
-from seatrial.engine.repeat import make_repeat, variables_of
-from seatrial.model.machine import Machine
+from seatrial.engine.repeat import variables_of
 from seatrial.model.parameter import whole
 from seatrial.model.protocol import ProgramRecord
+from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
-from seatrial.store.claim import claim
-from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
 
 _GOALS = {"seatrial_over_by_hand": 0.97, "seatrial_over_gemm": 0.75}
 _LONGEST_S = 3600.0
@@ -57,7 +54,7 @@ def main() -> None:
     gemm = ready(machine, "cpu.gemm")
     runs = {
         "by hand": lambda: by_hand(hpl),
-        "seatrial": lambda: through_seatrial(hpl, machine),
+        "seatrial": lambda: _result(measure(hpl, machine)),
         "cpu.gemm": lambda: {"flops": best(measure(gemm, machine).samples, "gemm")},
     }
     names = list(runs)
@@ -108,22 +105,7 @@ def by_hand(hpl: Ready) -> dict[str, Any]:
     return _result(record)
 
 
-def through_seatrial(hpl: Ready, machine: Machine) -> dict[str, Any]:
-    """Make one repeat, as `seatrial run` does."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = ResultsFolder.create(Path(name) / "results")
-        claimed = claim(folder, "bench", hpl.experiment.id, 0, {"order": 0, "t0": time.time()})
-        writer = RecordWriter(folder, "bench")
-        if claimed is None:
-            raise SystemExit(f"cannot use {folder.path}")
-        record = make_repeat(hpl, machine, claimed, writer, keep=False)
-        writer.close()
-    if not record.outcome.is_ok:
-        raise SystemExit(f"apps.hpl: {record.outcome.state}: {record.outcome.reason}")
-    return _result(ProgramRecord(samples=record.samples, checks=record.checks))
-
-
-def _result(record: ProgramRecord) -> dict[str, Any]:
+def _result(record: ProgramRecord | RepeatRecord) -> dict[str, Any]:
     return {"flops": best(record.samples, "solution"), "residual": record.checks["residual"]}
 
 

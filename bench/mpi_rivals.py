@@ -36,18 +36,15 @@ from typing import Any
 
 from common import live_machine, provenance, ready, rival_provenance, write
 
-from seatrial.engine.judge import judge
-from seatrial.engine.kinds.native import RECORD_FILE
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import ParseError
 from seatrial.imports.imb import read_imb
 from seatrial.imports.osu import read_osu
-from seatrial.launch.local import run
+from seatrial.interface.point import measure_point
 from seatrial.model.imported import ImportedFile
 from seatrial.model.machine import Machine
-from seatrial.model.protocol import parse_record
 from seatrial.model.reading import readings
 
 _LONGEST_S = 120.0
@@ -149,16 +146,10 @@ class FailedError(Exception):
 
 
 def ours(item: Ready, comparison: Comparison, machine: Machine) -> Reading:
-    """Run our program once: the figure that seatrial would publish for one repeat."""
-    with tempfile.TemporaryDirectory() as folder:
-        completed = run(command_of(item, Path(folder)), variables_of(item, Path(folder)), Path(folder), _LONGEST_S)
-        try:
-            record = parse_record((Path(folder) / RECORD_FILE).read_bytes())
-        except OSError as error:
-            raise FailedError(f"no record: {completed.evidence[-500:]}") from error
-    outcome = judge(item.point, machine, item.program, completed, record)
-    if not outcome.is_ok:
-        raise FailedError(f"{outcome.state}: {outcome.reason}")
+    """One repeat of our program: its figure."""
+    record = measure_point(item, machine)
+    if not record.outcome.is_ok:
+        raise FailedError(f"{record.outcome.state}: {record.outcome.reason}")
     found = {
         r.figure.name: r.value for r in readings(item.point.benchmark, machine, item.point.parameters, record.samples)
     }

@@ -1,3 +1,69 @@
-"""seatrial: sea trials for HPC machines."""
+"""seatrial: sea trials for HPC machines.
 
-__version__ = "0.1.0"
+`discover`, `run`, `results`, `compare` and `profile` are what the commands of these names do, as functions. They raise
+`SeatrialError`; docs/python.md has examples. Everything is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from seatrial.version import __version__ as __version__
+
+TYPE_CHECKING = False  # the module typing takes longer to load than all the rest of this
+if TYPE_CHECKING:
+    from seatrial.analysis.compare_along import Comparisons as Comparisons
+    from seatrial.engine.events import Listener as Listener
+    from seatrial.errors import SeatrialError as SeatrialError
+    from seatrial.errors import UsageError as UsageError
+    from seatrial.interface.compare import compare as compare
+    from seatrial.interface.machines import discover as discover
+    from seatrial.interface.profile import ProfileResult as ProfileResult
+    from seatrial.interface.profile import profile as profile
+    from seatrial.interface.results import Results as Results
+    from seatrial.interface.results import results as results
+    from seatrial.interface.run import RunResult as RunResult
+    from seatrial.interface.run import run as run
+    from seatrial.model.comparison import Comparison as Comparison
+    from seatrial.model.comparison import Verdict as Verdict
+    from seatrial.model.figure_result import ExperimentResult as ExperimentResult
+    from seatrial.model.figure_result import FigureResult as FigureResult
+    from seatrial.model.finding import Finding as Finding
+    from seatrial.model.machine import Machine as Machine
+    from seatrial.model.outcome import Outcome as Outcome
+    from seatrial.model.outcome import State as State
+    from seatrial.model.study_result import Compared as Compared
+    from seatrial.model.study_result import StudyResult as StudyResult
+    from seatrial.model.trial import Trial as Trial
+    from seatrial.profiler.profile import Profile as Profile
+else:
+    _HOMES = {
+        "analysis.compare_along": ("Comparisons",),
+        "engine.events": ("Listener",),
+        "errors": ("SeatrialError", "UsageError"),
+        "interface.compare": ("compare",),
+        "interface.machines": ("discover",),
+        "interface.profile": ("ProfileResult", "profile"),
+        "interface.results": ("Results", "results"),
+        "interface.run": ("RunResult", "run"),
+        "model.comparison": ("Comparison", "Verdict"),
+        "model.figure_result": ("ExperimentResult", "FigureResult"),
+        "model.finding": ("Finding",),
+        "model.machine": ("Machine",),
+        "model.outcome": ("Outcome", "State"),
+        "model.study_result": ("Compared", "StudyResult"),
+        "model.trial": ("Trial",),
+        "profiler.profile": ("Profile",),
+    }
+    _HOME = {name: module for module, names in _HOMES.items() for name in names}
+    __all__ = ["__version__", *_HOME]
+
+    def __getattr__(name: str) -> object:
+        """A name of the interface, loaded at its first use (PEP 562)."""
+        if name not in _HOME:
+            raise AttributeError(f"module 'seatrial' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(f"seatrial.{_HOME[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -140,7 +140,6 @@ def test_memory_below_our_own_is_not_told(tmp_path: Path, live_machine: Machine)
         (("sh", "-c", "exit 3"), "sh ended with exit status 3"),
         (("sh", "-c", "exit 65"), "sh ended with exit status 65"),  # 65 would mean another CPU if it were ours
         (("sh", "-c", "kill -SEGV $$"), "sh was killed by signal 11 (Segmentation fault)"),
-        (("no-such-program-anywhere",), "no-such-program-anywhere: there is no such program"),
     ],
 )
 def test_a_program_that_fails_is_no_measurement(
@@ -150,6 +149,17 @@ def test_a_program_that_fails_is_no_measurement(
     assert record.outcome.state is State.FAILED and said in record.outcome.evidence
     assert not record.samples
     assert record.seen["host"]  # what ran is known all the same
+
+
+@real
+def test_a_program_that_is_removed_after_it_was_found(tmp_path: Path, live_machine: Machine) -> None:
+    program = compiled(tmp_path, "gone", "int main(void) { return 0; }")
+    folder = ResultsFolder.create(tmp_path / "results")
+    ready = make_ready(COMMAND, live_machine, folder, argv=(str(program),))
+    program.unlink()
+    record = run_one(ready, live_machine, folder)
+    assert record.outcome.state is State.FAILED
+    assert f"{program}: there is no such program" in record.outcome.evidence
 
 
 @real

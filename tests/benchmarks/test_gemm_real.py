@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,9 +21,9 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.environments import blas as finder
 from seatrial.environments.blas import Blas
 from seatrial.environments.compiler import first_compiler
+from seatrial.interface.point import prepare_point
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import State
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
@@ -70,23 +69,14 @@ def own() -> Blas:
     return found
 
 
-def prepared(
-    machine: Machine, folder: ResultsFolder, blas: Path | str, benchmark: Benchmark = BENCHMARK, **settings: str
-) -> Ready | Refused:
-    chosen = {name: [value] for name, value in {**settings, "blas": str(blas)}.items()}
-    (point,) = plan_points(["cpu.gemm"], chosen, machine)
-    environment = native_environment(machine)
-    (item,) = prepare([replace(point, benchmark=benchmark)], Environments.always(environment), "machine", Silent())
-    folder.put("machines", "known", {"identity": "machine", **machine_document(machine)})
-    folder.put("environments", environment.key, environment.document())
-    folder.put("experiments", item.experiment.id, item.experiment.document())
-    return item
+def prepared(machine: Machine, blas: Path | str, benchmark: Benchmark = BENCHMARK, **settings: str) -> Ready | Refused:
+    return prepare_point(benchmark, machine, {**settings, "blas": blas})
 
 
 def ran(
     machine: Machine, folder: ResultsFolder, blas: Path | str, benchmark: Benchmark = BENCHMARK, **settings: str
 ) -> RepeatRecord:
-    item = prepared(machine, folder, blas, benchmark, **settings)
+    item = prepared(machine, blas, benchmark, **settings)
     assert isinstance(item, Ready), item.outcome
     return run_one(item, machine, folder)
 
@@ -161,7 +151,7 @@ def test_threads_are_counted_and_bound(
     binding: str, faults: tuple[str, ...], libraries: Callable[..., Path], live_machine: Machine, folder: ResultsFolder
 ) -> None:
     need_cpus(live_machine, 2)
-    item = prepared(live_machine, folder, libraries(*faults), n="512", threads="2", binding=binding)
+    item = prepared(live_machine, libraries(*faults), n="512", threads="2", binding=binding)
     assert isinstance(item, Ready)
     record = run_one(item, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
@@ -261,20 +251,19 @@ def test_kernels_of_another_processor_are_left_out_and_said(
 def test_another_library_or_variable_is_another_experiment(
     libraries: Callable[..., Path],
     live_machine: Machine,
-    folder: ResultsFolder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = tmp_path / "libmine.so"
     shutil.copy(libraries(), place)
-    first = prepared(live_machine, folder, place, **SMALL).experiment
-    assert prepared(live_machine, folder, place, **SMALL).experiment == first
+    first = prepared(live_machine, place, **SMALL).experiment
+    assert prepared(live_machine, place, **SMALL).experiment == first
     assert first.parameters["blas"] == str(place)
     shutil.copy(libraries("SLOW=20"), place)
-    assert prepared(live_machine, folder, place, **SMALL).experiment.id != first.id
+    assert prepared(live_machine, place, **SMALL).experiment.id != first.id
     shutil.copy(libraries(), place)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
-    assert prepared(live_machine, folder, place, **SMALL).experiment.id != first.id
+    assert prepared(live_machine, place, **SMALL).experiment.id != first.id
 
 
 def test_a_library_that_is_replaced_behind_our_back_is_found(
@@ -282,7 +271,7 @@ def test_a_library_that_is_replaced_behind_our_back_is_found(
 ) -> None:
     place = tmp_path / "libmine.so"
     shutil.copy(libraries(), place)
-    item = prepared(live_machine, folder, place, **SMALL)
+    item = prepared(live_machine, place, **SMALL)
     assert isinstance(item, Ready)
     if not item.program.built.hello.libs["libmine.so"]:
         pytest.skip("the linker writes no build ids")
@@ -291,12 +280,10 @@ def test_a_library_that_is_replaced_behind_our_back_is_found(
     assert outcome.state is State.INVALID and outcome.reason.startswith("library: libmine.so was loaded from"), outcome
 
 
-def test_no_blas_is_unsupported_and_says_how_to_get_one(
-    live_machine: Machine, folder: ResultsFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_blas_is_unsupported_and_says_how_to_get_one(live_machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finder, "find_blas", lambda variables=None: ())
     monkeypatch.setattr(native, "find_blas", lambda: ())
-    item = prepared(live_machine, folder, "auto", **SMALL)
+    item = prepared(live_machine, "auto", **SMALL)
     assert isinstance(item, Refused)
     assert item.outcome.state is State.UNSUPPORTED and item.outcome.reason.startswith("blas: there is no BLAS")
     assert "scipy-openblas64" in item.outcome.reason
@@ -307,7 +294,6 @@ def test_no_blas_is_unsupported_and_says_how_to_get_one(
 def test_what_cannot_be_loaded_is_passed_over(
     libraries: Callable[..., Path],
     live_machine: Machine,
-    folder: ResultsFolder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -315,10 +301,10 @@ def test_what_cannot_be_loaded_is_passed_over(
     damaged.write_bytes(libraries().read_bytes()[:4096])
     candidates = (Blas("damaged", "other", damaged), Blas("sound", "other", libraries()))
     monkeypatch.setattr(blas_libraries, "choose_blas", lambda choice: candidates)
-    item = prepared(live_machine, folder, "auto", **SMALL)
+    item = prepared(live_machine, "auto", **SMALL)
     assert isinstance(item, Ready) and item.experiment.parameters["blas"] == "sound"
     monkeypatch.setattr(blas_libraries, "choose_blas", lambda choice: candidates[:1])
-    refused = prepared(live_machine, folder, "auto", **SMALL)
+    refused = prepared(live_machine, "auto", **SMALL)
     assert isinstance(refused, Refused) and refused.outcome.state is State.UNSUPPORTED
     assert refused.outcome.reason.startswith(f"blas: no BLAS can be loaded ({damaged}: ")
 

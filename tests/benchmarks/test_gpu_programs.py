@@ -22,8 +22,10 @@ from engine.harness import make_ready, run_one, tampered
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.environments import native_environment
+from seatrial.engine.ready import Refused
 from seatrial.environments.build import build
 from seatrial.environments.gpu import NoGpuError, find_gpus, lacking_gpu
+from seatrial.interface.point import prepare_point
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
@@ -302,6 +304,7 @@ def test_kernels_that_do_not_fit_are_refused(
     assert record.outcome.state is State.FAILED and why in str(record.outcome.evidence), record.outcome
 
 
-def test_more_devices_than_there_are(live_machine: Machine, folder: ResultsFolder) -> None:
-    with pytest.raises(NoGpuError, match="devices 1 to 2 of opencl: 2 found"):
-        make_ready(REDUCTION, live_machine, folder, backend="opencl", mode="EP", device="1", devices="2")
+def test_more_devices_than_there_are(live_machine: Machine) -> None:
+    settings = {"backend": "opencl", "mode": "EP", "device": 1, "devices": 2}
+    refused = prepare_point(REDUCTION, live_machine, settings)
+    assert isinstance(refused, Refused) and "devices 1 to 2 of opencl: 2 found" in refused.outcome.reason

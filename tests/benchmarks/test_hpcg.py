@@ -16,13 +16,10 @@ from made_up import made_up_machine
 from seatrial.benchmarks import benchmark_named, benchmark_of
 from seatrial.benchmarks.apps.hpcg import BENCHMARK as HPCG
 from seatrial.benchmarks.apps.hpcg import read_report
-from seatrial.engine.environments import Environments
-from seatrial.engine.events import Silent
-from seatrial.engine.prepare import prepare
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Refused
 from seatrial.errors import NoCompilerError, ProtocolError
+from seatrial.interface.point import prepare_point
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import State
 from seatrial.model.parameter import Params, whole
 from seatrial.model.record import RepeatRecord
@@ -142,16 +139,10 @@ def test_whether_it_could_be_official_is_said_beside_the_figure() -> None:
 
 def measured(results_folder: Path, on: Machine, **settings: str) -> RepeatRecord:
     """One record of a real run; no compiler is needed for it."""
-    results = ResultsFolder.create(results_folder)
-    points = plan_points(["apps.hpcg"], {name: [value] for name, value in settings.items()}, on)
-    (item,) = prepare(points, Environments.always(NO_COMPILER), "machine", Silent())
+    item = prepare_point("apps.hpcg", on, settings, NO_COMPILER)
     if isinstance(item, Refused):
         pytest.skip(str(item.outcome.reason))
-    assert isinstance(item, Ready)
-    results.put("machines", "known", {"identity": "machine", **machine_document(on)})
-    results.put("environments", item.experiment.environment, item.environment)
-    results.put("experiments", item.experiment.id, item.experiment.document())
-    return run_one(item, on, results)
+    return run_one(item, on, ResultsFolder.create(results_folder))
 
 
 def pretend(folder: Path, told: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,15 +17,12 @@ from seatrial.benchmarks import benchmark_named, benchmark_of
 from seatrial.benchmarks.apps.hpl import BENCHMARK as HPL
 from seatrial.benchmarks.apps.hpl import blocks, grids
 from seatrial.benchmarks.apps.hpl_input import grids_of, hpl_dat, matrix_B
-from seatrial.engine.environments import Environments
-from seatrial.engine.events import Silent
-from seatrial.engine.prepare import prepare
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Refused
 from seatrial.errors import NoCompilerError, UsageError
-from seatrial.model.benchmark import External
+from seatrial.interface.point import prepare_point
+from seatrial.model.benchmark import Benchmark, External
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine, NamedLimit
-from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import State
 from seatrial.model.parameter import Params, whole
 from seatrial.model.record import RepeatRecord
@@ -195,18 +192,12 @@ def test_the_measured_ceilings_name_what_is_there(figure: str, source: str) -> N
     assert {*ceiling.parameters, *ceiling.ignored} == known  # nothing is taken from HPL's own n or kernels
 
 
-def measured(results_folder: Path, on: Machine, **settings: str) -> RepeatRecord:
+def measured(results_folder: Path, on: Machine, benchmark: Benchmark = HPL, **settings: str) -> RepeatRecord:
     """One record of a real run; no compiler is needed for it."""
-    results = ResultsFolder.create(results_folder)
-    points = plan_points(["apps.hpl"], {name: [value] for name, value in settings.items()}, on)
-    (item,) = prepare(points, Environments.always(NO_COMPILER), "machine", Silent())
+    item = prepare_point(benchmark, on, settings, NO_COMPILER)
     if isinstance(item, Refused):
         pytest.skip(str(item.outcome.reason))
-    assert isinstance(item, Ready)
-    results.put("machines", "known", {"identity": "machine", **machine_document(on)})
-    results.put("environments", item.experiment.environment, item.environment)
-    results.put("experiments", item.experiment.id, item.experiment.document())
-    return run_one(item, on, results)
+    return run_one(item, on, ResultsFolder.create(results_folder))
 
 
 @pytest.mark.real
@@ -287,15 +278,12 @@ def test_a_fault_is_named(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_an_exchange_that_never_comes_is_found(
-    tmp_path: Path, need, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exchange_that_never_comes_is_found(tmp_path: Path, need, live_machine: Machine) -> None:
     """hpcc with the small input in both readings: a sound run of the wrong system."""
     need("hpcc", "apt install hpcc")
     hpcc = program("hpcc")
     assert hpcc.input_exchange is not None
     never = replace(hpcc, input_exchange=replace(hpcc.input_exchange, after=b"what hpcc never says"))
     broken = replace(HPL, program=replace(never, alternatives=()))
-    monkeypatch.setattr("seatrial.plan.points.benchmark_named", lambda name: broken)
-    record = measured(tmp_path, live_machine, n="1200", nb="96", ranks="1", threads="1")
+    record = measured(tmp_path, live_machine, broken, n="1200", nb="96", ranks="1", threads="1")
     assert (record.outcome.state, record.outcome.reason[:8]) == (State.INVALID, "systems:"), record.outcome

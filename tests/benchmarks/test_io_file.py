@@ -14,13 +14,11 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks.io.file import BENCHMARK as IO_FILE
 from seatrial.benchmarks.io.file import read_fio, surface
-from seatrial.engine.environments import Environments
-from seatrial.engine.events import Silent
-from seatrial.engine.prepare import lacking, prepare
+from seatrial.engine.prepare import lacking
 from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, ProtocolError, UsageError
+from seatrial.interface.point import prepare_point
 from seatrial.model.benchmark import External
-from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
@@ -87,21 +85,16 @@ def test_a_folder_that_is_none_is_bad_usage() -> None:
 def test_without_fio_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "fio is not on PATH" in (lacking(IO_FILE, NO_COMPILER) or "")
-    (item,) = prepare(plan_points(["io.file"], {}, MACHINE), Environments.always(NO_COMPILER), "machine", Silent())
+    item = prepare_point(IO_FILE, MACHINE, environment=NO_COMPILER)
     assert isinstance(item, Refused)
     assert item.outcome.state is State.UNSUPPORTED and "install fio" in item.outcome.reason
 
 
 def measured(results_folder: Path, **settings: str) -> RepeatRecord:
     """One record of a real run; no compiler is needed for it."""
-    results = ResultsFolder.create(results_folder)
-    points = plan_points(["io.file"], {name: [value] for name, value in settings.items()}, MACHINE)
-    (item,) = prepare(points, Environments.always(NO_COMPILER), "machine", Silent())
-    assert isinstance(item, Ready)
-    results.put("machines", "known", {"identity": "machine", **machine_document(MACHINE)})
-    results.put("environments", item.program.installed.key, {"name": "fio"})
-    results.put("experiments", item.experiment.id, item.experiment.document())
-    return run_one(item, MACHINE, results)
+    item = prepare_point(IO_FILE, MACHINE, settings, NO_COMPILER)
+    assert isinstance(item, Ready), item.outcome
+    return run_one(item, MACHINE, ResultsFolder.create(results_folder))
 
 
 @pytest.mark.real
@@ -190,10 +183,10 @@ def test_output_that_is_cut_is_a_failure(
 def test_the_program_is_known_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another fio is another environment: its figures are not mixed with these."""
     pretend(tmp_path, output(*GOOD), monkeypatch)
-    (one,) = prepare(plan_points(["io.file"], {}, MACHINE), Environments.always(NO_COMPILER), "machine", Silent())
+    one = prepare_point(IO_FILE, MACHINE, environment=NO_COMPILER)
     program = tmp_path / "bin" / "fio"
     program.write_text(program.read_text() + "# another\n")
-    (other,) = prepare(plan_points(["io.file"], {}, MACHINE), Environments.always(NO_COMPILER), "machine", Silent())
+    other = prepare_point(IO_FILE, MACHINE, environment=NO_COMPILER)
     assert one.experiment.environment != other.experiment.environment
 
 

@@ -7,18 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine.harness import run_one
+from engine.harness import make_ready, run_one
 from made_up import made_up_machine
 
 from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
-from seatrial.engine.environments import Environments
-from seatrial.engine.events import Silent
-from seatrial.engine.prepare import prepare
-from seatrial.engine.ready import Ready
 from seatrial.errors import NoCompilerError
 from seatrial.model.benchmark import Benchmark, External
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
@@ -84,13 +79,8 @@ def measured(
 ) -> tuple[Point, RepeatRecord]:
     """The record of one repeat; no compiler is needed for it."""
     results = ResultsFolder.create(folder)
-    planned = replace(point(machine, **settings), benchmark=benchmark)
-    (item,) = prepare([planned], Environments.always(NoCompilerError("none")), "machine", Silent())
-    assert isinstance(item, Ready), item.outcome
-    results.put("machines", "known", {"identity": "machine", **machine_document(machine)})
-    results.put("environments", item.experiment.environment, dict(item.environment))
-    results.put("experiments", item.experiment.id, item.experiment.document())
-    return planned, run_one(item, machine, results)
+    item = make_ready(benchmark, machine, results, NoCompilerError("none"), **settings)
+    return item.point, run_one(item, machine, results)
 
 
 @pytest.mark.real

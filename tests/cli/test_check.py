@@ -16,10 +16,10 @@ from report.terminals import COLOURED
 from seatrial.analysis.bindings import bindings
 from seatrial.analysis.rank_layout import rank_layout
 from seatrial.analysis.rules import findings
-from seatrial.cli import folder
 from seatrial.cli.check import check_command, status
-from seatrial.cli.folder import machine_in, trial_of
 from seatrial.errors import UsageError
+from seatrial.interface import folder
+from seatrial.interface.folder import machine_in, trial_of
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
@@ -132,7 +132,7 @@ def test_colours_are_for_terminals_and_names_cannot_bring_their_own() -> None:
 
 
 def test_results_of_this_machine_are_judged(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     low, other = result(made(0.4, limit(1.0))), result(outcome=Outcome.timed_out(1.0))
     both = (trial(Machine("other"), other), trial(NODE, low))
@@ -140,14 +140,14 @@ def test_results_of_this_machine_are_judged(
     assert check_command(NODE, Path("r"), True, Severity.ERROR, None) == 0
     captured = capsys.readouterr()
     rules = {entry["rule"] for entry in answer(captured.out)["findings"]}
-    assert "below-physical-limit" in rules and "experiment-timed-out" not in rules and captured.err == ""
+    assert "below-physical-limit" in rules and "experiment-timed-out" not in rules and captured.err == caplog.text == ""
 
 
-def test_whose_results_they_are(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_whose_results_they_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     only, another = trial(Machine("one")), trial(Machine("two"))
     monkeypatch.setattr(folder, "trials_in", lambda path: (only,))
     assert trial_of(NODE, Path("r")) is only and machine_in(Path("r")) is only.machine
-    assert "measured on one" in capsys.readouterr().err
+    assert "measured on one" in caplog.text
     monkeypatch.setattr(folder, "trials_in", lambda path: (only, another))
     assert trial_of(another.machine, Path("r")) is another and machine_in(Path("r")) is None
     with pytest.raises(UsageError, match=r"2 machines \(one, two\), and this is none of them"):

@@ -15,7 +15,7 @@ import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 from published_schemas import check
 
-from seatrial.cli.compare import CompareRequest, compare_command
+from seatrial.cli.compare import compare_command
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.comparison import Verdict
@@ -35,10 +35,8 @@ def made(path: Path, factor: float = 1.0, seed: int = 1, **more: Any) -> str:
     return str(path)
 
 
-def compare(*sides: str, **options: Any) -> tuple[int, CompareRequest]:
-    given = {"along": None, "margin": None, "fail_on": None, "output": None, **options}
-    request = CompareRequest(sides, **given)
-    return compare_command(request, as_json=True), request
+def compare(*sides: str, **options: Any) -> int:
+    return compare_command(sides, **options, as_json=True)
 
 
 def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_the_answer_has_what_the_contract_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _ = compare(
+    status = compare(
         made(tmp_path / "a", seen={"variables": {}}),
         made(tmp_path / "b", 0.9, seed=2, seen={"variables": {"OMP_X": "1"}}),
     )
@@ -78,7 +76,7 @@ def test_the_answer_has_what_the_contract_names(tmp_path: Path, capsys: pytest.C
 def test_fail_on(tmp_path: Path, factor: float, noise: float, fail_on: Verdict | None, status: int) -> None:
     for name, level in (("a", LEVEL), ("b", LEVEL * factor)):
         MadeUpFolder(tmp_path / name).add(noisy(level, 20, noise, seed=len(name) + int(level)))
-    assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)[0] == status
+    assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on) == status
 
 
 def test_a_wider_margin_makes_more_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +145,7 @@ def test_what_is_wrong_with_a_study_in_the_folder_is_said_and_the_rest_is_read(t
     made(tmp_path / "a", blocks=side_by_side(20))
     (tmp_path / "a" / "studies").mkdir(exist_ok=True)
     (tmp_path / "a" / "studies" / "0000.json").write_text('{"study": 7}')
-    assert compare(str(tmp_path / "a"), made(tmp_path / "b", seed=2))[0] == 0
+    assert compare(str(tmp_path / "a"), made(tmp_path / "b", seed=2)) == 0
 
 
 def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -233,5 +231,5 @@ def test_an_unknown_reference_names_the_nearest(tmp_path: Path) -> None:
 def test_a_gate_does_not_open_for_a_side_that_died(tmp_path: Path, fail_on: Verdict | None) -> None:
     dead = MadeUpFolder(tmp_path / "b")
     dead.add(noisy(LEVEL, 1), outcome=Outcome.failed(Stage.RUN, "was killed by SIGSEGV"))
-    status, _ = compare(made(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)
+    status = compare(made(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)
     assert status == (0 if fail_on is None else 1)

@@ -11,10 +11,9 @@ from analysis.made_up_copies import p2p, transfer
 from published_schemas import check
 from report.drawing_machines import two_gpus
 
-from seatrial.cli import folder
 from seatrial.cli.check import check_command
 from seatrial.cli.discover import discover_command
-from seatrial.cli.sources import Sources
+from seatrial.interface import folder, machines
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.trial import Trial
 
@@ -29,12 +28,12 @@ def results(monkeypatch: pytest.MonkeyPatch) -> Path:
     pairs, more = p2p(ADDRESSES, lambda a, b: 20e9 + a * 1e9)
     trial = Trial(MACHINE, (copies, pairs), (), (), {}, seen={**seen, **more})
     monkeypatch.setattr(folder, "trials_in", lambda path: (trial,))
-    monkeypatch.setattr(Sources, "machine", lambda self: MACHINE)
+    monkeypatch.setattr(machines, "machine_of", lambda dumps, *, live, results: MACHINE)
     return Path("r")
 
 
 def shown(capsys: pytest.CaptureFixture[str], results: Path | None, form: str) -> str:
-    discover_command(Sources(), results, form, None)
+    discover_command((), False, results, form, None)
     return capsys.readouterr().out
 
 

@@ -18,7 +18,7 @@ from imports.result_texts import as_bytes, babelstream, fio, google_benchmark, h
 from made_up import made_up_machine
 from published_schemas import check
 
-from seatrial.cli.import_ import ImportRequest, import_command
+from seatrial.cli.import_ import import_command
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.machine import Machine
@@ -37,8 +37,7 @@ def do_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Import:
 
     def run(*files: str, settings: tuple[str, ...] = (), results: str = "r", live: bool = False) -> tuple[int, Any]:
         named = tuple(file.replace("=", f"={tmp_path}/", 1) for file in files)
-        request = ImportRequest(named, (), live, settings, tmp_path / results)
-        status = import_command(request, as_json=True)
+        status = import_command(named, tmp_path / results, live=live, settings=settings, as_json=True)
         document = json.loads(capsys.readouterr().out)
         check(document, "results-1")
         return status, document
@@ -304,7 +303,7 @@ def test_real_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "stream": "stream_run1.txt",
     }
     files = tuple(f"{kind}={OUTPUTS / name}" for kind, name in kinds.items())
-    assert import_command(ImportRequest(files, (), False, (), tmp_path / "r"), as_json=True) == 0
+    assert import_command(files, tmp_path / "r", as_json=True) == 0
     document = json.loads(capsys.readouterr().out)
     found = {
         (experiment["benchmark"], f["name"]): f["median"]

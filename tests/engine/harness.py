@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -11,29 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.devices import with_devices
 from seatrial.engine.engine import run_experiments
-from seatrial.engine.environments import chosen_environment, native_environment
 from seatrial.engine.events import Silent
-from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.ready import Ready
-from seatrial.engine.repeat import make_repeat
 from seatrial.environments import build as builds
-from seatrial.environments.build import Environment, build
-from seatrial.environments.gpu import find_gpus
+from seatrial.environments.build import Environment
 from seatrial.environments.native_sources import Unit
+from seatrial.errors import BuildError
+from seatrial.interface.point import keep_point, measure_point, prepare_point
+from seatrial.interface.settings import Setting
 from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.experiment import Experiment, content_key
+from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
 from seatrial.model.record import RepeatRecord
-from seatrial.plan.points import plan_points
 from seatrial.stats.stopping import StoppingRule
-from seatrial.store.claim import claim
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
 
 FEW_SAMPLES_S = 0.01
 STANDARD_HEADERS = (
@@ -120,40 +112,22 @@ def make_ready(
     benchmark: Benchmark,
     machine: Machine,
     folder: ResultsFolder,
-    environment: Environment | None = None,
+    environment: Environment | BuildError | None = None,
     mpi: str | None = None,
-    **settings: str,
+    **settings: Setting,
 ) -> Ready:
     """One point of a benchmark, built and known to the folder; of many ranks with that MPI (None: the first)."""
-    if benchmark.ranks == "mpi":
-        environment = environment or chosen_environment(EnvironmentChoice(mpi=mpi), machine, with_mpi=True)
-    environment = environment or native_environment(machine)
-    (point,) = plan_points([benchmark.name], {name: [value] for name, value in settings.items()}, machine)
-    point = replace(point, benchmark=benchmark)
-    assert point.refusal is None, point.refusal
-    built = build(environment, benchmark.program.source)
-    if benchmark.program.library == "gpu":
-        point, _ = with_devices(point, find_gpus(built.path, dict(os.environ)))
-    experiment = Experiment(benchmark.name, point.parameters, environment.key, built.key, "machine")
-    folder.put("machines", "known", {"identity": "machine", **machine_document(machine)})
-    folder.put("environments", environment.key, environment.document())
-    folder.put("experiments", experiment.id, experiment.document())
-    variables = environment.variables if environment.mpi is None else environment.mpi.variables
-    return Ready(point, experiment, NativeProgram(benchmark.program, built), mpi=environment.mpi, variables=variables)
+    chosen = settings if mpi is None else {**settings, "environment.mpi": mpi}
+    ready = prepare_point(benchmark, machine, chosen, environment)
+    assert isinstance(ready, Ready), ready.outcome
+    keep_point(ready, machine, folder)
+    return ready
 
 
 def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_samples: bool = True) -> RepeatRecord:
     """The record of one repeat, judged: for tests of whether a result is right. Few samples are enough, unless a check
     counts those that were taken beside other work."""
-    if has_few_samples:
-        ready = replace(ready, program=ready.program.sampling_for(FEW_SAMPLES_S))
-    claimed = claim(folder, "host", ready.experiment.id, 0, {"order": 0, "t0": 0.0})
-    assert claimed is not None, "an experiment of its own for each call"
-    writer = RecordWriter(folder, "host")
-    try:
-        return make_repeat(ready, machine, claimed, writer, keep=False)
-    finally:
-        writer.close()
+    return measure_point(ready, machine, folder, sample_s=FEW_SAMPLES_S if has_few_samples else None)
 
 
 def run_once(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:

@@ -20,21 +20,21 @@ from seatrial.store.contents import Contents
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
-    """The comparisons along an axis; `outliers` is None where the axis is not one that is screened."""
+class Comparisons:
+    """Comparisons, of two sides or along an axis; `outliers` is None where nothing was screened."""
 
     compared: tuple[Compared, ...] = ()
     outliers: tuple[Outlier, ...] | None = None
 
 
-def compare_along(contents: Contents, along: str, margin: float) -> Along:
+def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
     """The comparisons along the axis and, for `node`, `repeat`, `rank` and `pair`, what is odd among many alike.
 
     A study in the folder that has the axis says which value is the baseline; else it is the smallest, the first in the
     alphabet, or false. Raises UnknownNameError where nothing varies along the axis.
     """
     if along in SCREENS:
-        return Along(outliers=outliers_along(contents, along, margin))
+        return Comparisons(outliers=outliers_along(contents, along, margin))
     results = all_results(contents)
     known = {result.id: result for result in results}
     planned = [kept for kept in latest_studies(contents) if kept.study.axis(along) is not None]
@@ -49,7 +49,7 @@ def compare_along(contents: Contents, along: str, margin: float) -> Along:
         baseline = compare.baseline if compare is not None else axis.values[0] if axis is not None else None
         figures = frozenset(compare.figures) if compare is not None else frozenset[str]()
         found += along_axis([kept], along, contents, known, baseline=baseline, margin=margin, figures=figures)
-    return Along(tuple(found))
+    return Comparisons(tuple(found))
 
 
 def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial import __version__
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
@@ -13,6 +12,7 @@ from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.machine import Machine
 from seatrial.model.trial import NotMeasured, Trial
 from seatrial.store.contents import Contents
+from seatrial.version import __version__
 
 
 def trials_of(contents: Contents) -> tuple[Trial, ...]:

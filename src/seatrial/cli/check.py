@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from seatrial.analysis.bindings import bindings
-from seatrial.analysis.rank_layout import rank_layout
-from seatrial.analysis.rules import findings
-from seatrial.cli.folder import trial_of
 from seatrial.cli.output import print_json, style_of
+from seatrial.interface.check import check
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
 from seatrial.report.documents.check import check_document
@@ -27,17 +24,16 @@ def check_command(
 ) -> int:
     """Print what is wrong with a machine and how to bind to its devices; the exit status.
 
-    With `results`, what was measured on this machine is judged, too: see `trial_of`. The status is 1 where there is a
-    finding of the severity `fail_on` or worse, else 0. Raises UsageError.
+    With `results`, what was measured on this machine is judged, too. The status is 1 where there is a finding of the
+    severity `fail_on` or worse, else 0. Raises UsageError.
     """
-    trial = None if results is None else trial_of(machine, results)
-    found = findings(machine, trial.results if trial else (), trial.seen if trial else None)
-    places, layout = bindings(machine), None if ranks is None else rank_layout(machine, ranks)
+    checked = check(machine, results, ranks)
+    answer = checked.findings, checked.bindings, checked.layout
     if as_json:
-        print_json(check_document(found, places, layout))
+        print_json(check_document(*answer))
     else:
-        print(check_text(found, places, layout, style_of(sys.stdout)))
-    return status(found, fail_on)
+        print(check_text(*answer, style_of(sys.stdout)))
+    return status(checked.findings, fail_on)
 
 
 def status(found: tuple[Finding, ...], fail_on: Severity | None) -> int:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.analysis.compare_along import compare_along
-from seatrial.analysis.compare_folders import NamedFolder, compare_folders
-from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
-from seatrial.cli.folder import contents_in
 from seatrial.cli.output import message, print_json, style_of, write_file
 from seatrial.errors import UsageError
+from seatrial.interface.compare import compare
 from seatrial.model.comparison import Verdict
-from seatrial.model.outlier import Outlier
 from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.model.study_result import Compared
 from seatrial.model.units import parse_quantity
@@ -23,52 +18,26 @@ from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.text.compare import compare_text
 
 
-@dataclass(frozen=True, slots=True)
-class CompareRequest:
-    """What was asked for on the command line, as text."""
-
-    sides: tuple[str, ...]
-    along: str | None
-    margin: str | None
-    fail_on: Verdict | None
-    output: Path | None
-
-
-def compare_command(request: CompareRequest, *, as_json: bool) -> int:
+def compare_command(
+    sides: Sequence[str],
+    *,
+    along: str | None = None,
+    margin: str | None = None,
+    fail_on: Verdict | None = None,
+    output: Path | None = None,
+    as_json: bool,
+) -> int:
     """Compare and print; 1 where a comparison is what `--fail-on` asks for, else 0."""
-    margin = DEFAULT_MARGIN if request.margin is None else _margin(request.margin)
-    found: Sequence[Compared]
-    outliers: Sequence[Outlier] | None = None
-    if request.along is not None:
-        if len(request.sides) != 1:
-            raise UsageError("--along takes one results folder", "seatrial compare DIR --along AXIS")
-        along = compare_along(contents_in(Path(request.sides[0])), request.along, margin)
-        found, outliers = along.compared, along.outliers
-    elif len(request.sides) == 2:
-        found = (_two_sides(*request.sides, margin),)
-    else:
-        raise UsageError(
-            f"compare takes two sides, or one results folder with --along, not {len(request.sides)}",
-            "seatrial compare A B, or seatrial compare DIR --along AXIS (node, repeat, rank, pair, or a parameter)",
-        )
-    if request.output is not None:
-        write_file(request.output, compare_page(found, outliers))
+    found = compare(*sides, along=along, margin=DEFAULT_MARGIN if margin is None else _margin(margin))
+    if output is not None:
+        write_file(output, compare_page(found.compared, found.outliers))
     if as_json:
-        print_json(compare_document(found, outliers))
+        print_json(compare_document(found.compared, found.outliers))
     else:
-        print(compare_text(found, outliers, style=style_of(sys.stdout)))
-    for text in (text for compared in found for text in compared.lost):
+        print(compare_text(found.compared, found.outliers, style=style_of(sys.stdout)))
+    for text in (text for compared in found.compared for text in compared.lost):
         message(f"not compared: {text}")
-    return _status(found, request.fail_on)
-
-
-def _two_sides(baseline: str, candidate: str, margin: float) -> Compared:
-    if baseline.startswith(PREFIX) or candidate.startswith(PREFIX):
-        folders = {side: contents_in(Path(side)) for side in (baseline, candidate) if not side.startswith(PREFIX)}
-        return compare_with_reference(baseline, candidate, folders, margin)
-    return compare_folders(
-        NamedFolder(baseline, contents_in(Path(baseline))), NamedFolder(candidate, contents_in(Path(candidate))), margin
-    )
+    return _status(found.compared, fail_on)
 
 
 def _margin(text: str) -> float:

@@ -4,59 +4,45 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.analysis.results import Asked, results_of
 from seatrial.cli.output import message, print_json, style_of
-from seatrial.cli.sources import Sources
-from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats, record_repeats
+from seatrial.cli.sources import parse_dumps
+from seatrial.engine.importing import Given, Repeat, ResultFile
 from seatrial.errors import UsageError
-from seatrial.imports.readers import reader_of, readers
-from seatrial.imports.text import MAX_BYTES
+from seatrial.imports.readers import readers
+from seatrial.interface.import_ import import_results, result_file
+from seatrial.interface.machines import machine_of
 from seatrial.model.units import parse_quantity
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
-from seatrial.store.contents import read_contents
-from seatrial.store.folder import ResultsFolder
 
-_STDIN = "-"
 _PEAKS = {"peak_flops": "flop/s", "peak_Bps": "B/s"}
 
 
-@dataclass(frozen=True, slots=True)
-class ImportRequest:
-    """What was asked for on the command line, as text."""
-
-    files: tuple[str, ...]
-    dumps: tuple[str, ...]
-    live: bool
-    settings: tuple[str, ...]
-    results: Path
-
-
-def import_command(request: ImportRequest, *, as_json: bool) -> int:
+def import_command(
+    files: Sequence[str],
+    results: Path,
+    *,
+    dumps: Sequence[str] = (),
+    live: bool = False,
+    settings: Sequence[str] = (),
+    as_json: bool,
+) -> int:
     """Import and print; the exit status of CONTRACT. Raises UsageError before anything is written."""
-    settings = _settings(request.settings)
-    peaks = {name: _peak(name, settings.pop(name)) for name in _PEAKS if name in settings}
-    files = [_file(text) for text in request.files]
-    machine = Sources(request.dumps, request.live).machine() if request.dumps or request.live else None
-    repeats = read_repeats(files, Given(machine, settings, peaks.get("peak_flops"), peaks.get("peak_Bps")))
-    run = record_repeats(repeats, ResultsFolder.create(request.results))
-    contents = read_contents(ResultsFolder.existing(request.results))
-    for line in contents.damaged:
-        message(f"not accepted: {line}")
-    results = results_of(contents, [Asked(e, measured_now=e.id in run.added) for e in run.experiments])
+    chosen = _settings(settings)
+    peaks = {name: _peak(name, chosen.pop(name)) for name in _PEAKS if name in chosen}
+    read = [_file(text) for text in files]
+    machine = machine_of(parse_dumps(dumps), live=live) if dumps or live else None
+    found = import_results(read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps")), results)
     if as_json:
-        print_json(results_document(results, run.environments))
+        print_json(results_document(found.experiments, found.environments))
     else:
-        print(results_text(results, style_of(sys.stdout)))
-        message(f"records: {request.results}; the page: seatrial report {request.results} -o FILE.html")
-    _tell(repeats)
-    # An invalid repeat beside sound ones leaves its experiment ok, but its file was named here.
-    outcomes = [*(repeat.outcome for repeat in repeats), *(result.outcome for result in results)]
-    return 0 if all(outcome.is_ok for outcome in outcomes) else 3
+        print(results_text(found.experiments, style_of(sys.stdout)))
+        message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+    _tell(found.repeats)
+    return 0 if found.is_ok else 3
 
 
 def _tell(repeats: Sequence[Repeat]) -> None:
@@ -98,13 +84,4 @@ def _file(text: str) -> ResultFile:
             f"{text!r} is not of the form KIND=FILE",
             f"for example: seatrial import stream=stream.txt; the kinds are {', '.join(readers())}",
         )
-    reader_of(kind)
-    try:
-        if name == _STDIN:
-            return ResultFile(kind, "standard input", sys.stdin.buffer.read(MAX_BYTES + 1))
-        path = Path(name)
-        with path.open("rb") as file:
-            return ResultFile(kind, path.name, file.read(MAX_BYTES + 1), path.stat().st_mtime)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UsageError(f"{name!r} cannot be read: {why}", "give the file with the tool's output") from error
+    return result_file(kind, name)

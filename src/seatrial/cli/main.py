@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from seatrial import __version__
 from seatrial.errors import SeatrialError, StoreError
+from seatrial.version import __version__
 
 RESULTS = Path("seatrial-results")
 
@@ -116,9 +116,9 @@ def discover(
 ) -> None:
     """What is this machine?"""
     from seatrial.cli.discover import discover_command
-    from seatrial.cli.sources import all_sources
+    from seatrial.cli.sources import parse_dumps
 
-    discover_command(all_sources(dumps, live), results, output_format.value, output)
+    discover_command(parse_dumps(dumps), live, results, output_format.value, output)
 
 
 @app.command()
@@ -136,13 +136,11 @@ def check(
 ) -> None:
     """What is wrong with it? Findings, and how to bind to its GPUs and adapters."""
     from seatrial.cli.check import check_command
-    from seatrial.cli.folder import machine_in
-    from seatrial.cli.sources import all_sources
+    from seatrial.cli.sources import parse_dumps
+    from seatrial.interface.machines import machine_of
     from seatrial.model.finding import Severity
 
-    sources = all_sources(dumps, live)
-    machine = None if results is None or dumps or live else machine_in(results)
-    machine = machine or sources.machine()
+    machine = machine_of(parse_dumps(dumps), live=live, results=results)
     severity = None if fail_on is None else Severity(fail_on.value)
     raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks))
 
@@ -158,11 +156,8 @@ def list_(
 ) -> None:
     """What can be measured here, what not, and why."""
     from seatrial.cli.list import list_command
-    from seatrial.cli.site import use_site_options
 
-    use_site_options(site, system)
-
-    list_command(as_json=output_format is Format.JSON, references=references)
+    list_command(as_json=output_format is Format.JSON, references=references, site=site, system=system)
 
 
 @app.command()
@@ -184,10 +179,20 @@ def run(
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure: benchmarks by name, a study, or the standard trial of this machine."""
-    from seatrial.cli.run import RunRequest, run_command
+    from seatrial.cli.run import run_command
 
-    request = RunRequest(tuple(targets or ()), tuple(settings or ()), budget, again, keep, results, site, system)
-    raise typer.Exit(run_command(request, as_json=output_format is Format.JSON))
+    status = run_command(
+        targets or (),
+        settings or (),
+        budget,
+        results,
+        again=again,
+        keep=keep,
+        site=site,
+        system=system,
+        as_json=output_format is Format.JSON,
+    )
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -213,10 +218,12 @@ def import_(
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Other tools' results as records: they take part in comparisons and pages."""
-    from seatrial.cli.import_ import ImportRequest, import_command
+    from seatrial.cli.import_ import import_command
 
-    request = ImportRequest(tuple(files), tuple(dumps or ()), live, tuple(settings or ()), results)
-    raise typer.Exit(import_command(request, as_json=output_format is Format.JSON))
+    as_json = output_format is Format.JSON
+    raise typer.Exit(
+        import_command(files, results, dumps=dumps or (), live=live, settings=settings or (), as_json=as_json)
+    )
 
 
 @app.command()
@@ -233,10 +240,9 @@ def build(
     system: SystemOption = None,
 ) -> None:
     """Build the measuring programs ahead of a run, in all environments of a study."""
-    from seatrial.cli.build import BuildRequest, build_command
+    from seatrial.cli.build import build_command
 
-    request = BuildRequest(tuple(targets or ()), tuple(settings or ()), site, system, tuple(mpi_wheels or ()))
-    raise typer.Exit(build_command(request))
+    raise typer.Exit(build_command(targets or (), settings or (), mpi_wheels or (), site=site, system=system))
 
 
 @app.command()
@@ -255,12 +261,14 @@ def compare(
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Do two sides truly differ, and in what else? Only reads: `run STUDY` measures side by side."""
-    from seatrial.cli.compare import CompareRequest, compare_command
+    from seatrial.cli.compare import compare_command
     from seatrial.model.comparison import Verdict
 
     verdict = None if fail_on is None else Verdict(fail_on.value)
-    request = CompareRequest(tuple(sides), along, margin, verdict, output)
-    raise typer.Exit(compare_command(request, as_json=output_format is Format.JSON))
+    as_json = output_format is Format.JSON
+    raise typer.Exit(
+        compare_command(sides, along=along, margin=margin, fail_on=verdict, output=output, as_json=as_json)
+    )
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -289,13 +297,19 @@ def profile(
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Where does an MPI program spend its time? It runs unchanged; what is found is told on stderr."""
-    from seatrial.cli.profile import ProfileRequest, profile_command
-    from seatrial.model.units import parse_bytes, parse_seconds
-    from seatrial.profiler.capture.run import ProbeSettings
+    from seatrial.cli.profile import profile_command
 
-    settings = ProbeSettings(parse_seconds(io_every), wait_every, 0 if trace is None else parse_bytes(trace))
-    request = ProfileRequest(tuple(command or ()), results, settings, output, tables)
-    raise typer.Exit(profile_command(request, as_json=output_format is Format.JSON))
+    status = profile_command(
+        command or (),
+        results,
+        io_every=io_every,
+        wait_every=wait_every,
+        trace=trace,
+        tables=tables,
+        output=output,
+        as_json=output_format is Format.JSON,
+    )
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -325,8 +339,9 @@ def main() -> None:
 
 def _status() -> int:
     """Run the command and say what went wrong; the exit status."""
-    from seatrial.cli.output import abandon, message
+    from seatrial.cli.output import abandon, message, show_messages
 
+    show_messages()
     try:
         status = int(app(standalone_mode=False) or 0)  # Ctrl-C comes back as 130: typer sees it first
         sys.stdout.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -37,6 +38,21 @@ def message(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
     except OSError:
         abandon(2)
+
+
+class _Messages(logging.Handler):
+    """Shows what is logged as messages."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Without level, time and name: it is written for people."""
+        message(record.getMessage())
+
+
+def show_messages() -> None:
+    """From now on, what seatrial logs is a message."""
+    log = logging.getLogger("seatrial")
+    if not any(isinstance(handler, _Messages) for handler in log.handlers):
+        log.addHandler(_Messages())
 
 
 def abandon(descriptor: int) -> None:

@@ -19,32 +19,25 @@ class Progress:
 
 
 class Listener(Protocol):
-    """What a watcher implements; the engine calls it between repeats, never while a program runs."""
+    """Watches a run: the engine calls these methods between repeats, never while a program runs. A subclass overrides
+    those that it needs."""
 
     def waits_for(self, pid: int | None) -> None:
         """Another lab measures on this host (its process, if known): nothing is started until it ends."""
+        return None
 
     def building(self, point: Point) -> None:
         """The program of a point is about to be built."""
+        return None
 
     def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
         """A repeat is about to start."""
+        return None
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """A repeat has been recorded."""
+        return None
 
 
-class Silent:
+class Silent(Listener):
     """A listener that says nothing."""
-
-    def waits_for(self, pid: int | None) -> None:
-        """Nothing."""
-
-    def building(self, point: Point) -> None:
-        """Nothing."""
-
-    def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
-        """Nothing."""
-
-    def repeat_done(self, point: Point, outcome: Outcome) -> None:
-        """Nothing."""

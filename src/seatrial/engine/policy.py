@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from seatrial.engine.group import Group, Member, paired
@@ -60,7 +60,7 @@ class Alone:
         budget_s = self.rule.budget_s
         if not member.made and member.latest is not None:
             budget_s = float(member.latest.seen.get("budget_s", budget_s))
-        rule = StoppingRule(self.rule.precision, budget_s, self.rule.maximum)
+        rule = replace(self.rule, budget_s=budget_s)
         return rule.decide(list(member.figures().values()), member.spent_s, member.next_s) is not None
 
     def affords(self, group: Group) -> bool:

@@ -54,10 +54,12 @@ def run_trial(
     listener: Listener,
     *,
     budget_s: float | None = None,
+    repeats: int | None = None,
     again: bool = False,
     keep: bool = False,
 ) -> TrialRun:
-    """Measure the points into the folder. `budget_s` is for all experiments together, in equal shares.
+    """Measure the points into the folder. `budget_s` is for all experiments together, in equal shares; `repeats` makes
+    exactly that many of each instead.
 
     The folder is opened when everything that was asked for is known to make sense. Raises UsageError before anything
     runs; KeyboardInterrupt passes through with finished repeats kept.
@@ -66,6 +68,8 @@ def run_trial(
     def work(experiments: Sequence[Ready | Refused]) -> list[Work]:
         ready = [item for item in experiments if isinstance(item, Ready)]
         rule = StoppingRule(budget_s=BUDGET_EACH_S if budget_s is None else budget_s / max(1, len(ready)))
+        if repeats is not None:
+            rule = StoppingRule(budget_s=0.0, maximum=repeats, minimum=repeats)
         return [Work(tuple((item,) for item in ready), Alone(rule))]
 
     trial = _Trial(machine, open_folder, listener, again=again, keep=keep)

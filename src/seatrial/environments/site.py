@@ -5,7 +5,9 @@ The command line sets it once, before anything else; whoever finds compilers and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from seatrial.model.site import Place, Site, SiteEnvironment
 from seatrial.plan.site_file import site_of
@@ -25,6 +27,17 @@ _in_force = _InForce()
 def use_site(site: Site | None, place: Place | None = None) -> None:
     """From now on this site (None: that of the user's own file), its environments in the order of this place."""
     _in_force.site, _in_force.place = site, place
+
+
+@contextmanager
+def use_site_within(site: Site, place: Place | None) -> Iterator[None]:
+    """The same until the end of the block, then what was in force before."""
+    before = replace(_in_force)
+    use_site(site, place)
+    try:
+        yield
+    finally:
+        use_site(before.site, before.place)
 
 
 def site_in_force() -> Site:

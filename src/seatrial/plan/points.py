@@ -47,12 +47,12 @@ class Point:
         return "mpi" in self.probes and self.benchmark.may_use_mpi
 
 
-def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[str]], machine: Machine) -> tuple[Point, ...]:
+def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]], machine: Machine) -> tuple[Point, ...]:
     """The points of these benchmarks, each once; without targets, the standard trial of the machine.
 
-    `settings` maps a parameter, or an axis of the environment, to the values it takes, as text; several make the
-    product. A setting applies to every target that it concerns. Raises UnknownNameError for a target or setting that
-    nothing has, UsageError for a value that the parameter does not take.
+    `settings` maps a parameter, or an axis of the environment, to the values it takes, typed or as text; several make
+    the product. A setting applies to every target that it concerns. Raises UnknownNameError for a target or setting
+    that nothing has, UsageError for a value that the parameter does not take.
     """
     benchmarks = [benchmark_named(name) for name in dict.fromkeys(targets)] or list(registry().values())
     _refuse_unknown(settings, benchmarks)
@@ -73,7 +73,7 @@ def _trial(benchmark: Benchmark, machine: Machine) -> tuple[Params, ...]:
     return benchmark.trial if benchmark.is_in_trial(machine) else ()
 
 
-def _bases(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> tuple[Params, ...]:
+def _bases(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> tuple[Params, ...]:
     """What is measured of a benchmark that was named: its sweep, unless a parameter of it is set."""
     swept = {name for point in benchmark.sweep for name in point}
     return benchmark.sweep if benchmark.sweep and swept.isdisjoint(settings) else ({},)
@@ -93,7 +93,7 @@ def parse_settings(options: Sequence[str]) -> dict[str, list[str]]:
     return settings
 
 
-def _refuse_unknown(settings: Mapping[str, Sequence[str]], benchmarks: Sequence[Benchmark]) -> None:
+def _refuse_unknown(settings: Mapping[str, Sequence[Value]], benchmarks: Sequence[Benchmark]) -> None:
     known = {parameter.name for benchmark in benchmarks for parameter in benchmark.parameters}
     for name in settings:
         if name.startswith(ENVIRONMENT_PREFIX):
@@ -108,10 +108,10 @@ def _refuse_unknown(settings: Mapping[str, Sequence[str]], benchmarks: Sequence[
             raise UnknownNameError(what, name, {*known, *NAMED} if "." in name else known)
 
 
-def _environments(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> list[dict[str, Value | None]]:
+def _environments(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> list[dict[str, Value | None]]:
     """All combinations of the settings of the environment that concern this benchmark."""
     own = [name for name in settings if name.startswith(ENVIRONMENT_PREFIX) and concerns(name, benchmark)]
-    axes = [[(name, _environment_value(name, text, benchmark)) for text in settings[name]] for name in own]
+    axes = [[(name, _environment_value(name, str(value), benchmark)) for value in settings[name]] for name in own]
     return [dict(combination) for combination in itertools.product(*axes)]
 
 
@@ -125,10 +125,10 @@ def _environment_value(name: str, text: str, benchmark: Benchmark) -> Value | No
     return value
 
 
-def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[str]]) -> list[dict[str, Value]]:
+def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
     """All combinations of the settings that this benchmark has, with their values checked."""
     own = [parameter for parameter in benchmark.parameters if parameter.name in settings]
-    axes = [[(parameter.name, parameter.value_of(text)) for text in settings[parameter.name]] for parameter in own]
+    axes = [[(parameter.name, parameter.value_of(value)) for value in settings[parameter.name]] for parameter in own]
     return [dict(combination) for combination in itertools.product(*axes)]
 
 

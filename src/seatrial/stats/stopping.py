@@ -31,16 +31,12 @@ class Stop(StrEnum):
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
     """`precision`: half width of the interval relative to the median (0.01 is 1 %); `budget_s`: time of all repeats;
-    `maximum`: repeats after which nothing is left to ask."""
+    `maximum`: repeats after which nothing is left to ask; `minimum`: those that are made whatever the budget says."""
 
     precision: float = 0.01
     budget_s: float = 20.0
     maximum: int = LOOKS[-1]
-
-    @property
-    def minimum(self) -> int:
-        """Repeats that are made whatever the budget says."""
-        return MINIMUM_REPEATS
+    minimum: int = MINIMUM_REPEATS
 
     def decide(self, figures: Sequence[Sequence[float]], spent_s: float, next_s: float) -> Stop | None:
         """Whether to stop after these repeats, and why; None means go on.
@@ -50,7 +46,7 @@ class StoppingRule:
         looks is never used to decide.
         """
         n = max((len(values) for values in figures), default=0)
-        if n < MINIMUM_REPEATS:
+        if n < self.minimum:
             return None
         for look in LOOKS:
             if n >= look and all(self._is_precise(values[:look]) for values in figures):

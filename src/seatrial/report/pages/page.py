@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from seatrial import __version__
 from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
 from seatrial.profiler.profile import Profile
@@ -18,6 +17,7 @@ from seatrial.report.pages.view import TrialView, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
 from seatrial.report.units import count
+from seatrial.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment

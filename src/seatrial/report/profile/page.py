@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from seatrial import __version__
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.charts.chart import Chart
@@ -33,6 +32,7 @@ from seatrial.report.profile.words import (
 from seatrial.report.studies.article import Article, Head, article
 from seatrial.report.studies.sections import Section
 from seatrial.report.units import NO_VALUE, count, show
+from seatrial.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial import __version__
 from seatrial.model.outlier import Outlier
 from seatrial.model.study_result import Compared
 from seatrial.report.pages.templating import style_sheet, templates
@@ -12,6 +11,7 @@ from seatrial.report.studies.article import Head, alarm, article, no_record
 from seatrial.report.studies.outlier_words import outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.sections import Section, comparison_sections
 from seatrial.report.studies.verdicts import headline
+from seatrial.version import __version__
 
 _ABOUT = "Only what was measured before is read here. A ratio is candidate over baseline."
 

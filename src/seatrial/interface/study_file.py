@@ -1,11 +1,12 @@
-"""Study files that a command names."""
+"""Study files that a caller names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.interface.files import read_file
 from seatrial.model.study import Study
 
 _ENDINGS = (".yaml", ".yml")
@@ -16,10 +17,10 @@ def is_study_file(target: str) -> bool:
     return target.endswith(_ENDINGS) or "/" in target or Path(target).is_file()
 
 
-def only_study_file(targets: Sequence[str], settings: Sequence[str]) -> Path | None:
+def only_study(targets: Sequence[str], settings: Collection[str]) -> Study | None:
     """The study that the targets name: one file, and nothing else. None where they name benchmarks.
 
-    Raises UsageError where more stands beside it, and where `--set` would change it.
+    Raises UsageError where more stands beside it, where settings would change it, and as `read_study_file` does.
     """
     files = [target for target in targets if is_study_file(target)]
     if not files:
@@ -33,17 +34,11 @@ def only_study_file(targets: Sequence[str], settings: Sequence[str]) -> Path | N
         raise UsageError(
             f"--set does not change a study ({files[0]})", "change the file: it is the record of what was asked"
         )
-    return Path(files[0])
+    return read_study_file(Path(files[0]))
 
 
 def read_study_file(path: Path) -> Study:
     """The study in a file. Raises UsageError where it cannot be read or is no study."""
     from seatrial.plan.study_file import MAX_BYTES, read_study  # pydantic and YAML: only where there is a study
 
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UsageError(f"{str(path)!r} cannot be read: {why}", "give a study file; examples/ has some") from error
-    return read_study(data, str(path))
+    return read_study(read_file(path, MAX_BYTES, "give a study file; examples/ has some"), str(path))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
-from seatrial.cli.output import message
 from seatrial.errors import ParseError
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.merge.merge import profiles
@@ -13,9 +13,12 @@ from seatrial.profiler.symbols.symbols import Symbols
 from seatrial.profiler.tables.io_samples import IoSamples, read_io_samples
 from seatrial.profiler.tables.process_table import ProcessTable, read_table
 
+_log = logging.getLogger(__name__)
+
 
 def profiles_of_tables(folder: Path) -> tuple[list[Profile], int]:
-    """The profiles of the tables in a folder, and how many tables could not be read, with a message each."""
+    """The profiles of the tables in a folder, and how many tables could not be read, each of which is
+    logged."""
     tables, damaged = _tables(folder)
     resolve = Symbols.of_this_machine().frames
     return profiles(tables, function_names(), resolve, damaged, _samples(folder)), damaged
@@ -36,16 +39,16 @@ def _tables(folder: Path) -> tuple[list[ProcessTable], int]:
             found.append(read_table(path, functions))
         except (ParseError, OSError) as error:
             damaged += 1
-            message(f"not accepted: {error}")
+            _log.warning("not accepted: %s", error)
     return found, damaged
 
 
 def _samples(folder: Path) -> list[IoSamples]:
-    """What the collectors of all nodes saw of input and output; a message for each file that could not be read."""
+    """What the collectors of all nodes saw of input and output; a file that could not be read is logged."""
     found: list[IoSamples] = []
     for path in sorted(folder.glob("*.io")):
         try:
             found.append(read_io_samples(path))
         except (ParseError, OSError) as error:
-            message(f"not accepted: {error}")
+            _log.warning("not accepted: %s", error)
     return found

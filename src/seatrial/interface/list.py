@@ -1,0 +1,67 @@
+"""What can be measured on this machine, and what with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.benchmarks import registry
+from seatrial.engine.environments import native_environment
+from seatrial.engine.prepare import lacking
+from seatrial.environments.build import Environment
+from seatrial.environments.compiler import find_compilers
+from seatrial.environments.mpi import discover_mpis, lacking_mpi, need_of_runtime
+from seatrial.environments.site import site_environments
+from seatrial.errors import BuildError
+from seatrial.interface.site import at_site
+from seatrial.machine.live import discover_live
+from seatrial.model.benchmark import Benchmark, ImportedOnly, Native
+from seatrial.model.machine import Machine
+from seatrial.report.documents.list import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The benchmarks that can be run, with what programs are built with; `missing` says of those whose program cannot
+    be had here what they would need."""
+
+    benchmarks: tuple[Benchmark, ...]
+    machine: Machine
+    tools: Tools
+    missing: Mapping[str, str]
+
+
+def list_benchmarks(*, site: Path | None = None, system: str | None = None) -> Listing:
+    """What this machine can measure. Raises UsageError for a wrong site file or $CXX."""
+    with at_site(site, system):
+        machine = discover_live()
+        try:
+            environment: Environment | BuildError = native_environment(machine)
+        except BuildError as error:
+            environment = error
+        missing = {name: need for name, b in registry().items() if (need := _need(b, environment)) is not None}
+        benchmarks = tuple(b for b in registry().values() if not isinstance(b.program, ImportedOnly))
+        return Listing(benchmarks, machine, _tools(), missing)
+
+
+def _need(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
+    """What is missing here to have a benchmark's program; of an MPI that is half there, which half."""
+    need = lacking(benchmark, environment)
+    if need is None or isinstance(environment, BuildError):
+        return need
+    is_of_mpi = isinstance(benchmark.program, Native) and benchmark.ranks == "mpi"
+    return (f"an MPI: {why}" if is_of_mpi and (why := lacking_mpi()) is not None else None) or need
+
+
+def _tools() -> Tools:
+    found = discover_mpis()
+    environments = site_environments()
+    names = {environment.name for environment in environments}
+    return Tools(
+        [f"{compiler.name} ({' '.join(compiler.command)})" for compiler in find_compilers()],
+        found.mpis,
+        [(mpi, need_of_runtime(mpi)) for mpi in found.runtimes],
+        environments,
+        {name: why for name, why in found.passed_over if name in names},
+    )

@@ -1,0 +1,82 @@
+"""Which machine is meant: this one, the one that other tools' outputs describe, or the one of a results folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from seatrial.analysis.device_copies import PeerRates, peer_rates
+from seatrial.analysis.overlay import with_measured
+from seatrial.interface.files import read_output
+from seatrial.interface.folder import machine_in, trial_of
+from seatrial.machine.assemble import assemble
+from seatrial.machine.dumps import Dump, check_kind, survey_dumps
+from seatrial.machine.live import survey_live
+from seatrial.machine.readers.dump import MAX_BYTES
+from seatrial.model.machine import Machine
+from seatrial.model.trial import Trial
+
+Dumps = Mapping[str, str | Path] | Iterable[tuple[str, str | Path]]
+"""Outputs of other tools: kind -> file, or pairs of them; `file#2` is the second dump in it, "-" standard input."""
+
+_PICK = re.compile(r"(?P<file>.*)#(?P<pick>[0-9]{1,6})\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """A machine, with what a results folder holds about it (None: no folder was named)."""
+
+    machine: Machine
+    trial: Trial | None = None
+
+    @cached_property
+    def measured(self) -> Machine:
+        """The machine with what was measured of its links and limits laid over it."""
+        return self.machine if self.trial is None else with_measured(self.machine, self.trial.results, self.trial.seen)
+
+    @cached_property
+    def copies(self) -> tuple[PeerRates, ...]:
+        """The rates of copies between its GPUs that were measured."""
+        return () if self.trial is None else peer_rates(self.machine, self.trial.results, self.trial.seen)
+
+
+def discover(dumps: Dumps = (), *, live: bool = False, results: str | Path | None = None) -> Machine:
+    """What a machine is: its devices, links, memory and limits.
+
+    Without `dumps` it is this machine. `dumps` maps a kind (hwloc-xml, lspci-vv, lspci-tree, dmidecode,
+    nvidia-smi-topo, nvidia-smi-p2p, rocm-smi-topo, nccl-xml) to a file with that tool's output: then no local fact is
+    read, unless `live` adds them. With `results` the machine has the rates that were measured in that folder; where
+    neither dumps nor `live` are given and the folder holds one machine, it is that one.
+
+    Raises UsageError for a file that is missing or damaged, and for a folder without results of this machine.
+    """
+    return discovered(dumps, live=live, results=None if results is None else Path(results)).measured
+
+
+def discovered(dumps: Dumps, *, live: bool, results: Path | None) -> Discovered:
+    """The same, with what the folder holds beside it."""
+    machine = machine_of(dumps, live=live, results=results)
+    return Discovered(machine, None if results is None else trial_of(machine, results))
+
+
+def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = None) -> Machine:
+    """The machine that is meant, without what was measured; see `discover`."""
+    sources = tuple(dumps.items() if isinstance(dumps, Mapping) else dumps)
+    if results is not None and not sources and not live and (machine := machine_in(results)) is not None:
+        return machine
+    read = [_read(kind, str(file)) for kind, file in sources]
+    surveys = survey_dumps(read)
+    if live or not read:
+        surveys = [*survey_live(), *surveys]
+    return assemble(surveys)
+
+
+def _read(kind: str, name: str) -> Dump:
+    check_kind(kind)
+    match = _PICK.match(name)
+    if match is None or Path(name).exists():
+        return Dump(kind, name, read_output(name, MAX_BYTES))
+    return Dump(kind, match["file"], read_output(match["file"], MAX_BYTES), int(match["pick"]))

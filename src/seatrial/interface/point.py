@@ -1,0 +1,91 @@
+"""One point of a benchmark, measured once: for callers that choose the order and the number of repeats themselves."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.engine.environments import Environments
+from seatrial.engine.events import Silent
+from seatrial.engine.prepare import prepare
+from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.repeat import make_repeat
+from seatrial.engine.trial import keep_machine
+from seatrial.environments.build import Environment
+from seatrial.errors import BuildError, UsageError
+from seatrial.interface.settings import Settings, values_of
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_identity
+from seatrial.model.record import RepeatRecord
+from seatrial.plan.points import plan_points
+from seatrial.store.claim import claim
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+
+def prepare_point(
+    benchmark: str | Benchmark,
+    machine: Machine,
+    set: Settings | None = None,
+    environment: Environment | BuildError | None = None,
+) -> Ready | Refused:
+    """One point of a benchmark with its program built, or why it cannot run here.
+
+    A declaration replaces the benchmark of its name. Programs are built in `environment`; without it in the one that
+    `set` chooses. Raises UsageError where the settings are not those of one point.
+    """
+    declared = benchmark_named(benchmark) if isinstance(benchmark, str) else benchmark
+    points = plan_points([declared.name], values_of(set or {}), machine)
+    if len(points) != 1:
+        raise UsageError(f"these settings make {len(points)} points of {declared.name}", "give each one value")
+    point = replace(points[0], benchmark=declared)
+    environments = Environments(machine) if environment is None else Environments.always(environment)
+    (item,) = prepare([point], environments, machine_identity(machine)[:16], Silent())
+    return item
+
+
+def measure_point(
+    ready: Ready, machine: Machine, folder: ResultsFolder | None = None, *, sample_s: float | None = None
+) -> RepeatRecord:
+    """One repeat, judged: its record with all samples, whatever its outcome.
+
+    It is recorded in the folder; without one nothing is kept. `sample_s` is how long the program takes samples, in
+    place of the time that its benchmark declares. Raises StoreError.
+    """
+    with _folder(folder) as kept:
+        keep_point(ready, machine, kept)
+        host, known = platform.node(), read_contents(kept).records.get(ready.experiment.id, ())
+        number = max((record.repeat for record in known), default=-1) + 1
+        while (claimed := claim(kept, host, ready.experiment.id, number, {"order": 0, "t0": time.time()})) is None:
+            number += 1
+        writer = RecordWriter(kept, host)
+        try:
+            asked = ready if sample_s is None else replace(ready, program=ready.program.sampling_for(sample_s))
+            return make_repeat(asked, machine, claimed, writer, keep=False)
+        finally:
+            writer.close()
+
+
+def keep_point(ready: Ready, machine: Machine, folder: ResultsFolder) -> None:
+    """Write down what the records of an experiment refer to. Raises StoreError."""
+    experiment = ready.experiment
+    keep_machine(folder, machine, experiment.machine)
+    folder.put("environments", experiment.environment, ready.environment)
+    folder.put("experiments", experiment.id, experiment.document())
+
+
+@contextmanager
+def _folder(folder: ResultsFolder | None) -> Iterator[ResultsFolder]:
+    if folder is not None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="seatrial-") as where:
+        yield ResultsFolder.create(Path(where) / "results")

@@ -1,0 +1,150 @@
+"""Measure: benchmarks, a study, or the standard trial of this machine."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from seatrial.analysis.results import Asked, results_of
+from seatrial.analysis.study_results import study_result
+from seatrial.engine.events import Listener, Silent
+from seatrial.engine.ready import Refused
+from seatrial.engine.trial import TrialRun, run_study, run_trial
+from seatrial.errors import StoreError, UsageError
+from seatrial.interface.settings import Settings, values_of
+from seatrial.interface.site import at_site
+from seatrial.interface.study_file import only_study
+from seatrial.machine.live import discover_live
+from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.study import Study
+from seatrial.model.study_result import StudyResult
+from seatrial.plan.points import plan_points
+from seatrial.plan.study_points import PROBES, refuse_nothing_to_compare, study_points
+from seatrial.store.contents import Contents, read_contents
+from seatrial.store.folder import ResultsFolder
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The experiments of a run in the order in which they were asked for, whatever their outcome.
+
+    `environments` describes what the `environment` of an experiment stands for, `choices` says by the id of an
+    experiment what was chosen of it. `study` is the answer to a study. `problem` is set where the results folder failed
+    on the way: what was recorded before stays.
+    """
+
+    experiments: tuple[ExperimentResult, ...]
+    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    choices: Mapping[str, EnvironmentChoice] = field(default_factory=dict)
+    study: StudyResult | None = None
+    problem: StoreError | None = None
+
+
+def run(
+    *targets: str | Path,
+    set: Settings | None = None,
+    results: str | Path | None = "seatrial-results",
+    budget_s: float | None = None,
+    repeats: int | None = None,
+    again: bool = False,
+    keep: bool = False,
+    site: str | Path | None = None,
+    system: str | None = None,
+    progress: Listener | None = None,
+) -> RunResult:
+    """Measure benchmarks by name, one study file, or without targets the standard trial, into a results folder.
+
+    `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
+    experiment for each. `budget_s` is the time of all experiments together (default: 20 s for each, and for a study
+    what its file says). `repeats` makes exactly that many of each experiment instead. With `results=None` nothing is
+    kept: `run("memory.latency", repeats=1, results=None)` is a quick measurement.
+
+    An experiment that is finished is not run again, unless `again`. `keep` keeps the output of every repeat. `site` is
+    a site file, `system` a part of it (`NAME[:PARTITION]`). `progress` is called between repeats.
+
+    Raises UsageError before anything runs. KeyboardInterrupt passes through: finished repeats are kept.
+    """
+    if repeats is not None and repeats < 1:
+        raise UsageError(f"{repeats} repeats were asked for", "ask for one or more")
+    listener = progress or Silent()
+    names = [str(target) for target in targets]
+    with at_site(site, system), _folder(results) as path:
+        study = only_study(names, set or ())
+        machine = discover_live()
+
+        def open_folder() -> ResultsFolder:
+            return ResultsFolder.create(path)
+
+        if study is None:
+            points = plan_points(names, values_of(set or {}), machine)
+            trial = run_trial(
+                points, machine, open_folder, listener, budget_s=budget_s, repeats=repeats, again=again, keep=keep
+            )
+        else:
+            study = _within(study, budget_s, repeats)
+            points = study_points(study, machine)
+            refuse_nothing_to_compare(study, points)
+            trial = run_study(study, points, machine, open_folder, listener, again=again, keep=keep)
+        return _result(trial, _contents(path))
+
+
+@contextmanager
+def _folder(results: str | Path | None) -> Iterator[Path]:
+    """The folder of results; None: one that is gone afterwards."""
+    if results is not None:
+        yield Path(results)
+        return
+    with tempfile.TemporaryDirectory(prefix="seatrial-") as folder:
+        yield Path(folder) / "results"
+
+
+def _within(study: Study, budget_s: float | None, repeats: int | None) -> Study:
+    """The study with the time that the caller gives it."""
+    for probe in {*study.probes} - PROBES:
+        _log.warning("probe %s: this version has none; the study is measured without it", probe)
+    if repeats is not None:
+        raise UsageError(
+            f"study {study.name} says itself how often its experiments are repeated", "give it a budget, or change it"
+        )
+    return study if budget_s is None else replace(study, repeat=replace(study.repeat, budget_s=budget_s))
+
+
+def _contents(results: Path) -> Contents:
+    """What the folder holds; nothing where it vanished during the run, which the trial has reported."""
+    try:
+        contents = read_contents(ResultsFolder.existing(results))
+    except UsageError:
+        return Contents()
+    for line in contents.damaged:
+        _log.warning("not accepted: %s", line)
+    return contents
+
+
+def _result(trial: TrialRun, contents: Contents) -> RunResult:
+    lost = None if trial.problem is None else Outcome.failed(Stage.RECORD, trial.problem.message)
+    asked = [
+        Asked(
+            item.experiment,
+            item.outcome if isinstance(item, Refused) else lost,
+            measured_now=item.experiment.id in trial.measured,
+        )
+        for item in trial.experiments
+    ]
+    found = results_of(contents, asked)
+    known = {result.id: result for result in found}
+    return RunResult(
+        found,
+        trial.environments,
+        {item.experiment.id: item.point.environment for item in trial.experiments},
+        None if trial.study is None else study_result(trial.study, contents, known),
+        trial.problem,
+    )
