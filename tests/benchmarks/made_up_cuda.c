@@ -1,7 +1,7 @@
-/* A CUDA driver with four devices, whose memory is the host's: 0 and 1 can reach each other, and so
- * can 2 and 3. It does at once what it is asked for, as documented, but lets a device have one peer
- * at a time, and refuses copies that do not name the contexts of their memory. Which way copies
- * between devices took is written to the file that MADE_UP_WAYS names. */
+/* A CUDA driver with four devices in host memory: 0 and 1 can access each other, and so can 2
+ * and 3. It executes calls at once, as documented, but allows one peer per device at a time, and
+ * rejects copies that do not name the contexts of their memory. The path of copies between
+ * devices is written to the file named by MADE_UP_WAYS. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static int device_of(const void* context) {
   return (int)((const char*)context - contexts);
 }
 
-/* The device that has all of this memory; -1: none. */
+/* The device that owns all of this memory; -1: none. */
 static int owner_of(Address begin, size_t bytes) {
   int owner = -1;
   pthread_mutex_lock(&guard);

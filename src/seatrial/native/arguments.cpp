@@ -58,7 +58,7 @@ std::vector<int> Arguments::cpus(std::string_view name) {
     if (!first || !last || *first < 0 || *last < *first || *last >= most_cpus)
       refuse(name, text, "a list of CPU numbers such as 0,2-3");
     for (int cpu = *first; cpu <= *last; ++cpu) {
-      // Two spinning threads on one CPU would wait for each other by the scheduler's tick.
+      // Two spinning threads on one CPU would wait for each other for whole scheduler ticks.
       if (std::ranges::find(cpus, cpu) != cpus.end())
         refuse(name, text, "each CPU once");
       cpus.push_back(cpu);

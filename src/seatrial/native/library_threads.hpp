@@ -1,4 +1,4 @@
-// The threads that a library computes with, besides the thread that calls it.
+// The threads that a library computes with, in addition to the calling thread.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ class LibraryThreads {
   using Times = std::vector<std::pair<pid_t, double>>;
 
 public:
-  // Call it before the library is loaded: whatever thread comes later is the library's.
+  // Call before the library is loaded: all threads created later are the library's.
   LibraryThreads() : before_(tasks()) {}
 
-  // Finds those that compute during an action, trying until there are `expected`: on a busy machine
-  // one may hardly get to run.
+  // Finds the threads that compute during an action; repeats it until there are `expected`: on a
+  // busy machine a thread may hardly get to run.
   template <class Action>
   void find(std::size_t expected, Action action) {
     constexpr int tries = 5;
@@ -29,7 +29,7 @@ public:
       const Look start(*this);
       action();
       const Look end(*this);
-      // What neither this thread nor any that still lives has used was used by threads that ended.
+      // CPU time used by neither this thread nor any living one was used by threads that ended.
       double ended_s = end.process_s - start.process_s - (end.caller_s - start.caller_s);
       for (const auto& [task, time] : end.library)
         ended_s -= time - at(start.library, task);
@@ -39,12 +39,12 @@ public:
     }
   }
 
-  // Whether the library makes its threads anew in each call, so that none can be bound.
+  // Whether the library creates its threads anew in each call, so that they cannot be bound.
   [[nodiscard]] bool come_and_go() const noexcept { return come_and_go_ && ids_.empty(); }
 
   [[nodiscard]] const std::vector<pid_t>& ids() const noexcept { return ids_; }
 
-  // The CPU times of all threads at one moment; the calling thread is the one that looks.
+  // The CPU times of all threads at one moment, as read by the calling thread.
   struct Look {
     explicit Look(const LibraryThreads& threads)
         : process_s(process_cpu_time_s()), caller_s(cpu_time_s(gettid())) {
@@ -54,11 +54,11 @@ public:
 
     double process_s;
     double caller_s;
-    Times library; // of those that live
+    Times library; // of living threads
   };
 
-  // The threads of the library that computed between two looks: those that had a fair part of what
-  // the busiest had. One that only waits for the end has less.
+  // The library threads that computed between two snapshots: those with a substantial part of the
+  // busiest thread's CPU time. A thread that only waits has less.
   [[nodiscard]] static std::vector<pid_t> that_computed(const Look& start, const Look& end) {
     double most = end.caller_s - start.caller_s;
     for (const auto& [task, time] : end.library)
@@ -70,8 +70,8 @@ public:
     return found;
   }
 
-  // The most threads of the library that lived at any one time of an action. It looks all the time,
-  // which disturbs the action.
+  // The largest number of library threads that existed at once during an action. It polls
+  // continuously, which disturbs the action.
   template <class Action>
   [[nodiscard]] std::size_t most_alive(Action action) {
     std::atomic<bool> done{false};
@@ -79,7 +79,7 @@ public:
     {
       const std::jthread watcher([&] {
         while (!done.load(std::memory_order_relaxed))
-          most = std::max(most, living().size() - 1); // less this one
+          most = std::max(most, living().size() - 1); // without this one
       });
       action();
       done.store(true, std::memory_order_relaxed);

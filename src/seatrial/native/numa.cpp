@@ -49,7 +49,7 @@ namespace {
 
 void bind_to_node(void* begin, std::size_t bytes, int node) {
   const auto mask = mask_of(node);
-  // The kernel reads one bit less than the number that it is given.
+  // The kernel reads one bit less than the given number.
   if (syscall(SYS_mbind, begin, bytes, MPOL_BIND, mask.data(), detail::mask_bits + 1, 0U) != 0)
     refuse_node(node, "mbind", errno);
 }

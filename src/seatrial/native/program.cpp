@@ -12,7 +12,7 @@ namespace seatrial {
 namespace detail {
 
 // Linux sends the signal when the *thread* that started this process ends (prctl(2)); the check
-// behind it closes the gap before the call.
+// afterwards covers a parent that ended before the call.
 void die_with(long parent) {
   if (parent == 0)
     return;
@@ -35,7 +35,7 @@ Program::Program(std::string_view name, CommonArguments& arguments)
 
 void Program::hello(const Team& team) {
   record_.add(hello_event(name_, team.bound()));
-  if (stands_alone_) // the lab knows what it asked for; who reads this file elsewhere does not
+  if (stands_alone_) // seatrial knows the arguments; readers of a stand-alone record do not
     note("arguments", own_);
   record_.flush();
 }

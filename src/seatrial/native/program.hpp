@@ -1,4 +1,4 @@
-// What every measuring program does around its measurement: the protocol of CONTRACT.md.
+// The frame of every measuring program: the protocol of CONTRACT.md.
 #pragma once
 
 #include <csignal>
@@ -25,7 +25,7 @@ namespace seatrial {
 
 namespace detail {
 
-// A hung measurement must not outlive the lab.
+// Ends this process with its parent: a hung measurement must not outlive seatrial.
 void die_with(long parent);
 
 } // namespace detail
@@ -34,11 +34,11 @@ void die_with(long parent);
 struct CommonArguments {
   explicit CommonArguments(Arguments& arguments);
 
-  std::string record;           // the folder to write into
-  std::vector<int> cpus;        // one thread on each
-  double slice_s;               // how long to take samples
-  long parent;                  // the process whose end is ours too; 0: none
-  Turns turns;                  // with programs that this one is compared with
+  std::string record;           // the output folder
+  std::vector<int> cpus;        // one thread per CPU
+  double slice_s;               // time for taking samples
+  long parent;                  // end when this process ends; 0: none
+  Turns turns;                  // for runs interleaved with the programs it is compared with
   std::vector<std::string> own; // all other arguments
 };
 
@@ -46,8 +46,8 @@ class Program {
 public:
   Program(std::string_view name, CommonArguments& arguments);
 
-  // After the threads bound themselves and before anything is measured, and written at once: a run
-  // that dies later is still known, and a record that cannot be written costs no measurement.
+  // Call after the threads are bound and before anything is measured. Written at once: a run that
+  // dies later is still identified, and an unwritable record is found before the measurement.
   void hello(const Team& team);
 
   void add(const json::Object& event) { record_.add(event); }
@@ -76,8 +76,8 @@ private:
   std::vector<std::string> own_;
 };
 
-// `prepare(arguments)` takes the benchmark's own arguments; `measure(program, settings)` does the
-// rest. Every way out has its line on stderr and its exit status.
+// `prepare(arguments)` reads the benchmark's own arguments; `measure(program, settings)` does the
+// rest. Every exit path prints a line on stderr and has its own exit status.
 template <class Prepare, class Measure>
 int run_program(const char* name, int argc, char** argv, Prepare prepare,
                 Measure measure) noexcept {
@@ -85,7 +85,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     dprintf(STDERR_FILENO, "%s: built for %s, which this CPU lacks\n", name, feature);
     return static_cast<int>(Exit::wrong_cpu);
   }
-  // A file-size limit is to be an error of write(2), not the end of the process.
+  // Turns a file-size limit into an error of write(2) instead of a signal.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     if (const auto status = described(name, argc, argv))

@@ -1,8 +1,8 @@
-// cpu.gemm: the product of two square matrices by the BLAS of the site, each product verified.
+// cpu.gemm: the product of two square matrices with the site's BLAS; every product is verified.
 //
-// The library is loaded at run time and brings threads of its own, which take over the mask of the
-// thread that loads it. So the main thread loads it while it may run on all CPUs that are to be
-// used, lets it make one product, and then binds each of its threads from outside.
+// The library is loaded at run time and creates its own threads, which inherit the CPU mask of the
+// thread that loads it. So the main thread loads it while it may run on all CPUs to be used, calls
+// it once, and then binds each of its threads.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -37,12 +37,12 @@ struct Settings {
   bool fp64;
   std::size_t n;
   bool bound;
-  std::vector<std::string> without; // environment variables that are left out
+  std::vector<std::string> without; // environment variables to unset
 };
 
-// How long a chain of additions takes of which each waits for the one before: one cycle each on
-// every current core. Register to register, since Golden Cove folds additions of small constants.
-// The fastest of some tries, each far shorter than a slice of the scheduler.
+// The time of a chain of dependent additions: one cycle each on every current core. Between
+// registers, since Golden Cove folds additions of small constants. The minimum of several tries,
+// each far shorter than a scheduler time slice.
 constexpr std::uint64_t chain_blocks = 4096;
 constexpr std::size_t chain_block = 16;
 
@@ -56,7 +56,7 @@ constexpr std::size_t chain_block = 16;
       for (auto blocks = chain_blocks; blocks != 0; --blocks)
         unrolled<chain_block>([&](std::size_t) {
           x += y;
-          asm volatile("" : "+r"(x)); // else they become one multiplication
+          asm volatile("" : "+r"(x)); // keeps the compiler from merging them into a multiplication
         });
     });
     to_outside(x);
@@ -85,7 +85,7 @@ public:
 
   void measure() {
     refuse_what_takes_too_long();
-    product(settings_.n); // makes the library's threads
+    product(settings_.n); // creates the library's threads
     workers_.find(team_.size() - 1, [&] { product(settings_.n); });
     if (workers_.come_and_go())
       threads_used_ = workers_.most_alive([&] { product(settings_.n); }) + 1;
@@ -136,7 +136,7 @@ private:
     return std::isnan(one) || other <= one ? one : other;
   }
 
-  // Each member of the team touches its columns first.
+  // Each team member first-touches its columns.
   void fill(const Matrix<Real>& matrix, std::uint64_t seed) {
     team_.run([&](std::size_t member) {
       const auto [begin, end] = part_of(matrix.n, member, team_.size());
@@ -148,7 +148,7 @@ private:
     });
   }
 
-  // What the product leaves unwritten, or takes from before, is not a number.
+  // Fills C with NaN, so that elements that are not written, or depend on old values, are detected.
   void poison() {
     team_.run([&](std::size_t member) {
       const auto [begin, end] = part_of(c_.n, member, team_.size());
@@ -167,7 +167,7 @@ private:
              1);
   }
 
-  // Where the BLAS is slow or n is great, a repeat must not look like a program that hangs.
+  // With a slow BLAS or a large n, a repeat must not look like a hang.
   void refuse_what_takes_too_long() {
     constexpr double longest_s = 5;
     const auto tried = std::min<std::size_t>(settings_.n, 768);
@@ -179,8 +179,8 @@ private:
                  " s with this BLAS; set a smaller n");
   }
 
-  // Each thread of the library to a CPU of its own, or all threads to just these CPUs where the
-  // library makes new ones each time: they inherit the mask of the thread that calls it.
+  // Binds each library thread to its own CPU, or all threads to the team's CPUs if the library
+  // creates new ones each time: they inherit the calling thread's mask.
   void bind() {
     if (!settings_.bound) {
       caller_ = everywhere_;
@@ -211,7 +211,7 @@ private:
     samples_.push_back({elapsed_s, end.process_s - start.process_s, std::move(fastest)});
   }
 
-  // The most that computed in any one sample: on a busy machine one may hardly get to run.
+  // The maximum over all samples: on a busy machine a thread may hardly get to run.
   void count_threads(const std::vector<pid_t>& computed) {
     threads_used_ = std::max(threads_used_, computed.size() + 1);
     for (const auto task : computed)
@@ -223,8 +223,8 @@ private:
     team_.run([&](std::size_t member) { add_s_[member] = time_of_additions(); });
   }
 
-  // The CPUs of each thread of the library, as the kernel tells them; the caller's first, as it was
-  // right after a product, since the library may have changed it.
+  // The CPUs of each library thread, as reported by the kernel; the caller's first, read right
+  // after a product, since the library may have changed it.
   [[nodiscard]] std::vector<std::vector<int>> masks() const {
     std::vector<std::vector<int>> found{caller_had_};
     for (const auto task : workers_.ids())
@@ -232,7 +232,7 @@ private:
     return found;
   }
 
-  // Threads that ought to be on a CPU of their own and are not.
+  // Threads that should be bound to one CPU and are not.
   [[nodiscard]] std::size_t unbound(const std::vector<std::vector<int>>& masks) const {
     if (!settings_.bound || workers_.come_and_go())
       return 0;
@@ -242,8 +242,8 @@ private:
     return count;
   }
 
-  // Threads for which no CPU is left when each takes one of those that it may run on, the threads
-  // with the least choice first: when all inherited the mask of one, they share its CPU.
+  // Threads left without a CPU if each takes one of its allowed CPUs, starting with the most
+  // restricted threads: threads that inherited the mask of a bound thread share its CPU.
   [[nodiscard]] static std::size_t crowded(std::vector<std::vector<int>> masks) {
     std::ranges::sort(masks, {}, &std::vector<int>::size);
     std::unordered_set<int> taken;
@@ -260,7 +260,7 @@ private:
                                   : "each thread to a CPU";
   }
 
-  // Share of some elements from all over a matrix that are distinct and not zero.
+  // The fraction of sampled matrix elements that are distinct and not zero.
   [[nodiscard]] double distinct_share(const Matrix<Real>& matrix) const {
     constexpr std::size_t most = 4096;
     const auto n = matrix.n;
@@ -282,18 +282,18 @@ private:
   LibraryThreads& workers_;
   const Blas::Gemm<Real> routine_;
   const Matrix<Real> a_, b_, c_;
-  const std::vector<int> everywhere_; // what the process was given
-  std::vector<int> caller_;           // where the thread that calls the library may run
+  const std::vector<int> everywhere_; // the CPUs given to the process
+  std::vector<int> caller_;           // CPUs that the calling thread may run on
   std::vector<int> caller_had_;       // the same as read back
-  std::vector<double> add_s_;         // by member, of the last look at the clock
+  std::vector<double> add_s_;         // by member, latest measurement
   std::vector<Measured> samples_;
   double row_error_ = 0;
   double element_error_ = 0;
   std::size_t threads_used_ = 0;
-  std::unordered_set<pid_t> strays_; // that computed, and came after the others were bound
+  std::unordered_set<pid_t> strays_; // threads that computed and were created after binding
 };
 
-// Takes variables out of the environment; those that were set, with their values.
+// Unsets environment variables; returns those that were set, with their values.
 [[nodiscard]] std::string leave_out(const std::vector<std::string>& names) {
   std::string found;
   for (const auto& name : names)
@@ -357,7 +357,8 @@ void measure(Program& program, const Settings& settings) {
 } // namespace
 
 int main(int argc, char** argv) {
-  // `--describe BLAS`: the same with that library loaded, so that the lab knows all that it brings.
+  // `--describe BLAS`: the same with that library loaded, so that seatrial knows all libraries it
+  // loads.
   if (argc == 3 && std::string_view(argv[1]) == "--describe") {
     try {
       static_cast<void>(seatrial::Blas::open(argv[2]));

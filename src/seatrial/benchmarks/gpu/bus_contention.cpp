@@ -1,9 +1,9 @@
-// gpu.bus-contention: copies between host and devices while ranks pass messages, and messages while
-// devices copy; each alone and beside the other.
+// gpu.bus-contention: copies between host and devices while ranks exchange messages, and messages
+// while devices copy; each alone and combined.
 //
-// Rank r drives device r mod their number. Ranks i and i + ranks / 2 are a pair that passes
-// messages. With one thread a rank hands copies to its device and passes messages while they are
-// under way; with two a second thread does nothing but copy.
+// Rank r drives device r modulo their number. Ranks i and i + ranks / 2 are a pair that exchanges
+// messages. With one thread a rank enqueues copies and exchanges messages while they run; with two,
+// a second thread only copies.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -37,8 +37,9 @@ using namespace seatrial;
 
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
 constexpr std::size_t least_rounds = 5;
-constexpr double late_times = 20;       // so much beyond the slice one round is enough
-constexpr std::uint64_t most_more = 64; // of what runs beside, where it ends too soon
+constexpr double late_times = 20; // beyond this multiple of the slice one round is enough
+constexpr std::uint64_t most_more =
+    64; // limit for extending the background work if it ends too soon
 constexpr int ping_tag = 1;
 
 using device::Copies;
@@ -46,15 +47,15 @@ using device::Copy;
 
 struct Settings {
   device::DeviceArguments devices;
-  std::uint64_t copy; // bytes; 0: what suits the device
-  std::size_t small;  // bytes of a message whose latency counts
-  std::size_t large;  // of one that streams
-  std::size_t window; // of those under way at once
-  bool has_copier;    // a second thread
+  std::uint64_t copy; // bytes; 0: chosen for the device
+  std::size_t small;  // bytes per message of the latency test
+  std::size_t large;  // bytes per message of the bandwidth test
+  std::size_t window; // number of messages in flight
+  bool has_copier;    // uses a second thread
   double sample_s;
 };
 
-// Drivers have threads of their own, so MPI is told of threads before it starts.
+// Drivers create threads, so MPI is initialised with thread support.
 Settings prepare(Arguments& arguments) {
   Settings settings{.devices = device::DeviceArguments(arguments),
                     .copy = arguments.number<std::uint64_t>("--copy", 0, 0, std::uint64_t{1} << 36),
@@ -72,7 +73,7 @@ Settings prepare(Arguments& arguments) {
 
 enum class Talk { latency, bandwidth };
 
-// The messages of one rank.
+// The messages that one rank exchanges.
 class Messages {
 public:
   Messages(int rank, int ranks, const Settings& settings)
@@ -128,27 +129,27 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// What a rank does at once, and how long each took.
+// The times of the copies and of the messages that a rank ran together.
 struct Took {
   double copies_s = 0;
   double messages_s = 0;
 };
 
-// The two sides of a rank, on one thread or on two.
+// The copies and the messages of a rank, on one thread or on two.
 class Rank {
 public:
   Rank(device::Device& device, std::uint64_t bytes, int rank, int ranks, const Settings& settings)
       : copies_(device, bytes, rank), messages_(rank, ranks, settings) {
     if (!settings.has_copier)
       return;
-    auto cpus = bound_cpus(); // two, where ranks are bound at all
+    auto cpus = bound_cpus(); // two if ranks are bound
     if (cpus.size() == 2)
       team_.emplace(cpus);
     else
       has_free_copier_ = true;
   }
 
-  // Collective. No copies or no messages where their number is 0.
+  // Collective. A count of 0 means no copies or no messages.
   Took run(Copy copy, std::uint64_t copies, Talk talk, std::uint64_t messages) {
     copies_.poison();
     messages_.fill();
@@ -181,7 +182,7 @@ public:
   [[nodiscard]] std::size_t wrong_passed() const { return messages_.wrong(); }
 
 private:
-  // MPI is the calling thread's, which is member 0.
+  // MPI runs on the calling thread, member 0.
   void at_once(const std::function<void()>& pass, const std::function<void()>& copy) {
     if (team_) {
       team_->run([&](std::size_t member) { member == 0 ? pass() : copy(); });
@@ -204,32 +205,32 @@ private:
   Copies copies_;
   Messages messages_;
   std::optional<Team> team_;
-  bool has_free_copier_ = false; // one that is bound nowhere
+  bool has_free_copier_ = false; // the copying thread is unbound
 };
 
-// One of the four rates: how much of it makes a sample, and how much of the other side runs beside.
+// One of the four rates: the amount of work per sample, and of the work run beside it.
 struct Rate {
   const char* name;
   bool is_copy;
-  Copy copy; // what is measured, or what runs beside messages
+  Copy copy; // the copies measured, or run beside messages
   Talk talk;
   std::uint64_t times = 1;
   std::uint64_t beside = 1;
   std::uint64_t most_beside = 1;
   std::vector<std::pair<double, double>> elapsed_s =
-      {}; // alone, and beside: 0 where that had ended
+      {}; // alone, and combined: 0 if the other side had ended
 };
 
 class Measurement {
 public:
   Measurement(mpi::Program& program, Rank& rank, double sample_s)
       : program_(program), rank_(rank), sample_s_(sample_s) {
-    for (auto& rate : rates_) { // a trial brings code and memory to their places
+    for (auto& rate : rates_) { // a warm-up loads code and memory
       program_.at(std::string("warm-up, ") + rate.name);
       static_cast<void>(alone_s(rate));
       rate.times = scaled(alone_s(rate), sample_s_);
     }
-    for (auto& rate : rates_) { // three times as long as what it is beside
+    for (auto& rate : rates_) { // three times as long as the measured work
       Rate other = rate;
       other.is_copy = !rate.is_copy;
       other.times = 1;
@@ -262,7 +263,7 @@ public:
     return least;
   }
 
-  // `copied` and `passed` are bytes of one copy of all ranks, and of one window of all.
+  // `copied` and `passed` are the bytes of one copy, and of one message window, over all ranks.
   void report(double copied, double passed, const json::Object& devices) {
     for (const auto& rate : rates_)
       for (std::size_t i = 0; i < rate.elapsed_s.size(); ++i) {
@@ -289,7 +290,7 @@ public:
   }
 
 private:
-  // Of all ranks: what they do at once is done when the slowest is.
+  // The maximum over ranks: concurrent work is done when the slowest rank is.
   [[nodiscard]] static double slowest(double mine) {
     const auto all = mpi::gather({mine});
     return mpi::of_first(all.empty() ? 0 : std::ranges::max(all));
@@ -317,7 +318,7 @@ private:
       Rate{.name = "bandwidth", .is_copy = false, .copy = Copy::both, .talk = Talk::bandwidth}};
 };
 
-// The devices of all ranks; each rank opens them, and uses its own.
+// Opens the devices of all ranks; each rank uses its own.
 void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks % 2 != 0)
     throw Failure(Exit::usage, "pairs of ranks pass messages: their number must be even");

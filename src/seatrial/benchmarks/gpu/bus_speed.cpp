@@ -1,4 +1,4 @@
-// gpu.bus-speed: copies between the memory of the host and that of devices, both ways, by size.
+// gpu.bus-speed: copies between host and device memory, in both directions, by size.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,12 +23,12 @@ constexpr std::uint64_t KiB = 1024;
 constexpr std::uint64_t MiB = 1024 * KiB;
 constexpr std::uint64_t smallest = KiB;
 constexpr std::uint64_t growth = 4;
-// Below this a device's marks cost as much as the copies between them.
+// Below this size the device's markers cost as much as the copies between them.
 constexpr std::uint64_t marked_from = 64 * KiB;
 
 struct Settings {
   bool is_pinned;
-  std::uint64_t largest; // 0: what suits the device
+  std::uint64_t largest; // 0: chosen for the device
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
@@ -36,12 +36,12 @@ struct Settings {
           .largest = arguments.number<std::uint64_t>("--largest", 0, 0, std::uint64_t{1} << 53)};
 }
 
-// The caches of a processor that is its own device hold little more than 16 MiB.
+// The caches of a CPU used as a device hold little more than 16 MiB.
 [[nodiscard]] std::uint64_t largest_for(const Facts& facts, std::uint64_t asked) {
   return asked != 0 ? std::max(asked, smallest) : facts.is_cpu ? 16 * MiB : 64 * MiB;
 }
 
-// Powers of 4 from 1 KiB, and the largest itself.
+// Powers of 4 from 1 KiB, and the largest size itself.
 [[nodiscard]] std::vector<std::uint64_t> sizes_to(std::uint64_t largest) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = smallest; size < largest; size *= growth)
@@ -50,7 +50,7 @@ struct Settings {
   return sizes;
 }
 
-// Both directions of each size.
+// Both directions for each size.
 [[nodiscard]] std::vector<SeriesPoint> points_of(const std::vector<std::uint64_t>& sizes) {
   std::vector<SeriesPoint> points;
   for (const auto size : sizes)
@@ -62,7 +62,7 @@ struct Settings {
   return points;
 }
 
-// Memory of the host that copies start from or end in.
+// Host memory as source or target of copies.
 class HostMemory {
 public:
   HostMemory(Device& device, std::size_t bytes, bool is_pinned)
@@ -93,7 +93,7 @@ public:
     random_size_ = 1 + random() % sizes_.back();
   }
 
-  // Down, from one place of the device to another, and back.
+  // To the device, from one device buffer to another, and back.
   [[nodiscard]] double error_before() override {
     double wrong = 0;
     for (const auto size : {sizes_.back(), random_size_}) {
@@ -142,7 +142,7 @@ private:
     return static_cast<double>(wrong);
   }
 
-  // Copies one after another, none waited for but the last.
+  // Copies one after another; waits only for the last.
   [[nodiscard]] double train_s(std::size_t point, std::uint64_t copies) {
     const auto size = sizes_[point / 2];
     const auto enqueue = [&] {

@@ -1,13 +1,14 @@
-// Batches of transforms of 512 points, each by a group of 64 items that hold 8 points: three passes
-// of radix 8 in Stockham's order, which needs no bit reversal (N. K. Govindaraju et al., "High
-// performance discrete Fourier transforms on graphics processors", SC 2008).
+// Batches of 512-point transforms, each computed by a group of 64 items with 8 points per item:
+// three passes of radix 8 in Stockham's order, which needs no bit reversal (N. K. Govindaraju et
+// al., "High performance discrete Fourier transforms on graphics processors", SC 2008).
 //
-// X_k = sum over n of x_n exp(-sign 2 pi i n k / 512): sign 1 forward, -1 inverse and not divided.
+// X_k = sum over n of x_n exp(-sign 2 pi i n k / 512): sign 1 is forward, -1 inverse without
+// normalisation.
 #define POINTS 512
 #define RADIX 8
 #define ITEMS (POINTS / RADIX)
 
-// (re, im) of place a times (c, s).
+// Multiplies (re, im) of element a by (c, s).
 #define TURN(a, c, s)                                                                              \
   {                                                                                                \
     real turned = re[a] * (c) - im[a] * (s);                                                       \
@@ -15,7 +16,7 @@
     re[a] = turned;                                                                                \
   }
 
-// Their sum to place a, their difference to place b.
+// a <- a + b, b <- a - b.
 #define CROSS(a, b)                                                                                \
   {                                                                                                \
     real left = re[a];                                                                             \
@@ -26,7 +27,7 @@
     im[b] = right - im[b];                                                                         \
   }
 
-// Times -i sign.
+// Multiplies by -i sign.
 #define QUARTER(a)                                                                                 \
   {                                                                                                \
     real left = re[a];                                                                             \
@@ -34,7 +35,7 @@
     im[a] = -sign * left;                                                                          \
   }
 
-// The 8 points, in place; X_k then stands at place 0 4 2 6 1 5 3 7 for k from 0 on.
+// Transforms 8 points in place; the results X_0 to X_7 are then at positions 0 4 2 6 1 5 3 7.
 DEVICE void transform8(real* re, real* im, real sign) {
   const real diagonal = (real)0.70710678118654752440;
   CROSS(0, 4)
@@ -56,10 +57,11 @@ DEVICE void transform8(real* re, real* im, real sign) {
   CROSS(6, 7)
 }
 
-// Where X_k of transform8 stands.
+// The position of X_k after transform8.
 #define PLACE(k) (((k) & 1) * 4 + ((k) & 2) + ((k) >> 2))
 
-// Between passes: points of stride `below` belong together, and turn by their place among these.
+// Between passes: exchanges points with stride `below` and applies the twiddle factors of their
+// positions.
 DEVICE void pass_on(real* re, real* im, LOCAL_ARG real* shared_re, LOCAL_ARG real* shared_im,
                     GLOBAL const real* cosines, GLOBAL const real* sines, real sign, u32 below) {
   u32 item = LOCAL_ID;

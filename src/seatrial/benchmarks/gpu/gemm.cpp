@@ -1,6 +1,6 @@
 // gpu.gemm: products of square matrices, with B and with its transpose in memory: D = alpha A B +
-// beta C by our own tiled kernel, D = alpha A B by a tuned library. D is not C, so that every run
-// does and gives the same; libraries would write over C.
+// beta C with our own tiled kernel, D = alpha A B with a tuned library. D is separate from C, so
+// that every run does the same work with the same result; libraries would overwrite C.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,15 +29,15 @@ namespace {
 using namespace device;
 
 constexpr unsigned group_side = 16;
-constexpr std::uint32_t largest_tile = 128; // the order is a multiple of it
+constexpr std::uint32_t largest_tile = 128; // the order is a multiple of this
 constexpr double alpha = 1.5;
-constexpr double beta = -0.5; // of our own kernel
+constexpr double beta = -0.5; // for our own kernel
 constexpr std::array kernel_names = {"gemm", "gemm_transposed"};
 
 struct Settings {
   Precision precision;
   bool is_vendors;
-  std::string blas; // the library's file
+  std::string blas; // file of the library
   std::uint32_t order;
 };
 
@@ -59,11 +59,11 @@ struct Settings {
 template <class Real>
 using Multiply = Kernel<const Real*, const Real*, const Real*, Real*, Real, Real, std::uint32_t>;
 
-// Elements of a GPU's item in each direction: as many as its registers hold.
+// Elements per GPU item in each direction: as many as its registers hold.
 template <class Real>
 constexpr unsigned per_item = std::is_same_v<Real, float> ? 8 : 4;
 
-// On a processor: elements of a line of its caches, of which an item takes two.
+// On a CPU: elements per cache line; an item takes two lines.
 template <class Real>
 constexpr unsigned lanes = 64 / sizeof(Real);
 constexpr unsigned rows_of_item = 128;
@@ -85,7 +85,7 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// The nearest number that the precision has.
+// Rounds to the nearest number of the precision.
 template <class Real>
 [[nodiscard]] Real rounded(double number, Precision precision) {
   const auto nearest = static_cast<Real>(number);
@@ -100,8 +100,8 @@ template <class Real>
   return nearest;
 }
 
-// Random matrices, and some elements of the result in higher precision: one at random in each of
-// 256 x 256 equal blocks, or all. Every tile and every item of a group has some.
+// Random matrices, and reference elements of the result in higher precision: a random one in each
+// of 256 x 256 equal blocks, or all. Every tile and every item of a group is covered.
 template <class Real>
 class Problem {
 public:

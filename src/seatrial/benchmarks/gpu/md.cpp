@@ -1,4 +1,4 @@
-// gpu.md: Lennard-Jones forces of atoms on their nearest neighbours.
+// gpu.md: Lennard-Jones forces between atoms and their nearest neighbours.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,10 +30,10 @@ constexpr unsigned group = 128;
 constexpr double lj1 = 1.5;
 constexpr double lj2 = 2.0;
 constexpr double cutoff2 = 16.0;
-// SHOC's smallest class has 12,288 atoms in a box of 20: this is about its density.
+// SHOC's smallest class has 12,288 atoms in a box of side 20: about this density.
 constexpr double spacing = 0.9;
-// How far an atom may be from the middle of its cell, in cells: atoms any nearer to each other
-// would have forces beyond what fp32 can hold.
+// The maximum displacement of an atom from its cell's centre, in cells: the forces between closer
+// atoms would overflow fp32.
 constexpr double jitter = 0.25;
 
 struct Settings {
@@ -65,8 +65,8 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// Atoms in a box, at a random point near the middle of each cell of a cubic lattice, in random
-// order, as SHOC's random atoms are; the cells find the neighbours.
+// Atoms in a box, displaced randomly from the centres of a cubic lattice's cells, in random order
+// like SHOC's random atoms; the cells serve to find the neighbours.
 template <class Real>
 class Box {
 public:
@@ -81,10 +81,11 @@ public:
   }
 
   const std::uint32_t atoms;
-  const std::uint32_t count;             // of an atom's neighbours
-  std::vector<Real> places;              // x, y, z and 0 of each
-  std::vector<std::uint32_t> neighbours; // the first of each atom, the second of each ...
-  double pairs = 0;                      // nearer than the cutoff
+  const std::uint32_t count; // neighbours per atom
+  std::vector<Real> places;  // x, y, z and 0 per atom
+  std::vector<std::uint32_t>
+      neighbours;   // the first of each atom, then the second of each atom, ...
+  double pairs = 0; // pairs within the cutoff
 
 private:
   struct Candidate {
@@ -117,8 +118,8 @@ private:
     return {cell % side_, cell / side_ % side_, cell / side_ / side_};
   }
 
-  // All atoms of the cells at most `reach` away. Those further are at least
-  // (reach + 1 - 2 jitter) cells away.
+  // Collects all atoms in cells at most `reach` away. All others are at least (reach + 1 - 2
+  // jitter) cells away.
   void collect(std::uint32_t atom, std::int64_t reach) {
     candidates_.clear();
     const auto where = lattice(cell_of_[atom]);
@@ -168,13 +169,13 @@ private:
   }
 
   std::uint32_t side_ = 1;             // cells
-  std::vector<std::uint32_t> cells_;   // the atom of each, or nobody
-  std::vector<std::uint32_t> cell_of_; // each atom
+  std::vector<std::uint32_t> cells_;   // the atom in each cell, or none
+  std::vector<std::uint32_t> cell_of_; // the cell of each atom
   std::vector<Candidate> candidates_;
 };
 
-// The force on an atom in higher precision. Rounding decides whether a pair at the cutoff counts:
-// `doubtful` is the magnitude of such pairs.
+// The force on an atom in higher precision. Whether a pair at the cutoff counts depends on
+// rounding: `doubtful` is the magnitude of such pairs.
 template <class Real>
 struct Reference {
   using Wide = std::conditional_t<std::is_same_v<Real, float>, double, long double>;
@@ -204,7 +205,7 @@ struct Reference {
   }
 
   std::array<Wide, 3> force{};
-  Wide sum = 0; // of magnitudes
+  Wide sum = 0; // sum of magnitudes
   Wide doubtful = 0;
 };
 
@@ -227,13 +228,13 @@ public:
              static_cast<Real>(lj1), static_cast<Real>(lj2), static_cast<Real>(cutoff2), box_.count,
              box_.atoms);
   }
-  // As SHOC counts: 8 for each distance, 13 for each force.
+  // As in SHOC: 8 operations per distance, 13 per force.
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     return {{"ops", 8 * static_cast<double>(box_.neighbours.size()) + 13 * box_.pairs}};
   }
   void poison() override { spoil(*queue_, force_); }
 
-  // Of all atoms, of the largest boxes every so many.
+  // Checks all atoms; in the largest boxes a regular sample.
   [[nodiscard]] double error() override {
     const auto force = on_host(*queue_, force_);
     WorstError worst;

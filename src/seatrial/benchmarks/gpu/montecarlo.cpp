@@ -1,5 +1,5 @@
-// gpu.montecarlo: European calls priced by simulation, on one device or shared out over several,
-// which a thread each drives, or one thread all of them.
+// gpu.montecarlo: European calls priced by simulation, on one device or distributed over several,
+// driven by one thread each or by a single thread.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +26,7 @@ using namespace device;
 
 constexpr unsigned group = 256;
 constexpr std::uint32_t seed = 20121;
-constexpr double rate = 0.03; // of interest, a year
+constexpr double rate = 0.03; // interest per year
 
 struct Settings {
   bool is_fp64;
@@ -102,8 +102,8 @@ struct Options {
     }
   }
 
-  // What a payoff is on average (F. Black and M. Scholes, "The pricing of options and corporate
-  // liabilities", 1973), of the rounded mean and spread that the devices are given.
+  // The expected payoff (F. Black and M. Scholes, "The pricing of options and corporate
+  // liabilities", 1973), for the rounded mean and spread that the devices use.
   [[nodiscard]] double expected(std::size_t i) const {
     const auto of = [i](const std::vector<Real>& values) { return static_cast<double>(values[i]); };
     const auto normal = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
@@ -113,7 +113,7 @@ struct Options {
     return forward * normal(d2 + s) - of(strike) * normal(d2);
   }
 
-  // The sum of an option's payoffs, its paths drawn again in higher precision.
+  // The sum of an option's payoffs, with its paths recomputed in higher precision.
   [[nodiscard]] long double sum(std::size_t i, std::uint32_t paths) const {
     constexpr std::uint32_t drawn = is_double<Real> ? 2 : 4;
     const auto of = [i](const std::vector<Real>& values) {
@@ -150,7 +150,7 @@ private:
   }
 };
 
-// A device's share of the options.
+// One device's share of the options.
 template <class Real>
 class Book {
 public:
@@ -178,7 +178,7 @@ public:
   }
   void poison() { spoil(*queue_, sums_, squares_); }
 
-  // Of the sums of some options, from the first to the last, relative to these sums.
+  // The relative error of the sums of some options, sampled from the first to the last.
   [[nodiscard]] double error() {
     constexpr std::size_t looked_at = 4;
     read();
@@ -192,8 +192,8 @@ public:
     return worst.value();
   }
 
-  // The sum over options of z squared, z being how far a mean is from the formula in standard
-  // errors.
+  // The sum over options of z squared, where z is the deviation of a mean from the formula in
+  // standard errors.
   [[nodiscard]] double chi_square() {
     read();
     const double n = paths_;
@@ -237,7 +237,8 @@ private:
 template <class Real>
 using Books = std::vector<std::unique_ptr<Book<Real>>>;
 
-// A member prices its own book, or the first member hands all books over before it waits for any.
+// Each member prices its own share, or the first member enqueues all shares before it waits for
+// any.
 template <class Real>
 class Part : public Share {
 public:
@@ -273,7 +274,7 @@ private:
   Books<Real>& books_;
   std::size_t member_;
   bool is_streamed_;
-  double options_; // of all books
+  double options_; // over all shares
   double paths_;
 };
 

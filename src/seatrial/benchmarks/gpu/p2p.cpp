@@ -1,5 +1,5 @@
-// gpu.p2p: copies between every two devices, one way, both ways at once, and of a few bytes; and
-// within each device.
+// gpu.p2p: copies between all pairs of devices, in one direction, in both at once, and of a few
+// bytes; and within each device.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -24,9 +24,9 @@ using namespace device;
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
 
 struct Settings {
-  bool is_on;            // peer access, where the devices can have it
-  std::uint64_t size;    // 0: what suits the devices
-  std::uint64_t message; // bytes of the copy whose latency is measured
+  bool is_on;            // use peer access if the devices support it
+  std::uint64_t size;    // 0: chosen for the devices
+  std::uint64_t message; // bytes of a copy in the latency test
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
@@ -35,8 +35,8 @@ struct Settings {
           .message = arguments.number<std::uint64_t>("--message", 4, 1, MiB)};
 }
 
-// Which way data take: within one device; directly from one to another; as the driver takes them
-// without peer access; or through the host's memory, handed on by this program.
+// The path of the data: within one device; directly between devices; through the driver without
+// peer access; or through host memory, forwarded by this program.
 enum class Path { own, peer, driver, host };
 
 [[nodiscard]] const char* word_of(Path path) {
@@ -78,7 +78,7 @@ public:
     });
   }
 
-  // Every pair once in every way, onto poisoned memory.
+  // Copies once between every pair in every mode, onto poisoned memory.
   [[nodiscard]] double wrong_before() {
     double wrong = 0;
     for_each_pair([&](const Pair& pair, std::size_t) {
@@ -106,7 +106,7 @@ public:
 
   [[nodiscard]] std::size_t whole() const { return whole_rounds(samples_, trains_.size()); }
 
-  // What the last measured copies left in every device.
+  // The number of wrong bytes that the last measured copies left in every device.
   [[nodiscard]] double wrong_after() {
     double wrong = 0;
     for (std::size_t i = 0; i < seats_.size(); ++i)
@@ -126,11 +126,13 @@ public:
         report_sample(pairs_[number / all_of_it.size()], all_of_it[number % all_of_it.size()],
                       taken / trains_.size(), timed);
     }
-    team_.run([&](std::size_t member) { seats_[member].reset(); }); // by the thread that made it
+    team_.run([&](std::size_t member) {
+      seats_[member].reset();
+    }); // destroyed by the thread that created it
   }
 
 private:
-  // The thread of the source drives; the others sleep.
+  // The source's thread runs the copies; the others sleep.
   template <class Action>
   void for_each_pair(Action action) {
     for (std::size_t number = 0; number < pairs_.size(); ++number) {
@@ -147,7 +149,7 @@ private:
     const auto& target = chosen_[pair.target];
     if (pair.source == pair.target)
       return Path::own;
-    if (source.facts().backend != "cuda") // a copy never leaves OpenCL's context of one device
+    if (source.facts().backend != "cuda") // an OpenCL copy cannot leave its single-device context
       return Path::host;
     return settings_.is_on && source.can_reach(target) && target.can_reach(source) ? Path::peer
                                                                                    : Path::driver;
@@ -195,7 +197,7 @@ private:
     return source.sending->seconds_between(*begin, *end);
   }
 
-  // Within one device two queues copy half of the data each.
+  // Within one device each of two queues copies half of the data.
   [[nodiscard]] double both_s(Seat& source, Seat& target, std::uint64_t copies) const {
     const bool is_own = &source == &target;
     const auto half = size_ / 2;
@@ -239,7 +241,7 @@ private:
         .add("target", chosen_[pair.target].facts().index);
   }
 
-  // Within a device each byte is read and written, and counted twice.
+  // Within a device each byte is read and written, and counts twice.
   void report_sample(const Pair& pair, What what, std::size_t i, const Timed& timed) {
     const auto& source = chosen_[pair.source].facts();
     const bool is_twice = what == What::both || pair.source == pair.target;
@@ -267,9 +269,9 @@ private:
   std::uint64_t size_;
   std::vector<Pair> pairs_;
   std::vector<std::unique_ptr<Seat>> seats_;
-  std::vector<std::size_t> last_sender_; // of all that a device was sent
+  std::vector<std::size_t> last_sender_; // last sender to each device
   std::vector<std::unique_ptr<TrainTimer>> trains_;
-  std::vector<std::vector<Timed>> samples_{1}; // round by round, pair by pair
+  std::vector<std::vector<Timed>> samples_{1}; // by round, then by pair
 };
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {

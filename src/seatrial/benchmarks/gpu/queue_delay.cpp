@@ -1,5 +1,5 @@
-// gpu.queue-delay: how long an idle queue takes to have 1, 2 and 4 kernels done, and what each
-// kernel of a long train costs, by the host's clock.
+// gpu.queue-delay: the time until 1, 2 and 4 kernels complete on an idle queue, and the time per
+// kernel in a long batch, by the host's clock.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace {
 using namespace device;
 
 constexpr unsigned group = 32;
-constexpr std::array<unsigned, 3> queued = {1, 2, 4}; // kernels, as SHOC's QueueDelay
+constexpr std::array<unsigned, 3> queued = {1, 2, 4}; // numbers of kernels, as in SHOC's QueueDelay
 
 using Tick = Kernel<std::uint32_t*>;
 
@@ -71,7 +71,7 @@ public:
     return {.runs = trials, .elapsed_s = spent_s};
   }
 
-  // How far the counter that is farthest from the number of launches is from it.
+  // The largest difference of any counter from the number of launches.
   [[nodiscard]] double error_after() override {
     const auto counters = on_host(*queue_, counters_);
     const std::uint32_t expected = poisoned + launches_;
@@ -84,7 +84,7 @@ public:
   }
 
 private:
-  static constexpr std::uint32_t poisoned = 0xffffffff; // a count that no run comes to
+  static constexpr std::uint32_t poisoned = 0xffffffff; // a count that no run reaches
 
   void poison() {
     queue_->fill(counters_.memory(), 0, poisoned, counters_.bytes());
@@ -92,14 +92,14 @@ private:
     launches_ = 0;
   }
 
-  // From the first enqueueing on the idle queue to the end of the last kernel.
+  // The time from the first enqueue on the idle queue to the end of the last kernel.
   [[nodiscard]] double trial_s(std::uint64_t kernels) {
     const auto interval = timed([&] {
       for (std::uint64_t i = 0; i < kernels; ++i)
         tick_(*queue_, {.groups = 1, .items = group}, counters_);
       queue_->finish();
     });
-    launches_ += static_cast<std::uint32_t>(kernels); // modulo 2^32, as the counters
+    launches_ += static_cast<std::uint32_t>(kernels); // modulo 2^32, like the counters
     return interval.elapsed_s();
   }
 

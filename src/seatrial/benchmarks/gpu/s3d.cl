@@ -1,33 +1,34 @@
-// The rates of hydrogen's chemistry at each point of a grid, in straight-line code. Constants are
-// GRI-Mech 3.0's, in its units (mol, cm, s, cal); the compiler turns them into SI units.
+// Reaction rates of hydrogen combustion at each point of a grid, as straight-line code. Constants
+// are those of GRI-Mech 3.0, in its units (mol, cm, s, cal); the compiler converts them to SI
+// units.
 #define K(x) ((real)(x))
-#define KELVIN(cal) ((cal) * (4.184 / 8.31446261815324)) // of 1 mol, over the gas constant
-#define OF_TWO(a) ((a) * 1e-6)                           // m^3/mol/s of cm^3/mol/s
-#define OF_THREE(a) ((a) * 1e-12)                        // m^6/mol^2/s of cm^6/mol^2/s
+#define KELVIN(cal) ((cal) * (4.184 / 8.31446261815324)) // of 1 mol, divided by the gas constant
+#define OF_TWO(a) ((a) * 1e-6)                           // cm^3/mol/s to m^3/mol/s
+#define OF_THREE(a) ((a) * 1e-12)                        // cm^6/mol^2/s to m^6/mol^2/s
 
-// a T^b exp(-E / R T), without the factors that are 1.
+// a T^b exp(-E / R T), omitting factors of 1.
 #define ARRHENIUS(a, b, cal) (K(a) * exp(K(b) * ln_T - K(KELVIN(cal)) * per_T))
 #define ACTIVATED(a, cal) (K(a) * exp(K(-KELVIN(cal)) * per_T))
 #define POWER(a, b) (K(a) * exp(K(b) * ln_T))
 
-// Concentrations c_ in mol/m^3 (so far without what all have in common), molar masses in g/mol.
+// Concentrations c_ in mol/m^3 (before the common factor), molar masses in g/mol.
 #define CONTENT(name, number, mass) real c_##name = fraction[number * n + i] * K(1 / (mass));
 
-// Gibbs' energy over R T by the coefficients of NASA's polynomials, below 1000 K and above.
+// Gibbs energy over R T from the NASA polynomials, below 1000 K and above.
 #define GIBBS(a1, a2, a3, a4, a5, a6, a7)                                                          \
   (K(a1) * one_less_ln_T - T * (K(a2 / 2) + T * (K(a3 / 6) + T * (K(a4 / 12) + T * K(a5 / 20)))) + \
    K(a6) * per_T - K(a7))
 #define SPECIES(name, below, above) const real g_##name = T < 1000 ? GIBBS below : GIBBS above;
 
-// e_: exp(-Gibbs' energy of formation over R T), from half H2 and half O2; i_: its inverse. Over a
-// reaction they make the same products as the energies themselves, but of formation they stay in
-// single precision's range.
+// e_: exp(-Gibbs energy of formation over R T), from half H2 and half O2; i_: its inverse. Over a
+// reaction they give the same products as the absolute energies, but energies of formation stay in
+// the range of single precision.
 #define FORMED(name, formation)                                                                    \
   const real e_##name = exp((formation) - g_##name);                                               \
   const real i_##name = 1 / e_##name;
 
-// a + b <=> c + d, and a + b + m <=> c + m: the forward less the reverse rate, which all that take
-// part lose or win.
+// a + b <=> c + d, and a + b + m <=> c + m: the net rate (forward minus reverse), added to the
+// products and subtracted from the reactants.
 #define R2(rate, a, b, c, d)                                                                       \
   {                                                                                                \
     const real net =                                                                               \
@@ -46,7 +47,8 @@
     w_##c += net;                                                                                  \
   }
 
-// Between `low` (of third order) and `high` (of second) by Troe's formula, for 2 OH (+ M) <=> H2O2.
+// Interpolates between `low` (third order) and `high` (second order) with Troe's formula, for 2 OH
+// (+ M) <=> H2O2.
 DEVICE real troe(real low, real high, real m, real T, real per_T) {
   const real per_decade = K(0.4342944819032518);
   const real reduced = low * m / high;
@@ -70,7 +72,7 @@ KERNEL rates(GLOBAL const real* RESTRICT temperature, GLOBAL const real* RESTRIC
     const real ln_T = log(T);
     const real one_less_ln_T = 1 - ln_T;
     const real total = pressure[i] * K(1 / 8.31446261815324) * per_T;
-    const real standard = K(101325 / 8.31446261815324) * per_T; // of 1 atm
+    const real standard = K(101325 / 8.31446261815324) * per_T; // at 1 atm
 
     CONTENT(H2, 0, 2.016)
     CONTENT(H, 1, 1.008)

@@ -1,5 +1,5 @@
-// gpu.transfer: copies between the host's memory and each device's, one device at a time and all at
-// once, so that what they share on the way shows.
+// gpu.transfer: copies between host memory and each device's memory, one device at a time and all
+// at once, which shows shared paths.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -32,14 +32,15 @@ constexpr std::uint64_t KiB = 1024;
 constexpr std::uint64_t MiB = 1024 * KiB;
 constexpr std::uint64_t smallest = KiB;
 constexpr std::uint64_t growth = 4;
-// Below this a device's marks cost as much as the copies between them.
+// Below this size the device's markers cost as much as the copies between them.
 constexpr std::uint64_t marked_from = 64 * KiB;
 constexpr std::uint32_t poisoned = 0xffffffff;
 
 struct Settings {
   HostKind host;
-  std::uint64_t largest;   // 0: what suits the device
-  std::optional<int> node; // of the host's memory; none: that of the CPU which drives the device
+  std::uint64_t largest; // 0: chosen for the device
+  std::optional<int>
+      node; // NUMA node of the host memory; none: that of the CPU that drives the device
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
@@ -69,15 +70,15 @@ enum class Way { h2d, d2h, both };
   return way == Way::h2d ? "h2d" : way == Way::d2h ? "d2h" : "both";
 }
 
-// What is measured: a size, one way or both at once, on one device or on all at once.
+// One measurement: a size, one direction or both at once, on one device or on all at once.
 struct Step {
   Way way;
   std::uint64_t size;
   bool is_together;
 };
 
-// Powers of 4 from 1 KiB, and the largest itself. The caches of a processor that is its own device
-// hold little more than 16 MiB.
+// Powers of 4 from 1 KiB, and the largest size itself. The caches of a CPU used as a device hold
+// little more than 16 MiB.
 [[nodiscard]] std::vector<Step> steps_for(const Chosen& chosen, std::uint64_t asked) {
   const auto largest = asked != 0                 ? std::max(asked, smallest)
                        : chosen[0].facts().is_cpu ? 16 * MiB
@@ -96,7 +97,7 @@ struct Step {
   return steps;
 }
 
-// The way between the host and one device: a queue for each direction.
+// The link between the host and one device, with a queue for each direction.
 class Link {
 public:
   Link(Device& device, bool is_optimised, const Settings& settings, const std::vector<Step>& steps)
@@ -118,7 +119,7 @@ public:
     mpi::fill(sent_.first(bytes_), seed_);
   }
 
-  // One copy on poisoned memory, or in each direction one; how many bytes did not arrive.
+  // One copy onto poisoned memory, or one in each direction; returns the number of wrong bytes.
   [[nodiscard]] double wrong_of(const Step& step) {
     poison();
     static_cast<void>(train_s(step, 1));
@@ -132,7 +133,8 @@ public:
     down_->finish();
   }
 
-  // Of the device's memory, which is read back by other means than it was measured with.
+  // The number of wrong bytes in device memory, which is read back by a different method than the
+  // measured one.
   [[nodiscard]] double wrong_down(std::uint64_t size) {
     mpi::spoil(back_, seed_);
     down_->read(back_.data(), in_.memory(), 0, size);
@@ -152,7 +154,7 @@ public:
     return latest_;
   }
 
-  // As much again, so that others find the way as busy as this one did.
+  // Repeats the same load, so that other devices still see a busy link.
   void load(const Step& step) { static_cast<void>(train_s(step, latest_.runs)); }
 
   [[nodiscard]] PageNodes placed(std::optional<int> wanted) const {
@@ -180,7 +182,7 @@ private:
       up_->read(received_.data(), out_.memory(), 0, size);
   }
 
-  // Copies one after another in each direction, none waited for but the last.
+  // Copies one after another in each direction; waits only for the last.
   [[nodiscard]] double train_s(const Step& step, std::uint64_t copies) {
     const auto enqueue = [&] {
       for (std::uint64_t i = 0; i < copies; ++i) {
@@ -188,7 +190,8 @@ private:
           enqueue_down(step.size);
         if (step.way != Way::h2d)
           enqueue_up(step.size);
-        if (step.way == Way::both) { // or one queue would start when the other is at its end
+        if (step.way ==
+            Way::both) { // otherwise one queue would start when the other is nearly done
           down_->flush();
           up_->flush();
         }
@@ -209,7 +212,7 @@ private:
     return queue.seconds_between(*begin, *end);
   }
 
-  std::uint64_t seed_; // of what goes down; the next one is of what comes up
+  std::uint64_t seed_; // for data to the device; seed + 1 is for data to the host
   HostKind kind_;
   std::uint64_t bytes_;
   std::unique_ptr<Queue> down_;
@@ -251,7 +254,7 @@ public:
     });
   }
 
-  // Each step once on poisoned memory, those of all devices at once as well.
+  // Runs each step once on poisoned memory, including those with all devices at once.
   [[nodiscard]] double wrong_before() {
     std::vector<double> wrong(links_.size());
     for (const auto& step : steps_)
@@ -261,7 +264,7 @@ public:
     return sum(wrong);
   }
 
-  // A slow drift of the machine meets all steps alike.
+  // A slow drift of the machine affects all steps equally.
   void run_round(bool is_kept) {
     for (std::size_t number = 0; number < steps_.size(); ++number) {
       arrived_ = 0;
@@ -273,7 +276,8 @@ public:
     }
   }
 
-  // What the last measured copies of the largest size left, each way.
+  // The number of wrong bytes left by the last measured copies of the largest size, in each
+  // direction.
   [[nodiscard]] double wrong_after() {
     std::vector<double> wrong(links_.size());
     team_.run([&](std::size_t member) {
@@ -290,7 +294,9 @@ public:
     team_.run([&](std::size_t member) { placed[member] = links_[member]->placed(settings_.node); });
     for (std::size_t taken = 0; taken < samples_[0].size(); ++taken)
       report_step(program, steps_[taken % steps_.size()], taken, placed);
-    team_.run([&](std::size_t member) { links_[member].reset(); }); // by the thread that made it
+    team_.run([&](std::size_t member) {
+      links_[member].reset();
+    }); // destroyed by the thread that created it
   }
 
 private:
@@ -301,7 +307,7 @@ private:
     return all;
   }
 
-  // On one device after another, or on all at once. Those that do not work sleep meanwhile.
+  // Runs on one device after another, or on all at once. Idle members sleep.
   template <class Action>
   void on_devices(const Step& step, Action action) {
     if (step.is_together) {
@@ -315,8 +321,8 @@ private:
       team_.run_on(std::span(&member, 1), action);
   }
 
-  // Of several at once each goes on copying until all have their sample: none is measured while
-  // another has ended.
+  // With several devices each keeps copying until all have their sample, so that none is measured
+  // after another has stopped.
   [[nodiscard]] Timed sampled(std::size_t member, std::size_t number) {
     const auto& step = steps_[number];
     const auto timed = links_[member]->sample(step, number);
@@ -368,7 +374,7 @@ private:
   const Settings& settings_;
   std::vector<Step> steps_;
   std::vector<std::unique_ptr<Link>> links_;
-  std::vector<std::vector<Timed>> samples_; // by member: round by round, step by step
+  std::vector<std::vector<Timed>> samples_; // per member: by round, then by step
   std::atomic<std::size_t> arrived_{0};
 };
 

@@ -1,8 +1,8 @@
-// mpi.background: the latency between two ranks while all others stream to each other.
+// mpi.background: the latency between two ranks while all others exchange data.
 //
-// Ranks 0 and `ranks` / 2 play ping-pong. The others, i with i + ranks / 2, do nothing in one
+// Ranks 0 and `ranks` / 2 play ping-pong. The others, in pairs i and i + ranks / 2, are idle in one
 // sample, and in the next exchange windows of messages until the two have finished: quiet and
-// loaded samples alternate, so that a disturbance of the machine falls on both.
+// loaded samples alternate, so that a disturbance of the machine affects both.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ using namespace seatrial;
 
 constexpr std::size_t least_rounds = 5;
 constexpr std::size_t most_idle_rounds = 10;
-constexpr std::uint64_t most_growth = 16; // of a sample, where the load comes too late
+constexpr std::uint64_t most_growth = 16; // growth limit of a sample if the load starts too late
 constexpr std::uint64_t trial_trips = 8;
 constexpr int ping_tag = 1;
 constexpr int order_tag = 2;
@@ -53,18 +53,18 @@ std::uint64_t pattern_of(std::uint64_t seed, int rank) {
   return seed << 24 | static_cast<std::uint64_t>(rank + 1);
 }
 
-// One of the two that play ping-pong.
+// One of the two ping-pong ranks.
 class Player {
 public:
   Player(bool leads, int rank, int other, std::size_t bytes)
       : leads_(leads), rank_(rank), other_(other), bytes_(bytes), sent_(bytes, false),
         received_(bytes, false) {}
 
-  // The time of all trips, verified.
+  // The time of all trips, with verified data.
   double run(std::uint64_t seed, std::uint64_t trips) {
     mpi::fill({sent_.data(), bytes_}, pattern_of(seed, rank_));
     mpi::spoil({received_.data(), bytes_}, pattern_of(seed, other_));
-    rally(1); // until both are there
+    rally(1); // until both have started
     const auto start = Clock::now();
     rally(trips);
     const double elapsed_s = seconds(Clock::now() - start);
@@ -99,19 +99,19 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// One of those that make the load.
+// One of the ranks that create the load.
 class Streamer {
 public:
   Streamer(bool leads, int rank, int other, const Settings& settings)
       : leads_(leads), rank_(rank), other_(other),
         exchange_(settings.background_bytes, settings.window) {}
 
-  // Windows until the players have finished; back with how many. The one of lower rank decides
-  // before each, so that both end with the same.
+  // Exchanges windows until the players have finished; returns how many. The lower rank decides
+  // before each window, so that both stop after the same one.
   std::uint64_t run(std::uint64_t seed) {
     exchange_.fill(pattern_of(seed, rank_), pattern_of(seed, other_));
     exchange_.run(other_, 1);
-    mpi::meet(); // the load is there
+    mpi::meet(); // the load has started
     MPI_Request finished = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &finished);
     std::uint64_t windows = 0;
@@ -143,7 +143,7 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// What this rank does. Of an odd number the last one does nothing.
+// The role of this rank. With an odd number of ranks the last one is idle.
 class Part {
 public:
   Part(int rank, int ranks, const Settings& settings) {
@@ -162,7 +162,7 @@ public:
     }
   }
 
-  // Collective: the time of so many trips on the players, else 0.
+  // Collective: the time of this many trips on the players, else 0.
   double quiet(std::uint64_t seed, std::uint64_t trips, double idle_s) {
     mpi::meet();
     const double elapsed_s = player_ ? player_->run(seed, trips) : 0;
@@ -185,7 +185,7 @@ public:
     return elapsed_s;
   }
 
-  // Of the last loaded sample; 1 of a rank that does not stream.
+  // Windows of the last loaded sample; 1 on a rank that does not stream.
   [[nodiscard]] std::uint64_t windows() const noexcept { return windows_; }
   [[nodiscard]] bool streams() const noexcept { return streamer_.has_value(); }
 
@@ -200,13 +200,13 @@ private:
   std::uint64_t windows_ = 0;
 };
 
-// Times of the two samples of a round, and their trips there and back.
+// The times of the two samples of a round, and their round trips.
 struct Round {
   double quiet_s;
   std::uint64_t quiet_trips;
-  double loaded_s; // 0 where some rank of the background streamed nothing meanwhile
+  double loaded_s; // 0 if some background rank exchanged nothing during the sample
   std::uint64_t loaded_trips;
-  double background_bytes; // that were streamed meanwhile, by all
+  double background_bytes; // exchanged by all background ranks during the sample
 };
 
 std::size_t report(mpi::Program& program, const std::vector<Round>& rounds) {
@@ -245,7 +245,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   const auto most_trips = most_growth * loaded_trips;
 
   std::vector<Round> rounds;
-  std::size_t enough = 0; // rounds that were loaded
+  std::size_t enough = 0; // rounds with load
   const mpi::Rounds turn(least_rounds, program.slice_s);
   while (rounds.size() < enough + most_idle_rounds && turn.another(enough)) {
     program.at("quiet sample " + std::to_string(rounds.size()));
@@ -264,7 +264,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     if (is_loaded)
       ++enough;
     else
-      loaded_trips = std::min(2 * loaded_trips, most_trips); // the two had finished too soon
+      loaded_trips = std::min(2 * loaded_trips, most_trips); // the players finished too soon
   }
   program.check("loaded_samples", static_cast<double>(report(program, rounds)));
   program.check("wrong_bytes", mpi::sum(static_cast<double>(part.wrong())));

@@ -1,9 +1,8 @@
-// mpi.bisection: what passes between two halves of the ranks when all of them exchange at once.
+// mpi.bisection: the bandwidth between two halves of the ranks when all exchange at once.
 //
 // Rank i of one half and rank i of the other send each other windows of messages. The first
-// bisection is that of the rank numbers, i with i + ranks / 2; in the others chance deals the ranks
-// to the halves, the same way each time. All bisections take their samples in turn. A sample ends
-// with its slowest pair.
+// bisection pairs rank i with i + ranks / 2; the others assign ranks to halves at random, with a
+// fixed seed. Samples of all bisections are interleaved. A sample ends with its slowest pair.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +42,7 @@ Settings prepare(Arguments& arguments) {
           .shares = arguments.flag("--shares", false)};
 }
 
-// Whom a rank exchanges with; nobody for the one that is left over.
+// The rank's partner; none for the rank left over.
 int partner_in(std::size_t bisection, int rank, int ranks) {
   std::vector<int> dealt(static_cast<std::size_t>(ranks));
   std::iota(dealt.begin(), dealt.end(), 0);
@@ -60,7 +59,7 @@ int partner_in(std::size_t bisection, int rank, int ranks) {
 
 struct Bisection {
   int partner;
-  std::uint64_t windows = 0; // in one sample
+  std::uint64_t windows = 0; // windows per sample
   std::vector<double> elapsed_s;
 };
 
@@ -69,7 +68,7 @@ public:
   Halves(mpi::Program& program, const Settings& settings)
       : program_(program), shares_(settings.shares), exchange_(settings.bytes, settings.window) {}
 
-  // One sample, verified; on rank 0 the time of the slowest rank.
+  // One sample, with verified data; on rank 0 the time of the slowest rank.
   double run(int partner, std::uint64_t windows) {
     ++seed_;
     const auto others = pattern_of(partner);
@@ -103,7 +102,8 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// Rank 0: a sample for each bisection and round, and the slowest and the middle one of each round.
+// On rank 0: a sample for each bisection and round, and the slowest and the median one of each
+// round.
 void report(mpi::Program& program, const Settings& settings, const std::vector<Bisection>& all) {
   const auto bytes_of = [&](const Bisection& one) {
     return 2 * static_cast<std::uint64_t>(program.ranks / 2) * one.windows * settings.window *

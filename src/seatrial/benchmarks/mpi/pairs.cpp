@@ -1,11 +1,10 @@
-// mpi.pairs: latency and bandwidth between every two ranks, in the rounds of a tournament.
+// mpi.pairs: latency and bandwidth between all pairs of ranks, in the rounds of a tournament.
 //
-// In a visit the two ranks of a pair play ping-pong in short bursts while the ranks that are not in
-// turn sleep; `--at-once` pairs of a round are visited at the same time. All pairs are visited once
-// in a sweep, and there are several sweeps: what disturbs the machine for a while falls on some
-// visits of many pairs, and what is slow is slow in all of its own. A sample is a visit. Only
-// MPI_Send and MPI_Recv on MPI_COMM_WORLD pass between the two, so that a tool that wraps them sees
-// every message.
+// In a visit the two ranks of a pair run a ping-pong in short bursts while idle ranks sleep;
+// `--at-once` pairs of a round are visited at the same time. A sweep visits every pair once, and
+// there are several sweeps: a temporary disturbance of the machine affects some visits of many
+// pairs, while a slow pair is slow in all of its visits. A sample is a visit. The two ranks only
+// use MPI_Send and MPI_Recv on MPI_COMM_WORLD, so that a tool that wraps these sees every message.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -36,16 +35,16 @@ constexpr double burst_s = 40e-6;
 constexpr int ping_tag = 1;
 constexpr int control_tag = 2;
 
-// A message size that every pair is visited with.
+// A message size that is measured for every pair.
 struct Kind {
   const char* series;
   std::size_t bytes;
-  double visit_s; // of bursts; checking the data comes on top
+  double visit_s; // time for bursts; checking the data is extra
 };
 
 struct Settings {
   std::vector<Kind> kinds;
-  std::vector<int> rounds; // of the tournament that are played
+  std::vector<int> rounds; // rounds of the tournament to run
   int at_once;
   bool shares; // ranks share CPUs
 };
@@ -64,9 +63,9 @@ Settings prepare(Arguments& arguments) {
           .shares = arguments.flag("--shares", false)};
 }
 
-// What the lower rank of a pair found in a visit: the times of its bursts.
+// The result of a visit on the lower rank of the pair: the times of its bursts.
 struct Visit {
-  std::uint64_t trips; // there and back, in each burst
+  std::uint64_t trips; // round trips per burst
   std::size_t bursts;
   double median_s;
   double best_s;
@@ -79,12 +78,12 @@ struct Buffers {
 
 class Player {
 public:
-  // With `seats` the two that are in turn sit on these CPUs meanwhile.
+  // With `seats` the two active ranks are bound to these CPUs.
   Player(int rank, Buffers buffers, std::optional<mpi::Seats> seats)
       : rank_(rank), buffers_(buffers), seats_(std::move(seats)) {}
 
-  // Both ranks of the pair: bursts until the time of a visit is over, then whether the data is
-  // right.
+  // On both ranks of the pair: runs bursts until the time of a visit is over, then verifies the
+  // data.
   std::optional<Visit> visit(std::pair<int, int> pair, const Kind& kind, std::uint64_t seed) {
     const bool leads = rank_ == pair.first;
     if (seats_)
@@ -110,7 +109,7 @@ public:
 private:
   Visit lead(double visit_s) {
     announce(1);
-    const double trial_s = volleys(1); // the other one may still have been asleep
+    const double trial_s = volleys(1); // the other rank may still have been asleep
     announce(1);
     const double trip_s = std::min(trial_s, volleys(1));
     const auto trips =
@@ -129,7 +128,7 @@ private:
             .best_s = elapsed_s.front()};
   }
 
-  // How many trips come next, none being the end; back when the other one knows.
+  // Announces the number of trips that follow, 0 at the end; returns when the other rank has it.
   void announce(std::uint64_t trips) {
     MPI_Send(&trips, 1, MPI_UINT64_T, other_, control_tag, MPI_COMM_WORLD);
     if (trips != 0)
@@ -169,7 +168,7 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// All visits of one round with one message size, `at_once` at a time.
+// Runs all visits of one round with one message size, `at_once` at a time.
 void play_round(mpi::Program& program, Player& player, const Settings& settings,
                 const std::vector<std::pair<int, int>>& pairs, std::size_t kind, std::size_t sweep,
                 std::vector<double>& found) {
@@ -201,7 +200,7 @@ void play_round(mpi::Program& program, Player& player, const Settings& settings,
   }
 }
 
-// Rank 0: a sample for each visit, from the rows of numbers that `play_round` appended.
+// On rank 0: adds a sample for each visit, from the rows that `play_round` appended.
 void report(mpi::Program& program, const Settings& settings,
             const std::vector<std::vector<double>>& all) {
   constexpr std::size_t columns = 8;
@@ -209,7 +208,7 @@ void report(mpi::Program& program, const Settings& settings,
   for (const auto& of_rank : all)
     for (auto row = of_rank.begin(); row != of_rank.end(); row += columns)
       std::copy_n(row, columns, visits.emplace_back().begin());
-  std::ranges::sort(visits); // by pair, size and sweep
+  std::ranges::sort(visits); // sort by pair, size and sweep
   for (const auto& v : visits) {
     const auto& kind = settings.kinds[static_cast<std::size_t>(v[2])];
     const auto trips = static_cast<std::uint64_t>(v[4]);
@@ -227,7 +226,8 @@ void measure(mpi::Program& program, const Settings& settings) {
   mpi::wake_in_time();
   const auto largest = std::ranges::max(settings.kinds, {}, &Kind::bytes).bytes;
   mpi::require_memory(2 * largest);
-  // Huge pages are granted to some ranks and not to others, who then look slower than they are.
+  // No huge pages: some ranks would get them and others not, which would then look slower than they
+  // are.
   const Pages sent(largest, false);
   const Pages received(largest, false);
   std::optional<mpi::Seats> seats;
@@ -243,7 +243,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   std::vector<double> found;
   const mpi::Rounds sweeps(least_sweeps, program.slice_s);
   for (std::size_t sweep = 0; sweeps.another(sweep); ++sweep) {
-    auto rounds = settings.rounds; // in another order each time, the same on all ranks
+    auto rounds = settings.rounds; // in a different order each time, the same on all ranks
     std::ranges::sort(rounds, {}, [&](int round) {
       return mpi::pattern_word(sweep + 1, static_cast<std::size_t>(round));
     });

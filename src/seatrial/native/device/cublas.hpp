@@ -1,4 +1,4 @@
-// cuBLAS, on the context and the stream of a queue.
+// cuBLAS, in the context and on the stream of a queue.
 #pragma once
 
 #include <cstdlib>
@@ -10,11 +10,11 @@
 
 namespace seatrial::device::cuda {
 
-// The functions that are used (docs.nvidia.com/cuda/cublas); those of a second version under the
-// name that cublas_v2.h gives them. Since version 11 the kind of computation is a type of its own.
+// The functions in use (docs.nvidia.com/cuda/cublas); functions with a second version use the name
+// that cublas_v2.h gives them. Since version 11 the compute type is an enum of its own.
 class CublasApi : public DriverLibrary {
 public:
-  // `path` is the file of the library; "": the first that the loader finds.
+  // `path` is the library's file; "": the first that the loader finds.
   explicit CublasApi(const std::string& path)
       : DriverLibrary(names(path), "library",
                       "cuBLAS comes with CUDA (libcublas), or with the Python package "
@@ -30,8 +30,8 @@ public:
   Call<Handle> destroy{*this, "cublasDestroy_v2"};
   Call<Handle, int*> version{*this, "cublasGetVersion_v2"};
   Call<Handle, Handle> set_stream{*this, "cublasSetStream_v2"};
-  // handle, op(A), op(B), m, n, k, alpha, A, its type, its pitch, B, ..., beta, C, ..., kind of
-  // computation, algorithm
+  // handle, op(A), op(B), m, n, k, alpha, A, its type, its leading dimension, B, ..., beta, C, ...,
+  // compute type, algorithm
   Call<Handle, int, int, int, int, int, const void*, Address, int, int, Address, int, int,
        const void*, Address, int, int, int, int>
       gemm{*this, "cublasGemmEx"};
@@ -81,7 +81,7 @@ public:
     return "cuBLAS " + std::to_string(number);
   }
 
-  // Where tensor cores have no such numbers cuBLAS would refuse them, or quietly do something else.
+  // If tensor cores do not support the type, cuBLAS would fail or silently use another one.
   void require(Precision precision) const override {
     constexpr int with_wide_exponents = 80;
     if ((precision == Precision::tf32 || precision == Precision::bf16) &&
@@ -91,12 +91,12 @@ public:
                                          "; tf32 and bf16 begin with 80 (A100)");
   }
 
-  // Matrices in rows are transposed ones in columns, as cuBLAS takes them: D' = B' A'.
+  // Row-major matrices are transposed column-major ones, which cuBLAS takes: D' = B' A'.
   void multiply(const MatrixProduct& product, const Memory& a, const Memory& b,
                 Memory& d) override {
     const bool is_fp64 = product.precision == Precision::fp64;
     const auto number = static_cast<float>(product.alpha);
-    constexpr double zero = 0; // a float of zero is the same bits, and C is not read
+    constexpr double zero = 0; // also a valid float zero; C is not read
     const void* alpha = is_fp64 ? static_cast<const void*>(&product.alpha) : &number;
     const auto n = static_cast<int>(product.order);
     const int in = type_of(product.precision);

@@ -1,5 +1,4 @@
-// An image in CUDA: an array, which the device lays out as its texture units like it, and a texture
-// object to read it by.
+// An image in CUDA: an array, in the layout of the texture units, and a texture object to read it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace seatrial::device::cuda {
 
-// Memory of a device for texels of four floats.
+// Device memory for texels of four floats.
 class CudaArray {
 public:
   CudaArray(const Context& context, std::size_t width, std::size_t height) : context_(context) {
@@ -47,7 +46,7 @@ public:
         .height = height};
     const auto& api = context_.api();
     api.copy_2d(&copy);
-    api.wait_stream(nullptr); // the copy may return before all of it has arrived
+    api.wait_stream(nullptr); // the copy may return before it is complete
     const TextureOf what = {.kind = image::of_array, .array = array_.handle()};
     const TextureReads how = {.beyond_edges = {image::clamped, image::clamped, image::clamped},
                               .filter = image::nearest};
@@ -58,7 +57,7 @@ public:
       static_cast<void>(context_.api().destroy_texture.status(handle_));
   }
 
-  // As kernels take it.
+  // The kernel argument.
   [[nodiscard]] Address handle() const noexcept { return handle_; }
 
 private:

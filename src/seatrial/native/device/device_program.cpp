@@ -86,7 +86,7 @@ Opened::Opened(seatrial::Program& program, const DeviceArguments& wanted) {
   try {
     devices_.emplace(wanted.backend, wanted.platform, wanted.nvrtc, wanted.is_as_gpu);
     chosen_.emplace(*devices_, wanted);
-  } catch (...) { // a record begins with who wrote it, whatever it says then
+  } catch (...) { // a record always begins with its hello event
     program.hello(Team(program.cpus));
     throw;
   }

@@ -39,7 +39,7 @@ void Devices::attempt(const std::string& backend, const std::function<void()>& o
     open();
   } catch (const Unsupported& lack) {
     absent_.push_back({backend, lack.need(), lack.what()});
-  } catch (const CallFailed& failed) { // a driver without a device fails in many ways
+  } catch (const CallFailed& failed) { // drivers without a device fail in many ways
     absent_.push_back({backend, "device", failed.what()});
   }
 }

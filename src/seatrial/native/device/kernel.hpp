@@ -1,5 +1,5 @@
-// A kernel with its parameters' types: a call that does not fit does not compile, and what the
-// source declares is held against them when it is built.
+// A kernel with typed parameters: a call with wrong arguments does not compile, and the source's
+// declaration is checked when it is built.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace seatrial::device {
 
-// The names of the dialect for the types that kernels may take.
+// The dialect's names of the types that kernels may take.
 template <class Type>
 [[nodiscard]] constexpr std::string_view plain_name() {
   if constexpr (std::is_same_v<Type, float>) {
@@ -48,7 +48,7 @@ template <class Type>
   }
 }
 
-// Memory of elements of one type; what a kernel's pointer is given.
+// Device memory for elements of one type; passed for a kernel's pointer.
 template <class Element>
 class Array {
 public:
@@ -58,7 +58,7 @@ public:
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return count_ * sizeof(Element); }
   [[nodiscard]] Memory& memory() const noexcept { return *memory_; }
-  // Where the host can reach it.
+  // Its host address; nullptr if the host cannot access it.
   [[nodiscard]] Element* host() const noexcept { return static_cast<Element*>(memory_->host()); }
 
 private:
@@ -66,7 +66,7 @@ private:
   std::size_t count_;
 };
 
-// What failed, with the kernel's name and its work.
+// Throws the failure with the kernel's name and launch size.
 [[noreturn]] void throw_launch_failed(const std::string& kernel, const Grid& grid,
                                       const CallFailed& failed);
 

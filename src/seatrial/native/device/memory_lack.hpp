@@ -1,4 +1,4 @@
-// What no device has room for is no fault of its driver: the point cannot fit here.
+// Running out of device memory is not a driver fault: the point does not fit on this device.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace seatrial::device {
 
-// What `allocate()` makes. Throws Skip where the driver says one of `lacks` for it, with what was
-// wanted and what the device has in all.
+// Returns the result of `allocate()`. Throws Skip if the driver fails with one of `lacks`, with the
+// requested size and the device's total.
 template <class Allocate>
 [[nodiscard]] auto or_no_room(const Facts& facts, std::size_t bytes,
                               std::initializer_list<int> lacks, Allocate allocate) {

@@ -1,4 +1,4 @@
-// The OpenCL backend, version 1.2 and later, through the loader of vendors' drivers.
+// The OpenCL backend, version 1.2 and later, through the ICD loader.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace seatrial::device::opencl {
 
-// Memory that the host reaches is mapped all the time but while a kernel works on it.
+// Host-accessible memory stays mapped except while a kernel uses it.
 class OpenClMemory : public Memory {
 public:
   OpenClMemory(const Context& context, std::size_t bytes, Where where)
@@ -78,7 +78,7 @@ public:
       : context_(context), handle_(context.api().create_kernel(program, name.c_str())) {}
   ~OpenClKernel() override { static_cast<void>(context_.api().release_kernel.status(handle_)); }
 
-  // Registers are nobody's business here; what is spilled is private memory.
+  // OpenCL does not report registers; spills appear as private memory.
   [[nodiscard]] Resources resources() const override {
     const auto of = [&](unsigned what) {
       std::uint64_t value = 0;
@@ -89,7 +89,7 @@ public:
         .registers = 0, .spilled = of(constant::used_private), .local = of(constant::used_local)};
   }
 
-  // Throws Failure where the source declares something else.
+  // Throws Failure if the source's declaration differs.
   void check(const Declaration& declaration, const std::string& real) const {
     unsigned count = 0;
     const auto& api = context_.api();
@@ -107,7 +107,7 @@ public:
   [[nodiscard]] Handle handle() const noexcept { return handle_; }
 
 private:
-  // The type of a parameter in the dialect's words.
+  // The type of a parameter in the dialect.
   [[nodiscard]] std::string parameter(unsigned i, const std::string& real) const {
     const auto& ask = context_.api().argument_info;
     unsigned space = 0;
@@ -172,7 +172,7 @@ public:
   }
 
 private:
-  // What the dialect's `real` is.
+  // The type behind the dialect's `real`.
   [[nodiscard]] static std::string real_of(const Source& source) {
     for (const auto& define : source.defines)
       if (define.starts_with("REAL="))
@@ -189,7 +189,7 @@ public:
   OpenClMark(const Api& api, Handle queue) : api_(api) { api_.marker(queue, 0, nullptr, &event_); }
   ~OpenClMark() override { static_cast<void>(api_.release_event.status(event_)); }
 
-  // In the device's own time; waits for this mark.
+  // Time on the device's clock; waits for this marker.
   [[nodiscard]] double since(const OpenClMark& earlier) const {
     api_.wait(1, &event_);
     return 1e-9 * static_cast<double>(at() - earlier.at());
@@ -283,10 +283,10 @@ public:
   }
 
   [[nodiscard]] const Facts& facts() const noexcept override { return facts_; }
-  // OpenCL does not tell what is free.
+  // OpenCL does not report free memory.
   [[nodiscard]] std::uint64_t free_bytes() const override { return facts_.memory_bytes; }
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
-    // Larger than the largest, no room on the device or in what it has of the host, none left.
+    // The buffer is too large, the device or its host memory is full, or allocation failed.
     return or_no_room(facts_, bytes, {-61, -4, -5, -6}, [&]() -> std::unique_ptr<Memory> {
       return std::make_unique<OpenClMemory>(context(), bytes, where);
     });
@@ -358,7 +358,7 @@ struct Found {
   Handle device;
 };
 
-// Every available device of every platform whose name holds these words, in the loader's order.
+// Every available device of the platforms whose name contains `words`, in the loader's order.
 [[nodiscard]] inline std::vector<Found> found_devices(const Api& api, std::string_view words) {
   unsigned count = 0;
   const int status = api.platforms.status(0, nullptr, &count);

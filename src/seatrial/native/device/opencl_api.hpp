@@ -1,4 +1,4 @@
-// The functions and constants of OpenCL that are used, as its loader gives them.
+// The functions and constants of OpenCL that are used, as provided by the ICD loader.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ using Word = std::intptr_t;
 
 // cl_image_format
 struct TexelFormat {
-  unsigned order; // of the channels
-  unsigned type;  // of a channel
+  unsigned order; // channel order
+  unsigned type;  // channel type
 };
 
-// cl_image_desc; all that is 0 here does not matter for images of the host's texels.
+// cl_image_desc; the members that are 0 here do not apply to images from host texels.
 struct ImageShape {
   unsigned type;
   std::size_t width;
@@ -36,7 +36,7 @@ struct ImageShape {
 };
 static_assert(sizeof(ImageShape) == 72);
 
-// The functions that are used (registry.khronos.org/OpenCL).
+// The functions in use (registry.khronos.org/OpenCL).
 class Api : public DriverLibrary {
 public:
   Api()
@@ -47,7 +47,7 @@ public:
   [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }
 
 private:
-  OpenClVendors vendors_; // made before the loader is asked for the first time
+  OpenClVendors vendors_; // constructed before the first call of the loader
 
 public:
   Call<unsigned, Handle*, unsigned*> platforms{*this, "clGetPlatformIDs"};
@@ -155,7 +155,7 @@ constexpr int no_platform = -1001;
 constexpr int build_failed = -11;
 } // namespace constant
 
-// A text that a `clGet...Info` gives.
+// A string returned by a `clGet...Info` function.
 template <class Ask, class... Objects>
 [[nodiscard]] std::string text_of(const Ask& ask, Objects... objects) {
   std::size_t size = 0;

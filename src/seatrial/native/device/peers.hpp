@@ -1,4 +1,4 @@
-// Two devices that copy to each other: their memory, copies through the host's, and peer access.
+// Two devices that copy to each other: their memory, copies through host memory, and peer access.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace seatrial::device {
 
 inline constexpr std::uint64_t relay_piece = std::uint64_t{4} << 20;
 
-// What every device has: data to send, a place to receive them, a queue for each direction.
+// The buffers of one device: data to send, an inbox, and a queue for each direction.
 struct Seat {
   Seat(Device& device, std::uint64_t bytes)
       : device(device), seed(static_cast<std::uint64_t>(device.facts().index) + 1), bytes(bytes),
@@ -33,7 +33,7 @@ struct Seat {
     receiving->finish();
   }
 
-  // Bytes of the inbox that are not those which the device of that seed sends.
+  // The number of inbox bytes that differ from the data of the device with this seed.
   [[nodiscard]] double wrong(std::uint64_t sender, std::uint64_t size) {
     mpi::spoil(back, sender);
     receiving->read(back.data(), *inbox, 0, size);
@@ -49,10 +49,11 @@ struct Seat {
   std::unique_ptr<Queue> sending;
   std::unique_ptr<Queue> receiving;
   std::vector<std::byte> back;
-  std::array<std::unique_ptr<Memory>, 2> pieces; // of the host, for what goes through there
+  std::array<std::unique_ptr<Memory>, 2> pieces; // host memory for copies through the host
 };
 
-// Copies through the host's memory: while a piece goes up to the target, the next one comes down.
+// Copies through host memory: while one piece is written to the target, the next one is read from
+// the source.
 class Relay {
 public:
   Relay(Seat& source, Seat& target, std::uint64_t size, std::uint64_t copies)
@@ -93,19 +94,20 @@ private:
   Seat& source_;
   Seat& target_;
   std::uint64_t size_;
-  std::uint64_t in_copy_; // relay_pieces
-  std::uint64_t pieces_;  // of all copies
+  std::uint64_t in_copy_; // pieces per copy
+  std::uint64_t pieces_;  // pieces of all copies
   std::uint64_t step_ = 0;
 };
 
-// Peer access between two devices while this lives: drivers allow each device few peers at once.
+// Enables peer access between two devices for its lifetime: drivers limit the number of peers
+// enabled at once.
 class Reach {
 public:
   Reach(Device& a, Device& b, bool is_wanted) : a_(a), b_(b), is_wanted_(is_wanted) { set(true); }
   ~Reach() {
     try {
       set(false);
-    } catch (...) { // what is measured next does not rely on it
+    } catch (...) { // the next measurement does not depend on it
     }
   }
   Reach(const Reach&) = delete;

@@ -6,8 +6,8 @@ namespace seatrial::device {
 
 namespace {
 
-// Rounds of all points: a slow drift of the device meets all of them. All devices work at the same
-// point at the same time.
+// Each round measures all points, so that a slow drift of the device affects all of them. All
+// devices measure the same point at the same time.
 [[nodiscard]] std::vector<std::vector<Timed>>
 sampled_points(Program& program, Team& team, std::size_t points,
                std::vector<std::unique_ptr<Subject>>& subjects) {
@@ -25,7 +25,7 @@ sampled_points(Program& program, Team& team, std::size_t points,
   bool is_last = false;
   team.run([&](std::size_t member) {
     for (std::size_t done = 0;; ++done) {
-      team.barrier().wait(); // all samples are there
+      team.barrier().wait(); // all samples are complete
       if (member == 0)
         is_last = count.is_enough(done, whole_rounds(samples, points));
       team.barrier().wait();
@@ -97,7 +97,9 @@ void measure_points(Program& program, Team& team, const Chosen& chosen,
   for (const double error : errors)
     worst.add(error);
   program.check("error", worst.value());
-  team.run([&](std::size_t member) { subjects[member].reset(); }); // by the thread that made it
+  team.run([&](std::size_t member) {
+    subjects[member].reset();
+  }); // destroyed by the thread that created it
 }
 
 } // namespace seatrial::device

@@ -15,7 +15,7 @@ constexpr int attempts = 3;
 } // namespace
 
 TrainTimer::TrainTimer(std::function<double(std::uint64_t runs)> batch) : batch_(std::move(batch)) {
-  batch_(1); // brings code and memory to the device
+  batch_(1); // loads code and memory onto the device
   for (double spent_s = quicker(); spent_s < batch_s && runs_ < most_runs; spent_s = quicker()) {
     const double growth = std::clamp(1.2 * batch_s / std::max(spent_s, 1e-6), 2.0, 100.0);
     runs_ = std::min(most_runs, static_cast<std::uint64_t>(static_cast<double>(runs_) * growth));
@@ -30,11 +30,11 @@ Timed TrainTimer::sample() {
       return {.runs = runs_, .elapsed_s = more_s};
   }
   const auto tried =
-      std::exchange(runs_, std::min(most_runs, 2 * runs_)); // longer trains suffer less
+      std::exchange(runs_, std::min(most_runs, 2 * runs_)); // longer batches are disturbed less
   return {.runs = tried, .elapsed_s = 0};
 }
 
-// Of two batches: one that was held up makes short trains look long.
+// The shorter of two batches: a disturbed one would make short batches look long enough.
 double TrainTimer::quicker() {
   return std::min(batch_(runs_), batch_(runs_));
 }

@@ -25,7 +25,7 @@ json::Object times(const Workload& workload, double runs) {
 
 json::Object limiting_facts(const Chosen& chosen, std::size_t devices, std::size_t first) {
   const auto& facts = chosen[first].facts();
-  std::vector<std::string> pci; // "" where the driver does not tell
+  std::vector<std::string> pci; // "" if the driver does not report it
   for (std::size_t i = first; i < first + devices; ++i)
     pci.push_back(chosen[i].facts().pci);
   return json::Object()
@@ -64,10 +64,10 @@ double measured_each(Program& program, Team& team, const Chosen& chosen, const s
       auto& workload = *workloads[member];
       auto timer = device_timer(workload.queue(), [&] { workload.enqueue(); });
       for (std::size_t done = 0;; ++done) {
-        team.barrier().wait(); // all samples are there
+        team.barrier().wait(); // all samples are complete
         if (member == 0)
           is_last = count.is_enough(done, whole_rounds(samples, 1));
-        team.barrier().wait(); // it is decided again only after all have read it and come back
+        team.barrier().wait(); // no new decision before all have read this one
         if (is_last)
           break;
         samples[member].push_back(timer.sample());
@@ -148,7 +148,7 @@ void measure_together(Program& program, Team& team, const Chosen& chosen, const 
         is_last = count.is_enough(done, done);
       team.barrier().wait();
       const bool is_over = is_last;
-      team.barrier().wait(); // nobody decides again before all have read it
+      team.barrier().wait(); // no new decision before all have read this one
       if (is_over)
         break;
       seen[member].push_back(batch(member));

@@ -1,12 +1,12 @@
-// place: binds a rank to its CPUs, tells where it is, and becomes the rank's program.
+// place: binds a rank to its CPUs, records where it runs, and then runs the rank's program.
 //
 // A launcher starts it once for each rank:
 //   place --rank-from NAME[,NAME] --cpus 0,1/2,3 --ranks 4 [--record DIR] -- PROGRAM [arguments]
-// The rank's number is the value of the first of these variables that is set. The lists of CPUs are
-// those of the ranks of one host, again and again: rank r takes the (r modulo their number)th. They
-// are the kernel's numbers, which no launcher counts alike: some count cores, some in the order of
-// hwloc. Without --cpus nothing is bound. With --record a file rank-NNNNNN.jsonl tells the host and
-// the CPUs as read back, for programs that do not do so themselves.
+// The rank is the value of the first of these variables that is set. The CPU lists are those of the
+// ranks of one host and repeat for each host: rank r takes list r modulo their number. CPUs are
+// numbered as by the kernel, because launchers number them differently: some count cores, some use
+// the order of hwloc. Without --cpus nothing is bound. With --record a file rank-NNNNNN.jsonl
+// records the host and the CPUs as read back, for programs that do not write a record themselves.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>

@@ -1,4 +1,4 @@
-// Computation that a non-blocking operation may hide behind: a fixed number of steps that touch no
+// Computation to overlap with a non-blocking operation: a fixed number of steps that access no
 // memory and call nothing.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace seatrial::mpi {
 
-// Each step needs the one before (a linear congruential generator; constants of D. Knuth's MMIX).
+// Each step depends on the previous one (a linear congruential generator; constants of D. Knuth's
+// MMIX).
 inline void compute(std::uint64_t steps) noexcept {
   auto state = from_outside(std::uint64_t{1});
   for (; steps != 0; --steps)
@@ -19,7 +20,7 @@ inline void compute(std::uint64_t steps) noexcept {
   to_outside(state);
 }
 
-// The time of one step in seconds, least of several tries.
+// The time of one step in seconds, the minimum of several tries.
 [[nodiscard]] inline double time_of_step() {
   constexpr std::uint64_t steps = 20'000;
   double least_s = std::numeric_limits<double>::max();

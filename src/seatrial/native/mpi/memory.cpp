@@ -12,7 +12,8 @@
 namespace seatrial::mpi {
 
 void require_memory(std::uint64_t bytes) {
-  constexpr std::uint64_t reserve = std::uint64_t{128} << 20; // a rank's own, and the library's
+  constexpr std::uint64_t reserve = std::uint64_t{128}
+                                    << 20; // for the rank itself and the MPI library
   struct Host {
     double needed = 0;
     double available = 0;
@@ -30,7 +31,7 @@ void require_memory(std::uint64_t bytes) {
   for (const auto& [name, host] : hosts)
     if (host.needed - host.available > worst.needed - worst.available)
       worst = host;
-  if (of_first(worst.needed) == 0) // no host lacks any
+  if (of_first(worst.needed) == 0) // every host has enough memory
     return;
   std::ostringstream reason; // rank 0 reports it
   reason.precision(3);

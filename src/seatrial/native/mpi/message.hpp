@@ -1,4 +1,4 @@
-// A message of any size, of elements of a datatype, as MPI's calls take it.
+// A message of any size and datatype, in the form that MPI calls take.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct Element {
   MPI_Datatype type;
 };
 
-// The datatype that MPI calls so. Only after MPI_Init: in some libraries the names are no
+// The MPI datatype of this name. Call only after MPI_Init: in some libraries the names are not
 // constants.
 [[nodiscard]] inline MPI_Datatype element_type(std::string_view name) {
   const std::array<Element, 6> known{{{"MPI_CHAR", MPI_CHAR},
@@ -32,8 +32,8 @@ struct Element {
   throw Failure(Exit::usage, "--datatype '" + std::string(name) + "' is not one that is known");
 }
 
-// `type` and `count` describe it in every call. MPI counts in int: where there are more elements,
-// the message is one element of a type that is made of blocks, which MPI 3 has as well as MPI 4.
+// `type` and `count` describe it in every call. MPI counts are ints: with more elements, the
+// message is one element of a derived datatype, which works with MPI 3 as well as MPI 4.
 class Message {
 public:
   Message(MPI_Datatype element, std::size_t bytes, std::size_t most_elements = INT_MAX,

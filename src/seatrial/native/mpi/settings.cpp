@@ -19,10 +19,10 @@ namespace seatrial::mpi {
 
 namespace {
 
-// How the library spells a control variable in the environment: this prefix is left out of its name
-// (Open MPI), or is part of it (MPICH and what is made of it). `of_ranks` is how the names begin of
-// what ranks know: Open MPI's other frameworks are the launcher's. `told` is what launchers tell
-// ranks by themselves.
+// How the library spells a control variable in the environment: the prefix is dropped from its name
+// (Open MPI) or is part of it (MPICH and its derivatives). `of_ranks` are the name prefixes of
+// variables that ranks use: Open MPI's other frameworks belong to the launcher. `told` is a
+// variable that launchers set themselves.
 #ifdef OPEN_MPI
 constexpr std::string_view prefix = "OMPI_MCA_";
 constexpr bool prefix_is_part_of_name = false;
@@ -54,7 +54,7 @@ constexpr std::string_view told = "MPIR_CVAR_CH3_INTERFACE_HOSTNAME";
   return found;
 }
 
-// Open MPI keeps variables of components that it has unloaded: their values lie nowhere any more.
+// Open MPI keeps variables of unloaded components: their values are no longer mapped.
 sigjmp_buf unreadable;
 void leave(int) {
   siglongjmp(unreadable, 1);
@@ -90,7 +90,7 @@ void leave(int) {
   return text;
 }
 
-// What the library holds under a name, as text; nothing where it knows no such variable.
+// The library's value of a variable, as text; none if it has no such variable.
 [[nodiscard]] std::optional<std::string> held(const std::string& name) {
   constexpr const char* cannot = "?";
   int index = 0;
@@ -108,7 +108,7 @@ void leave(int) {
   if (binding != MPI_T_BIND_NO_OBJECT ||
       MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) != MPI_SUCCESS || count < 1)
     return cannot;
-  // Room for the largest type there is, for each element and a terminating zero.
+  // Space for the largest type, for each element and a terminating zero.
   std::vector<std::uint64_t> room(static_cast<std::size_t>(count) + 1, 0);
   if (!read(handle, room.data()))
     return cannot;
@@ -136,7 +136,7 @@ void leave(int) {
 }
 
 [[nodiscard]] double digest(const std::vector<std::string>& lines) {
-  std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a, cut to what a double holds
+  std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a, truncated to the precision of a double
   for (const auto& line : lines)
     for (const char letter : line + '\n')
       hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;

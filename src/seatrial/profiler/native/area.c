@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 
 enum {
-  FIRST_BIN_SHIFT = 22, /* some milliseconds; the bins grow with the run */
+  FIRST_BIN_SHIFT = 22, /* a few milliseconds; the bins widen as the run gets longer */
   TIDY_TICKS = 1 << 17,
-  NO_SITES = SEATRIAL_SLOTS / 8 * 7,      /* slots in use from which call sites are dropped, */
-  COARSE_BINS = SEATRIAL_SLOTS / 16 * 15, /* and sizes are told by their power of two, */
-  NO_BINS = SEATRIAL_SLOTS / 64 * 63,     /* and neither size nor communicator is told */
+  NO_SITES = SEATRIAL_SLOTS / 8 * 7,      /* slots in use beyond which call sites are dropped, */
+  COARSE_BINS = SEATRIAL_SLOTS / 16 * 15, /* then sizes are recorded by their power of two, */
+  NO_BINS = SEATRIAL_SLOTS / 64 * 63,     /* then neither size nor communicator is recorded */
   OWN_CALLS = 1024
 };
 
@@ -19,7 +19,7 @@ uint64_t seatrial_generation = 1;
 bool seatrial_looks;
 unsigned seatrial_reasons_to_look;
 
-/* Counts what found no slot at all; it is nobody's. */
+/* Absorbs counts for which no slot was free; it is never read. */
 static _Thread_local struct seatrial_slot nowhere;
 
 static struct seatrial_thread* area_at(uint32_t number) {
@@ -34,7 +34,7 @@ static bool claim(struct seatrial_thread* area) {
                                      __ATOMIC_RELAXED);
 }
 
-/* One that a thread left, else a new one. */
+/* Reuses the area of a thread that has ended, else takes a new one. */
 static struct seatrial_thread* claim_any(void) {
   struct seatrial_header* header = seatrial_process.header;
   uint32_t known = __atomic_load_n(&header->threads, __ATOMIC_ACQUIRE);
@@ -73,20 +73,20 @@ static void use(struct seatrial_thread* area) {
 }
 
 static void give_back(void* area) {
-  if (seatrial_process.header == NULL) /* a child's, whose parent goes on with the area */
+  if (seatrial_process.header == NULL) /* in a forked child: the parent keeps using the area */
     return;
   __atomic_store_n(&((struct seatrial_thread*)area)->is_taken, 0, __ATOMIC_RELEASE);
   seatrial_here.area = NULL;
   seatrial_here.where = SEATRIAL_WITHOUT_AREA;
 }
 
-/* The end of a thread is told by the library of threads where the program has
- * one: it was apart from the C library before glibc 2.34. */
+/* The end of a thread is reported by the thread library, if the program has one: before glibc
+ * 2.34 it was separate from the C library. */
 static void leave_at_exit(struct seatrial_thread* area) {
   typedef int (*create_t)(pthread_key_t*, void (*)(void*));
   typedef int (*set_t)(pthread_key_t, const void*);
   static pthread_key_t key;
-  static int state; /* 0 not asked, 1 being asked, 2 there, 3 not there */
+  static int state; /* 0 not looked up, 1 being looked up, 2 found, 3 missing */
   int unasked = 0;
   const set_t set = (set_t)seatrial_look_up("pthread_setspecific");
   if (__atomic_compare_exchange_n(&state, &unasked, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -100,14 +100,13 @@ static void leave_at_exit(struct seatrial_thread* area) {
     set(key, area);
 }
 
-/* An area for this thread; false where none is to be had, or nothing is
- * recorded. */
+/* Takes an area for this thread; false if none is available or nothing is recorded. */
 static bool take_area(void) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL)
     return false;
   struct seatrial_thread* area = seatrial_here.is_refused ? NULL : claim_any();
-  if (area == NULL) { /* and it is not asked for again: that takes time */
+  if (area == NULL) { /* do not try again: that takes time */
     seatrial_here.is_refused = true;
     __atomic_fetch_add(&header->lost_calls, 1, __ATOMIC_RELAXED);
     return false;
@@ -126,7 +125,7 @@ word seatrial_enter_slowly(word site) {
   if (here->where == SEATRIAL_INSIDE || (here->area == NULL && !take_area()))
     return 0;
   const uint64_t now = __atomic_load_n(&seatrial_generation, __ATOMIC_ACQUIRE);
-  if (here->generation != now) { /* no handle is all ones */
+  if (here->generation != now) { /* no handle has all bits set */
     here->comm_word = here->type_word = ~(word)0;
     here->comm = NULL;
     here->generation = now;
@@ -135,7 +134,7 @@ word seatrial_enter_slowly(word site) {
   return here->site != 0 ? here->site : site;
 }
 
-/* The slot of a key, made where it is not there; NULL where all are taken. */
+/* The slot of a key, created if needed; NULL if all slots are taken. */
 static struct seatrial_slot* slot_of(struct seatrial_thread* area, uint64_t head, uint64_t site,
                                      bool may_make) {
   uint32_t place = seatrial_place_of(head, site);
@@ -158,21 +157,19 @@ static struct seatrial_slot* slot_of(struct seatrial_thread* area, uint64_t head
   return NULL;
 }
 
-/* The key of a call whose size is told by its power of two alone. */
+/* The key of a call whose size is recorded by its power of two only. */
 static uint64_t coarse(uint64_t head) {
   const uint64_t bytes = seatrial_bin_floor((uint32_t)(head >> 32));
   const uint64_t power = bytes == 0 ? 0 : 1ull << (63 - __builtin_clzll(bytes));
   return (head & 0xffffffffu) | (uint64_t)seatrial_bin(power) << 32;
 }
 
-/* Of a call that has a row of its own, beside which this one tells waiting or
- * transfer. */
+/* Whether this is a partial row (waiting or transfer) beside the row of the whole call. */
 static bool is_part(uint64_t head) {
   return (head >> 24 & 0xff) != 0;
 }
 
-/* What is known of a call less and less, as the table fills up: its count and
- * bytes stay exact. */
+/* Falls back to coarser keys as the table fills up: count and bytes stay exact. */
 static struct seatrial_slot* find_less_exact(struct seatrial_thread* area, uint64_t head) {
   if (!is_part(head))
     area->without_site++;
@@ -203,7 +200,7 @@ void seatrial_leave_apart(unsigned call, uint64_t comm, uint64_t bytes, word sit
   seatrial_leave(call, comm, bytes, site, begin, end);
 }
 
-/* Two bins become one, and each is twice as long. */
+/* Merges pairs of bins; each bin becomes twice as long. */
 static void widen_bins(struct seatrial_thread* area) {
   for (unsigned i = 0; i < SEATRIAL_BINS_OVER_TIME / 2; i++)
     area->over_time[i] = area->over_time[2 * i] + area->over_time[2 * i + 1];
@@ -230,15 +227,15 @@ static void tidy(uint64_t now) {
   if (header == NULL)
     return;
   header->last_call_at = now;
-  /* Measured anew now and then, so that the rate of a process that is killed is
-   * a good one. */
+  /* Measured again from time to time, so that the rate is accurate even if the process is
+   * killed. */
   if (seatrial_here.tidy_at >> 30 != (now + TIDY_TICKS) >> 30)
     seatrial_measure_clock();
   seatrial_here.tidy_at = now + TIDY_TICKS;
 }
 
-/* Then settles for how long calls that follow belong to one bin: they begin
- * when this one ended at the earliest. */
+/* Then determines until when subsequent calls fall into the same bin: they begin no earlier than
+ * this one ended. */
 void seatrial_add_time(uint64_t begin, uint64_t end) {
   struct seatrial_here* here = &seatrial_here;
   add_over_time(begin, end);
@@ -250,8 +247,7 @@ void seatrial_add_time(uint64_t begin, uint64_t end) {
   here->until = bin_end < here->tidy_at ? bin_end : here->tidy_at;
 }
 
-/* The process has no file yet: what is recorded here goes into memory that is
- * thrown away. */
+/* The process has no file yet: this is recorded in memory that is discarded. */
 double seatrial_own_ticks(void) {
   const size_t bytes = sizeof(struct seatrial_thread) + sizeof(struct seatrial_peer);
   void* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

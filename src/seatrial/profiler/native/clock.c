@@ -8,13 +8,13 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* What the kernel can take as its clock. It leaves the counter out where it
- * found it to stop, or to differ between processors. */
+/* Reads the clock sources that the kernel offers. It omits the time stamp counter if the counter
+ * stopped or differed between processors. */
 static bool kernel_distrusts_counter(void) {
   static const char path[] = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
   char text[512];
   const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) /* not told, as in some containers */
+  if (file < 0) /* not readable, as in some containers */
     return false;
   const ssize_t length = read(file, text, sizeof text - 1);
   close(file);
@@ -28,10 +28,9 @@ static bool kernel_distrusts_counter(void) {
   return true;
 }
 
-/* CPUID leaf 0x80000007, EDX bit 8: the counter runs at a constant rate in all
- * states of power (Intel 64 and IA-32 Architectures Software Developer's
- * Manual, volume 3, "Invariant TSC"; AMD64 Architecture Programmer's Manual,
- * volume 3, appendix E). */
+/* CPUID leaf 0x80000007, EDX bit 8: the counter runs at a constant rate in all power states
+ * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, "Invariant TSC";
+ * AMD64 Architecture Programmer's Manual, volume 3, appendix E). */
 static bool is_counter_constant(void) {
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -42,7 +41,7 @@ static bool is_counter_constant(void) {
   return !kernel_distrusts_counter();
 }
 #else
-/* The generic timer of Arm has a constant rate by its architecture. */
+/* Arm's generic timer has a constant rate by definition. */
 static bool is_counter_constant(void) {
   return true;
 }

@@ -1,6 +1,5 @@
-/* The processor's counter of constant rate: its rate is measured against the
- * system's clock. Where a processor has none, the system's clock is asked,
- * whose ticks are nanoseconds. */
+/* The processor's constant-rate counter; its rate is measured against the system clock. On a
+ * processor without one, the system clock is read; its ticks are nanoseconds. */
 #ifndef SEATRIAL_CLOCK_H
 #define SEATRIAL_CLOCK_H
 
@@ -8,11 +7,10 @@
 #include <stdint.h>
 #include <time.h>
 
-/* True where there is no counter that can be relied on. */
+/* True if there is no reliable counter. */
 extern bool seatrial_asks_system __attribute__((visibility("hidden")));
 
-/* Before the first reading. SEATRIAL_PROFILE_CLOCK=monotonic has the system's
- * clock taken. */
+/* Call before the first reading. SEATRIAL_PROFILE_CLOCK=monotonic selects the system clock. */
 void seatrial_choose_clock(void);
 
 static inline int64_t seatrial_ns(clockid_t clock) {

@@ -9,7 +9,7 @@
 
 bool seatrial_many_threads;
 
-enum { KEPT = 4096 }; /* chains of the table of communicators */
+enum { KEPT = 4096 }; /* buckets of the table of communicators */
 
 struct kept {
   struct seatrial_communicator comm;
@@ -61,7 +61,7 @@ void seatrial_end_session_world(word session) {
     seatrial_end_world();
 }
 
-/* Those outside of MPI_COMM_WORLD stand behind its last rank. */
+/* Ranks outside MPI_COMM_WORLD get numbers after its last rank. */
 static int* world_ranks(word group, int size, bool* is_in_world) {
   int* ranks = malloc(2 * sizeof(int) * (size_t)(size > 0 ? size : 1));
   if (ranks == NULL)
@@ -132,7 +132,7 @@ unsigned seatrial_find_kind(word comm) {
                                                            : 3;
   here->comm_word = comm;
   here->comm_kind = kind;
-  here->comm = NULL; /* it may be none: a call that fails must not be asked about */
+  here->comm = NULL; /* the handle may be invalid: do not query it for a call that failed */
   return kind;
 }
 
@@ -168,7 +168,7 @@ void seatrial_forget_communicator(word address) {
 
 void seatrial_end_communicator(struct seatrial_communicator* comm) {
   free(comm->world);
-  free(comm); /* the first member of what was allocated */
+  free(comm); /* the first member of the allocated block */
 }
 
 int seatrial_outdegree(struct seatrial_communicator* comm) {

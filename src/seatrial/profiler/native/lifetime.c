@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-enum { MOST_VERSION = 8192 + 1 }; /* above MPI_MAX_LIBRARY_VERSION_STRING of each library */
+enum { MOST_VERSION = 8192 + 1 }; /* above the MPI_MAX_LIBRARY_VERSION_STRING of every library */
 
 static int open_sessions;
 static bool is_world_open;
@@ -68,14 +68,14 @@ void seatrial_opened_session(word address) {
   if (seatrial_is_known()) {
     if (!seatrial_begin_session_world(seatrial_handle_at(address, 0), &rank, &size))
       return;
-    seatrial_many_threads = true; /* the level is that of each session */
+    seatrial_many_threads = true; /* each session has its own thread level */
   }
   seatrial_open_file(rank, size, version);
   seatrial_open_trace(false);
   begun();
 }
 
-/* What is known best at the end: more libraries may have been loaded. */
+/* Values that are most accurate at the end: more libraries may have been loaded. */
 static void tell(struct seatrial_header* header, uint64_t now) {
   header->last_call_at = now;
   seatrial_measure_clock();

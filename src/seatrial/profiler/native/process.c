@@ -66,7 +66,7 @@ bool seatrial_may_be_so_large(uint64_t bytes) {
   return may;
 }
 
-/* By its name, since a program may close descriptors that it did not open. */
+/* Opened by name, since a program may close descriptors that it did not open. */
 bool seatrial_reserve(uint64_t offset, uint64_t bytes) {
   const int file = open(seatrial_process.path, O_RDWR | O_CLOEXEC);
   if (file < 0)

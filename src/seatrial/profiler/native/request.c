@@ -41,7 +41,8 @@ uint64_t seatrial_started_all(int64_t n, word requests) {
   return bytes;
 }
 
-/* What a completed request brought. A communicator of it stays: the request held it. */
+/* Accounts for a completed request; returns its received bytes. Its communicator stays valid:
+ * the request holds a reference. */
 static uint64_t complete(struct seatrial_request* request, word status) {
   if (!request->is_active)
     return 0;
@@ -85,7 +86,7 @@ static bool are_any_kept(void) {
   return seatrial_is_known() && __atomic_load_n(&seatrial_requests_kept, __ATOMIC_RELAXED) != 0;
 }
 
-/* Room for the tickets and statuses of a call: this thread's, kept for the next call. */
+/* Scratch memory for the tickets and statuses of a call; kept by this thread for later calls. */
 static void* scratch(size_t bytes) {
   static _Thread_local struct {
     void* begin;
@@ -99,7 +100,7 @@ static void* scratch(size_t bytes) {
   return room.begin;
 }
 
-/* Tells of `n` handles which requests they are now; whether one of them matters. */
+/* Looks up the requests of `n` handles; returns whether any of them is tracked. */
 static bool take_tickets(struct seatrial_ticket* tickets, int64_t n, word requests) {
   bool matters = false;
   seatrial_lock(&seatrial_request_lock);
@@ -128,7 +129,7 @@ void seatrial_wait_one(struct seatrial_waiting* waiting, word request, word stat
   waiting->statuses = seatrial_told(status, own);
 }
 
-/* Room for `statuses` of them follows the tickets. */
+/* Space for `statuses` of them follows the tickets. */
 static bool wait_several(struct seatrial_waiting* waiting, int64_t n, word requests,
                          size_t statuses) {
   if (n <= 0 || !are_any_kept())
@@ -188,12 +189,12 @@ static bool is_in_status(word returned) {
   return class == seatrial_mpi.err_in_status;
 }
 
-/* MPI_ERROR lies 8 bytes behind MPI_SOURCE in every family. */
+/* MPI_ERROR is 8 bytes after MPI_SOURCE in every library. */
 static bool is_success(word status) {
   return seatrial_int_at(status + seatrial_mpi.source_offset + 8) == 0;
 }
 
-/* One that ended by an error: nobody can tell what it brought. */
+/* Drops a request that failed: it is unknown what it received. */
 static void drop_ticket(struct seatrial_ticket ticket) {
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* request = seatrial_find_ticket(ticket);
@@ -240,7 +241,7 @@ void seatrial_drop_request(word address) {
   if (request != NULL && request->kind != SEATRIAL_MATCHED) {
     const bool brings =
         request->kind == SEATRIAL_RECEIVE || request->kind == SEATRIAL_PERSISTENT_RECEIVE;
-    if (brings && request->is_active) /* what arrives with it nobody will tell */
+    if (brings && request->is_active) /* what it receives will not be reported */
       seatrial_count_untold();
     seatrial_remove_request(request);
   }
@@ -258,7 +259,7 @@ void seatrial_cancel_request(word address) {
   seatrial_unlock(&seatrial_request_lock);
 }
 
-/* The communicator of a matched message, held by the caller from now on. */
+/* The communicator of a matched message; the caller takes over the reference. */
 static struct seatrial_communicator* take_matched(word handle) {
   struct seatrial_communicator* comm = NULL;
   seatrial_lock(&seatrial_request_lock);

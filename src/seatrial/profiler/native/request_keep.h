@@ -1,24 +1,24 @@
-/* Requests whose completion tells something: receives, reads of files, and what is started again
- * and again. Kept by their handles until they complete; those of persistent requests until they are
- * freed. Memory grows with the most that were in flight at once. */
+/* Requests whose completion matters: receives, file reads and persistent requests. Tracked by
+ * handle until they complete; persistent requests until they are freed. Memory grows with the
+ * largest number in flight. */
 #ifndef SEATRIAL_REQUEST_KEEP_H
 #define SEATRIAL_REQUEST_KEEP_H
 
 #include "request_table.h"
 
-/* `comm` is held from now on; NULL of files. `peer` in it; negative: any, or none. */
+/* Takes a reference to `comm` (NULL for files). `peer` is a rank in it; negative: any, or none. */
 void seatrial_keep_request(word handle, enum seatrial_request_kind kind,
                            struct seatrial_communicator* comm, int peer, uint64_t bytes);
 
-/* Called with the address of the handle, after the call that made it. `source` as the program gave
- * it. */
+/* Call with the address of the handle, after the call that created it. `source` as passed by the
+ * program. */
 void seatrial_keep_receive(word request, enum seatrial_request_kind kind, word comm, word source,
                            uint64_t bytes);
 void seatrial_keep_start(word request, enum seatrial_request_kind kind, word comm, word dest,
                          uint64_t bytes);
 void seatrial_keep_read(word request);
 
-/* The message at an address, which a probe matched, belongs to a communicator. */
+/* The message at an address, matched by a probe, belongs to this communicator. */
 void seatrial_keep_matched(word message, word comm);
 
 #endif

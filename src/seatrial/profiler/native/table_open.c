@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A child that goes on without exec must not count into the file of its parent. */
+/* A child that continues without exec must not count into its parent's file. */
 static void leave_to_parent(void) {
   seatrial_process.header = NULL;
   seatrial_leave_trace();
@@ -30,8 +30,8 @@ __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, leave_to_parent);
 }
 
-/* HOST-PID.mpi; a number follows where an earlier program of this process left one, here or (where
- * `other` is not NULL) there. */
+/* HOST-PID.mpi; a number is appended if an earlier program of this process left such a file in
+ * `folder`, or in `other` if that is not NULL. */
 static int create_in(const char* folder, const char* other, const char* host) {
   struct seatrial_process* process = &seatrial_process;
   for (int attempt = 0; attempt < 1000; attempt++) {
@@ -58,7 +58,7 @@ static uint64_t whole_pages(uint64_t bytes) {
   return (bytes + SEATRIAL_PAGE - 1) / SEATRIAL_PAGE * SEATRIAL_PAGE;
 }
 
-/* Programs that run at the same time are told apart by it. Hydra names no job, but its proxy is the
+/* Distinguishes programs that run at the same time. Hydra sets no job name, but its proxy is the
  * parent of all ranks of a job on a node. */
 static void tell_job(struct seatrial_header* header) {
   const char* space = getenv("PMIX_NAMESPACE");
@@ -81,13 +81,13 @@ static void describe(struct seatrial_header* header, const char* host, const cha
   tell_job(header);
 }
 
-/* Says why once: the program goes on without being recorded. */
+/* Prints the reason once: the program continues without being recorded. */
 static void complain(const char* folder, int reason) {
   fprintf(stderr, "seatrial: nothing is recorded of process %d: %s: %s\n", (int)getpid(), folder,
           strerror(reason));
 }
 
-/* Nothing is lost by it, so that one rank says it for all. */
+/* No data is lost, so one rank reports it for all. */
 static void complain_of_node(int world_rank, const char* node, const char* folder, int reason) {
   if (world_rank <= 0)
     fprintf(stderr, "seatrial: %s cannot be used: %s; the profile is written to %s at once\n", node,
@@ -107,7 +107,7 @@ static struct extent extent_of(int world_size) {
   return extent;
 }
 
-/* A new table in that folder, with room for the first thread; NULL with errno set. */
+/* Creates a table in a folder, with space for the first thread; NULL with errno set. */
 static void* map_in(const char* folder, const char* other, const char* host,
                     const struct extent* extent) {
   const int file = seatrial_may_be_so_large(extent->bytes) ? create_in(folder, other, host) : -1;
@@ -126,8 +126,8 @@ static void* map_in(const char* folder, const char* other, const char* host,
   return NULL;
 }
 
-/* The table in the node's own folder where one is named and can be used, else where it belongs.
- * Under whole paths, since the program may change its working folder. */
+/* Creates the table in the node's folder if one is named and usable, else in the final folder.
+ * Paths are absolute, since the program may change its working folder. */
 static void* map_somewhere(int world_rank, const char* host, const struct extent* extent) {
   const char* folder = getenv("SEATRIAL_PROFILE_DIR");
   const char* node = getenv("SEATRIAL_PROFILE_NODE_DIR");
@@ -180,7 +180,8 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   seatrial_write_modules((char*)header + extent.thread_offset - SEATRIAL_MODULE_BYTES);
   seatrial_process.world_rank = world_rank;
   seatrial_process.world_size = world_size;
-  __atomic_store_n(&header->magic, SEATRIAL_MAGIC, __ATOMIC_RELEASE); /* last: now it is whole */
+  __atomic_store_n(&header->magic, SEATRIAL_MAGIC,
+                   __ATOMIC_RELEASE); /* last: marks the header as complete */
   seatrial_process.header = header;
   if (seatrial_process.final_path[0] != '\0')
     seatrial_start_collector(host);

@@ -11,12 +11,12 @@
 
 enum { HASHED = 4096, MOST_COMMUNICATORS = UINT16_MAX };
 
-/* What this thread's present call has written so far. */
+/* What this thread's current call has written so far. */
 static _Thread_local struct {
   uint64_t waited;
   struct seatrial_trace_record* head;
-  struct seatrial_trace_record* done; /* that of completions with room for more */
-  bool has_begun;                     /* there is a head, or it found no room */
+  struct seatrial_trace_record* done; /* a record of completions that is not full */
+  bool has_begun;                     /* a head was taken, or there was no space for it */
   uint8_t thread;                     /* from 1 */
 } here __attribute__((tls_model("initial-exec")));
 
@@ -51,7 +51,7 @@ static int32_t world_rank(const struct seatrial_communicator* comm, int rank) {
   return comm->world == NULL ? rank : comm->world[rank];
 }
 
-/* FNV-1a over whole numbers (Fowler, Noll, Vo), mixed once more. */
+/* FNV-1a over integers (Fowler, Noll, Vo), with a final mix. */
 static uint64_t hash_of(const struct seatrial_communicator* comm) {
   uint64_t hash = 0xcbf29ce484222325ull ^ (uint64_t)(comm->is_inter ? 0 : comm->peers);
   for (int i = 0; i < comm->peers && !comm->is_inter; i++)
@@ -60,9 +60,9 @@ static uint64_t hash_of(const struct seatrial_communicator* comm) {
   return hash ^ hash >> 33;
 }
 
-/* The communicators of one group are made by calls that all its ranks make in the same order, so
- * the group and how many came before tell which one it is, in each of them. Intercommunicators are
- * one: each side knows the other's ranks alone. */
+/* All ranks of a group create its communicators in the same order, so the group and the number
+ * created before identify a communicator in each of them. Intercommunicators share one identity:
+ * each side knows only the other's ranks. */
 static uint64_t identify(const struct seatrial_communicator* comm) {
   static struct {
     uint64_t hash;
@@ -81,7 +81,7 @@ static uint64_t identify(const struct seatrial_communicator* comm) {
   return hash;
 }
 
-/* Its number in this trace; at first sight it is told who it is. */
+/* Its number in this trace; on first use a record identifies it. */
 static uint16_t number_of(struct seatrial_communicator* comm) {
   static int lock;
   static uint16_t told;
@@ -90,7 +90,7 @@ static uint16_t number_of(struct seatrial_communicator* comm) {
   seatrial_lock(&lock);
   if (comm->trace_number == 0 && told < MOST_COMMUNICATORS) {
     const bool had_begun = here.has_begun;
-    here.has_begun = true; /* it is never the head of a call */
+    here.has_begun = true; /* this record is never the head of a call */
     struct seatrial_trace_record* record = take(SEATRIAL_TRACE_COMMUNICATOR);
     here.has_begun = had_begun;
     if (record != NULL) {
@@ -136,7 +136,7 @@ static int tag_of(word status) { /* MPI_TAG follows MPI_SOURCE in every family *
   return seatrial_int_at(status + seatrial_mpi.source_offset + sizeof(int));
 }
 
-/* The head of a blocking call is the one record of what it sent and received. */
+/* The head of a blocking call is the only record of what it sent and received. */
 static struct seatrial_trace_record* messages(void) {
   return here.has_begun ? here.head : take(SEATRIAL_TRACE_MESSAGES);
 }
@@ -161,7 +161,7 @@ void seatrial_trace_received(word comm, word status) {
   seatrial_trace_received_from(seatrial_communicator(comm), status);
 }
 
-/* The request at an address is from now on that of a record. */
+/* Associates the request at an address with a record. */
 static void bind(word request, const struct seatrial_trace_record* record, bool is_template) {
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* kept = seatrial_find_request(seatrial_handle_at(request, 0));
@@ -172,8 +172,8 @@ static void bind(word request, const struct seatrial_trace_record* record, bool 
   seatrial_unlock(&seatrial_request_lock);
 }
 
-/* Libraries give sends that were complete at once one handle for all of them. Then the one before
- * is complete too, and nobody can tell them apart. */
+/* Libraries return one shared handle for all sends that complete at once. An earlier send with
+ * that handle is then complete too, and they cannot be distinguished. */
 static bool was_handed_out(word request) {
   seatrial_lock(&seatrial_request_lock);
   const struct seatrial_request* kept = seatrial_find_request(seatrial_handle_at(request, 0));
@@ -197,7 +197,7 @@ void seatrial_trace_post_send(word request, word handle, word dest, word tag, ui
   bind(request, record, false);
 }
 
-/* The request is kept already, with the communicator that it came from. */
+/* The request is already tracked, with its communicator. */
 void seatrial_trace_post_receive(word request) {
   struct seatrial_trace_record* record = messages();
   if (record == NULL)

@@ -16,8 +16,8 @@ static uint32_t wanted(void) {
   return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-/* 0 in a rank without a table, which does not see its calls, and in one with a trace, which would
- * take the barriers for computing. */
+/* 0 in a rank without a table, which does not see its calls, and in a rank with a trace, which
+ * would count the barriers as computation. */
 static uint32_t possible(uint32_t every) {
   return seatrial_process.header == NULL || seatrial_is_traced() ? 0 : every;
 }
@@ -27,7 +27,7 @@ void seatrial_settle_barriers(void) {
   if (every == 0 || !seatrial_is_known())
     return;
   const uint32_t own = possible(every);
-  /* The bits that all have set, and those that all have clear: each rank sees whether all agree. */
+  /* The bits set in all ranks, and those clear in all: each rank sees whether all agree. */
   const uint32_t mine[2] = {own, ~own};
   uint32_t common[2] = {0, 0};
   const int reason = seatrial_library.Allreduce(mine, common, sizeof mine, seatrial_mpi.byte,

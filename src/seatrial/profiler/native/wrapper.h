@@ -1,9 +1,8 @@
-/* What the generated wrappers are made of. */
+/* The building blocks of the generated wrappers. */
 #ifndef SEATRIAL_WRAPPER_H
 #define SEATRIAL_WRAPPER_H
 
-/* A counter is best added to where it lies: lanes of a vector cost more to fill
- * than they save. */
+/* Increment counters in memory: loading them into vector registers costs more than it saves. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
@@ -26,14 +25,12 @@
 #define SEATRIAL_NO_COMM (~(word)0)
 #define SEATRIAL_SITE ((word)__builtin_return_address(0))
 
-/* The handle at an address, for a call that changes it; 0 where nothing is
- * known of handles. */
+/* The handle at an address, for a call that changes it; 0 if the library is unknown. */
 static inline word seatrial_given(word address) {
   return seatrial_is_known() ? seatrial_handle_at(address, 0) : 0;
 }
 
-/* A Fortran binding calls the C one: the program's call site is the binding's.
- */
+/* A Fortran binding calls the C function: the program's call site is the binding's caller. */
 static inline bool seatrial_enter_binding(word site) {
   struct seatrial_here* here = &seatrial_here;
   if (here->where == SEATRIAL_INSIDE || here->site != 0)

@@ -1,14 +1,13 @@
-/* seatrial-collector NODE_DIR FINAL_DIR PERIOD_S IO_S: takes care of the MPI profiler's tables of
- * one node. They live in NODE_DIR, on its memory file system, which is wiped when a job ends.
+/* seatrial-collector NODE_DIR FINAL_DIR PERIOD_S IO_S: collects the MPI profiler's tables of one
+ * node. They live in NODE_DIR on the node's in-memory file system, which is wiped when a job ends.
  *
- * Every PERIOD_S seconds, and on SIGTERM, it copies the tables of this host's running processes,
- * their traces and the samples of input and output to FINAL_DIR; those of a process that has ended,
- * it moves. It samples every IO_S seconds (0: never). It ends when no process has been there for
- * GRACE_S seconds, or NODE_DIR was taken away; it writes nothing to anybody.
+ * Every PERIOD_S seconds, and on SIGTERM, it copies the tables and traces of this host's running
+ * processes and the I/O samples to FINAL_DIR. The files of a process that has ended are moved. It
+ * samples I/O every IO_S seconds (0: never). It exits when no process has been running for GRACE_S
+ * seconds, or when NODE_DIR was removed; it prints nothing.
  *
- * NODE_DIR/HOST.collector is locked while it runs. FINAL_DIR/HOST.collecting is there while
- * something is still to come.
- */
+ * NODE_DIR/HOST.collector is locked while it runs. FINAL_DIR/HOST.collecting exists while files
+ * are still to be delivered. */
 #include "detach.h"
 #include "ranks.h"
 #include "samples.h"
@@ -25,9 +24,9 @@
 
 enum { PATH_BYTES = 1600 };
 
-static const double grace_s = 3;       /* for the next program of the same command */
-static const double most_wait_s = 0.5; /* between two looks at the processes */
-static const double hurried_s = 5; /* between copies, once SIGTERM has said that the end is near */
+static const double grace_s = 3;       /* wait for another program started by the same command */
+static const double most_wait_s = 0.5; /* between two scans of the processes */
+static const double hurried_s = 5;     /* between copies after SIGTERM has announced the end */
 
 struct collector {
   const char* node;
@@ -53,7 +52,7 @@ static bool join(char* path, const char* folder, const char* name, const char* e
   return length > 0 && length < PATH_BYTES;
 }
 
-/* True where the node's file is in its place now, or is not there. */
+/* True if the node's file was copied, or does not exist. */
 static bool copy(const struct collector* self, const char* name, const char* end) {
   char from[PATH_BYTES];
   char to[PATH_BYTES];
@@ -66,7 +65,7 @@ static bool copy(const struct collector* self, const char* name, const char* end
   return access(from, F_OK) != 0 || seatrial_copy_file(from, private_name, to) == 0;
 }
 
-/* A process that ended while its own copy was under way left half of it. */
+/* Removes the partial copy of a process that was killed while copying. */
 static void remove_half(const struct collector* self, const char* name) {
   char path[PATH_BYTES];
   char hidden[400];
@@ -84,7 +83,7 @@ static void remove_of_node(const struct collector* self, const char* name, const
 static void move(const struct collector* self, struct seatrial_rank* rank) {
   const bool has_table = copy(self, rank->name, ".mpi");
   if (!copy(self, rank->name, ".trace") || !has_table)
-    return; /* FINAL_DIR may have room later */
+    return; /* FINAL_DIR may have space later */
   remove_of_node(self, rank->name, ".mpi");
   remove_of_node(self, rank->name, ".trace");
   remove_half(self, rank->name);
@@ -96,7 +95,8 @@ static void copy_running(struct collector* self) {
     const struct seatrial_rank* rank = &self->ranks.list[i];
     if (rank->header == NULL)
       continue;
-    /* In this order: a process tells that it ended before it asks who makes the last copy. */
+    /* The order matters: a process marks itself as ended before it checks who makes the last
+     * copy. */
     __atomic_store_n(&rank->header->is_collected, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&rank->header->state, __ATOMIC_SEQ_CST) == SEATRIAL_FINALIZED)
       continue;
@@ -107,7 +107,7 @@ static void copy_running(struct collector* self) {
     copy(self, self->samples.name, "");
 }
 
-/* Moves what ended; the number of processes that go on. */
+/* Moves the files of processes that ended; returns the number still running. */
 static unsigned look_after(struct collector* self, bool is_last) {
   unsigned alive = 0;
   for (unsigned i = 0; i < self->ranks.known; i++) {
@@ -119,7 +119,7 @@ static unsigned look_after(struct collector* self, bool is_last) {
     else if (!rank->is_foreign)
       move(self, rank);
     else if (is_last && rank->header->state != SEATRIAL_FINALIZED)
-      copy(self, rank->name, ".mpi"); /* whether it goes on is not to be seen from here */
+      copy(self, rank->name, ".mpi"); /* whether it is still running cannot be seen from here */
   }
   return alive;
 }
@@ -130,7 +130,7 @@ static bool take_lock(struct collector* self) {
   if (self->lock < 0 || fcntl(self->lock, F_SETLK, &lock) != 0)
     return false;
   struct stat held;
-  struct stat there; /* another one may have ended since it was opened */
+  struct stat there; /* another collector may have removed the file since it was opened */
   return fstat(self->lock, &held) == 0 && stat(self->lock_path, &there) == 0 &&
          held.st_ino == there.st_ino;
 }
@@ -150,7 +150,7 @@ static void mark(const struct collector* self, bool is_collecting) {
     close(file);
 }
 
-/* Waits, or takes a signal: true where one came. */
+/* Waits; true if a signal arrived. */
 static bool rest(double seconds) {
   sigset_t held;
   sigprocmask(SIG_SETMASK, NULL, &held);
@@ -166,7 +166,7 @@ static double wait_s(const struct collector* self) {
   return left < 0.001 ? 0.001 : left > most_wait_s ? most_wait_s : left;
 }
 
-/* Until no process has been there for a while. */
+/* Runs until no process has been running for a while. */
 static void watch(struct collector* self) {
   int64_t idle_since = -1;
   bool is_signalled = false;
@@ -196,8 +196,9 @@ static void watch(struct collector* self) {
   }
 }
 
-/* Gives the folder back. A rank that came at the last moment found the lock: its collector is this
- * one, unless another has taken the lock since. True where that is so. */
+/* Releases the folder. A rank that started at the last moment found the lock held and relies on
+ * this collector, unless another one has taken the lock since. Returns true if no rank relies on
+ * it. */
 static bool leave(struct collector* self) {
   if (!is_folder_there(self)) {
     mark(self, false);
@@ -213,7 +214,7 @@ static bool leave(struct collector* self) {
   }
   if (self->samples.file != NULL)
     unlink(self->samples.path);
-  rmdir(self->node); /* not while a table is left that could not be copied */
+  rmdir(self->node); /* fails while a table is left that could not be copied */
   return false;
 }
 

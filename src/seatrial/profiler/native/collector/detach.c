@@ -25,14 +25,14 @@ static void close_inherited(void) {
     }
     closedir(folder);
   }
-  /* The lowest free numbers: in, out and err. */
+  /* These take the lowest free numbers: standard input, output and error. */
   if (open("/dev/null", O_RDWR) == 0 && dup(0) == 1)
     dup(0);
 }
 
 static void take_all_processors(void) {
   unsigned char all[1024];
-  memset(all, 0xff, sizeof all); /* the kernel keeps to those that are allowed */
+  memset(all, 0xff, sizeof all); /* the kernel restricts this to the allowed CPUs */
   sched_setaffinity(0, sizeof all, (const cpu_set_t*)all);
 }
 

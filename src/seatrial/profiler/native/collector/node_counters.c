@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum {
-  SECTOR_BYTES = 512 /* whatever the disk's own are: kernel, iostats.rst */,
+  SECTOR_BYTES = 512 /* independent of the disk's sector size: kernel, iostats.rst */,
   MOST_MOUNTS = 64
 };
 
-/* A device that is no disk of its own. */
+/* Whether this is a virtual device, not a disk. */
 static bool is_made(const char* name) {
   static const char* const kinds[] = {"loop", "ram", "zram", "dm-",   "md",
                                       "sr",   "fd",  "drbd", "bcache"};
@@ -23,8 +23,8 @@ static bool is_made(const char* name) {
   return false;
 }
 
-/* Whether `name` is a partition of `disk`: its lines follow that of the disk, and its name is that
- * of the disk and a number, behind a p where the disk's ends in a digit. */
+/* Whether `name` is a partition of `disk`: its line follows that of the disk, and its name is
+ * the disk's name and a number, separated by a p if the disk's name ends in a digit. */
 static bool is_part_of(const char* name, const char* disk) {
   const size_t length = strlen(disk);
   if (length == 0 || strncmp(name, disk, length) != 0)
@@ -100,7 +100,7 @@ void seatrial_read_nfs(const char* mountstats, uint64_t* read_bytes, uint64_t* w
     }
     uint64_t in;
     uint64_t out;
-    /* The fifth and the sixth number: bytes that the server sent and took (nfs-utils,
+    /* The fifth and sixth numbers: bytes read from and written to the server (nfs-utils,
      * mountstats(8)). */
     if (sscanf(line, " bytes: %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &in, &out) != 2 ||
         !is_new(seen, &known, hash_of(line, source)))

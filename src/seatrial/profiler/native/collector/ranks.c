@@ -29,7 +29,7 @@ static struct seatrial_header* map_header(const char* path) {
   struct seatrial_header* header = mapped;
   if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) == SEATRIAL_MAGIC)
     return header;
-  munmap(mapped, HEADER_BYTES); /* not whole yet: it is looked at again */
+  munmap(mapped, HEADER_BYTES); /* incomplete: try again later */
   return NULL;
 }
 
@@ -48,7 +48,7 @@ static bool is_known(const struct seatrial_ranks* ranks, const char* name) {
   return false;
 }
 
-/* A program that was followed by another one in the same process reads and writes no more. */
+/* Marks an earlier program in the same process (replaced by exec) as ended. */
 static void replace_earlier(struct seatrial_ranks* ranks, int pid) {
   for (unsigned i = 0; i < ranks->known; i++)
     if (ranks->list[i].header != NULL && ranks->list[i].header->pid == pid)
@@ -105,8 +105,8 @@ bool seatrial_look(struct seatrial_ranks* ranks, const char* folder, const char*
   return true;
 }
 
-/* The third field is the state, behind a name that may hold anything; the twentieth is the number
- * of threads (proc_pid_stat(5)). */
+/* The third field is the state, after a name that may contain anything; the twentieth is the
+ * number of threads (proc_pid_stat(5)). */
 bool seatrial_is_alive(const struct seatrial_rank* rank) {
   if (rank->is_over || rank->is_foreign)
     return false;
