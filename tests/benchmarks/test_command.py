@@ -140,7 +140,7 @@ def test_memory_below_our_own_is_not_told(tmp_path: Path, live_machine: Machine)
         (("sh", "-c", "exit 3"), "sh ended with exit status 3"),
         (("sh", "-c", "exit 65"), "sh ended with exit status 65"),  # 65 would mean another CPU if it were ours
         (("sh", "-c", "kill -SEGV $$"), "sh was killed by signal 11 (Segmentation fault)"),
-        (("no-such-program-anywhere",), "no-such-program-anywhere: there is no such program"),
+        (("no-such-program-anywhere",), "no-such-program-anywhere: no such program"),
     ],
 )
 def test_a_program_that_fails_is_no_measurement(

@@ -60,7 +60,7 @@ std::vector<int> Arguments::cpus(std::string_view name) {
     for (int cpu = *first; cpu <= *last; ++cpu) {
       // Two spinning threads on one CPU would wait for each other for whole scheduler ticks.
       if (std::ranges::find(cpus, cpu) != cpus.end())
-        refuse(name, text, "each CPU once");
+        refuse(name, text, "each CPU only once");
       cpus.push_back(cpu);
     }
   });
@@ -87,7 +87,7 @@ void Arguments::finish() const {
   for (const auto& given : given_) {
     if (std::ranges::find(known_, given.name) != known_.end())
       continue;
-    std::string message = "unknown argument " + std::string(given.name) + "; known are";
+    std::string message = "unknown argument " + std::string(given.name) + "; expected one of";
     for (const auto name : known_)
       message.append(" ").append(name);
     throw Failure(Exit::usage, message);

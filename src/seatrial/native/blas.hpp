@@ -64,7 +64,7 @@ public:
     const auto symbol = spelling_.prefix + name + "_" + spelling_.suffix;
     if (const auto routine = find<Gemm<Real>>(symbol))
       return routine;
-    throw Failure(Exit::system, "the BLAS has no " + symbol);
+    throw Failure(Exit::system, "this BLAS does not provide " + symbol);
   }
 
   // The version that the library reports; empty if none.

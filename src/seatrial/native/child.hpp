@@ -119,9 +119,9 @@ private:
 
   [[nodiscard]] static std::string why(int error) {
     if (error == ENOEXEC)
-      return "it is no program for this machine, and a script needs a first line such as #!/bin/sh";
+      return "not an executable for this machine; a script needs a first line such as #!/bin/sh";
     if (error == ENOENT)
-      return "its interpreter, or the loader that it asks for, is missing";
+      return "its interpreter or dynamic loader is missing";
     return std::strerror(error);
   }
 

@@ -30,18 +30,18 @@ namespace {
   detail::NodeMask mask{};
   const auto bit = static_cast<std::size_t>(node);
   if (bit >= detail::mask_bits)
-    throw Skip("there is no NUMA node " + std::to_string(node));
+    throw Skip("no NUMA node " + std::to_string(node));
   mask[bit / detail::word_bits] = 1UL << bit % detail::word_bits;
   return mask;
 }
 
 [[noreturn]] void refuse_node(int node, const std::string& call, int error) {
-  std::string reason = "memory cannot be bound to NUMA node " + std::to_string(node) + ": " + call +
+  std::string reason = "cannot bind memory to NUMA node " + std::to_string(node) + ": " + call +
                        ": " + std::strerror(error);
   if (error == EPERM || error == ENOSYS)
-    reason += " (a container's filter of system calls?)";
+    reason += " (blocked by a container's seccomp filter?)";
   else if (error == EINVAL)
-    reason += " (no such node, or one outside this cpuset)";
+    reason += " (no such node, or outside this cpuset)";
   throw Skip(reason);
 }
 

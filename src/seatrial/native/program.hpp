@@ -110,7 +110,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     std::fprintf(stderr, "%s: %s\n", name, failure.what());
     return static_cast<int>(failure.status());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: no memory for the program itself (ulimit -v?)\n", name);
+    std::fprintf(stderr, "%s: out of memory (ulimit -v?)\n", name);
     return static_cast<int>(Exit::system);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: unexpected: %s\n", name, error.what());

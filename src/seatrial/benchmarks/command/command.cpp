@@ -47,7 +47,7 @@ struct Settings {
     settings.words.emplace_back(arguments.required(names.back()));
   }
   if (settings.words.empty() || settings.words.front().empty())
-    throw Failure(Exit::usage, "--words: there is no program to run");
+    throw Failure(Exit::usage, "--words: no program to run");
   return settings;
 }
 
@@ -231,7 +231,7 @@ void measure(Program& program, const Settings& settings) {
   write_now(settings, {hello_event("command", free_to_use())});
   const auto path = program_on_path(settings.words.front());
   if (!path)
-    throw Failure(Exit::system, settings.words.front() + ": there is no such program");
+    throw Failure(Exit::system, settings.words.front() + ": no such program");
   timespec start{};
   clock_gettime(CLOCK_REALTIME, &start);
   Child child(*path, settings.words);

@@ -90,7 +90,7 @@ public:
     if (workers_.come_and_go())
       threads_used_ = workers_.most_alive([&] { product(settings_.n); }) + 1;
     else if (workers_.ids().empty() && team_.size() > 1)
-      throw Skip("this BLAS computes with one thread, not " + std::to_string(team_.size()) +
+      throw Skip("this BLAS uses one thread, not " + std::to_string(team_.size()) +
                  ": threads=1 measures it");
     bind();
     ProductVerifier<Real> verifier(team_, a_, b_);

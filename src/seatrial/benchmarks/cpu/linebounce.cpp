@@ -119,14 +119,14 @@ void measure(Program& program, const Settings& settings) {
   Team team(program.cpus);
   program.hello(team);
   if (program.cpus.size() < 2)
-    throw Skip("needs two CPUs, 1 given");
+    throw Skip("needs two CPUs, got 1");
 
   const auto chosen = settings.pairs.value_or(all_pairs(team.size()));
   const Pages pages(chosen.size() * base_page(), false);
   std::vector<Pair> pairs;
   for (const auto& members : chosen) {
     if (std::ranges::max(members) >= team.size())
-      throw Failure(Exit::usage, "--pairs: there is no CPU number " +
+      throw Failure(Exit::usage, "--pairs: no CPU number " +
                                      std::to_string(std::ranges::max(members)) + " in --cpus");
     pairs.emplace_back(members, pages.data() + pairs.size() * base_page());
   }

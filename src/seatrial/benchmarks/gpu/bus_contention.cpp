@@ -67,7 +67,7 @@ Settings prepare(Arguments& arguments) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   if (provided < MPI_THREAD_FUNNELED)
-    throw Failure(Exit::system, "this MPI library allows no threads beside it");
+    throw Failure(Exit::system, "this MPI library does not support threads (MPI_THREAD_FUNNELED)");
   return settings;
 }
 
@@ -321,7 +321,7 @@ private:
 // Opens the devices of all ranks; each rank uses its own.
 void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks % 2 != 0)
-    throw Failure(Exit::usage, "pairs of ranks pass messages: their number must be even");
+    throw Failure(Exit::usage, "ranks exchange messages in pairs: their number must be even");
   try {
     const device::Devices devices(settings.devices.backend, settings.devices.platform,
                                   settings.devices.nvrtc);
@@ -350,7 +350,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     program.check("error", mpi::sum(static_cast<double>(rank.wrong_copied())));
     program.check("wrong_bytes", mpi::sum(static_cast<double>(rank.wrong_passed())));
   } catch (const Unsupported& lack) {
-    throw Failure(Exit::system, std::string("rank has no device: ") + lack.what());
+    throw Failure(Exit::system, std::string("this rank has no device: ") + lack.what());
   }
 }
 

@@ -182,12 +182,12 @@ void measure(Program& program, Team& team, const Chosen& chosen, const Settings&
   const auto host = available_memory();
   if (sizes.back() > host.bytes / 4 / chosen.size())
     throw Skip("two buffers of " + std::to_string(sizes.back()) +
-               " B for each device would fill more than half of the memory that is available (" +
+               " B for each device would take more than half of the available memory (" +
                host.source + ")");
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (sizes.back() > chosen[i].free_bytes() / 4)
       throw Skip("two buffers of " + std::to_string(sizes.back()) +
-                 " B would fill more than half of a device's memory");
+                 " B would take more than half of the device's memory");
   measure_points(program, team, chosen, points_of(sizes), [&](Device& device) {
     return std::make_unique<Bus>(device, settings.is_pinned, sizes);
   });

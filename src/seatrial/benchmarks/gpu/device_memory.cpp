@@ -56,7 +56,7 @@ struct Settings {
                                       sizeof(std::uint32_t),
                              .has_textures = arguments.flag("--textures", true)};
   if ((settings.words & (settings.words - 1)) != 0)
-    throw Failure(Exit::usage, "--bytes: a power of 2");
+    throw Failure(Exit::usage, "--bytes: expected a power of two");
   return settings;
 }
 

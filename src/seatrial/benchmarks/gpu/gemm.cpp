@@ -49,10 +49,10 @@ struct Settings {
       .blas = std::string(arguments.find("--blas").value_or("")),
       .order = arguments.number<std::uint32_t>("--order", 256, largest_tile, 1 << 17)};
   if (settings.order % largest_tile != 0)
-    throw Failure(Exit::usage, "--order: a multiple of " + std::to_string(largest_tile));
+    throw Failure(Exit::usage, "--order: expected a multiple of " + std::to_string(largest_tile));
   if (!settings.is_vendors && settings.precision != Precision::fp32 &&
       settings.precision != Precision::fp64)
-    throw Failure(Exit::usage, "--library portable has fp32 and fp64");
+    throw Failure(Exit::usage, "--library portable supports fp32 and fp64 only");
   return settings;
 }
 

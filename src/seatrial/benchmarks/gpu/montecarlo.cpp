@@ -43,7 +43,7 @@ struct Settings {
       .options = arguments.number<std::uint32_t>("--options", 1024, 32, 1U << 24),
       .paths = arguments.number<std::uint32_t>("--paths", 262144, 4096, 1U << 30)};
   if (settings.paths % 4 != 0)
-    throw Failure(Exit::usage, "--paths: a multiple of 4");
+    throw Failure(Exit::usage, "--paths: expected a multiple of 4");
   return settings;
 }
 

@@ -38,7 +38,7 @@ struct Settings {
       .is_fp64 = asks_for_fp64(arguments),
       .bodies = arguments.number<std::uint32_t>("--bodies", 4096, block, 1U << 26)};
   if (settings.bodies % block != 0)
-    throw Failure(Exit::usage, "--bodies: a multiple of " + std::to_string(block));
+    throw Failure(Exit::usage, "--bodies: expected a multiple of " + std::to_string(block));
   return settings;
 }
 

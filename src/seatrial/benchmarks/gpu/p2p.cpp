@@ -68,7 +68,7 @@ public:
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (2 * size_ > chosen[i].free_bytes() / 2)
         throw Skip("two buffers of " + std::to_string(size_) +
-                   " B would fill more than half of a device's memory");
+                   " B would take more than half of the device's memory");
     for (std::size_t source = 0; source < chosen.size(); ++source)
       for (std::size_t target = 0; target < chosen.size(); ++target)
         pairs_.push_back({.source = source, .target = target});
@@ -276,8 +276,9 @@ private:
 
 void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
   if (chosen.size() < 2)
-    throw Unsupported("devices", "copies between devices want two or more of them; there is one, " +
-                                     chosen[0].facts().name);
+    throw Unsupported("devices",
+                      "copies between devices need two or more devices; this machine has one, " +
+                          chosen[0].facts().name);
   Matrix matrix(program, team, chosen, settings);
   double wrong = matrix.wrong_before();
   matrix.run_round(false);

@@ -370,7 +370,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
     return;
   }
   if (settings.side < chosen.size())
-    throw Failure(Exit::usage, "--side: a row for each device");
+    throw Failure(Exit::usage, "--side: expected at least one row per device");
   Edges<Real> edges(chosen.size(), grid.pitch);
   measure_together(program, team, chosen, "steps", [&](std::size_t member) {
     return std::make_unique<Part<Real>>(team, chosen, member, settings, grid, edges);

@@ -49,7 +49,7 @@ struct Settings {
       .largest = arguments.number<std::uint64_t>("--largest", 0, 0, std::uint64_t{1} << 53),
       .node = std::nullopt};
   if (settings.largest % sizeof(std::uint64_t) != 0)
-    throw Failure(Exit::usage, "--largest: a multiple of 8 B");
+    throw Failure(Exit::usage, "--largest: expected a multiple of 8 B");
   if (const int node = arguments.number("--memory-node", -1, 0, 1023); node >= 0)
     settings.node = node;
   return settings;
@@ -233,12 +233,12 @@ void require_room(const Chosen& chosen, std::uint64_t bytes) {
   const auto host = available_memory();
   if (3 * bytes * chosen.size() > host.bytes / 2)
     throw Skip("three buffers of " + std::to_string(bytes) +
-               " B for each device would fill more than half of the memory that is available (" +
+               " B for each device would take more than half of the available memory (" +
                host.source + ")");
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (2 * bytes > chosen[i].free_bytes() / 2)
       throw Skip("two buffers of " + std::to_string(bytes) +
-                 " B would fill more than half of a device's memory");
+                 " B would take more than half of the device's memory");
 }
 
 class Measurement {

@@ -50,7 +50,7 @@ struct Settings {
   for (std::uint64_t block = smallest; block <= largest; block *= growth)
     blocks.push_back(block);
   if (blocks.empty())
-    throw Failure(Exit::usage, "--largest: a block has at least 64 KiB");
+    throw Failure(Exit::usage, "--largest: expected at least 64 KiB");
   return blocks;
 }
 
@@ -93,12 +93,12 @@ void require_room(const Chosen& chosen, std::uint64_t array_bytes) {
   const auto host = available_memory();
   if (3 * array_bytes * chosen.size() > host.bytes / 2)
     throw Skip("three arrays of " + std::to_string(array_bytes) +
-               " B for each device would fill more than half of the memory that is available (" +
+               " B for each device would take more than half of the available memory (" +
                host.source + ")");
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (3 * array_bytes > chosen[i].free_bytes() / 2)
       throw Skip("three arrays of " + std::to_string(array_bytes) +
-                 " B would fill more than half of a device's memory");
+                 " B would take more than half of the device's memory");
 }
 
 template <class Real>

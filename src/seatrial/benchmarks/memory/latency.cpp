@@ -58,7 +58,7 @@ Settings prepare(Arguments& arguments) {
   if (const int node = arguments.number("--memory-node", -1, -1, 1023); node >= 0)
     settings.node = node;
   if (!std::ranges::is_sorted(settings.sizes))
-    throw Failure(Exit::usage, "--sizes: expected ascending numbers");
+    throw Failure(Exit::usage, "--sizes: expected numbers in ascending order");
   if (!std::has_single_bit(settings.line_bytes))
     throw Failure(Exit::usage, "--line-bytes: expected a power of two");
   return settings;
@@ -185,7 +185,7 @@ public:
               {reinterpret_cast<std::uint32_t*>(pages_.data() + ring_bytes_), most_lines_},
               settings.line_bytes, seed) {
     if (most_lines_ > std::numeric_limits<std::uint32_t>::max())
-      throw Failure(Exit::usage, "--sizes: more lines than 32 bits can number");
+      throw Failure(Exit::usage, "--sizes: too many cache lines for 32-bit indices");
     points_.reserve(settings.sizes.size());
   }
 
@@ -208,8 +208,8 @@ public:
     program.note("page_bytes", base_page());
     program.note("huge_pages", pages_.huge_verdict());
     program.note("huge_page_fraction", pages_.huge_fraction());
-    program.note("page_nodes", placed.error == 0 ? std::string("told")
-                                                 : std::string("not told: move_pages: ") +
+    program.note("page_nodes", placed.error == 0 ? std::string("reported")
+                                                 : std::string("not reported: move_pages: ") +
                                                        std::strerror(placed.error));
     for (const auto& point : points_)
       for (std::size_t i = 0; i < point.samples.size(); ++i) {

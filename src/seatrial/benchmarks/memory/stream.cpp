@@ -239,8 +239,8 @@ public:
     program.note("huge_pages", pages_.huge_verdict());
     program.note("huge_page_fraction", pages_.huge_fraction());
     const auto placed = placement();
-    program.note("page_nodes", placed.error == 0 ? std::string("told")
-                                                 : std::string("not told: move_pages: ") +
+    program.note("page_nodes", placed.error == 0 ? std::string("reported")
+                                                 : std::string("not reported: move_pages: ") +
                                                        std::strerror(placed.error));
     const auto rounds = elapsed_s_[settings_.only.value_or(0)].size();
     for (std::size_t i = 0; i < rounds; ++i)
@@ -421,7 +421,7 @@ void measure(Program& program, const Settings& settings) {
   Team team(program.cpus);
   program.hello(team);
   if (settings.nontemporal && !has_nontemporal_store)
-    throw Skip("needs non-temporal stores, which this target does not offer");
+    throw Skip("needs non-temporal stores, which this target does not have");
   Stream stream(team, settings, from_outside(3.0));
   stream.measure(program.slice_s, program.turns);
   stream.report(program);

@@ -144,7 +144,8 @@ private:
       calls = call(SEATRIAL_COLLECTIVE(Alltoallv, alltoallv), send_, counts.data(), places.data(),
                    message.type, receive_, counts.data(), places.data(), message.type);
     else if (addresses.back() > INT_MAX)
-      throw Failure(Exit::usage, "--sizes: alltoallw places its blocks in int bytes");
+      throw Failure(Exit::usage,
+                    "--sizes: alltoallw needs block displacements that fit into an int");
     else
       calls =
           call(SEATRIAL_COLLECTIVE(Alltoallw, alltoallw), send_, counts.data(), byte_places.data(),
@@ -197,7 +198,7 @@ private:
     const std::size_t elements = bytes / sizeof(Element);
     if (bytes % sizeof(Element) != 0 || elements == 0 || elements > INT_MAX)
       throw Failure(Exit::usage, "--sizes: " + std::to_string(bytes) +
-                                     " B are no number of elements that MPI counts");
+                                     " B are not a number of elements that fits into an int");
     auto counts = std::make_shared<std::vector<int>>(shares(elements));
     const int count = static_cast<int>(elements);
     const MPI_Op reduction = settings_.reduction == mpi::Reduction::sum   ? MPI_SUM
@@ -225,8 +226,9 @@ private:
         calls = call(SEATRIAL_COLLECTIVE(Reduce_scatter, reduce_scatter), send_, receive_,
                      counts->data(), type, reduction);
       else if (elements % peers() != 0)
-        throw Failure(Exit::usage, "--sizes: " + std::to_string(bytes) +
-                                       " B do not give all ranks of reduce-scatter-block as many");
+        throw Failure(Exit::usage,
+                      "--sizes: " + std::to_string(bytes) +
+                          " B cannot be divided equally between the ranks of reduce-scatter-block");
       else
         calls = call(SEATRIAL_COLLECTIVE(Reduce_scatter_block, reduce_scatter_block), send_,
                      receive_, counts->front(), type, reduction);

@@ -36,8 +36,8 @@ struct Memory {
   if (const auto resident = read_value("/proc/self/status", "VmRSS:"))
     return {static_cast<double>(*resident) * kibibyte, false};
   throw Failure(Exit::system,
-                "neither /proc/self/smaps_rollup nor /proc/self/status tells how much "
-                "memory this process has");
+                "neither /proc/self/smaps_rollup nor /proc/self/status reports how much "
+                "memory this process uses");
 }
 
 struct Settings {

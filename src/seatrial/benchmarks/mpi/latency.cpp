@@ -128,7 +128,7 @@ void add_samples(mpi::Program& program, const std::vector<Size>& sizes, bool wit
 
 void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks != 2)
-    throw Failure(Exit::usage, "a ping-pong has 2 ranks, not " + std::to_string(program.ranks));
+    throw Failure(Exit::usage, "a ping-pong needs 2 ranks, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
   mpi::require_memory(2 * largest);
   const Pages sent(largest + 1, settings.huge_pages);

@@ -263,7 +263,8 @@ struct Series {
 
 void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks != 2)
-    throw Failure(Exit::usage, "two ranks are measured, not " + std::to_string(program.ranks));
+    throw Failure(Exit::usage,
+                  "this benchmark needs 2 ranks, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
   mpi::require_memory(2 * largest);
   const Pages buffer(largest, true);

@@ -195,7 +195,7 @@ void play_round(mpi::Program& program, Player& player, const Settings& settings,
                     static_cast<double>(kind), static_cast<double>(sweep),
                     static_cast<double>(visit->trips), static_cast<double>(visit->bursts),
                     visit->median_s, visit->best_s});
-    program.at("waiting for the other pairs");
+    program.at("waiting for other pairs");
     mpi::meet();
   }
 }
@@ -239,7 +239,8 @@ void measure(mpi::Program& program, const Settings& settings) {
   const mpi::Tournament tournament(program.ranks);
   for (const int round : settings.rounds)
     if (round >= tournament.rounds())
-      throw Failure(Exit::usage, "--rounds: the tournament has no round " + std::to_string(round));
+      throw Failure(Exit::usage,
+                    "--rounds: no such round in the tournament: " + std::to_string(round));
   std::vector<double> found;
   const mpi::Rounds sweeps(least_sweeps, program.slice_s);
   for (std::size_t sweep = 0; sweeps.another(sweep); ++sweep) {

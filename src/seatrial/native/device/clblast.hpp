@@ -17,8 +17,7 @@ public:
   // `path` is the library's file; "": the one that the loader finds.
   explicit ClblastApi(const std::string& path)
       : DriverLibrary({path.empty() ? "libclblast.so.1" : path}, "library",
-                      "CLBlast is a package of its own (Debian: libclblast1); --blas FILE names "
-                      "one") {}
+                      "install CLBlast (Debian: libclblast1) or name its file with --blas FILE") {}
 
   [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }
 
@@ -48,7 +47,7 @@ public:
   // Its half precision also accumulates in half precision, unlike the other backends.
   void require(Precision precision) const override {
     if (precision != Precision::fp32 && precision != Precision::fp64)
-      throw Unsupported("precision", "CLBlast has fp32 and fp64 that are added up as such; tensor "
+      throw Unsupported("precision", "CLBlast supports fp32 and fp64 only; tensor "
                                      "cores need backend=cuda");
     if (precision == Precision::fp64 && !facts_.has_fp64)
       throw Unsupported("fp64", facts_.name + " has no double precision");

@@ -17,8 +17,8 @@ public:
   // `path` is the library's file; "": the first that the loader finds.
   explicit CublasApi(const std::string& path)
       : DriverLibrary(names(path), "library",
-                      "cuBLAS comes with CUDA (libcublas), or with the Python package "
-                      "nvidia-cublas; --blas FILE names one") {}
+                      "cuBLAS is part of CUDA (libcublas) and of the Python package "
+                      "nvidia-cublas; name its file with --blas FILE") {}
 
   [[nodiscard]] std::string meaning(int code) const override {
     using Text = const char* (*)(int);
@@ -86,9 +86,9 @@ public:
     constexpr int with_wide_exponents = 80;
     if ((precision == Precision::tf32 || precision == Precision::bf16) &&
         facts_.capability < with_wide_exponents)
-      throw Unsupported("precision", facts_.name + " is of capability " +
+      throw Unsupported("precision", facts_.name + " has compute capability " +
                                          std::to_string(facts_.capability) +
-                                         "; tf32 and bf16 begin with 80 (A100)");
+                                         "; tf32 and bf16 need 80 (A100) or later");
   }
 
   // Row-major matrices are transposed column-major ones, which cuBLAS takes: D' = B' A'.

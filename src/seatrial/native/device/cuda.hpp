@@ -176,7 +176,7 @@ public:
     std::array<std::uint64_t, most> values;
     std::array<void*, most> addresses;
     if (arguments.size() > most)
-      throw Failure(Exit::software, "a kernel of more than 32 arguments");
+      throw Failure(Exit::software, "a kernel with more than 32 arguments");
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const auto& argument = arguments[i];
       values[i] = argument.memory != nullptr  ? ours(*argument.memory).address()

@@ -66,7 +66,7 @@ class Api : public DriverLibrary {
 public:
   Api()
       : DriverLibrary({"libcuda.so.1"}, "driver",
-                      "the driver of NVIDIA's GPUs brings it (Debian: libcuda1)") {
+                      "it is part of the NVIDIA driver (Debian: libcuda1)") {
     init(0);
   }
 

@@ -21,8 +21,8 @@ Chosen::Chosen(const Devices& devices, const DeviceArguments& arguments)
   devices.require_one();
   for (const auto index : arguments.indices) {
     if (index >= devices.size())
-      throw Skip("there is no device " + std::to_string(index) + ": " +
-                 std::to_string(devices.size()) + " found");
+      throw Skip("no device " + std::to_string(index) + ": " + std::to_string(devices.size()) +
+                 " found");
     chosen_.push_back(&devices[index]);
   }
 }
@@ -91,7 +91,7 @@ Opened::Opened(seatrial::Program& program, const DeviceArguments& wanted) {
     throw;
   }
   if (program.cpus.size() != chosen_->size())
-    throw Failure(Exit::usage, "--cpus: one CPU for each device");
+    throw Failure(Exit::usage, "--cpus: expected one CPU per device");
   team_.emplace(program.cpus);
   program.hello(*team_);
   std::vector<json::Object> documents;

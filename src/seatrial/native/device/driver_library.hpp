@@ -91,15 +91,16 @@ public:
 
   void operator()(Parameters... arguments) const {
     if (const int code = status(arguments...); code != 0)
-      throw CallFailed(detail::call_text(name_, arguments...) + " gave " + std::to_string(code) +
-                           " (" + library_.meaning(code) + ")",
+      throw CallFailed(detail::call_text(name_, arguments...) + " returned " +
+                           std::to_string(code) + " (" + library_.meaning(code) + ")",
                        code);
   }
 
   // Returns the status, for calls where a failure is a valid answer.
   [[nodiscard]] int status(Parameters... arguments) const {
     if (function_ == nullptr)
-      throw Unsupported("driver", std::string("the driver has no ") + name_ + "; a newer one does");
+      throw Unsupported("driver",
+                        std::string("the driver has no ") + name_ + "; install a newer driver");
     return function_(arguments...);
   }
 
@@ -122,12 +123,13 @@ public:
 
   [[nodiscard]] Made operator()(Parameters... arguments) const {
     if (function_ == nullptr)
-      throw Unsupported("driver", std::string("the driver has no ") + name_ + "; a newer one does");
+      throw Unsupported("driver",
+                        std::string("the driver has no ") + name_ + "; install a newer driver");
     int code = 0;
     const auto made = function_(arguments..., &code);
     if (code != 0)
-      throw CallFailed(detail::call_text(name_, arguments...) + " gave " + std::to_string(code) +
-                           " (" + library_.meaning(code) + ")",
+      throw CallFailed(detail::call_text(name_, arguments...) + " returned " +
+                           std::to_string(code) + " (" + library_.meaning(code) + ")",
                        code);
     return made;
   }

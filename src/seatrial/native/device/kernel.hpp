@@ -28,7 +28,7 @@ template <class Type>
   } else if constexpr (std::is_same_v<Type, std::uint64_t>) {
     return "u64";
   } else {
-    static_assert(std::is_same_v<Type, std::int64_t>, "kernels take no such type");
+    static_assert(std::is_same_v<Type, std::int64_t>, "unsupported kernel parameter type");
     return "i64";
   }
 }
@@ -81,7 +81,7 @@ public:
 
   template <class... Given>
   void operator()(Queue& queue, const Grid& grid, const Given&... given) const {
-    static_assert(sizeof...(Given) == sizeof...(Types), "the kernel takes another number of them");
+    static_assert(sizeof...(Given) == sizeof...(Types), "wrong number of kernel arguments");
     const std::array<Argument, sizeof...(Types)> arguments = {argument<Types>(given)...};
     try {
       queue.launch(*handle_, grid, arguments);
@@ -100,10 +100,11 @@ private:
       return Argument::of(given);
     } else if constexpr (std::is_pointer_v<Type>) {
       static_assert(std::is_same_v<Given, Array<std::remove_const_t<std::remove_pointer_t<Type>>>>,
-                    "memory of other elements than the kernel takes");
+                    "array element type differs from the kernel's parameter");
       return Argument::of(given.memory());
     } else {
-      static_assert(std::is_same_v<Given, Type>, "a number of another type than the kernel takes");
+      static_assert(std::is_same_v<Given, Type>,
+                    "argument type differs from the kernel's parameter");
       return Argument::of(given);
     }
   }

@@ -22,8 +22,8 @@ template <class Allocate>
   } catch (const CallFailed& failed) {
     if (std::ranges::find(lacks, failed.code()) == lacks.end())
       throw;
-    throw Skip(facts.name + " has no room for " + std::to_string(bytes >> 10) +
-               " KiB more; it has " + std::to_string(facts.memory_bytes >> 20) + " MiB in all");
+    throw Skip(facts.name + " cannot allocate " + std::to_string(bytes >> 10) +
+               " KiB more; it has " + std::to_string(facts.memory_bytes >> 20) + " MiB in total");
   }
 }
 

@@ -61,8 +61,8 @@ public:
   // `path` is the library's file; "": the first that the loader finds.
   explicit Nvrtc(const std::string& path)
       : DriverLibrary(names(path), "compiler",
-                      "NVRTC comes with CUDA (libnvrtc), or with the Python package "
-                      "nvidia-cuda-nvrtc; --nvrtc FILE names one") {}
+                      "NVRTC is part of CUDA (libnvrtc) and of the Python package "
+                      "nvidia-cuda-nvrtc; name its file with --nvrtc FILE") {}
 
   // 10 x major + minor.
   [[nodiscard]] int version() const {
@@ -154,7 +154,7 @@ private:
       for (const auto& type : kernel.types)
         types.append(types.empty() ? "" : ", ").append(type);
       text += "static_assert(Same<decltype(&" + kernel.name + "), void (*)(" + types +
-              ")>::is, \"" + kernel.name + " takes something else than " + types + "\");\n";
+              ")>::is, \"" + kernel.name + " has parameters other than " + types + "\");\n";
     }
     return text;
   }

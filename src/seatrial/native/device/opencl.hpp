@@ -29,7 +29,7 @@ public:
     const auto& api = context_.api();
     const bool is_of_host = where != Where::device;
     if (where == Where::managed)
-      throw Unsupported("managed memory", "OpenCL 1.2 has none");
+      throw Unsupported("managed memory", "OpenCL 1.2 has no managed memory");
     handle_ = api.create_buffer(context_.handle(),
                                 constant::read_write | (is_of_host ? constant::host_memory : 0),
                                 bytes, nullptr);
@@ -128,7 +128,7 @@ private:
     if (!is_pointer)
       return type;
     if (space != constant::in_global)
-      return "a pointer elsewhere";
+      return "a pointer to another address space";
     return ((qualifiers & constant::is_const) != 0 ? "const " : "") + type + "*";
   }
 
@@ -159,7 +159,7 @@ public:
                     source.name + " does not compile:\n" +
                         text_of(api.build_info, program_, context_.device(), constant::log));
     if (status != 0)
-      throw CallFailed("clBuildProgram gave " + std::to_string(status) + " (" +
+      throw CallFailed("clBuildProgram returned " + std::to_string(status) + " (" +
                            api.meaning(status) + ") for " + source.name,
                        status);
     for (const auto& declaration : source.kernels)
@@ -303,7 +303,7 @@ public:
   }
   [[nodiscard]] bool can_reach(const Device&) const override { return false; }
   void reach(const Device&, bool) override {
-    throw Unsupported("peer access", "OpenCL has none between devices");
+    throw Unsupported("peer access", "OpenCL has no peer access between devices");
   }
 
 private:
@@ -363,8 +363,8 @@ struct Found {
   unsigned count = 0;
   const int status = api.platforms.status(0, nullptr, &count);
   if (status == constant::no_platform || count == 0)
-    throw Unsupported("driver", "no OpenCL driver is known to the loader (/etc/OpenCL/vendors); a "
-                                "GPU's driver brings one, PoCL runs on any CPU (Debian: "
+    throw Unsupported("driver", "the OpenCL loader finds no driver (/etc/OpenCL/vendors); a "
+                                "GPU driver includes one, and PoCL runs on any CPU (Debian: "
                                 "pocl-opencl-icd)");
   std::vector<Handle> platforms(count);
   api.platforms(count, platforms.data(), nullptr);

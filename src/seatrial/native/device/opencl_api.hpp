@@ -41,7 +41,7 @@ class Api : public DriverLibrary {
 public:
   Api()
       : DriverLibrary({"libOpenCL.so.1"}, "driver",
-                      "it comes with a GPU's driver or a loader of its own (Debian: "
+                      "it is part of a GPU driver or a separate package (Debian: "
                       "ocl-icd-libopencl1)") {}
 
   [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }

@@ -86,7 +86,7 @@ private:
   static void remove(const std::filesystem::path& path) {
     std::error_code error;
     std::filesystem::remove_all(path, error);
-    std::fprintf(stderr, "keep: %s, which the ranks left behind, %s\n", path.c_str(),
+    std::fprintf(stderr, "keep: %s, left behind by the ranks, %s\n", path.c_str(),
                  error ? "could not be removed" : "was removed");
   }
 

@@ -72,8 +72,8 @@ struct Settings {
   for (const auto& name : parts_of(names, ','))
     if (const char* value = std::getenv(name.c_str()))
       return number_of(value, name, most_ranks);
-  throw Failure(Exit::launcher,
-                "the launcher tells no rank: none of " + names + " is set where it starts ranks");
+  throw Failure(Exit::launcher, "the launcher sets no rank: none of " + names +
+                                    " is set in the ranks' environment");
 }
 
 void bind_to_all(const std::vector<int>& cpus) {
@@ -82,7 +82,7 @@ void bind_to_all(const std::vector<int>& cpus) {
   for (const int cpu : cpus)
     size = std::max(size, cpu + 1);
   if (size > most_cpus)
-    throw Failure(Exit::usage, "there is no CPU " + std::to_string(size - 1));
+    throw Failure(Exit::usage, "no CPU " + std::to_string(size - 1));
   seatrial::detail::CpuSet set(size);
   for (const int cpu : cpus)
     set.add(cpu);

@@ -35,7 +35,7 @@ void require_memory(std::uint64_t bytes) {
     return;
   std::ostringstream reason; // rank 0 reports it
   reason.precision(3);
-  reason << "the buffers of the ranks of a host need " << worst.needed * 1e-9 << " GB, "
+  reason << "the buffers of a host's ranks need " << worst.needed * 1e-9 << " GB, "
          << worst.available * 1e-9 << " GB available";
   throw Skip(reason.str());
 }

@@ -29,7 +29,7 @@ struct Element {
   for (const auto& element : known)
     if (element.name == name)
       return element.type;
-  throw Failure(Exit::usage, "--datatype '" + std::string(name) + "' is not one that is known");
+  throw Failure(Exit::usage, "--datatype '" + std::string(name) + "' is unknown");
 }
 
 // `type` and `count` describe it in every call. MPI counts are ints: with more elements, the
@@ -44,7 +44,7 @@ public:
     const auto each = static_cast<std::size_t>(element_bytes);
     if (bytes % each != 0)
       throw Failure(Exit::usage, "a message of " + std::to_string(bytes) +
-                                     " B holds no whole number of elements of " +
+                                     " B is not a multiple of the element size, " +
                                      std::to_string(each) + " B");
     const std::size_t elements = bytes / each;
     if (elements <= most_elements)

@@ -110,9 +110,10 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     rank = world_rank();
     const int found = world_size();
     if (found != common.ranks)
-      throw Failure(Exit::launcher, "each rank is in a world of " + std::to_string(found) +
-                                        " where " + std::to_string(common.ranks) +
-                                        " ranks were started: the launcher is not that of " +
+      throw Failure(Exit::launcher, "each rank has an MPI_COMM_WORLD of size " +
+                                        std::to_string(found) + ", but " +
+                                        std::to_string(common.ranks) +
+                                        " ranks were started: the launcher does not belong to " +
                                         library_version());
     Program program(name, common, rank);
     program.hello();
@@ -131,8 +132,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
   } catch (const Failure& failure) {
     return detail::give_up(name, rank, failure.what(), failure.status());
   } catch (const std::bad_alloc&) {
-    return detail::give_up(name, rank, "no memory for the program itself (ulimit -v?)",
-                           Exit::system);
+    return detail::give_up(name, rank, "out of memory (ulimit -v?)", Exit::system);
   } catch (const std::exception& error) {
     return detail::give_up(name, rank, error.what(), Exit::software);
   }

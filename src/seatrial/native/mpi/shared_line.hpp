@@ -77,7 +77,7 @@ private:
     void* base = ::mmap(nullptr, sizeof(BounceLines), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     ::close(file);
     if (base == MAP_FAILED)
-      throw Failure(Exit::system, "shared memory between two ranks cannot be mapped");
+      throw Failure(Exit::system, "cannot map shared memory between two ranks");
     if (how != 0)
       *static_cast<volatile char*>(base) = 0;
     return base;

@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) uint64_t seatrial_ticks(void) {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
   return ticks;
 #else
-#error "no counter is known for this processor"
+#error "no cycle counter is implemented for this processor"
 #endif
 }
 

@@ -89,6 +89,6 @@ void seatrial_start_collector(const char* host) {
                          : ENAMETOOLONG;
   if (reason != 0)
     fprintf(stderr,
-            "seatrial: %s cannot be started: %s; what a rank that is killed has done stays in %s\n",
+            "seatrial: cannot start %s: %s; the profile of a rank that is killed stays in %s\n",
             program, strerror(reason), node);
 }

@@ -83,14 +83,14 @@ static void describe(struct seatrial_header* header, const char* host, const cha
 
 /* Prints the reason once: the program continues without being recorded. */
 static void complain(const char* folder, int reason) {
-  fprintf(stderr, "seatrial: nothing is recorded of process %d: %s: %s\n", (int)getpid(), folder,
+  fprintf(stderr, "seatrial: process %d is not recorded: %s: %s\n", (int)getpid(), folder,
           strerror(reason));
 }
 
 /* No data is lost, so one rank reports it for all. */
 static void complain_of_node(int world_rank, const char* node, const char* folder, int reason) {
   if (world_rank <= 0)
-    fprintf(stderr, "seatrial: %s cannot be used: %s; the profile is written to %s at once\n", node,
+    fprintf(stderr, "seatrial: cannot use %s: %s; writing the profile directly to %s\n", node,
             strerror(reason), folder);
 }
 
