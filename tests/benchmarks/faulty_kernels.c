@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-  MOST_ENTRIES = 256, // entries of a dispatch table
-  MOST_ARGUMENTS = 32,
+  MAX_ENTRIES = 256, // entries of a dispatch table
+  MAX_ARGUMENTS = 32,
   SET_ARGUMENT = 38, // indices in that table (cl_icd.h of Khronos)
   LAUNCH = 59,
   KERNEL_NAME = 0x1190,
@@ -41,17 +41,17 @@ typedef int Fill(Handle queue, Handle memory, const void* pattern, size_t patter
                  size_t bytes, unsigned waits, const Handle* events, Handle* event);
 typedef int Finish(Handle queue);
 
-static void* table[MOST_ENTRIES];
+static void* table[MAX_ENTRIES];
 static SetArgument* set_argument;
 static Launch* launch;
 
 // The latest arguments of each kernel of this program. Each host thread has its own kernels.
 typedef struct {
   Handle kernel;
-  Handle memory[MOST_ARGUMENTS]; // buffers that the kernel may write; NULL elsewhere
+  Handle memory[MAX_ARGUMENTS]; // buffers that the kernel may write; NULL elsewhere
 } Given;
-enum { MOST_KERNELS = 4096 };
-static Given all_given[MOST_KERNELS];
+enum { MAX_KERNELS = 4096 };
+static Given all_given[MAX_KERNELS];
 
 static void* function(const char* name) {
   void* found = dlsym(dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_NOLOAD), name);
@@ -61,8 +61,8 @@ static void* function(const char* name) {
 }
 
 static Given* given(Handle kernel) {
-  for (size_t i = 0, at = (uintptr_t)kernel / 16; i < MOST_KERNELS; ++i, ++at) {
-    Given* one = &all_given[at % MOST_KERNELS];
+  for (size_t i = 0, at = (uintptr_t)kernel / 16; i < MAX_KERNELS; ++i, ++at) {
+    Given* one = &all_given[at % MAX_KERNELS];
     Handle none = NULL;
     if (one->kernel == kernel ||
         __atomic_compare_exchange_n(&one->kernel, &none, kernel, 0, __ATOMIC_SEQ_CST,
@@ -92,7 +92,7 @@ static int may_write(Handle kernel, unsigned index) {
 }
 
 static int keep_argument(Handle kernel, unsigned index, size_t bytes, const void* value) {
-  if (index >= MOST_ARGUMENTS)
+  if (index >= MAX_ARGUMENTS)
     abort();
   Handle memory = NULL;
   if (index == 0) // arguments are set in order, all of them for each launch
@@ -128,9 +128,9 @@ static int faulty_launch(Handle queue, Handle kernel, unsigned dimensions, const
   if (event != NULL || waits != 0)
     abort(); // our programs never use this
   const Given* own = given(kernel);
-  void* before[MOST_ARGUMENTS] = {NULL};
+  void* before[MAX_ARGUMENTS] = {NULL};
   int status = 0;
-  for (unsigned i = 0; i < MOST_ARGUMENTS && strcmp(fault, "half") == 0; ++i)
+  for (unsigned i = 0; i < MAX_ARGUMENTS && strcmp(fault, "half") == 0; ++i)
     if (own->memory[i] != NULL) {
       const size_t bytes = of_memory(own->memory[i], MEMORY_BYTES);
       before[i] = malloc(bytes);
@@ -139,7 +139,7 @@ static int faulty_launch(Handle queue, Handle kernel, unsigned dimensions, const
     }
   if (strcmp(fault, "nothing") != 0)
     status |= launch(queue, kernel, dimensions, offset, items, group, 0, NULL, NULL);
-  for (unsigned i = 0; i < MOST_ARGUMENTS; ++i)
+  for (unsigned i = 0; i < MAX_ARGUMENTS; ++i)
     if (own->memory[i] != NULL) {
       const size_t bytes = of_memory(own->memory[i], MEMORY_BYTES);
       const uint32_t no_number = 0xffffffff;
@@ -171,7 +171,7 @@ int clGetLayerInfo(unsigned what, size_t bytes, void* value, size_t* size) {
 
 int clInitLayer(unsigned entries, void* const* target, unsigned* own_entries, void*** own);
 int clInitLayer(unsigned entries, void* const* target, unsigned* own_entries, void*** own) {
-  if (entries <= LAUNCH || entries > MOST_ENTRIES)
+  if (entries <= LAUNCH || entries > MAX_ENTRIES)
     return FAILED;
   memcpy(table, target, entries * sizeof *target);
   set_argument = (SetArgument*)target[SET_ARGUMENT];

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { devices = 4, most_allocated = 256 };
+enum { devices = 4, max_allocated = 256 };
 enum {
   invalid_value = 1,
   out_of_memory = 2,
@@ -30,7 +30,7 @@ static struct {
   Address begin;
   size_t bytes;
   int device;
-} allocated[most_allocated];
+} allocated[max_allocated];
 
 static int device_of(const void* context) {
   return (int)((const char*)context - contexts);
@@ -40,7 +40,7 @@ static int device_of(const void* context) {
 static int owner_of(Address begin, size_t bytes) {
   int owner = -1;
   pthread_mutex_lock(&guard);
-  for (int i = 0; i < most_allocated; ++i)
+  for (int i = 0; i < max_allocated; ++i)
     if (allocated[i].begin != 0 && begin >= allocated[i].begin &&
         begin + bytes <= allocated[i].begin + allocated[i].bytes)
       owner = allocated[i].device;
@@ -48,7 +48,7 @@ static int owner_of(Address begin, size_t bytes) {
   return owner;
 }
 
-__attribute__((destructor)) static void tell(void) {
+__attribute__((destructor)) static void write_copies(void) {
   const char* name = getenv("MADE_UP_WAYS");
   FILE* file = name == NULL ? NULL : fopen(name, "w");
   for (int a = 0; file != NULL && a < devices; ++a)
@@ -125,7 +125,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
   *address = (Address)malloc(bytes);
   pthread_mutex_lock(&guard);
   int place = 0;
-  while (place < most_allocated - 1 && allocated[place].begin != 0)
+  while (place < max_allocated - 1 && allocated[place].begin != 0)
     ++place;
   allocated[place].begin = *address;
   allocated[place].bytes = bytes;
@@ -135,7 +135,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
 }
 int cuMemFree_v2(Address address) {
   pthread_mutex_lock(&guard);
-  for (int i = 0; i < most_allocated; ++i)
+  for (int i = 0; i < max_allocated; ++i)
     if (allocated[i].begin == address)
       allocated[i].begin = 0;
   pthread_mutex_unlock(&guard);

@@ -214,9 +214,7 @@ def test_a_node_that_is_not_there_is_a_skip_of_the_program(
     command = [str(ready.built.path), "--record", str(tmp_path), "--cpus", str(ready.point.cpus[0])]
     done = subprocess.run([*command, "--sizes", "4096", "--memory-node", "1000"], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
-    assert (
-        '"ev":"skip","reason":"cannot bind memory to NUMA node 1000' in (tmp_path / "rank-000000.jsonl").read_text()
-    )
+    assert '"ev":"skip","reason":"cannot bind memory to NUMA node 1000' in (tmp_path / "rank-000000.jsonl").read_text()
 
 
 @pytest.mark.real

@@ -55,7 +55,7 @@ std::vector<int> Arguments::cpus(std::string_view name) {
     const auto dash = std::min(item.find('-'), item.size());
     const auto first = parse<int>(item.substr(0, dash));
     const auto last = dash == item.size() ? first : parse<int>(item.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last >= most_cpus)
+    if (!first || !last || *first < 0 || *last < *first || *last >= max_cpus)
       refuse(name, text, "a list of CPU numbers such as 0,2-3");
     for (int cpu = *first; cpu <= *last; ++cpu) {
       // Two spinning threads on one CPU would wait for each other for whole scheduler ticks.

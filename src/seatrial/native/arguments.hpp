@@ -76,7 +76,7 @@ private:
     std::string_view value;
   };
 
-  static constexpr int most_cpus = 1 << 16; // catches typing errors; Linux allows 8192
+  static constexpr int max_cpus = 1 << 16; // catches typing errors; Linux allows 8192
 
   // Visits each item of a comma-separated list, including empty ones.
   template <class Visit>

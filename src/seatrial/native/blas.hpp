@@ -70,11 +70,11 @@ public:
   // The version that the library reports; empty if none.
   [[nodiscard]] std::string version() const {
     for (const char* name : {"openblas_get_config", "bli_info_get_version_str"})
-      if (const auto tell = find_own<const char* (*)()>(name))
-        return tell();
-    if (const auto tell = find<void (*)(char*, int)>("MKL_Get_Version_String")) {
+      if (const auto query_function = find_own<const char* (*)()>(name))
+        return query_function();
+    if (const auto query_function = find<void (*)(char*, int)>("MKL_Get_Version_String")) {
       std::vector<char> text(200, ' ');
-      tell(text.data(), static_cast<int>(text.size()));
+      query_function(text.data(), static_cast<int>(text.size()));
       const std::string padded(text.begin(), text.end());
       return padded.substr(0, padded.find_last_not_of(std::string(" \0", 2)) + 1);
     }
@@ -84,8 +84,8 @@ public:
   // The processor whose kernels the library selected, by the library's own name for it; empty if
   // not reported.
   [[nodiscard]] std::string core() const {
-    if (const auto tell = find_own<const char* (*)()>("openblas_get_corename"))
-      return tell();
+    if (const auto query_function = find_own<const char* (*)()>("openblas_get_corename"))
+      return query_function();
     const auto query = find<int (*)()>("bli_arch_query_id");
     const auto name = find<const char* (*)(int)>("bli_arch_string");
     return query && name ? name(query()) : "";
@@ -94,10 +94,10 @@ public:
   // The number of threads that the library reports; 0 if not reported.
   [[nodiscard]] long threads() const {
     for (const char* name : {"openblas_get_num_threads", "MKL_Get_Max_Threads"})
-      if (const auto tell = find_own<int (*)()>(name))
-        return tell();
-    if (const auto tell = find<std::int64_t (*)()>("bli_thread_get_num_threads"))
-      return tell();
+      if (const auto query_function = find_own<int (*)()>(name))
+        return query_function();
+    if (const auto query_function = find<std::int64_t (*)()>("bli_thread_get_num_threads"))
+      return query_function();
     return 0;
   }
 

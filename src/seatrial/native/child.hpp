@@ -58,7 +58,7 @@ struct ChildEnd {
   Interval interval;
 
   // A description of how it ended; empty on success.
-  [[nodiscard]] std::string complaint() const {
+  [[nodiscard]] std::string failure_text() const {
     if (WIFSIGNALED(status))
       return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
              ::strsignal(WTERMSIG(status)) + ")";
@@ -68,7 +68,7 @@ struct ChildEnd {
   }
 
   // Its exit status as a shell reports it: 128 + n for signal n.
-  [[nodiscard]] int as_shells_have_it() const noexcept {
+  [[nodiscard]] int shell_exit_status() const noexcept {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
 };

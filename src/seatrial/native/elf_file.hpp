@@ -27,7 +27,7 @@ struct ElfFile {
 namespace detail {
 
 // The file is untrusted: every offset and size in it is checked against these limits.
-inline constexpr std::size_t most_headers = 1024;
+inline constexpr std::size_t max_headers = 1024;
 inline constexpr std::size_t largest_part = 1 << 20;
 
 [[nodiscard]] inline bool read_at(int file, void* target, std::size_t bytes,
@@ -97,7 +97,7 @@ inline constexpr std::size_t largest_part = 1 << 20;
   if (!detail::read_at(file, &head, sizeof head, 0) ||
       std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != native_class ||
       head.e_ident[EI_DATA] != (first == 1 ? ELFDATA2LSB : ELFDATA2MSB) ||
-      head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum > detail::most_headers)
+      head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum > detail::max_headers)
     return std::nullopt;
   std::vector<ElfW(Phdr)> segments(head.e_phnum);
   if (!detail::read_at(file, segments.data(), segments.size() * sizeof(ElfW(Phdr)), head.e_phoff))

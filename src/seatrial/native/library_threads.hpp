@@ -26,27 +26,27 @@ public:
   void find(std::size_t expected, Action action) {
     constexpr int tries = 5;
     for (int i = 0; i < tries && ids_.size() != expected; ++i) {
-      const Look start(*this);
+      const Snapshot start(*this);
       action();
-      const Look end(*this);
+      const Snapshot end(*this);
       // CPU time used by neither this thread nor any living one was used by threads that ended.
       double ended_s = end.process_s - start.process_s - (end.caller_s - start.caller_s);
       for (const auto& [task, time] : end.library)
         ended_s -= time - at(start.library, task);
-      come_and_go_ = ended_s > computes * (end.caller_s - start.caller_s);
-      if (const auto found = that_computed(start, end); found.size() > ids_.size())
+      are_recreated_ = ended_s > computes * (end.caller_s - start.caller_s);
+      if (const auto found = busiest(start, end); found.size() > ids_.size())
         ids_ = found;
     }
   }
 
   // Whether the library creates its threads anew in each call, so that they cannot be bound.
-  [[nodiscard]] bool come_and_go() const noexcept { return come_and_go_ && ids_.empty(); }
+  [[nodiscard]] bool are_recreated() const noexcept { return are_recreated_ && ids_.empty(); }
 
   [[nodiscard]] const std::vector<pid_t>& ids() const noexcept { return ids_; }
 
   // The CPU times of all threads at one moment, as read by the calling thread.
-  struct Look {
-    explicit Look(const LibraryThreads& threads)
+  struct Snapshot {
+    explicit Snapshot(const LibraryThreads& threads)
         : process_s(process_cpu_time_s()), caller_s(cpu_time_s(gettid())) {
       for (const auto task : threads.living())
         library.emplace_back(task, cpu_time_s(task));
@@ -59,7 +59,7 @@ public:
 
   // The library threads that computed between two snapshots: those with a substantial part of the
   // busiest thread's CPU time. A thread that only waits has less.
-  [[nodiscard]] static std::vector<pid_t> that_computed(const Look& start, const Look& end) {
+  [[nodiscard]] static std::vector<pid_t> busiest(const Snapshot& start, const Snapshot& end) {
     double most = end.caller_s - start.caller_s;
     for (const auto& [task, time] : end.library)
       most = std::max(most, time - at(start.library, task));
@@ -73,7 +73,7 @@ public:
   // The largest number of library threads that existed at once during an action. It polls
   // continuously, which disturbs the action.
   template <class Action>
-  [[nodiscard]] std::size_t most_alive(Action action) {
+  [[nodiscard]] std::size_t max_alive(Action action) {
     std::atomic<bool> done{false};
     std::size_t most = 0;
     {
@@ -103,7 +103,7 @@ private:
 
   std::vector<pid_t> before_;
   std::vector<pid_t> ids_;
-  bool come_and_go_ = false;
+  bool are_recreated_ = false;
 };
 
 } // namespace seatrial

@@ -64,12 +64,12 @@ void for_each_line(std::string_view text, Visit visit) {
 class MappedFiles {
 public:
   // Scans a process and its descendants once. Processes that end meanwhile are missed.
-  void look(pid_t root) {
+  void scan(pid_t root) {
     std::vector<pid_t> processes{root};
-    for (std::size_t i = 0; i < processes.size() && processes.size() < most_processes; ++i)
+    for (std::size_t i = 0; i < processes.size() && processes.size() < max_processes; ++i)
       add_children(processes[i], processes);
     for (const auto process : processes)
-      look_at(process);
+      scan_process(process);
   }
 
   // Adds a file named by the loader, or the executable. Does nothing if it cannot be opened.
@@ -103,8 +103,8 @@ public:
 
 private:
   static constexpr off_t largest_hashed = 64 << 20; // about 70 ms
-  static constexpr std::size_t most_processes = 256;
-  static constexpr std::size_t most_files = 4096;
+  static constexpr std::size_t max_processes = 256;
+  static constexpr std::size_t max_files = 4096;
   static constexpr std::size_t largest_text = 8 << 20;
 
   // /proc/PID/task/TID/children needs CONFIG_PROC_CHILDREN, which all distributions set.
@@ -113,7 +113,7 @@ private:
     // Children belong to the thread that created them, in most programs the main thread.
     const auto text = detail::all_of(folder + std::to_string(process) + "/children", largest_text);
     const char* const end = text.data() + text.size();
-    for (const char* at = text.data(); at < end && processes.size() < most_processes;) {
+    for (const char* at = text.data(); at < end && processes.size() < max_processes;) {
       pid_t child = 0;
       const auto [next, error] = std::from_chars(at, end, child);
       if (error == std::errc{})
@@ -122,7 +122,7 @@ private:
     }
   }
 
-  void look_at(pid_t process) {
+  void scan_process(pid_t process) {
     const auto folder = "/proc/" + std::to_string(process);
     std::array<char, 4096> link{};
     const auto length = ::readlink((folder + "/exe").c_str(), link.data(), link.size());
@@ -143,7 +143,7 @@ private:
     if (path.starts_with("/memfd:") || path.starts_with("/dev/") || path.starts_with("/SYSV") ||
         path.ends_with(" (deleted)"))
       return;
-    if (known_.contains(path) || files_.size() >= most_files)
+    if (known_.contains(path) || files_.size() >= max_files)
       return;
     std::string found(path);
     struct stat status {};

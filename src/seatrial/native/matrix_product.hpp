@@ -43,8 +43,8 @@ template <class Real>
 struct Matrix {
   static constexpr std::size_t padding = 16;
 
-  Matrix(std::size_t size, bool ask_huge)
-      : n(size), lead(size + padding), pages(n * lead * sizeof(Real), ask_huge),
+  Matrix(std::size_t size, bool request_huge)
+      : n(size), lead(size + padding), pages(n * lead * sizeof(Real), request_huge),
         data(reinterpret_cast<Real*>(pages.data())) {}
 
   [[nodiscard]] std::span<Real> column(std::size_t j) const noexcept {

@@ -54,7 +54,7 @@ void bind_to_node(void* begin, std::size_t bytes, int node) {
     refuse_node(node, "mbind", errno);
 }
 
-TouchedOnNode::TouchedOnNode(int node) : mode_(MPOL_DEFAULT) {
+FirstTouchOnNode::FirstTouchOnNode(int node) : mode_(MPOL_DEFAULT) {
   const auto mask = mask_of(node);
   if (syscall(SYS_get_mempolicy, &mode_, before_.data(), detail::mask_bits, nullptr, 0UL) != 0)
     mode_ = MPOL_DEFAULT;
@@ -62,7 +62,7 @@ TouchedOnNode::TouchedOnNode(int node) : mode_(MPOL_DEFAULT) {
     refuse_node(node, "set_mempolicy", errno);
 }
 
-TouchedOnNode::~TouchedOnNode() {
+FirstTouchOnNode::~FirstTouchOnNode() {
   const bool is_plain = mode_ == MPOL_DEFAULT;
   syscall(SYS_set_mempolicy, mode_, is_plain ? nullptr : before_.data(),
           is_plain ? 0UL : detail::mask_bits + 1);

@@ -43,12 +43,12 @@ void bind_to_node(void* begin, std::size_t bytes, int node);
 
 // During its lifetime, pages first touched by the calling thread come from this node only: for
 // memory that a driver maps. Throws Skip if the kernel refuses.
-class TouchedOnNode {
+class FirstTouchOnNode {
 public:
-  explicit TouchedOnNode(int node);
-  ~TouchedOnNode();
-  TouchedOnNode(const TouchedOnNode&) = delete;
-  TouchedOnNode& operator=(const TouchedOnNode&) = delete;
+  explicit FirstTouchOnNode(int node);
+  ~FirstTouchOnNode();
+  FirstTouchOnNode(const FirstTouchOnNode&) = delete;
+  FirstTouchOnNode& operator=(const FirstTouchOnNode&) = delete;
 
 private:
   int mode_; // the thread's previous policy

@@ -25,7 +25,8 @@ namespace {
 
 } // namespace
 
-Pages::Pages(std::size_t bytes, bool ask_huge, std::optional<int> node) : asked_huge_(ask_huge) {
+Pages::Pages(std::size_t bytes, bool request_huge, std::optional<int> node)
+    : requested_huge_(request_huge) {
   auto available = available_memory();
   if (node) // beyond that the OOM killer acts, even if other nodes have free memory
     if (const auto there = available_on_node(*node))
@@ -44,7 +45,7 @@ Pages::Pages(std::size_t bytes, bool ask_huge, std::optional<int> node) : asked_
   const auto address = reinterpret_cast<std::uintptr_t>(mapped_);
   data_ = static_cast<std::byte*>(mapped_) + (round_up(address, huge_page) - address);
   // Only advice: huge_fraction() reads back the result.
-  madvise(mapped_, mapped_bytes_, ask_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  madvise(mapped_, mapped_bytes_, request_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   if (node)
     bind_to_node(mapped_, mapped_bytes_, *node);
 }
@@ -75,7 +76,7 @@ double Pages::huge_fraction() const {
 
 std::string_view Pages::huge_verdict() const {
   const double fraction = huge_fraction();
-  if (!asked_huge_)
+  if (!requested_huge_)
     return "not asked";
   // The ends of the arrays may not fill a huge page.
   return fraction >= 0.95 ? "granted" : fraction > 0 ? "partial" : "refused";

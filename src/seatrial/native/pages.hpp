@@ -23,11 +23,11 @@ inline constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 class Pages {
 public:
-  // Untouched zero pages; throws Skip if there is not enough memory. Without `ask_huge` huge pages
-  // are declined, so that the two settings differ even if the system uses huge pages by default.
-  // With a `node` all pages come from that NUMA node; otherwise each from that of the thread that
-  // touches it first.
-  Pages(std::size_t bytes, bool ask_huge, std::optional<int> node = std::nullopt);
+  // Untouched zero pages; throws Skip if there is not enough memory. Without `request_huge` huge
+  // pages are declined, so that the two settings differ even if the system uses huge pages by
+  // default. With a `node` all pages come from that NUMA node; otherwise each from that of the
+  // thread that touches it first.
+  Pages(std::size_t bytes, bool request_huge, std::optional<int> node = std::nullopt);
   ~Pages() { munmap(mapped_, mapped_bytes_); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
@@ -41,7 +41,7 @@ public:
   [[nodiscard]] std::string_view huge_verdict() const;
 
 private:
-  bool asked_huge_;
+  bool requested_huge_;
   void* mapped_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   std::byte* data_ = nullptr;

@@ -26,7 +26,7 @@ namespace seatrial {
 namespace detail {
 
 // Ends this process with its parent: a hung measurement must not outlive seatrial.
-void die_with(long parent);
+void die_with_parent(long parent);
 
 } // namespace detail
 
@@ -61,7 +61,7 @@ public:
 
   void skip(std::string_view reason);
 
-  void unsupported(const Unsupported& lack);
+  void unsupported(const Unsupported& missing);
 
   void end();
 
@@ -72,7 +72,7 @@ public:
 private:
   std::string name_;
   Record record_;
-  bool stands_alone_;
+  bool is_standalone_;
   std::vector<std::string> own_;
 };
 
@@ -94,7 +94,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     const auto settings = prepare(arguments);
     CommonArguments common(arguments);
     arguments.finish();
-    detail::die_with(common.parent);
+    detail::die_with_parent(common.parent);
     Program program(name, common);
     common.turns.await_first();
     try {
@@ -102,8 +102,8 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
       program.end();
     } catch (const Skip& skip) {
       program.skip(skip.what());
-    } catch (const Unsupported& lack) {
-      program.unsupported(lack);
+    } catch (const Unsupported& missing) {
+      program.unsupported(missing);
     }
     return static_cast<int>(Exit::ok);
   } catch (const Failure& failure) {

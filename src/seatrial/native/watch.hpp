@@ -59,7 +59,7 @@ private:
       if (process == 0)
         continue;
       const auto start = Clock::now();
-      files_.look(process);
+      files_.scan(process);
       next_ = std::min(2 * next_, longest);
       wait = std::max(next_, 100 * (Clock::now() - start));
     }

@@ -60,7 +60,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
 }
 
 // One entry with all CPUs that the program may use: it binds its threads itself.
-[[nodiscard]] std::vector<std::vector<int>> free_to_use() {
+[[nodiscard]] std::vector<std::vector<int>> usable_cpus() {
   std::vector<std::vector<int>> each;
   for (const int cpu : bound_cpus())
     each.push_back({cpu});
@@ -138,7 +138,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
     return std::nullopt;
   std::optional<std::string> text;
   try {
-    if (Child(path, words).run([](pid_t) {}, output).complaint().empty())
+    if (Child(path, words).run([](pid_t) {}, output).failure_text().empty())
       text = detail::all_of("/proc/self/fd/" + std::to_string(output), 1 << 20);
   } catch (const Failure&) { // the measurement itself is not affected
   }
@@ -205,7 +205,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
 
 // The program's exit status, unless it has a different meaning for this process.
 [[nodiscard]] Exit status_of(const ChildEnd& end) noexcept {
-  const auto status = static_cast<Exit>(end.as_shells_have_it());
+  const auto status = static_cast<Exit>(end.shell_exit_status());
   const bool is_taken =
       status == Exit::wrong_cpu || status == Exit::record || status == Exit::parent_gone;
   return is_taken ? Exit::system : status;
@@ -228,7 +228,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
 
 void measure(Program& program, const Settings& settings) {
   allow_cpus(0, program.cpus);
-  write_now(settings, {hello_event("command", free_to_use())});
+  write_now(settings, {hello_event("command", usable_cpus())});
   const auto path = program_on_path(settings.words.front());
   if (!path)
     throw Failure(Exit::system, settings.words.front() + ": no such program");
@@ -239,8 +239,8 @@ void measure(Program& program, const Settings& settings) {
   const auto end = child.run([&](pid_t process) { watch.follow(process); });
   watch.stop();
   write_now(settings, notes(settings, *path, watch, in_seconds(start)));
-  if (const auto complaint = end.complaint(); !complaint.empty())
-    throw Failure(status_of(end), *path + " " + complaint);
+  if (const auto failure_text = end.failure_text(); !failure_text.empty())
+    throw Failure(status_of(end), *path + " " + failure_text);
   program.add(sample_of(end));
   program.check("exit_status", WEXITSTATUS(end.status));
 }

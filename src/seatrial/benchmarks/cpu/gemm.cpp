@@ -20,7 +20,7 @@
 #include "clock.hpp"
 #include "library_threads.hpp"
 #include "matrix_product.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "tasks.hpp"
@@ -50,8 +50,8 @@ constexpr std::size_t chain_block = 16;
   constexpr int tries = 4;
   double fastest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < tries; ++i) {
-    std::uint64_t x = from_outside(std::uint64_t{0});
-    const std::uint64_t y = from_outside(std::uint64_t{1});
+    std::uint64_t x = do_not_fold(std::uint64_t{0});
+    const std::uint64_t y = do_not_fold(std::uint64_t{1});
     const auto chain = timed([&] {
       for (auto blocks = chain_blocks; blocks != 0; --blocks)
         unrolled<chain_block>([&](std::size_t) {
@@ -59,7 +59,7 @@ constexpr std::size_t chain_block = 16;
           asm volatile("" : "+r"(x)); // keeps the compiler from merging them into a multiplication
         });
     });
-    to_outside(x);
+    do_not_eliminate(x);
     fastest = std::min(fastest, chain.elapsed_s());
   }
   return fastest;
@@ -78,17 +78,17 @@ public:
        LibraryThreads& workers, std::vector<int> all_cpus)
       : program_(program), settings_(settings), team_(team), workers_(workers),
         routine_(blas.gemm<Real>()), a_(settings.n, true), b_(settings.n, true),
-        c_(settings.n, true), everywhere_(std::move(all_cpus)), add_s_(team.size()) {
+        c_(settings.n, true), process_cpus_(std::move(all_cpus)), add_s_(team.size()) {
     fill(a_, 0);
     fill(b_, settings.n * settings.n);
   }
 
   void measure() {
-    refuse_what_takes_too_long();
+    skip_if_too_slow();
     product(settings_.n); // creates the library's threads
     workers_.find(team_.size() - 1, [&] { product(settings_.n); });
-    if (workers_.come_and_go())
-      threads_used_ = workers_.most_alive([&] { product(settings_.n); }) + 1;
+    if (workers_.are_recreated())
+      threads_used_ = workers_.max_alive([&] { product(settings_.n); }) + 1;
     else if (workers_.ids().empty() && team_.size() > 1)
       throw Skip("this BLAS uses one thread, not " + std::to_string(team_.size()) +
                  ": threads=1 measures it");
@@ -100,8 +100,8 @@ public:
       sample();
       row_error_ = worse(row_error_, verifier.row_error(c_));
       element_error_ = worse(element_error_, verifier.element_error(c_));
-    } while (samples_.size() < least_samples ||
-             (Clock::now() < deadline && samples_.size() < most_samples));
+    } while (samples_.size() < min_samples ||
+             (Clock::now() < deadline && samples_.size() < max_samples));
   }
 
   void report() {
@@ -124,8 +124,8 @@ public:
   }
 
 private:
-  static constexpr std::size_t least_samples = 3;
-  static constexpr std::size_t most_samples = 200;
+  static constexpr std::size_t min_samples = 3;
+  static constexpr std::size_t max_samples = 200;
 
   [[nodiscard]] double flops() const noexcept {
     const auto n = static_cast<double>(settings_.n);
@@ -168,7 +168,7 @@ private:
   }
 
   // With a slow BLAS or a large n, a repeat must not look like a hang.
-  void refuse_what_takes_too_long() {
+  void skip_if_too_slow() {
     constexpr double longest_s = 5;
     const auto tried = std::min<std::size_t>(settings_.n, 768);
     const double ratio = static_cast<double>(settings_.n) / static_cast<double>(tried);
@@ -183,8 +183,8 @@ private:
   // creates new ones each time: they inherit the calling thread's mask.
   void bind() {
     if (!settings_.bound) {
-      caller_ = everywhere_;
-    } else if (workers_.come_and_go()) {
+      caller_ = process_cpus_;
+    } else if (workers_.are_recreated()) {
       caller_ = program_.cpus;
     } else {
       caller_ = {program_.cpus[0]};
@@ -196,12 +196,12 @@ private:
   void sample() {
     poison();
     allow_cpus(0, caller_);
-    const LibraryThreads::Look start(workers_);
+    const LibraryThreads::Snapshot start(workers_);
     const double elapsed_s = timed([&] { product(settings_.n); }).elapsed_s();
-    const LibraryThreads::Look end(workers_);
-    if (!workers_.come_and_go())
-      count_threads(LibraryThreads::that_computed(start, end));
-    caller_had_ = allowed_cpus(gettid());
+    const LibraryThreads::Snapshot end(workers_);
+    if (!workers_.are_recreated())
+      count_threads(LibraryThreads::busiest(start, end));
+    caller_bound_to_ = allowed_cpus(gettid());
     bind_to(program_.cpus[0]);
     const auto before = add_s_;
     observe_clock();
@@ -216,7 +216,7 @@ private:
     threads_used_ = std::max(threads_used_, computed.size() + 1);
     for (const auto task : computed)
       if (std::ranges::find(workers_.ids(), task) == workers_.ids().end())
-        strays_.insert(task);
+        late_threads_.insert(task);
   }
 
   void observe_clock() {
@@ -226,7 +226,7 @@ private:
   // The CPUs of each library thread, as reported by the kernel; the caller's first, read right
   // after a product, since the library may have changed it.
   [[nodiscard]] std::vector<std::vector<int>> masks() const {
-    std::vector<std::vector<int>> found{caller_had_};
+    std::vector<std::vector<int>> found{caller_bound_to_};
     for (const auto task : workers_.ids())
       found.push_back(allowed_cpus(task));
     return found;
@@ -234,9 +234,9 @@ private:
 
   // Threads that should be bound to one CPU and are not.
   [[nodiscard]] std::size_t unbound(const std::vector<std::vector<int>>& masks) const {
-    if (!settings_.bound || workers_.come_and_go())
+    if (!settings_.bound || workers_.are_recreated())
       return 0;
-    std::size_t count = strays_.size();
+    std::size_t count = late_threads_.size();
     for (std::size_t i = 0; i < masks.size(); ++i)
       count += i >= program_.cpus.size() || masks[i] != std::vector{program_.cpus[i]};
     return count;
@@ -256,8 +256,8 @@ private:
   [[nodiscard]] std::string_view binding() const {
     if (!settings_.bound)
       return "none";
-    return workers_.come_and_go() ? "all threads to these CPUs: new ones in each product"
-                                  : "each thread to a CPU";
+    return workers_.are_recreated() ? "all threads to these CPUs: new ones in each product"
+                                    : "each thread to a CPU";
   }
 
   // The fraction of sampled matrix elements that are distinct and not zero.
@@ -282,19 +282,19 @@ private:
   LibraryThreads& workers_;
   const Blas::Gemm<Real> routine_;
   const Matrix<Real> a_, b_, c_;
-  const std::vector<int> everywhere_; // the CPUs given to the process
-  std::vector<int> caller_;           // CPUs that the calling thread may run on
-  std::vector<int> caller_had_;       // the same as read back
-  std::vector<double> add_s_;         // by member, latest measurement
+  const std::vector<int> process_cpus_; // the CPUs given to the process
+  std::vector<int> caller_;             // CPUs that the calling thread may run on
+  std::vector<int> caller_bound_to_;    // the same as read back
+  std::vector<double> add_s_;           // by member, latest measurement
   std::vector<Measured> samples_;
   double row_error_ = 0;
   double element_error_ = 0;
   std::size_t threads_used_ = 0;
-  std::unordered_set<pid_t> strays_; // threads that computed and were created after binding
+  std::unordered_set<pid_t> late_threads_; // threads that computed and were created after binding
 };
 
 // Unsets environment variables; returns those that were set, with their values.
-[[nodiscard]] std::string leave_out(const std::vector<std::string>& names) {
+[[nodiscard]] std::string unset_variables(const std::vector<std::string>& names) {
   std::string found;
   for (const auto& name : names)
     if (const char* value = std::getenv(name.c_str())) {
@@ -320,7 +320,7 @@ void measure_precision(Program& program, const Settings& settings) {
   Team team(program.cpus);
   LibraryThreads workers;
   allow_cpus(0, settings.bound ? program.cpus : everywhere);
-  const auto left_out = leave_out(settings.without);
+  const auto left_out = unset_variables(settings.without);
   const Blas blas(settings.blas, settings.spelling, program.cpus.size());
   program.hello(team);
   program.note("blas_path", settings.blas);

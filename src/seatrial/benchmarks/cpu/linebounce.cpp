@@ -113,7 +113,7 @@ private:
 
 // Samples of all pairs are interleaved, so that a disturbance of the machine affects all of them.
 void measure(Program& program, const Settings& settings) {
-  constexpr std::size_t least_rounds = 3;
+  constexpr std::size_t min_rounds = 3;
   constexpr std::uint64_t trial_trips = 32;
 
   Team team(program.cpus);
@@ -138,8 +138,8 @@ void measure(Program& program, const Settings& settings) {
 
   program.turns.pass();
   const auto begin = Clock::now();
-  for (std::size_t round = 0;
-       round < least_rounds || seconds(Clock::now() - begin) < program.slice_s; ++round)
+  for (std::size_t round = 0; round < min_rounds || seconds(Clock::now() - begin) < program.slice_s;
+       ++round)
     for (auto& pair : pairs) {
       pair.elapsed_s.push_back(pair.run(team, program.cpus, pair.round_trips));
       program.turns.pass();

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "clock.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "program.hpp"
 #include "team.hpp"
 #include "unrolled.hpp"
@@ -61,9 +61,9 @@ constexpr double chain_s = 40e-6; // target duration of each chain
 }
 
 // Each sample holds three times per member, about 35 bytes of text: at most 1 MB per record.
-[[nodiscard]] constexpr std::size_t most_samples(std::size_t members) noexcept {
-  constexpr std::size_t most_readings = 20'000;
-  return std::clamp<std::size_t>(most_readings / members, 3, 2'000);
+[[nodiscard]] constexpr std::size_t max_samples(std::size_t members) noexcept {
+  constexpr std::size_t max_readings = 20'000;
+  return std::clamp<std::size_t>(max_readings / members, 3, 2'000);
 }
 
 template <class Real>
@@ -123,7 +123,7 @@ struct Inputs {
     // Multiples of the golden ratio are spread evenly over [0, 1).
     const auto spread = [](std::size_t i) {
       const double turns = static_cast<double>(i + 1) * 0.6180339887498949;
-      return from_outside(turns - static_cast<double>(static_cast<std::size_t>(turns)));
+      return do_not_fold(turns - static_cast<double>(static_cast<std::size_t>(turns)));
     };
     for (std::size_t lane = 0; lane < lanes<Real>; ++lane) {
       c[lane] = static_cast<Real>(-1.985 + 0.005 * spread(lane));
@@ -203,13 +203,15 @@ template <class Real>
                                     [&](std::uint64_t n) {
                                       auto state = inputs.start;
                                       run_throughput<Real>(state, inputs.c, n);
-                                      to_outside(state);
+                                      do_not_eliminate(state);
                                     }),
-      .chain_blocks = repetitions_for(
-          chain_s,
-          [&](std::uint64_t n) { to_outside(run_chain<Real>(inputs.start.x[0], inputs.c, n)); }),
-      .addition_blocks =
-          repetitions_for(chain_s, [](std::uint64_t n) { to_outside(run_additions(n, n, n)); }),
+      .chain_blocks =
+          repetitions_for(chain_s,
+                          [&](std::uint64_t n) {
+                            do_not_eliminate(run_chain<Real>(inputs.start.x[0], inputs.c, n));
+                          }),
+      .addition_blocks = repetitions_for(
+          chain_s, [](std::uint64_t n) { do_not_eliminate(run_additions(n, n, n)); }),
   };
 }
 
@@ -231,7 +233,7 @@ public:
 
   void measure(double slice_s, Turns& turns) {
     for (auto& samples : observed_)
-      samples.reserve(most_samples(team_.size()));
+      samples.reserve(max_samples(team_.size()));
     team_.run([&](std::size_t member) {
       sample(member); // warms up, and lets the clock frequency settle
       observed_[member].clear();
@@ -239,8 +241,8 @@ public:
       const auto deadline = Clock::now() + std::chrono::duration<double>(slice_s);
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
-          last_ = done == most_samples(team_.size()) ||
-                  (done >= least_samples && Clock::now() >= deadline);
+          last_ = done == max_samples(team_.size()) ||
+                  (done >= min_samples && Clock::now() >= deadline);
         team_.barrier().wait();
         if (last_)
           break;
@@ -262,7 +264,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t least_samples = 3;
+  static constexpr std::size_t min_samples = 3;
 
   void report_sample(Program& program, std::size_t i) const {
     const auto fmas = amounts_.iterations * accumulators * lanes<Real> * team_.size();
@@ -287,7 +289,7 @@ private:
   // Additions, chain, kernel, chain; the results are compared after all are done.
   void sample(std::size_t member) noexcept {
     Observed seen;
-    const std::uint64_t addend = from_outside(member + 1);
+    const std::uint64_t addend = do_not_fold(member + 1);
     std::uint64_t sum = 0;
     seen.additions_s =
         timed([&] { sum = run_additions(0, addend, amounts_.addition_blocks); }).elapsed_s();

@@ -82,16 +82,16 @@ struct Graph {
 }
 
 // The result of a search on the host.
-struct Found {
+struct SearchResult {
   std::vector<std::uint32_t> levels;
   std::uint32_t deepest = 0;
   std::uint64_t vertices = 0; // vertices reached
   std::uint64_t edges = 0;    // their edges, counted from both ends
 };
 
-[[nodiscard]] Found search(const Graph& graph, std::uint32_t source) {
+[[nodiscard]] SearchResult search(const Graph& graph, std::uint32_t source) {
   const auto count = graph.begins.size() - 1;
-  Found found{.levels = std::vector<std::uint32_t>(count, not_reached)};
+  SearchResult found{.levels = std::vector<std::uint32_t>(count, not_reached)};
   std::vector<std::uint32_t> list = {source};
   found.levels[source] = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -149,7 +149,9 @@ public:
     const auto reached = static_cast<double>(expected_.vertices);
     return {{"ops", edges}, {"bytes", word * (2 * edges + 5 * reached + vertices_)}};
   }
-  void poison() override { spoil(*queue_, levels_, odd_or_even_[0], odd_or_even_[1], lengths_); }
+  void poison() override {
+    poison_arrays(*queue_, levels_, odd_or_even_[0], odd_or_even_[1], lengths_);
+  }
   // The number of vertices with a wrong level.
   [[nodiscard]] double error() override {
     const auto levels = on_host(*queue_, levels_);
@@ -158,7 +160,7 @@ public:
       wrong += levels[v] != expected_.levels[v];
     return static_cast<double>(wrong);
   }
-  [[nodiscard]] const Found& expected() const { return expected_; }
+  [[nodiscard]] const SearchResult& expected() const { return expected_; }
 
 private:
   static constexpr unsigned levels_per_look = 6;
@@ -185,7 +187,7 @@ private:
   Grid grid_;
   std::uint32_t vertices_;
   std::uint32_t source_;
-  Found expected_;
+  SearchResult expected_;
   Array<std::uint32_t> begins_;
   Array<std::uint32_t> neighbours_;
   Array<std::uint32_t> levels_;
@@ -193,7 +195,7 @@ private:
   Array<std::uint32_t> lengths_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   measure_each(program, team, chosen, "search", [&](Device& device) {
     auto search = std::make_unique<Search>(device, chosen.is_optimised(), settings.vertices);
     if (&device == &chosen[0])

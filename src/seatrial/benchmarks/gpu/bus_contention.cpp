@@ -36,9 +36,9 @@ namespace {
 using namespace seatrial;
 
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
-constexpr std::size_t least_rounds = 5;
+constexpr std::size_t min_rounds = 5;
 constexpr double late_times = 20; // beyond this multiple of the slice one round is enough
-constexpr std::uint64_t most_more =
+constexpr std::uint64_t max_extension =
     64; // limit for extending the background work if it ends too soon
 constexpr int ping_tag = 1;
 
@@ -71,7 +71,7 @@ Settings prepare(Arguments& arguments) {
   return settings;
 }
 
-enum class Talk { latency, bandwidth };
+enum class MessageTest { latency, bandwidth };
 
 // The messages that one rank exchanges.
 class Messages {
@@ -85,11 +85,11 @@ public:
     ++round_;
     exchange_.fill(seed_of(rank_), seed_of(other_));
     mpi::fill(sent_, seed_of(rank_));
-    mpi::spoil(received_, seed_of(other_));
+    mpi::poison(received_, seed_of(other_));
   }
 
-  void run(Talk talk, std::uint64_t times) {
-    if (talk == Talk::bandwidth) {
+  void run(MessageTest message_test, std::uint64_t times) {
+    if (message_test == MessageTest::bandwidth) {
       exchange_.run(other_, times);
       return;
     }
@@ -103,9 +103,9 @@ public:
     }
   }
 
-  void verify(Talk talk) {
-    wrong_ += talk == Talk::bandwidth ? exchange_.wrong(seed_of(other_))
-                                      : mpi::wrong_bytes(received_, seed_of(other_));
+  void verify(MessageTest message_test) {
+    wrong_ += message_test == MessageTest::bandwidth ? exchange_.wrong(seed_of(other_))
+                                                     : mpi::wrong_bytes(received_, seed_of(other_));
   }
 
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
@@ -130,7 +130,7 @@ private:
 };
 
 // The times of the copies and of the messages that a rank ran together.
-struct Took {
+struct Durations {
   double copies_s = 0;
   double messages_s = 0;
 };
@@ -150,13 +150,13 @@ public:
   }
 
   // Collective. A count of 0 means no copies or no messages.
-  Took run(Copy copy, std::uint64_t copies, Talk talk, std::uint64_t messages) {
+  Durations run(Copy copy, std::uint64_t copies, MessageTest message_test, std::uint64_t messages) {
     copies_.poison();
     messages_.fill();
     MPI_Barrier(MPI_COMM_WORLD);
-    Took took;
+    Durations took;
     const auto pass = [&] {
-      took.messages_s = timed([&] { messages_.run(talk, messages); }).elapsed_s();
+      took.messages_s = timed([&] { messages_.run(message_test, messages); }).elapsed_s();
     };
     if (copies == 0) {
       pass();
@@ -174,7 +174,7 @@ public:
     if (copies > 0)
       copies_.verify(copy);
     if (messages > 0)
-      messages_.verify(talk);
+      messages_.verify(message_test);
     return took;
   }
 
@@ -213,10 +213,10 @@ struct Rate {
   const char* name;
   bool is_copy;
   Copy copy; // the copies measured, or run beside messages
-  Talk talk;
+  MessageTest message_test;
   std::uint64_t times = 1;
   std::uint64_t beside = 1;
-  std::uint64_t most_beside = 1;
+  std::uint64_t max_beside = 1;
   std::vector<std::pair<double, double>> elapsed_s =
       {}; // alone, and combined: 0 if the other side had ended
 };
@@ -235,7 +235,7 @@ public:
       other.is_copy = !rate.is_copy;
       other.times = 1;
       rate.beside = scaled(alone_s(other), 3 * sample_s_);
-      rate.most_beside = most_more * rate.beside;
+      rate.max_beside = max_extension * rate.beside;
     }
   }
 
@@ -243,14 +243,14 @@ public:
     for (auto& rate : rates_) {
       program_.at(std::string(rate.name) + ", round " + std::to_string(number));
       const double alone = alone_s(rate);
-      const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : rate.beside, rate.talk,
-                                  rate.is_copy ? rate.beside : rate.times);
+      const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : rate.beside,
+                                  rate.message_test, rate.is_copy ? rate.beside : rate.times);
       const double own_s = rate.is_copy ? took.copies_s : took.messages_s;
       const double others_s = rate.is_copy ? took.messages_s : took.copies_s;
       const bool is_beside = mpi::sum(others_s < own_s ? 1 : 0) == 0;
       rate.elapsed_s.emplace_back(alone, slowest(own_s) * (is_beside ? 1 : 0));
       if (!is_beside)
-        rate.beside = std::min(2 * rate.beside, rate.most_beside);
+        rate.beside = std::min(2 * rate.beside, rate.max_beside);
     }
   }
 
@@ -271,7 +271,7 @@ public:
         const double beside = rate.elapsed_s[i].second;
         const auto times = static_cast<double>(rate.times);
         json::Object work;
-        if (!rate.is_copy && rate.talk == Talk::latency)
+        if (!rate.is_copy && rate.message_test == MessageTest::latency)
           work.add("ops", 2 * times);
         else
           work.add("bytes", times * (rate.is_copy ? copied : passed));
@@ -297,7 +297,7 @@ private:
   }
 
   [[nodiscard]] double alone_s(const Rate& rate) {
-    const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : 0, rate.talk,
+    const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : 0, rate.message_test,
                                 rate.is_copy ? 0 : rate.times);
     return slowest(rate.is_copy ? took.copies_s : took.messages_s);
   }
@@ -311,11 +311,22 @@ private:
   mpi::Program& program_;
   Rank& rank_;
   double sample_s_;
-  std::array<Rate, 4> rates_ = {
-      Rate{.name = "download", .is_copy = true, .copy = Copy::download, .talk = Talk::bandwidth},
-      Rate{.name = "readback", .is_copy = true, .copy = Copy::readback, .talk = Talk::bandwidth},
-      Rate{.name = "latency", .is_copy = false, .copy = Copy::both, .talk = Talk::latency},
-      Rate{.name = "bandwidth", .is_copy = false, .copy = Copy::both, .talk = Talk::bandwidth}};
+  std::array<Rate, 4> rates_ = {Rate{.name = "download",
+                                     .is_copy = true,
+                                     .copy = Copy::download,
+                                     .message_test = MessageTest::bandwidth},
+                                Rate{.name = "readback",
+                                     .is_copy = true,
+                                     .copy = Copy::readback,
+                                     .message_test = MessageTest::bandwidth},
+                                Rate{.name = "latency",
+                                     .is_copy = false,
+                                     .copy = Copy::both,
+                                     .message_test = MessageTest::latency},
+                                Rate{.name = "bandwidth",
+                                     .is_copy = false,
+                                     .copy = Copy::both,
+                                     .message_test = MessageTest::bandwidth}};
 };
 
 // Opens the devices of all ranks; each rank uses its own.
@@ -325,7 +336,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   try {
     const device::Devices devices(settings.devices.backend, settings.devices.platform,
                                   settings.devices.nvrtc);
-    const device::Chosen chosen(devices, settings.devices);
+    const device::ChosenDevices chosen(devices, settings.devices);
     auto& own = chosen[static_cast<std::size_t>(program.rank) % chosen.size()];
     const auto bytes = settings.copy != 0 ? settings.copy : own.facts().is_cpu ? 4 * MiB : 16 * MiB;
     mpi::require_memory(3 * bytes + 2 * settings.window * settings.large);
@@ -336,21 +347,21 @@ void measure(mpi::Program& program, const Settings& settings) {
 
     Rank rank(own, bytes, program.rank, program.ranks, settings);
     Measurement measurement(program, rank, settings.sample_s);
-    const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
-    constexpr std::size_t most_idle = 10;
+    const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
+    constexpr std::size_t max_idle = 10;
     std::size_t done = 0;
-    while (done < measurement.whole() + most_idle && rounds.another(measurement.whole()))
+    while (done < measurement.whole() + max_idle && rounds.another(measurement.whole()))
       measurement.round(done++);
     const auto ranks = static_cast<double>(program.ranks);
     const auto used = std::min(chosen.size(), static_cast<std::size_t>(program.ranks));
     measurement.report(ranks * static_cast<double>(bytes),
                        ranks * static_cast<double>(settings.window * settings.large),
-                       device::limiting_facts(chosen, used));
+                       device::facts_for_limit(chosen, used));
     program.check("loaded_samples", static_cast<double>(measurement.whole()));
     program.check("error", mpi::sum(static_cast<double>(rank.wrong_copied())));
     program.check("wrong_bytes", mpi::sum(static_cast<double>(rank.wrong_passed())));
-  } catch (const Unsupported& lack) {
-    throw Failure(Exit::system, std::string("this rank has no device: ") + lack.what());
+  } catch (const Unsupported& missing) {
+    throw Failure(Exit::system, std::string("this rank has no device: ") + missing.what());
   }
 }
 

@@ -78,13 +78,13 @@ private:
   unsigned char* start_;
 };
 
-class Bus : public Subject {
+class Bus : public PointRunner {
 public:
   Bus(Device& device, bool is_pinned, std::vector<std::uint64_t> sizes)
       : queue_(device.queue()), is_pinned_(is_pinned), sizes_(std::move(sizes)),
         bytes_((sizes_.back() + 3) / 4 * 4), near_(device.allocate(bytes_, Where::device)),
         far_(device.allocate(bytes_, Where::device)), sent_(device, bytes_, is_pinned),
-        received_(device, bytes_, is_pinned), trains_(2 * sizes_.size()) {
+        received_(device, bytes_, is_pinned), timers_(2 * sizes_.size()) {
     std::mt19937_64 random(1);
     for (std::size_t at = 0; at < bytes_; at += 4) {
       const auto word = static_cast<std::uint32_t>(random());
@@ -109,11 +109,11 @@ public:
   }
 
   [[nodiscard]] Timed sample(std::size_t point) override {
-    auto& train = trains_[point];
-    if (!train)
-      train = std::make_unique<TrainTimer>(
-          [this, point](std::uint64_t copies) { return train_s(point, copies); });
-    return train->sample();
+    auto& timer = timers_[point];
+    if (!timer)
+      timer = std::make_unique<BatchTimer>(
+          [this, point](std::uint64_t copies) { return batch_time_s(point, copies); });
+    return timer->sample();
   }
 
   // The last download of the largest size was the source of its readback.
@@ -143,7 +143,7 @@ private:
   }
 
   // Copies one after another; waits only for the last.
-  [[nodiscard]] double train_s(std::size_t point, std::uint64_t copies) {
+  [[nodiscard]] double batch_time_s(std::size_t point, std::uint64_t copies) {
     const auto size = sizes_[point / 2];
     const auto enqueue = [&] {
       for (std::uint64_t i = 0; i < copies; ++i)
@@ -173,11 +173,11 @@ private:
   std::unique_ptr<Memory> far_;
   HostMemory sent_;
   HostMemory received_;
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
   std::uint64_t random_size_ = 0;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   const auto sizes = sizes_to(largest_for(chosen[0].facts(), settings.largest));
   const auto host = available_memory();
   if (sizes.back() > host.bytes / 4 / chosen.size())

@@ -117,7 +117,7 @@ struct Access {
   std::function<double()> wrong;
 };
 
-class Memories : public Subject {
+class Memories : public PointRunner {
 public:
   Memories(Device& device, bool is_optimised, const Data& data, const Extent& extent)
       : data_(data), extent_(extent), queue_(device.queue()),
@@ -346,10 +346,10 @@ private:
   std::vector<std::unique_ptr<Array<std::uint32_t>>> words_;
   std::vector<std::unique_ptr<Array<float>>> floats_;
   std::vector<Access> accesses_;
-  std::vector<std::optional<TrainTimer>> timers_;
+  std::vector<std::optional<BatchTimer>> timers_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   const Extent extent = extent_for(chosen[0].facts());
   const Data data(settings.words, settings.has_textures, extent.groups);
   measure_points(program, team, chosen, points(settings, extent), [&](Device& device) {

@@ -35,7 +35,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .batches = arguments.number<std::uint32_t>("--batches", 256, 1, 1U << 24)};
 }
 
@@ -91,7 +91,7 @@ public:
     return {{"flops", flops * static_cast<double>(batches())},
             {"bytes", 4 * static_cast<double>(in_re_.bytes())}};
   }
-  void poison() override { spoil(*queue_, out_re_, out_im_); }
+  void poison() override { poison_arrays(*queue_, out_re_, out_im_); }
 
   // The error of transforms sampled from the first to the last, relative to the norm of their
   // input; all results must be finite.
@@ -152,7 +152,7 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_t batches) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen, std::uint32_t batches) {
   WorstError worst;
   for (const double sign : {1.0, -1.0})
     worst.add(measured_each(
@@ -162,7 +162,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_
   program.check("error", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64, [&](auto real) {
     measure_as<decltype(real)>(program, team, chosen, settings.batches);
   });

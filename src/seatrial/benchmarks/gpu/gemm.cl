@@ -28,7 +28,7 @@ DEVICE void gather_columns(LOCAL_ARG vector* panel, GLOBAL const real* b, u32 fi
 }
 
 // Updates HEIGHT rows of D with A's columns from k0 on; the first update starts from beta C.
-DEVICE void run_past(LOCAL_ARG const vector* panel, GLOBAL const real* a, GLOBAL const real* c,
+DEVICE void update_rows(LOCAL_ARG const vector* panel, GLOBAL const real* a, GLOBAL const real* c,
                      GLOBAL real* d, real alpha, real beta, u32 k0, u32 n) {
   vector left[HEIGHT];
   vector right[HEIGHT];
@@ -62,7 +62,7 @@ DEVICE void multiply_strip(LOCAL_ARG const vector* panel, GLOBAL const real* a,
                            u32 n) {
   for (u32 i = GROUP_ID_Y * ROWS; i < (GROUP_ID_Y + 1) * ROWS; i += HEIGHT) {
     const u64 at = (u64)i * n;
-    run_past(panel, a + at, c + at + GROUP_ID * STRIP, d + at + GROUP_ID * STRIP, alpha, beta, k0,
+    update_rows(panel, a + at, c + at + GROUP_ID * STRIP, d + at + GROUP_ID * STRIP, alpha, beta, k0,
              n);
   }
 }

@@ -36,7 +36,7 @@ constexpr std::array kernel_names = {"gemm", "gemm_transposed"};
 
 struct Settings {
   Precision precision;
-  bool is_vendors;
+  bool uses_vendor_library;
   std::string blas; // file of the library
   std::uint32_t order;
 };
@@ -45,12 +45,13 @@ struct Settings {
   const Settings settings = {
       .precision = precision_named(
           arguments.choice("--precision", "fp32", {"fp64", "fp32", "tf32", "fp16", "bf16"})),
-      .is_vendors = arguments.choice("--library", "portable", {"portable", "vendor"}) == "vendor",
+      .uses_vendor_library =
+          arguments.choice("--library", "portable", {"portable", "vendor"}) == "vendor",
       .blas = std::string(arguments.find("--blas").value_or("")),
       .order = arguments.number<std::uint32_t>("--order", 256, largest_tile, 1 << 17)};
   if (settings.order % largest_tile != 0)
     throw Failure(Exit::usage, "--order: expected a multiple of " + std::to_string(largest_tile));
-  if (!settings.is_vendors && settings.precision != Precision::fp32 &&
+  if (!settings.uses_vendor_library && settings.precision != Precision::fp32 &&
       settings.precision != Precision::fp64)
     throw Failure(Exit::usage, "--library portable supports fp32 and fp64 only");
   return settings;
@@ -107,7 +108,7 @@ class Problem {
 public:
   explicit Problem(const Settings& settings)
       : order(settings.order), precision(settings.precision),
-        beta_(settings.is_vendors ? 0 : beta) {
+        beta_(settings.uses_vendor_library ? 0 : beta) {
     std::mt19937_64 random(1);
     std::uniform_real_distribution<double> any(-1, 1);
     for (auto* matrix : {&a, &b_transposed, &c}) {
@@ -191,7 +192,7 @@ public:
     const auto n = static_cast<double>(problem_.order);
     return {{"ops", 2 * n * n * n}};
   }
-  void poison() override { spoil(*queue_, d_); }
+  void poison() override { poison_arrays(*queue_, d_); }
   [[nodiscard]] double error() override { return problem_.error(on_host(*queue_, d_)); }
 
 protected:
@@ -280,14 +281,15 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Problem<Real> problem(settings);
   WorstError worst;
   for (const bool is_transposed : {false, true})
     worst.add(measured_each(
         program, team, chosen, "product", json::Object().add("transposed", is_transposed ? 1 : 0),
         [&](Device& device) -> std::unique_ptr<Workload> {
-          if (settings.is_vendors)
+          if (settings.uses_vendor_library)
             return std::make_unique<VendorProduct<Real>>(device, settings.blas, problem,
                                                          is_transposed);
           return std::make_unique<TiledProduct<Real>>(device, chosen.is_optimised(), problem,
@@ -296,8 +298,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   program.check("error", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_vendors) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
+  if (settings.uses_vendor_library) {
     const auto queue = chosen[0].queue();
     const auto blas = vendor_blas(chosen[0], *queue, settings.blas);
     blas->require(settings.precision);

@@ -107,7 +107,7 @@ public:
 
 private:
   void poison() {
-    spoil(*queue_, out_, sums_);
+    poison_arrays(*queue_, out_, sums_);
     queue_->finish();
   }
 
@@ -135,7 +135,7 @@ private:
 
 struct Settings {};
 
-void measure(Program& program, Team&, const Chosen& chosen, const Settings&) {
+void measure(Program& program, Team&, const ChosenDevices& chosen, const Settings&) {
   Builder builder(chosen[0], chosen.is_optimised());
   WorstError worst;
   worst.add(builder.build().wrong); // loads the compiler itself into memory
@@ -143,7 +143,7 @@ void measure(Program& program, Team&, const Chosen& chosen, const Settings&) {
   for (std::size_t i = 0; !samples.is_enough(i, i); ++i) {
     const auto built = builder.build();
     worst.add(built.wrong);
-    const auto facts = limiting_facts(chosen, 1);
+    const auto facts = facts_for_limit(chosen, 1);
     program.add(sample_event("build", i, built.build_s).add("device", facts));
     program.add(sample_event("first_run", i, built.first_run_s).add("device", facts));
   }

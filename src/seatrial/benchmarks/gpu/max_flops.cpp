@@ -38,7 +38,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments)};
+  return {.is_fp64 = fp64_requested(arguments)};
 }
 
 template <class Real>
@@ -111,7 +111,7 @@ public:
     return {
         {"flops", static_cast<double>(out_.size()) * blocks_ * unrolled * chains * kind_.flops}};
   }
-  void poison() override { spoil(*queue_, out_); }
+  void poison() override { poison_arrays(*queue_, out_); }
 
   // The fraction of items whose result differs in any bit.
   [[nodiscard]] double error() override {
@@ -151,7 +151,7 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen) {
   WorstError worst;
   for (const auto& kind : kinds<Real>)
     worst.add(measured_each(program, team, chosen, kind.series, std::nullopt,
@@ -162,7 +162,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen) {
   program.check("different", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen); });
 }

@@ -43,7 +43,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .atoms = arguments.number<std::uint32_t>("--atoms", 12288, 2, 1 << 27),
           .neighbours = arguments.number<std::uint32_t>("--neighbours", 128, 1, 1024)};
 }
@@ -92,19 +92,19 @@ private:
     double distance2;
     std::uint32_t atom;
   };
-  static constexpr std::uint32_t nobody = 0xffffffff;
+  static constexpr std::uint32_t no_atom = 0xffffffff;
 
   void place() {
     std::mt19937_64 random(1);
     std::uniform_real_distribution<double> off(0.5 - jitter, 0.5 + jitter);
-    cells_.resize(std::size_t{side_} * side_ * side_, nobody);
+    cells_.resize(std::size_t{side_} * side_ * side_, no_atom);
     std::iota(cells_.begin(), cells_.begin() + atoms, 0U);
     std::shuffle(cells_.begin(), cells_.end(), random);
     places.resize(std::size_t{4} * atoms);
     cell_of_.resize(atoms);
     for (std::uint32_t cell = 0; cell < cells_.size(); ++cell) {
       const auto atom = cells_[cell];
-      if (atom == nobody)
+      if (atom == no_atom)
         continue;
       cell_of_[atom] = cell;
       const auto where = lattice(cell);
@@ -133,7 +133,7 @@ private:
       for (auto y = from(1); y <= to(1); ++y)
         for (auto x = from(0); x <= to(0); ++x) {
           const auto other = cells_[static_cast<std::size_t>((z * side_ + y) * side_ + x)];
-          if (other != nobody && other != atom)
+          if (other != no_atom && other != atom)
             candidates_.push_back({distance2(atom, other), other});
         }
   }
@@ -232,7 +232,7 @@ public:
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     return {{"ops", 8 * static_cast<double>(box_.neighbours.size()) + 13 * box_.pairs}};
   }
-  void poison() override { spoil(*queue_, force_); }
+  void poison() override { poison_arrays(*queue_, force_); }
 
   // Checks all atoms; in the largest boxes a regular sample.
   [[nodiscard]] double error() override {
@@ -266,14 +266,15 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Box<Real> box(settings);
   measure_each(program, team, chosen, "forces", [&](Device& device) {
     return std::make_unique<Atoms<Real>>(device, chosen.is_optimised(), box);
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

@@ -37,7 +37,7 @@ struct Settings {
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = asks_for_fp64(arguments),
+      .is_fp64 = fp64_requested(arguments),
       .is_streamed =
           arguments.choice("--drive", "threaded", {"threaded", "streamed"}) == "streamed",
       .options = arguments.number<std::uint32_t>("--options", 1024, 32, 1U << 24),
@@ -152,10 +152,10 @@ private:
 
 // One device's share of the options.
 template <class Real>
-class Book {
+class OptionShare {
 public:
-  Book(Device& device, bool is_optimised, const Options<Real>& options, std::uint32_t first,
-       std::uint32_t count, std::uint32_t paths)
+  OptionShare(Device& device, bool is_optimised, const Options<Real>& options, std::uint32_t first,
+              std::uint32_t count, std::uint32_t paths)
       : options_(options), first_(first), count_(count), paths_(paths), queue_(device.queue()),
         module_(device.build(source_for(device, source<Real>(), is_optimised))),
         price_(*module_, "price"), spot_(device, count), strike_(device, count),
@@ -176,7 +176,7 @@ public:
     price_(*queue_, {.groups = count_, .items = group}, spot_, strike_, mean_, spread_, sums_,
            squares_, paths_, first_, seed);
   }
-  void poison() { spoil(*queue_, sums_, squares_); }
+  void poison() { poison_arrays(*queue_, sums_, squares_); }
 
   // The relative error of the sums of some options, sampled from the first to the last.
   [[nodiscard]] double error() {
@@ -235,15 +235,15 @@ private:
 };
 
 template <class Real>
-using Books = std::vector<std::unique_ptr<Book<Real>>>;
+using OptionShares = std::vector<std::unique_ptr<OptionShare<Real>>>;
 
 // Each member prices its own share, or the first member enqueues all shares before it waits for
 // any.
 template <class Real>
 class Part : public Share {
 public:
-  Part(Books<Real>& books, std::size_t member, const Settings& settings)
-      : books_(books), member_(member), is_streamed_(settings.is_streamed),
+  Part(OptionShares<Real>& shares, std::size_t member, const Settings& settings)
+      : shares_(shares), member_(member), is_streamed_(settings.is_streamed),
         options_(settings.options), paths_(options_ * settings.paths) {}
 
   void run() override {
@@ -251,12 +251,12 @@ public:
       own().enqueue();
       own().queue().finish();
     } else if (member_ == 0) {
-      for (auto& book : books_) {
-        book->enqueue();
-        book->queue().flush();
+      for (auto& share : shares_) {
+        share->enqueue();
+        share->queue().flush();
       }
-      for (auto& book : books_)
-        book->queue().finish();
+      for (auto& share : shares_)
+        share->queue().finish();
     }
   }
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
@@ -269,9 +269,9 @@ public:
   [[nodiscard]] double error() override { return own().error(); }
 
 private:
-  [[nodiscard]] Book<Real>& own() { return *books_[member_]; }
+  [[nodiscard]] OptionShare<Real>& own() { return *shares_[member_]; }
 
-  Books<Real>& books_;
+  OptionShares<Real>& shares_;
   std::size_t member_;
   bool is_streamed_;
   double options_; // over all shares
@@ -279,28 +279,29 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Options<Real> options(settings.options);
   const auto devices = static_cast<std::uint32_t>(chosen.size());
-  Books<Real> books(devices);
+  OptionShares<Real> shares(devices);
   team.run([&](std::size_t member) {
     const auto k = static_cast<std::uint32_t>(member);
     const auto first = static_cast<std::uint32_t>(std::uint64_t{settings.options} * k / devices);
     const auto last =
         static_cast<std::uint32_t>(std::uint64_t{settings.options} * (k + 1) / devices);
-    books[member] = std::make_unique<Book<Real>>(chosen[member], chosen.is_optimised(), options,
-                                                 first, last - first, settings.paths);
+    shares[member] = std::make_unique<OptionShare<Real>>(
+        chosen[member], chosen.is_optimised(), options, first, last - first, settings.paths);
   });
   measure_together(program, team, chosen, "pricing", [&](std::size_t member) {
-    return std::make_unique<Part<Real>>(books, member, settings);
+    return std::make_unique<Part<Real>>(shares, member, settings);
   });
   double chi_square = 0;
-  for (auto& book : books)
-    chi_square += book->chi_square();
+  for (auto& share : shares)
+    chi_square += share->chi_square();
   program.check("chi_square", chi_square);
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

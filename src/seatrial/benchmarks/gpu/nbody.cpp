@@ -35,7 +35,7 @@ struct Settings {
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = asks_for_fp64(arguments),
+      .is_fp64 = fp64_requested(arguments),
       .bodies = arguments.number<std::uint32_t>("--bodies", 4096, block, 1U << 26)};
   if (settings.bodies % block != 0)
     throw Failure(Exit::usage, "--bodies: expected a multiple of " + std::to_string(block));
@@ -133,7 +133,7 @@ public:
                 static_cast<Real>(softening2), first_, static_cast<std::uint32_t>(bodies_.size()));
   }
 
-  void poison() { spoil(*queue_, ax_, ay_, az_); }
+  void poison() { poison_arrays(*queue_, ax_, ay_, az_); }
 
   // Checks that all results are finite, and recomputes some bodies from the first to the last.
   [[nodiscard]] double error() {
@@ -220,7 +220,7 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_t count) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen, std::uint32_t count) {
   const bool is_optimised = chosen.is_optimised();
   const Bodies<Real> bodies(count);
   if (chosen.size() == 1) {
@@ -241,7 +241,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings.bodies); });
 }

@@ -45,7 +45,7 @@ enum class Path { own, peer, driver, host };
 }
 
 enum class What { latency, bandwidth, both };
-constexpr std::array all_of_it = {What::latency, What::bandwidth, What::both};
+constexpr std::array all_modes = {What::latency, What::bandwidth, What::both};
 
 [[nodiscard]] const char* word_of(What what) {
   constexpr std::array words = {"latency", "bandwidth", "both"};
@@ -59,12 +59,12 @@ struct Pair {
 
 class Matrix {
 public:
-  Matrix(Program& program, Team& team, const Chosen& chosen, const Settings& settings)
+  Matrix(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings)
       : program_(program), team_(team), chosen_(chosen), settings_(settings),
         size_(settings.size != 0         ? settings.size
               : chosen[0].facts().is_cpu ? 16 * MiB
                                          : 64 * MiB),
-        seats_(chosen.size()), last_sender_(chosen.size()) {
+        buffers_(chosen.size()), last_sender_(chosen.size()) {
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (2 * size_ > chosen[i].free_bytes() / 2)
         throw Skip("two buffers of " + std::to_string(size_) +
@@ -72,9 +72,10 @@ public:
     for (std::size_t source = 0; source < chosen.size(); ++source)
       for (std::size_t target = 0; target < chosen.size(); ++target)
         pairs_.push_back({.source = source, .target = target});
-    trains_.resize(pairs_.size() * all_of_it.size());
+    timers_.resize(pairs_.size() * all_modes.size());
     team_.run([&](std::size_t member) {
-      seats_[member] = std::make_unique<Seat>(chosen_[member], std::max(size_, settings_.message));
+      buffers_[member] =
+          std::make_unique<PeerBuffers>(chosen_[member], std::max(size_, settings_.message));
     });
   }
 
@@ -82,35 +83,36 @@ public:
   [[nodiscard]] double wrong_before() {
     double wrong = 0;
     for_each_pair([&](const Pair& pair, std::size_t) {
-      for (const auto what : all_of_it)
+      for (const auto what : all_modes)
         wrong += wrong_of(pair, what);
     });
-    for (auto& seat : seats_)
+    for (auto& seat : buffers_)
       seat->poison();
     return wrong;
   }
 
   void run_round(bool is_kept) {
     for_each_pair([&](const Pair& pair, std::size_t number) {
-      for (const auto what : all_of_it) {
-        auto& train = trains_[number * all_of_it.size() + static_cast<std::size_t>(what)];
-        if (!train)
-          train = std::make_unique<TrainTimer>(
-              [this, pair, what](std::uint64_t copies) { return train_s(pair, what, copies); });
-        const auto timed = train->sample();
+      for (const auto what : all_modes) {
+        auto& timer = timers_[number * all_modes.size() + static_cast<std::size_t>(what)];
+        if (!timer)
+          timer = std::make_unique<BatchTimer>([this, pair, what](std::uint64_t copies) {
+            return batch_time_s(pair, what, copies);
+          });
+        const auto timed = timer->sample();
         if (is_kept)
           samples_[0].push_back(timed);
       }
     });
   }
 
-  [[nodiscard]] std::size_t whole() const { return whole_rounds(samples_, trains_.size()); }
+  [[nodiscard]] std::size_t whole() const { return whole_rounds(samples_, timers_.size()); }
 
   // The number of wrong bytes that the last measured copies left in every device.
   [[nodiscard]] double wrong_after() {
     double wrong = 0;
-    for (std::size_t i = 0; i < seats_.size(); ++i)
-      wrong += seats_[i]->wrong(seats_[last_sender_[i]]->seed, size_);
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+      wrong += buffers_[i]->wrong(buffers_[last_sender_[i]]->seed, size_);
     return wrong;
   }
 
@@ -121,13 +123,13 @@ public:
     program_.note("paths", paths);
     for (std::size_t taken = 0; taken < samples_[0].size(); ++taken) {
       const auto& timed = samples_[0][taken];
-      const auto number = taken % trains_.size();
+      const auto number = taken % timers_.size();
       if (timed.elapsed_s > 0)
-        report_sample(pairs_[number / all_of_it.size()], all_of_it[number % all_of_it.size()],
-                      taken / trains_.size(), timed);
+        report_sample(pairs_[number / all_modes.size()], all_modes[number % all_modes.size()],
+                      taken / timers_.size(), timed);
     }
     team_.run([&](std::size_t member) {
-      seats_[member].reset();
+      buffers_[member].reset();
     }); // destroyed by the thread that created it
   }
 
@@ -138,7 +140,8 @@ private:
     for (std::size_t number = 0; number < pairs_.size(); ++number) {
       const auto& pair = pairs_[number];
       team_.run_on(std::span(&pair.source, 1), [&](std::size_t) {
-        const Reach reach(chosen_[pair.source], chosen_[pair.target], path_of(pair) == Path::peer);
+        const PeerAccess peer_access(chosen_[pair.source], chosen_[pair.target],
+                                     path_of(pair) == Path::peer);
         action(pair, number);
       });
     }
@@ -156,19 +159,19 @@ private:
   }
 
   [[nodiscard]] double wrong_of(const Pair& pair, What what) {
-    auto& source = *seats_[pair.source];
-    auto& target = *seats_[pair.target];
+    auto& source = *buffers_[pair.source];
+    auto& target = *buffers_[pair.target];
     source.poison();
     target.poison();
-    static_cast<void>(train_s(pair, what, 1));
+    static_cast<void>(batch_time_s(pair, what, 1));
     const auto size = what == What::latency ? settings_.message : size_;
     const double wrong = target.wrong(source.seed, size);
     return what == What::both ? wrong + source.wrong(target.seed, size) : wrong;
   }
 
-  [[nodiscard]] double train_s(const Pair& pair, What what, std::uint64_t copies) {
-    auto& source = *seats_[pair.source];
-    auto& target = *seats_[pair.target];
+  [[nodiscard]] double batch_time_s(const Pair& pair, What what, std::uint64_t copies) {
+    auto& source = *buffers_[pair.source];
+    auto& target = *buffers_[pair.target];
     const auto path = path_of(pair);
     if (what != What::latency) {
       last_sender_[pair.target] = pair.source;
@@ -198,7 +201,8 @@ private:
   }
 
   // Within one device each of two queues copies half of the data.
-  [[nodiscard]] double both_s(Seat& source, Seat& target, std::uint64_t copies) const {
+  [[nodiscard]] double both_s(PeerBuffers& source, PeerBuffers& target,
+                              std::uint64_t copies) const {
     const bool is_own = &source == &target;
     const auto half = size_ / 2;
     auto& there = *source.sending;
@@ -219,7 +223,7 @@ private:
         .elapsed_s();
   }
 
-  [[nodiscard]] double relayed_s(Seat& source, Seat& target, What what,
+  [[nodiscard]] double relayed_s(PeerBuffers& source, PeerBuffers& target, What what,
                                  std::uint64_t copies) const {
     const auto size = what == What::latency ? settings_.message : size_;
     Relay there(source, target, size, copies);
@@ -264,17 +268,17 @@ private:
 
   Program& program_;
   Team& team_;
-  const Chosen& chosen_;
+  const ChosenDevices& chosen_;
   const Settings& settings_;
   std::uint64_t size_;
   std::vector<Pair> pairs_;
-  std::vector<std::unique_ptr<Seat>> seats_;
+  std::vector<std::unique_ptr<PeerBuffers>> buffers_;
   std::vector<std::size_t> last_sender_; // last sender to each device
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
   std::vector<std::vector<Timed>> samples_{1}; // by round, then by pair
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   if (chosen.size() < 2)
     throw Unsupported("devices",
                       "copies between devices need two or more devices; this machine has one, " +

@@ -43,7 +43,7 @@ using Tick = Kernel<std::uint32_t*>;
   return all;
 }
 
-class Ticking : public Subject {
+class Ticking : public PointRunner {
 public:
   Ticking(Device& device, bool is_optimised)
       : queue_(device.queue()), module_(device.build(source_for(device, source(), is_optimised))),
@@ -60,9 +60,9 @@ public:
 
   [[nodiscard]] Timed sample(std::size_t point) override {
     if (point == queued.size()) {
-      if (!train_)
-        train_.emplace([this](std::uint64_t runs) { return trial_s(runs); });
-      return train_->sample();
+      if (!timer_)
+        timer_.emplace([this](std::uint64_t runs) { return trial_s(runs); });
+      return timer_->sample();
     }
     constexpr std::uint64_t trials = 16;
     double spent_s = 0;
@@ -108,12 +108,12 @@ private:
   Tick tick_;
   Array<std::uint32_t> counters_;
   std::uint32_t launches_ = 0; // since the counters were poisoned
-  std::optional<TrainTimer> train_;
+  std::optional<BatchTimer> timer_;
 };
 
 struct Settings {};
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings&) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings&) {
   measure_points(program, team, chosen, points(), [&](Device& device) {
     return std::make_unique<Ticking>(device, chosen.is_optimised());
   });

@@ -37,7 +37,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .is_shared = arguments.flag("--together", false),
           .count = arguments.number<std::uint64_t>("--count", 1 << 18, 1, std::uint64_t{1} << 36)};
 }
@@ -188,7 +188,8 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const bool is_optimised = chosen.is_optimised();
   if (!settings.is_shared) {
     measure_each(program, team, chosen, "sum", [&](Device& device) {
@@ -196,7 +197,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
     });
     return;
   }
-  const auto sums = shared_out<Sum<Real>>(
+  const auto sums = split_evenly<Sum<Real>>(
       team, chosen, settings.count, [&](Device& device, std::uint64_t count, std::size_t member) {
         return std::make_unique<Sum<Real>>(device, is_optimised, count, member + 1);
       });
@@ -206,7 +207,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

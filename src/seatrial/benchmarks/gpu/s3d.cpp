@@ -39,7 +39,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .edge = arguments.number<std::uint64_t>("--edge", 24, 1, 1024)};
 }
 
@@ -327,7 +327,7 @@ public:
     const auto points = static_cast<double>(points_);
     return {{"flops", flops_per_point * points}, {"ops", points}};
   }
-  void poison() override { spoil(*queue_, made_); }
+  void poison() override { poison_arrays(*queue_, made_); }
 
   [[nodiscard]] double error() override {
     const auto made = on_host(*queue_, made_);
@@ -360,7 +360,7 @@ private:
   Array<Real> made_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64, [&]<class Real>(Real) {
     const auto points = settings.edge * settings.edge * settings.edge;
     const States<Real> states(points);

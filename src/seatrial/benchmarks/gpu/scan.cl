@@ -123,13 +123,13 @@ KERNEL scan_parts(GLOBAL const real* RESTRICT in, GLOBAL const real* RESTRICT su
 #define STATE(states, tile) ((states) + 2 * ((u64)(tile) + 1))
 
 // In double precision also for fp32: a sum may have been accumulated over thousands of tiles.
-DEVICE void show(GLOBAL u64* state, u32 status, double sum) {
+DEVICE void publish(GLOBAL u64* state, u32 status, double sum) {
   const u64 bits = DOUBLE_BITS(sum);
   ATOMIC_STORE_64(state, (u64)status << 32 | bits >> 32);
   ATOMIC_STORE_64(state + 1, (u64)status << 32 | (bits & 0xffffffffu));
 }
 
-DEVICE u32 look_at(GLOBAL u64* state, double* sum) {
+DEVICE u32 read_state(GLOBAL u64* state, double* sum) {
   const u64 high = ATOMIC_LOAD_64(state);
   const u64 low = ATOMIC_LOAD_64(state + 1);
   *sum = BITS_DOUBLE(high << 32 | (low & 0xffffffffu));
@@ -138,10 +138,10 @@ DEVICE u32 look_at(GLOBAL u64* state, double* sum) {
 
 // Waits until a state is published and reads it.
 DEVICE u32 wait_for(GLOBAL u64* state, double* sum) {
-  u32 status = look_at(state, sum);
+  u32 status = read_state(state, sum);
   while (status == EMPTY) {
     PAUSE();
-    status = look_at(state, sum);
+    status = read_state(state, sum);
   }
   return status;
 }
@@ -178,7 +178,7 @@ DEVICE double look_back(GLOBAL u64* states, u32 tile) {
 }
 
 // The sum before an item's numbers, which add up to `sum`.
-DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL u64* states, u32 tile,
+DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* group_prefix, GLOBAL u64* states, u32 tile,
                           real sum, real offset) {
   const u32 warp = LOCAL_ID / WARP;
   const real up_to = scan_warp(sum);
@@ -193,17 +193,17 @@ DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL 
     double before = offset;
     if (tile > 0) {
       if (LANE == 0)
-        show(STATE(states, tile), OF_TILE, whole);
+        publish(STATE(states, tile), OF_TILE, whole);
       before = look_back(states, tile);
     }
     if (LANE == 0) {
-      show(STATE(states, tile), UP_TO_TILE, before + whole);
-      shown[0] = before;
+      publish(STATE(states, tile), UP_TO_TILE, before + whole);
+      group_prefix[0] = before;
     }
     part[LANE] = LANE == 0 ? 0 : before_warp;
   }
   BARRIER();
-  return shown[0] + (part[warp] + (LANE == 0 ? 0 : left));
+  return group_prefix[0] + (part[warp] + (LANE == 0 ? 0 : left));
 }
 #else
 DEVICE double look_back(GLOBAL u64* states, u32 tile) {
@@ -218,21 +218,21 @@ DEVICE double look_back(GLOBAL u64* states, u32 tile) {
 }
 
 // The sum before an item's numbers, which add up to `sum`.
-DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL u64* states, u32 tile,
+DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* group_prefix, GLOBAL u64* states, u32 tile,
                           real sum, real offset) {
   part[LOCAL_ID] = sum;
   scan_group(part);
   if (LOCAL_ID == 0) {
     const real whole = part[GROUP - 1];
-    shown[0] = offset;
+    group_prefix[0] = offset;
     if (tile > 0) {
-      show(STATE(states, tile), OF_TILE, whole);
-      shown[0] = look_back(states, tile);
+      publish(STATE(states, tile), OF_TILE, whole);
+      group_prefix[0] = look_back(states, tile);
     }
-    show(STATE(states, tile), UP_TO_TILE, shown[0] + whole);
+    publish(STATE(states, tile), UP_TO_TILE, group_prefix[0] + whole);
   }
   BARRIER();
-  return shown[0] + (LOCAL_ID == 0 ? 0 : part[LOCAL_ID - 1]);
+  return group_prefix[0] + (LOCAL_ID == 0 ? 0 : part[LOCAL_ID - 1]);
 }
 #endif
 
@@ -279,7 +279,7 @@ KERNEL scan_tiles(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT out, GLO
                   real offset, u64 n) {
   LOCAL real numbers[PADDED(TILE)];
   LOCAL real part[GROUP];
-  LOCAL double shown[1];
+  LOCAL double group_prefix[1];
   LOCAL u32 ticket[1];
   if (LOCAL_ID == 0)
     ticket[0] = ATOMIC_ADD((GLOBAL u32*)states, 1u);
@@ -290,7 +290,7 @@ KERNEL scan_tiles(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT out, GLO
   real sum = 0;
   for (u32 k = 0; k < PER_ITEM; ++k)
     sum += numbers[PADDED(LOCAL_ID * PER_ITEM + k)];
-  real before = (real)before_item(part, shown, states, ticket[0], sum, offset);
+  real before = (real)before_item(part, group_prefix, states, ticket[0], sum, offset);
   for (u32 k = 0; k < PER_ITEM; ++k) {
     const u32 i = LOCAL_ID * PER_ITEM + k;
     const real own = numbers[PADDED(i)];

@@ -50,7 +50,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .algorithm = std::string(
               arguments.choice("--algorithm", "auto", {"auto", "three-kernels", "single-pass"})),
           .is_shared = arguments.flag("--together", false),
@@ -181,7 +181,7 @@ public:
     }
   }
 
-  void poison() { spoil(*queue_, sums_, states_, out_); }
+  void poison() { poison_arrays(*queue_, sums_, states_, out_); }
 
   // The error of the worst result; `prefix` is that before the first number.
   [[nodiscard]] double error(Prefix<Real> prefix) {
@@ -303,8 +303,9 @@ using MakeAlone = std::function<std::unique_ptr<Workload>(Device&)>;
 using MakeShare = std::function<std::unique_ptr<Share>(std::size_t)>;
 
 template <class Real>
-void measure_shared(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  const auto scans = shared_out<Scan<Real>>(
+void measure_shared(Program& program, Team& team, const ChosenDevices& chosen,
+                    const Settings& settings) {
+  const auto scans = split_evenly<Scan<Real>>(
       team, chosen, settings.count, [&](Device& device, std::uint64_t count, std::size_t member) {
         return std::make_unique<Scan<Real>>(device, chosen.is_optimised(), settings.algorithm,
                                             count, member + 1);
@@ -316,7 +317,8 @@ void measure_shared(Program& program, Team& team, const Chosen& chosen, const Se
 }
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   program.note("algorithm", shape_for(chosen[0].facts(), settings.algorithm).is_single_pass
                                 ? "single-pass"
                                 : "three-kernels");
@@ -328,7 +330,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
                  }));
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

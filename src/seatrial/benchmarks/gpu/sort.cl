@@ -189,7 +189,7 @@ KERNEL move_pairs(GLOBAL const u32* RESTRICT keys, GLOBAL const u32* RESTRICT va
 // each digit in the preceding tiles by decoupled look-back.
 #define DIGITS 256
 #define PASSES 4
-#define LOOK 4 // tiles read at once in the look-back
+#define TILES_AT_ONCE 4 // tiles read at once in the look-back
 #ifndef WARP
 // Items that rank their keys together; without warps they synchronise as a group.
 #define WARP 32
@@ -279,11 +279,11 @@ DEVICE u32 look_back(GLOBAL u32* states, u32 tile, u32 digit) {
   u32 status = tile > 0 ? EMPTY : UP_TO_TILE;
   u32 end = tile;
   while (status != UP_TO_TILE) {
-    u32 seen[LOOK];
+    u32 seen[TILES_AT_ONCE];
     u32 taken = 0;
-    for (u32 i = 0; i < LOOK; ++i)
+    for (u32 i = 0; i < TILES_AT_ONCE; ++i)
       seen[i] = ATOMIC_LOAD(STATE(states, end > i ? end - 1 - i : 0, digit));
-    for (u32 i = 0; i < LOOK; ++i)
+    for (u32 i = 0; i < TILES_AT_ONCE; ++i)
       if (taken == i && status != UP_TO_TILE && STATUS(seen[i]) != EMPTY) {
         before += COUNT(seen[i]);
         status = STATUS(seen[i]);

@@ -282,7 +282,7 @@ private:
   Words states_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   const auto shape = shape_for(chosen[0].facts(), settings.algorithm);
   program.note("algorithm", shape.is_onesweep ? "onesweep" : "lsd");
   measure_each(program, team, chosen, "sort", [&](Device& device) -> std::unique_ptr<Workload> {

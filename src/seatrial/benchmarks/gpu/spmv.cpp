@@ -47,7 +47,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .rows = arguments.number<std::uint32_t>("--rows", 1024, 1, 1 << 20),
           .fill = arguments.number("--fill", 0.01, 1e-9, 0.5)};
 }
@@ -172,7 +172,7 @@ public:
                        static_cast<double>(extents_.bytes() + x_.bytes() + y_.bytes());
     return {{"ops", 2 * entries}, {"bytes", bytes}};
   }
-  void poison() override { spoil(*queue_, y_); }
+  void poison() override { poison_arrays(*queue_, y_); }
   [[nodiscard]] double error() override {
     const auto y = on_host(*queue_, y_);
     WorstError worst;
@@ -198,7 +198,8 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Problem<Real> problem(settings);
   const Ellpack<Real> ellpack(problem);
   program.note("entries", problem.values.size());
@@ -217,7 +218,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   program.check("error", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

@@ -44,7 +44,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .is_shared = arguments.flag("--together", false),
           .side = arguments.number<std::uint32_t>("--side", 512, 1, 1 << 17),
           .iterations = arguments.number<std::uint32_t>("--iterations", 0, 0, 1 << 20)};
@@ -291,7 +291,7 @@ struct Edges {
 template <class Real>
 class Part : public Share {
 public:
-  Part(Team& team, const Chosen& chosen, std::size_t member, const Settings& settings,
+  Part(Team& team, const ChosenDevices& chosen, std::size_t member, const Settings& settings,
        const Grid2D<Real>& grid, Edges<Real>& edges)
       : team_(team), member_(member), edges_(edges), side_(settings.side),
         iterations_(iterations(settings, chosen[0])),
@@ -360,7 +360,8 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Grid2D<Real> grid(settings.side);
   program.note("iterations", iterations(settings, chosen[0]));
   if (!settings.is_shared) {
@@ -377,7 +378,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

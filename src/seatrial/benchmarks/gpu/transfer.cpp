@@ -79,7 +79,7 @@ struct Step {
 
 // Powers of 4 from 1 KiB, and the largest size itself. The caches of a CPU used as a device hold
 // little more than 16 MiB.
-[[nodiscard]] std::vector<Step> steps_for(const Chosen& chosen, std::uint64_t asked) {
+[[nodiscard]] std::vector<Step> steps_for(const ChosenDevices& chosen, std::uint64_t asked) {
   const auto largest = asked != 0                 ? std::max(asked, smallest)
                        : chosen[0].facts().is_cpu ? 16 * MiB
                                                   : 64 * MiB;
@@ -105,7 +105,7 @@ public:
         bytes_(steps.back().size), down_(device.queue()), up_(device.queue()),
         in_(device, bytes_ / sizeof(std::uint64_t)), out_(device, bytes_ / sizeof(std::uint64_t)),
         sent_(device, kind_, bytes_, settings.node),
-        received_(device, kind_, bytes_, settings.node), back_(bytes_), trains_(steps.size()) {
+        received_(device, kind_, bytes_, settings.node), back_(bytes_), timers_(steps.size()) {
     if (kind_ == HostKind::mapped) {
       module_ = device.build(source_for(device, source(), is_optimised));
       carry_.emplace(*module_, "carry");
@@ -122,13 +122,13 @@ public:
   // One copy onto poisoned memory, or one in each direction; returns the number of wrong bytes.
   [[nodiscard]] double wrong_of(const Step& step) {
     poison();
-    static_cast<void>(train_s(step, 1));
+    static_cast<void>(batch_time_s(step, 1));
     return (step.way == Way::d2h ? 0 : wrong_down(step.size)) +
            (step.way == Way::h2d ? 0 : wrong_up(step.size));
   }
 
   void poison() {
-    mpi::spoil(received_.first(bytes_), seed_ + 1);
+    mpi::poison(received_.first(bytes_), seed_ + 1);
     down_->fill(in_.memory(), 0, poisoned, bytes_);
     down_->finish();
   }
@@ -136,7 +136,7 @@ public:
   // The number of wrong bytes in device memory, which is read back by a different method than the
   // measured one.
   [[nodiscard]] double wrong_down(std::uint64_t size) {
-    mpi::spoil(back_, seed_);
+    mpi::poison(back_, seed_);
     down_->read(back_.data(), in_.memory(), 0, size);
     down_->finish();
     return static_cast<double>(mpi::wrong_bytes({back_.data(), size}, seed_));
@@ -146,16 +146,16 @@ public:
   }
 
   [[nodiscard]] Timed sample(const Step& step, std::size_t number) {
-    auto& train = trains_[number];
-    if (!train)
-      train = std::make_unique<TrainTimer>(
-          [this, step](std::uint64_t copies) { return train_s(step, copies); });
-    latest_ = train->sample();
+    auto& timer = timers_[number];
+    if (!timer)
+      timer = std::make_unique<BatchTimer>(
+          [this, step](std::uint64_t copies) { return batch_time_s(step, copies); });
+    latest_ = timer->sample();
     return latest_;
   }
 
   // Repeats the same load, so that other devices still see a busy link.
-  void load(const Step& step) { static_cast<void>(train_s(step, latest_.runs)); }
+  void load(const Step& step) { static_cast<void>(batch_time_s(step, latest_.runs)); }
 
   [[nodiscard]] PageNodes placed(std::optional<int> wanted) const {
     const auto node = wanted ? wanted : own_node();
@@ -183,7 +183,7 @@ private:
   }
 
   // Copies one after another in each direction; waits only for the last.
-  [[nodiscard]] double train_s(const Step& step, std::uint64_t copies) {
+  [[nodiscard]] double batch_time_s(const Step& step, std::uint64_t copies) {
     const auto enqueue = [&] {
       for (std::uint64_t i = 0; i < copies; ++i) {
         if (step.way != Way::d2h)
@@ -225,11 +225,11 @@ private:
   HostMemory sent_;
   HostMemory received_;
   std::vector<std::byte> back_;
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
   Timed latest_{.runs = 1, .elapsed_s = 0};
 };
 
-void require_room(const Chosen& chosen, std::uint64_t bytes) {
+void require_room(const ChosenDevices& chosen, std::uint64_t bytes) {
   const auto host = available_memory();
   if (3 * bytes * chosen.size() > host.bytes / 2)
     throw Skip("three buffers of " + std::to_string(bytes) +
@@ -243,7 +243,7 @@ void require_room(const Chosen& chosen, std::uint64_t bytes) {
 
 class Measurement {
 public:
-  Measurement(Team& team, const Chosen& chosen, const Settings& settings)
+  Measurement(Team& team, const ChosenDevices& chosen, const Settings& settings)
       : team_(team), chosen_(chosen), settings_(settings),
         steps_(steps_for(chosen, settings.largest)), links_(chosen.size()),
         samples_(chosen.size()) {
@@ -356,7 +356,7 @@ private:
                                         .add("size_B", step.size)
                                         .add("device", chosen_[member].facts().index))
                       .add("work", json::Object().add("bytes", bytes_of(step, timed)))
-                      .add("device", limiting_facts(chosen_, 1, member))
+                      .add("device", facts_for_limit(chosen_, 1, member))
                       .add("pages_looked_at", placed[member].looked_at)
                       .add("pages_astray", placed[member].astray));
     }
@@ -364,13 +364,13 @@ private:
       program.add(sample_event(series + "_all", i, slowest_s)
                       .add("point", json::Object().add("size_B", step.size))
                       .add("work", json::Object().add("bytes", rate * slowest_s))
-                      .add("device", limiting_facts(chosen_, chosen_.size()))
+                      .add("device", facts_for_limit(chosen_, chosen_.size()))
                       .add("pages_looked_at", std::size_t{0})
                       .add("pages_astray", std::size_t{0}));
   }
 
   Team& team_;
-  const Chosen& chosen_;
+  const ChosenDevices& chosen_;
   const Settings& settings_;
   std::vector<Step> steps_;
   std::vector<std::unique_ptr<Link>> links_;
@@ -378,7 +378,7 @@ private:
   std::atomic<std::size_t> arrived_{0};
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   Measurement measurement(team, chosen, settings);
   double wrong = measurement.wrong_before();
   measurement.run_round(false);

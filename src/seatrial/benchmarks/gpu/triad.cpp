@@ -39,7 +39,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .largest = arguments.number<std::uint64_t>("--largest", 0, 0, std::uint64_t{1} << 53)};
 }
 
@@ -89,7 +89,7 @@ template <class Real>
 }
 
 // Three arrays on the host and two blocks of each on the device, which have the same total size.
-void require_room(const Chosen& chosen, std::uint64_t array_bytes) {
+void require_room(const ChosenDevices& chosen, std::uint64_t array_bytes) {
   const auto host = available_memory();
   if (3 * array_bytes * chosen.size() > host.bytes / 2)
     throw Skip("three arrays of " + std::to_string(array_bytes) +
@@ -102,7 +102,7 @@ void require_room(const Chosen& chosen, std::uint64_t array_bytes) {
 }
 
 template <class Real>
-class Pipeline : public Subject {
+class Pipeline : public PointRunner {
 public:
   Pipeline(Device& device, bool is_optimised, std::vector<std::uint64_t> blocks)
       : blocks_(std::move(blocks)), count_(pass_bytes(blocks_) / sizeof(Real)),
@@ -112,7 +112,7 @@ public:
         triad_(*module_, "triad"), lanes_{Lane(device, blocks_.back() / sizeof(Real)),
                                           Lane(device, blocks_.back() / sizeof(Real))},
         a_(device, count_, Where::pinned), b_(device, count_, Where::pinned),
-        c_(device, count_, Where::pinned), trains_(blocks_.size()) {
+        c_(device, count_, Where::pinned), timers_(blocks_.size()) {
     std::mt19937_64 random(1);
     std::uniform_int_distribution<int> any(-4096, 4096);
     for (std::uint64_t i = 0; i < count_; ++i) {
@@ -133,11 +133,11 @@ public:
   }
 
   [[nodiscard]] Timed sample(std::size_t point) override {
-    auto& train = trains_[point];
-    if (!train)
-      train = std::make_unique<TrainTimer>(
+    auto& timer = timers_[point];
+    if (!timer)
+      timer = std::make_unique<BatchTimer>(
           [this, point](std::uint64_t passes) { return passes_s(blocks_[point], passes); });
-    return train->sample();
+    return timer->sample();
   }
 
   // The number of elements that are not exactly b + s c.
@@ -206,11 +206,12 @@ private:
   Array<Real> a_;
   Array<Real> b_;
   Array<Real> c_;
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const auto blocks = blocks_for(chosen[0].facts(), settings.largest);
   require_room(chosen, pass_bytes(blocks));
   measure_points(program, team, chosen, points_of(blocks, sizeof(Real)), [&](Device& device) {
@@ -218,7 +219,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

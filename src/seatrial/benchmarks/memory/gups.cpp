@@ -18,7 +18,7 @@
 #include "affinity.hpp"
 #include "clock.hpp"
 #include "failure.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "team.hpp"
@@ -29,8 +29,8 @@ using namespace seatrial;
 
 using Word = std::uint64_t;
 
-constexpr std::size_t least_samples = 3;
-constexpr std::size_t most_samples = 2'000;
+constexpr std::size_t min_samples = 3;
+constexpr std::size_t max_samples = 2'000;
 
 struct Settings {
   std::size_t words;     // table size, a power of two
@@ -97,7 +97,7 @@ public:
       for (std::size_t i = part.begin; i < part.end; ++i)
         table_[i] = i;
       members_[member].value = first_of(member);
-      members_[member].intervals.reserve(most_samples + 1);
+      members_[member].intervals.reserve(max_samples + 1);
     });
   }
 
@@ -109,7 +109,7 @@ public:
       const auto deadline = Clock::now() + std::chrono::duration<double>(program_.slice_s);
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
-          is_over_ = done == most_samples || (done >= least_samples && Clock::now() >= deadline);
+          is_over_ = done == max_samples || (done >= min_samples && Clock::now() >= deadline);
         team_.barrier().wait();
         if (is_over_)
           break;
@@ -162,7 +162,7 @@ private:
     team_.barrier().wait();
     own.intervals.push_back(
         timed([&] { own.value = update(table_, own.value, settings_.updates); }));
-    to_outside(own.value);
+    do_not_eliminate(own.value);
   }
 
   // The number of words that differ from the start.

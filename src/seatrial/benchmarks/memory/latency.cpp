@@ -26,7 +26,7 @@
 #include "clock.hpp"
 #include "failure.hpp"
 #include "numa.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "team.hpp"
@@ -36,7 +36,7 @@ namespace {
 
 using namespace seatrial;
 
-constexpr double least_sample_s = 1e-3;
+constexpr double min_sample_s = 1e-3;
 constexpr double sample_s = 1.2e-3;                 // target duration of a sample
 constexpr std::size_t loads_per_turn = 32;          // loads per loop iteration of the chase
 constexpr std::uint64_t addition_blocks = 1u << 13; // 131,072 additions: about 40 us
@@ -177,14 +177,14 @@ struct Point {
 class Latency {
 public:
   Latency(const Settings& settings, std::uint64_t seed)
-      : settings_(settings), most_lines_(settings.sizes.back() / settings.line_bytes),
-        ring_bytes_(round_up(most_lines_ * settings.line_bytes, huge_page)),
-        pages_(ring_bytes_ + most_lines_ * sizeof(std::uint32_t), settings.huge_pages,
+      : settings_(settings), max_lines_(settings.sizes.back() / settings.line_bytes),
+        ring_bytes_(round_up(max_lines_ * settings.line_bytes, huge_page)),
+        pages_(ring_bytes_ + max_lines_ * sizeof(std::uint32_t), settings.huge_pages,
                settings.node),
         ring_({pages_.data(), ring_bytes_},
-              {reinterpret_cast<std::uint32_t*>(pages_.data() + ring_bytes_), most_lines_},
+              {reinterpret_cast<std::uint32_t*>(pages_.data() + ring_bytes_), max_lines_},
               settings.line_bytes, seed) {
-    if (most_lines_ > std::numeric_limits<std::uint32_t>::max())
+    if (max_lines_ > std::numeric_limits<std::uint32_t>::max())
       throw Failure(Exit::usage, "--sizes: too many cache lines for 32-bit indices");
     points_.reserve(settings.sizes.size());
   }
@@ -196,7 +196,7 @@ public:
       ring_.grow_to(bytes / settings_.line_bytes);
       const auto walk = ring_.walk();
       broken_ += walk.broken;
-      if (ring_.lines() >= enough_lines_to_tell)
+      if (ring_.lines() >= min_lines_for_check)
         predictable_ = std::max(predictable_, static_cast<double>(walk.predictable) /
                                                   static_cast<double>(ring_.lines()));
       points_.push_back(samples_of(bytes, slice_s / static_cast<double>(settings_.sizes.size())));
@@ -230,8 +230,8 @@ public:
 
 private:
   // In smaller sets steps are short in any case.
-  static constexpr std::size_t enough_lines_to_tell = 1024;
-  static constexpr std::size_t least_samples = 3;
+  static constexpr std::size_t min_lines_for_check = 1024;
+  static constexpr std::size_t min_samples = 3;
 
   [[nodiscard]] Point samples_of(std::size_t bytes, double slice_s) {
     position_ = ring_.after(0);
@@ -240,11 +240,11 @@ private:
     Point point{bytes, {}};
     point.samples.reserve(64);
     const auto begin = Clock::now();
-    while (point.samples.size() < least_samples || seconds(Clock::now() - begin) < slice_s) {
+    while (point.samples.size() < min_samples || seconds(Clock::now() - begin) < slice_s) {
       const double before = additions_s();
       const double elapsed = chase_s(turns);
       lost_ += position_ != ring_.after(loads_);
-      if (elapsed < least_sample_s) // the calibration was disturbed
+      if (elapsed < min_sample_s) // the calibration was disturbed
         turns += turns / 2 + 1;
       else
         point.samples.push_back({turns * loads_per_turn, elapsed, {before, additions_s()}});
@@ -272,17 +272,17 @@ private:
   }
 
   [[nodiscard]] static double additions_s() noexcept {
-    const auto addend = from_outside(std::uint64_t{3});
-    return timed([&] { to_outside(chain_of_additions(addend, addend, addition_blocks)); })
+    const auto addend = do_not_fold(std::uint64_t{3});
+    return timed([&] { do_not_eliminate(chain_of_additions(addend, addend, addition_blocks)); })
         .elapsed_s();
   }
 
   // Samples pages from the largest ring, which should be on the requested node or on the local one.
   [[nodiscard]] PageNodes placement() const {
-    constexpr std::size_t most_pages = 1u << 16;
+    constexpr std::size_t max_pages = 1u << 16;
     const auto node = settings_.node ? settings_.node : own_node();
-    const auto bytes = most_lines_ * settings_.line_bytes;
-    const auto stride = round_up(bytes / most_pages + 1, base_page());
+    const auto bytes = max_lines_ * settings_.line_bytes;
+    const auto stride = round_up(bytes / max_pages + 1, base_page());
     std::vector<void*> addresses;
     for (std::size_t at = 0; at < bytes; at += stride)
       addresses.push_back(pages_.data() + at);
@@ -290,7 +290,7 @@ private:
   }
 
   const Settings& settings_;
-  const std::size_t most_lines_;
+  const std::size_t max_lines_;
   const std::size_t ring_bytes_;
   Pages pages_; // pages of the ring, followed by those of its order
   Ring ring_;

@@ -18,7 +18,7 @@
 
 #include "clock.hpp"
 #include "numa.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "team.hpp"
@@ -217,7 +217,7 @@ public:
       const auto deadline = Clock::now() + std::chrono::duration<double>(slices * slice_s);
       for (std::size_t done = 1;; ++done) {
         if (member == 0)
-          last_ = done >= least_rounds && Clock::now() >= deadline;
+          last_ = done >= min_rounds && Clock::now() >= deadline;
         team_.barrier().wait();
         if (last_)
           break;
@@ -267,7 +267,7 @@ public:
 private:
   enum class Purpose { warm_up, measure, measure_and_compare };
 
-  static constexpr std::size_t least_rounds = 3;
+  static constexpr std::size_t min_rounds = 3;
 
   static std::size_t element_count(const Settings& settings) {
     return round_up(settings.array_bytes / sizeof(double), line_doubles);
@@ -310,9 +310,9 @@ private:
   // Samples pages from the arrays. Each should be on the node of a member that owns part of the
   // huge page around it.
   [[nodiscard]] PageNodes placement() const {
-    constexpr std::size_t most_pages = 1u << 14; // of each array
+    constexpr std::size_t max_pages = 1u << 14; // of each array
     const auto page = base_page() / sizeof(double);
-    const auto stride = std::max(round_up(count_ / most_pages + 1, page), page);
+    const auto stride = std::max(round_up(count_ / max_pages + 1, page), page);
     std::vector<void*> addresses;
     std::vector<std::array<std::size_t, 2>> owners; // first and last owner
     for (const auto array : {arrays_.a, arrays_.b, arrays_.c})
@@ -422,7 +422,7 @@ void measure(Program& program, const Settings& settings) {
   program.hello(team);
   if (settings.nontemporal && !has_nontemporal_store)
     throw Skip("needs non-temporal stores, which this target does not have");
-  Stream stream(team, settings, from_outside(3.0));
+  Stream stream(team, settings, do_not_fold(3.0));
   stream.measure(program.slice_s, program.turns);
   stream.report(program);
 }

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "mpi/cpu_pair.hpp"
 #include "mpi/exchange.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
-#include "mpi/seats.hpp"
 #include "mpi/waiting.hpp"
 #include "pages.hpp"
 
@@ -25,9 +25,9 @@ namespace {
 
 using namespace seatrial;
 
-constexpr std::size_t least_rounds = 5;
-constexpr std::size_t most_idle_rounds = 10;
-constexpr std::uint64_t most_growth = 16; // growth limit of a sample if the load starts too late
+constexpr std::size_t min_rounds = 5;
+constexpr std::size_t max_idle_rounds = 10;
+constexpr std::uint64_t max_growth = 16; // growth limit of a sample if the load starts too late
 constexpr std::uint64_t trial_trips = 8;
 constexpr int ping_tag = 1;
 constexpr int order_tag = 2;
@@ -63,10 +63,10 @@ public:
   // The time of all trips, with verified data.
   double run(std::uint64_t seed, std::uint64_t trips) {
     mpi::fill({sent_.data(), bytes_}, pattern_of(seed, rank_));
-    mpi::spoil({received_.data(), bytes_}, pattern_of(seed, other_));
-    rally(1); // until both have started
+    mpi::poison({received_.data(), bytes_}, pattern_of(seed, other_));
+    run_trips(1); // until both have started
     const auto start = Clock::now();
-    rally(trips);
+    run_trips(trips);
     const double elapsed_s = seconds(Clock::now() - start);
     wrong_ += mpi::wrong_bytes({received_.data(), bytes_}, pattern_of(seed, other_));
     return elapsed_s;
@@ -75,7 +75,7 @@ public:
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
 
 private:
-  void rally(std::uint64_t trips) {
+  void run_trips(std::uint64_t trips) {
     for (std::uint64_t i = 0; i < trips; ++i) {
       if (leads_)
         send();
@@ -111,7 +111,7 @@ public:
   std::uint64_t run(std::uint64_t seed) {
     exchange_.fill(pattern_of(seed, rank_), pattern_of(seed, other_));
     exchange_.run(other_, 1);
-    mpi::meet(); // the load has started
+    mpi::sleeping_barrier(); // the load has started
     MPI_Request finished = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &finished);
     std::uint64_t windows = 0;
@@ -144,9 +144,9 @@ private:
 };
 
 // The role of this rank. With an odd number of ranks the last one is idle.
-class Part {
+class Role {
 public:
-  Part(int rank, int ranks, const Settings& settings) {
+  Role(int rank, int ranks, const Settings& settings) {
     const int half = ranks / 2;
     if (rank >= 2 * half)
       return;
@@ -157,16 +157,16 @@ public:
     else
       streamer_.emplace(leads, rank, other, settings);
     if (settings.shares && player_) {
-      seats_.emplace();
-      seats_->take(leads);
+      cpu_pair_.emplace();
+      cpu_pair_->bind(leads);
     }
   }
 
   // Collective: the time of this many trips on the players, else 0.
   double quiet(std::uint64_t seed, std::uint64_t trips, double idle_s) {
-    mpi::meet();
+    mpi::sleeping_barrier();
     const double elapsed_s = player_ ? player_->run(seed, trips) : 0;
-    mpi::meet(player_ ? 0 : idle_s);
+    mpi::sleeping_barrier(player_ ? 0 : idle_s);
     return elapsed_s;
   }
 
@@ -177,7 +177,7 @@ public:
       windows_ = streamer_->run(seed);
       return 0;
     }
-    mpi::meet();
+    mpi::sleeping_barrier();
     const double elapsed_s = player_ ? player_->run(seed, trips) : 0;
     MPI_Request finished = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &finished);
@@ -196,7 +196,7 @@ public:
 private:
   std::optional<Player> player_;
   std::optional<Streamer> streamer_;
-  std::optional<mpi::Seats> seats_;
+  std::optional<mpi::CpuPair> cpu_pair_;
   std::uint64_t windows_ = 0;
 };
 
@@ -231,29 +231,29 @@ std::size_t report(mpi::Program& program, const std::vector<Round>& rounds) {
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
-  mpi::wake_in_time();
+  mpi::reduce_timer_slack();
   mpi::require_memory(2 * std::max(settings.window * settings.background_bytes, settings.bytes));
-  Part part(program.rank, program.ranks, settings);
+  Role role(program.rank, program.ranks, settings);
   std::uint64_t seed = 0;
   program.at("warm-up");
-  part.quiet(++seed, trial_trips, 0);
+  role.quiet(++seed, trial_trips, 0);
   const auto trips_in_sample = [&](double trial_s) {
     return static_cast<std::uint64_t>(trial_trips * settings.sample_s / mpi::of_first(trial_s)) + 1;
   };
-  const auto quiet_trips = trips_in_sample(part.quiet(++seed, trial_trips, 0));
-  auto loaded_trips = trips_in_sample(part.loaded(++seed, trial_trips));
-  const auto most_trips = most_growth * loaded_trips;
+  const auto quiet_trips = trips_in_sample(role.quiet(++seed, trial_trips, 0));
+  auto loaded_trips = trips_in_sample(role.loaded(++seed, trial_trips));
+  const auto max_trips = max_growth * loaded_trips;
 
   std::vector<Round> rounds;
   std::size_t enough = 0; // rounds with load
-  const mpi::Rounds turn(least_rounds, program.slice_s);
-  while (rounds.size() < enough + most_idle_rounds && turn.another(enough)) {
+  const mpi::Rounds turn(min_rounds, program.slice_s);
+  while (rounds.size() < enough + max_idle_rounds && turn.another(enough)) {
     program.at("quiet sample " + std::to_string(rounds.size()));
-    const double quiet_s = part.quiet(++seed, quiet_trips, settings.sample_s);
+    const double quiet_s = role.quiet(++seed, quiet_trips, settings.sample_s);
     program.at("loaded sample " + std::to_string(rounds.size()));
-    const double loaded_s = part.loaded(++seed, loaded_trips);
-    const bool is_loaded = mpi::sum(part.windows() == 0 ? 1 : 0) == 0;
-    const double streamed = part.streams() ? static_cast<double>(part.windows()) : 0;
+    const double loaded_s = role.loaded(++seed, loaded_trips);
+    const bool is_loaded = mpi::sum(role.windows() == 0 ? 1 : 0) == 0;
+    const double streamed = role.streams() ? static_cast<double>(role.windows()) : 0;
     rounds.push_back(
         {.quiet_s = quiet_s,
          .quiet_trips = quiet_trips,
@@ -264,10 +264,10 @@ void measure(mpi::Program& program, const Settings& settings) {
     if (is_loaded)
       ++enough;
     else
-      loaded_trips = std::min(2 * loaded_trips, most_trips); // the players finished too soon
+      loaded_trips = std::min(2 * loaded_trips, max_trips); // the players finished too soon
   }
   program.check("loaded_samples", static_cast<double>(report(program, rounds)));
-  program.check("wrong_bytes", mpi::sum(static_cast<double>(part.wrong())));
+  program.check("wrong_bytes", mpi::sum(static_cast<double>(role.wrong())));
 }
 
 } // namespace

@@ -29,7 +29,7 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 1e-3;
-constexpr std::size_t least_rounds = 3;
+constexpr std::size_t min_rounds = 3;
 constexpr double late_times = 8; // beyond this multiple of the slice one round is enough
 constexpr std::size_t large_message = std::size_t{16} << 20; // warms up with fewer messages
 constexpr int message_tag = 1;
@@ -70,7 +70,7 @@ public:
     if (sends_)
       mpi::fill({sent_.data(), message.bytes}, seed_of(rank_));
     if (receives_)
-      mpi::spoil({received_.data(), message.bytes}, seed_of(peer_));
+      mpi::poison({received_.data(), message.bytes}, seed_of(peer_));
     MPI_Barrier(MPI_COMM_WORLD);
     stream(message, message.bytes < large_message ? window : 1); // passes the first touch
     MPI_Barrier(MPI_COMM_WORLD);
@@ -187,7 +187,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     size.windows = static_cast<std::uint64_t>(sample_s / trial_s) + 1;
   }
 
-  const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& size : sizes) {
       program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));

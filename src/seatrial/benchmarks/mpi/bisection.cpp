@@ -24,9 +24,9 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 4e-3;
-constexpr std::size_t least_rounds = 5;
+constexpr std::size_t min_rounds = 5;
 constexpr std::uint64_t trial_windows = 2;
-constexpr int nobody = -1;
+constexpr int no_rank = -1;
 
 struct Settings {
   std::size_t bytes;
@@ -53,7 +53,7 @@ int partner_in(std::size_t bisection, int rank, int ranks) {
   const auto half = ranks / 2;
   const auto place = static_cast<int>(std::ranges::find(dealt, rank) - dealt.begin());
   if (place >= 2 * half)
-    return nobody;
+    return no_rank;
   return dealt[static_cast<std::size_t>(place < half ? place + half : place - half)];
 }
 
@@ -74,16 +74,16 @@ public:
     const auto others = pattern_of(partner);
     exchange_.fill(pattern_of(program_.rank), others);
     if (shares_)
-      mpi::meet();
+      mpi::sleeping_barrier();
     else
       MPI_Barrier(MPI_COMM_WORLD);
     const auto start = Clock::now();
-    if (partner != nobody)
+    if (partner != no_rank)
       exchange_.run(partner, windows);
-    const double mine_s = partner == nobody ? 0 : seconds(Clock::now() - start);
+    const double mine_s = partner == no_rank ? 0 : seconds(Clock::now() - start);
     double slowest_s = 0;
     MPI_Reduce(&mine_s, &slowest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (partner != nobody)
+    if (partner != no_rank)
       wrong_ += exchange_.wrong(others);
     return slowest_s;
   }
@@ -129,7 +129,7 @@ void report(mpi::Program& program, const Settings& settings, const std::vector<B
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
-  mpi::wake_in_time();
+  mpi::reduce_timer_slack();
   mpi::require_memory(2 * settings.window * settings.bytes);
   Halves halves(program, settings);
   std::vector<Bisection> all;
@@ -142,7 +142,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     one.windows = static_cast<std::uint64_t>(trial_windows * sample_s / trial_s) + 1;
     all.push_back(one);
   }
-  const mpi::Rounds rounds(least_rounds, program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& one : all) {
       program.at("bisection " + std::to_string(&one - all.data()) + ", with rank " +

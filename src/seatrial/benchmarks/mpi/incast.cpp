@@ -22,7 +22,7 @@ namespace {
 
 using namespace seatrial;
 
-constexpr std::size_t least_samples = 5;
+constexpr std::size_t min_samples = 5;
 constexpr int stop_tag = 1;
 constexpr int data_tag = 2; // and up: each message in flight of a sender has its own tag
 
@@ -102,7 +102,7 @@ public:
 
   Arrived run(std::uint64_t sample) {
     for (std::size_t place = 0; place < requests_.size(); ++place) {
-      mpi::spoil({message(place), bytes_}, pattern_at(sample, place));
+      mpi::poison({message(place), bytes_}, pattern_at(sample, place));
       expect(place);
     }
     still_open_ = requests_.size();
@@ -158,11 +158,11 @@ private:
 
   // All senders send before the clock starts.
   void warm_up() {
-    std::vector<bool> heard(senders_);
+    std::vector<bool> has_sent(senders_);
     for (std::size_t silent = senders_; silent > 0;)
       take([&](std::size_t sender) {
-        silent -= heard[sender] ? 0 : 1;
-        heard[sender] = true;
+        silent -= has_sent[sender] ? 0 : 1;
+        has_sent[sender] = true;
       });
   }
 
@@ -198,7 +198,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   mpi::require_memory(settings.bytes * settings.window * (program.rank == 0 ? senders : 1));
   std::vector<Arrived> found;
   std::size_t wrong = 0;
-  const mpi::Rounds samples(least_samples, program.slice_s);
+  const mpi::Rounds samples(min_samples, program.slice_s);
   if (program.rank == 0) {
     Receiver receiver(program.ranks - 1, settings);
     for (std::size_t i = 0; samples.another(i); ++i) {

@@ -30,7 +30,7 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 1e-3;
-constexpr std::size_t least_rounds = 3;
+constexpr std::size_t min_rounds = 3;
 constexpr double late_times = 8; // beyond this multiple of the slice one round is enough
 constexpr std::size_t large_message = std::size_t{16}
                                       << 20; // one trip is enough to estimate its time
@@ -58,7 +58,8 @@ struct Buffers {
 };
 
 // Rank 0 sends first, rank 1 answers: the time of this many round trips.
-double rally(int rank, const Buffers& buffers, const mpi::Message& message, std::uint64_t trips) {
+double run_trips(int rank, const Buffers& buffers, const mpi::Message& message,
+                 std::uint64_t trips) {
   const MPI_Datatype type = message.type;
   const int count = message.count;
   const auto start = Clock::now();
@@ -85,10 +86,10 @@ public:
     const auto mine = 2 * seed_ + static_cast<std::uint64_t>(rank_);
     const auto others = mine ^ 1;
     mpi::fill({buffers_.sent, message.bytes}, mine);
-    mpi::spoil({buffers_.received, message.bytes}, others);
+    mpi::poison({buffers_.received, message.bytes}, others);
     MPI_Barrier(MPI_COMM_WORLD);
-    rally(rank_, buffers_, message, 1); // absorbs the barrier's skew
-    const double elapsed_s = rally(rank_, buffers_, message, trips);
+    run_trips(rank_, buffers_, message, 1); // absorbs the barrier's skew
+    const double elapsed_s = run_trips(rank_, buffers_, message, trips);
     wrong_ += mpi::wrong_bytes({buffers_.received, message.bytes}, others);
     return elapsed_s;
   }
@@ -150,7 +151,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     size.trips = static_cast<std::uint64_t>(static_cast<double>(trips) * sample_s / trial_s) + 1;
   }
 
-  const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& size : sizes) {
       program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));

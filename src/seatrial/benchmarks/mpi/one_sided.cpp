@@ -30,7 +30,7 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 1e-3;
-constexpr std::size_t least_rounds = 3;
+constexpr std::size_t min_rounds = 3;
 constexpr std::uint64_t trial_epochs = 4;
 constexpr int target = 1;
 
@@ -288,7 +288,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     series.epochs = static_cast<std::uint64_t>(trial_epochs * sample_s / trial_s) + 1;
   }
 
-  const mpi::Rounds rounds(least_rounds, program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& series : all) {
       program.at(std::to_string(series.message.bytes) + " B, round " + std::to_string(round));

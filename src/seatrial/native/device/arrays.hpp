@@ -32,7 +32,7 @@ template <class Element>
 
 // Fills arrays with a value that no correct result has: NaN, or the largest integer.
 template <class... Elements>
-void spoil(Queue& queue, const Array<Elements>&... arrays) {
+void poison_arrays(Queue& queue, const Array<Elements>&... arrays) {
   constexpr std::uint32_t nan = 0xffffffff;
   (queue.fill(arrays.memory(), 0, nan, arrays.bytes()), ...);
 }

@@ -32,14 +32,14 @@ public:
 
   // Overwrites the targets with wrong data.
   void poison() {
-    mpi::spoil(received_.first(bytes_), seed_ + 1);
+    mpi::poison(received_.first(bytes_), seed_ + 1);
     queue_->fill(*in_, 0, 0xffffffff, bytes_ / 4 * 4);
     queue_->finish();
   }
 
   void verify(Copy copy) {
     if (copy != Copy::readback) {
-      mpi::spoil(back_, seed_);
+      mpi::poison(back_, seed_);
       queue_->read(back_.data(), *in_, 0, bytes_);
       queue_->finish();
       wrong_ += mpi::wrong_bytes(back_, seed_);

@@ -33,7 +33,7 @@ public:
 
 namespace constant {
 constexpr int in_rows = 101;
-constexpr int as_it_is = 111;
+constexpr int not_transposed = 111;
 constexpr int transposed = 112;
 } // namespace constant
 
@@ -66,8 +66,8 @@ private:
   void call(const Gemm& gemm, const MatrixProduct& product, const Memory& a, const Memory& b,
             const Memory& d, Real alpha) {
     const std::size_t n = product.order;
-    gemm(constant::in_rows, constant::as_it_is,
-         product.is_transposed ? constant::transposed : constant::as_it_is, n, n, n, alpha,
+    gemm(constant::in_rows, constant::not_transposed,
+         product.is_transposed ? constant::transposed : constant::not_transposed, n, n, n, alpha,
          ours(a).handle(), 0, n, ours(b).handle(), 0, n, Real{0}, ours(d).handle(), 0, n, &queue_,
          nullptr);
   }

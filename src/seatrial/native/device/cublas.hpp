@@ -57,7 +57,7 @@ constexpr int of_bf16 = 14;       // CUDA_R_16BF
 constexpr int compute_fp32 = 68;  // CUBLAS_COMPUTE_32F
 constexpr int compute_fp64 = 70;  // CUBLAS_COMPUTE_64F
 constexpr int compute_tf32 = 77;  // CUBLAS_COMPUTE_32F_FAST_TF32
-constexpr int as_it_is = 0;       // CUBLAS_OP_N
+constexpr int not_transposed = 0; // CUBLAS_OP_N
 constexpr int transposed = 1;     // CUBLAS_OP_T
 constexpr int any_algorithm = -1; // CUBLAS_GEMM_DEFAULT
 } // namespace constant
@@ -102,9 +102,9 @@ public:
     const int in = type_of(product.precision);
     const int out = is_fp64 ? constant::of_fp64 : constant::of_fp32;
     static_cast<void>(queue_.enter());
-    api_.gemm(handle_, product.is_transposed ? constant::transposed : constant::as_it_is,
-              constant::as_it_is, n, n, n, alpha, ours(b).address(), in, n, ours(a).address(), in,
-              n, &zero, ours(d).address(), out, n, compute_of(product.precision),
+    api_.gemm(handle_, product.is_transposed ? constant::transposed : constant::not_transposed,
+              constant::not_transposed, n, n, n, alpha, ours(b).address(), in, n, ours(a).address(),
+              in, n, &zero, ours(d).address(), out, n, compute_of(product.precision),
               constant::any_algorithm);
   }
 

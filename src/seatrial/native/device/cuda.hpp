@@ -15,8 +15,8 @@
 #include "device/cuda_context.hpp"
 #include "device/cuda_image.hpp"
 #include "device/device.hpp"
-#include "device/memory_lack.hpp"
 #include "device/nvrtc.hpp"
+#include "device/out_of_memory.hpp"
 
 namespace seatrial::device::cuda {
 
@@ -241,7 +241,7 @@ public:
 
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
     constexpr int out_of_memory = 2;
-    return or_no_room(facts_, bytes, {out_of_memory}, [&]() -> std::unique_ptr<Memory> {
+    return or_out_of_memory(facts_, bytes, {out_of_memory}, [&]() -> std::unique_ptr<Memory> {
       return std::make_unique<CudaMemory>(context(), bytes, where);
     });
   }

@@ -43,22 +43,22 @@ struct Copy2D {
 static_assert(sizeof(End2D) == 56 && sizeof(Copy2D) == 128);
 
 // CUDA_RESOURCE_DESC of an array
-struct TextureOf {
+struct ResourceDescription {
   int kind;
   Handle array;
   std::array<std::uint64_t, 15> unused{};
   unsigned flags = 0;
 };
-static_assert(sizeof(TextureOf) == 144 && offsetof(TextureOf, flags) == 136);
+static_assert(sizeof(ResourceDescription) == 144 && offsetof(ResourceDescription, flags) == 136);
 
 // CUDA_TEXTURE_DESC; the remaining members concern mipmaps and borders.
-struct TextureReads {
-  std::array<int, 3> beyond_edges; // address mode of each dimension
+struct TextureDescription {
+  std::array<int, 3> address_modes; // address mode of each dimension
   int filter;
   unsigned flags = 0; // none: coordinates are in texels
   std::array<std::uint32_t, 21> unused{};
 };
-static_assert(sizeof(TextureReads) == 104);
+static_assert(sizeof(TextureDescription) == 104);
 
 // The driver's functions (docs.nvidia.com/cuda/cuda-driver-api); functions with a second version
 // use the name that cuda.h gives them.
@@ -101,7 +101,7 @@ public:
   Call<Handle*, const ArrayShape*> create_array{*this, "cuArrayCreate_v2"};
   Call<Handle> destroy_array{*this, "cuArrayDestroy"};
   Call<const Copy2D*> copy_2d{*this, "cuMemcpy2D_v2"};
-  Call<Address*, const TextureOf*, const TextureReads*, const void*> create_texture{
+  Call<Address*, const ResourceDescription*, const TextureDescription*, const void*> create_texture{
       *this, "cuTexObjectCreate"};
   Call<Address> destroy_texture{*this, "cuTexObjectDestroy"};
   Call<Handle*, unsigned> create_stream{*this, "cuStreamCreate"};

@@ -47,9 +47,10 @@ public:
     const auto& api = context_.api();
     api.copy_2d(&copy);
     api.wait_stream(nullptr); // the copy may return before it is complete
-    const TextureOf what = {.kind = image::of_array, .array = array_.handle()};
-    const TextureReads how = {.beyond_edges = {image::clamped, image::clamped, image::clamped},
-                              .filter = image::nearest};
+    const ResourceDescription what = {.kind = image::of_array, .array = array_.handle()};
+    const TextureDescription how = {
+        .address_modes = {image::clamped, image::clamped, image::clamped},
+        .filter = image::nearest};
     api.create_texture(&handle_, &what, &how, nullptr);
   }
   ~CudaImage() override {

@@ -35,9 +35,9 @@ struct DeviceArguments {
 };
 
 // The requested devices. Each is driven by the team member of the same number.
-class Chosen {
+class ChosenDevices {
 public:
-  Chosen(const Devices& devices, const DeviceArguments& arguments);
+  ChosenDevices(const Devices& devices, const DeviceArguments& arguments);
 
   [[nodiscard]] std::size_t size() const noexcept { return chosen_.size(); }
   [[nodiscard]] Device& operator[](std::size_t i) const { return *chosen_[i]; }
@@ -49,12 +49,12 @@ private:
 };
 
 // --precision fp32|fp64
-[[nodiscard]] bool asks_for_fp64(Arguments& arguments);
+[[nodiscard]] bool fp64_requested(Arguments& arguments);
 
 // Calls `action(Real{})` in the requested precision. Throws Unsupported if a device does not
 // support it.
 template <class Action>
-void in_precision(const Chosen& chosen, bool is_fp64, Action action) {
+void in_precision(const ChosenDevices& chosen, bool is_fp64, Action action) {
   if (!is_fp64) {
     action(float{});
     return;
@@ -78,16 +78,16 @@ namespace detail {
 
 // The requested devices, opened before the threads are bound: a driver's own threads must be free
 // to run on any CPU.
-class Opened {
+class OpenedDevices {
 public:
-  Opened(seatrial::Program& program, const DeviceArguments& wanted);
+  OpenedDevices(seatrial::Program& program, const DeviceArguments& wanted);
 
-  Chosen& chosen() noexcept { return *chosen_; }
+  ChosenDevices& chosen() noexcept { return *chosen_; }
   Team& team() noexcept { return *team_; }
 
 private:
   std::optional<Devices> devices_;
-  std::optional<Chosen> chosen_;
+  std::optional<ChosenDevices> chosen_;
   std::optional<Team> team_;
 };
 
@@ -116,7 +116,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare, Source
       },
       [&](seatrial::Program& program, const auto& settings) {
         const auto& [wanted, own] = settings;
-        detail::Opened opened(program, wanted);
+        detail::OpenedDevices opened(program, wanted);
         measure(program, opened.team(), std::as_const(opened.chosen()), own);
       });
 }

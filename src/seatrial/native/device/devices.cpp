@@ -37,8 +37,8 @@ void Devices::require_one() const {
 void Devices::attempt(const std::string& backend, const std::function<void()>& open) {
   try {
     open();
-  } catch (const Unsupported& lack) {
-    absent_.push_back({backend, lack.need(), lack.what()});
+  } catch (const Unsupported& missing) {
+    absent_.push_back({backend, missing.need(), missing.what()});
   } catch (const CallFailed& failed) { // drivers without a device fail in many ways
     absent_.push_back({backend, "device", failed.what()});
   }

@@ -114,9 +114,9 @@ private:
 
 // A function that returns the created object, and its status in its last argument.
 template <class Made, class... Parameters>
-class Maker {
+class CreateCall {
 public:
-  Maker(const DriverLibrary& library, const char* name)
+  CreateCall(const DriverLibrary& library, const char* name)
       : library_(library), name_(name), function_(reinterpret_cast<Function>(library.find(name))) {}
 
   [[nodiscard]] bool is_there() const noexcept { return function_ != nullptr; }

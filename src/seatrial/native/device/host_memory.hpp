@@ -33,7 +33,7 @@ class HostMemory {
 public:
   HostMemory(Device& device, HostKind kind, std::size_t bytes, std::optional<int> node)
       : bytes_(bytes) {
-    std::optional<TouchedOnNode> touched;
+    std::optional<FirstTouchOnNode> touched;
     if (node)
       touched.emplace(*node);
     if (kind == HostKind::pageable)

@@ -36,8 +36,8 @@ namespace seatrial::device {
   const auto bits = std::bit_cast<std::uint32_t>(number);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
   const auto magnitude = bits & 0x7fffffff;
-  constexpr std::uint32_t least_normal = 0x38800000; // 2^-14
-  if (magnitude >= least_normal)
+  constexpr std::uint32_t min_normal = 0x38800000; // 2^-14
+  if (magnitude >= min_normal)
     return static_cast<std::uint16_t>(sign |
                                       ((rounded_bits(magnitude, 13) - 0x38000000) >> 13)); // bias
   constexpr float magic =

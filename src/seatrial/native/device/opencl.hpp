@@ -14,10 +14,10 @@
 
 #include "device/device.hpp"
 #include "device/dialect.hpp"
-#include "device/memory_lack.hpp"
 #include "device/opencl_api.hpp"
 #include "device/opencl_context.hpp"
 #include "device/opencl_image.hpp"
+#include "device/out_of_memory.hpp"
 
 namespace seatrial::device::opencl {
 
@@ -51,7 +51,7 @@ public:
   [[nodiscard]] void* host() const noexcept override { return host_; }
   [[nodiscard]] Handle handle() const noexcept { return handle_; }
 
-  void give_to(Handle queue) const {
+  void unmap_for(Handle queue) const {
     if (host_ != nullptr)
       context_.api().unmap(queue, handle_, host_, 0, nullptr, nullptr);
   }
@@ -247,7 +247,7 @@ public:
       }
       const auto memory = ours(*argument.memory).handle();
       api_.set_argument(handle, i, sizeof memory, &memory);
-      ours(*argument.memory).give_to(queue_);
+      ours(*argument.memory).unmap_for(queue_);
     }
     const std::array<std::size_t, 2> group = {grid.items, grid.items_y};
     const std::array<std::size_t, 2> all = {static_cast<std::size_t>(grid.groups) * grid.items,
@@ -287,7 +287,7 @@ public:
   [[nodiscard]] std::uint64_t free_bytes() const override { return facts_.memory_bytes; }
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
     // The buffer is too large, the device or its host memory is full, or allocation failed.
-    return or_no_room(facts_, bytes, {-61, -4, -5, -6}, [&]() -> std::unique_ptr<Memory> {
+    return or_out_of_memory(facts_, bytes, {-61, -4, -5, -6}, [&]() -> std::unique_ptr<Memory> {
       return std::make_unique<OpenClMemory>(context(), bytes, where);
     });
   }
@@ -353,13 +353,14 @@ private:
   mutable std::optional<Context> context_;
 };
 
-struct Found {
+struct FoundDevice {
   Handle platform;
   Handle device;
 };
 
 // Every available device of the platforms whose name contains `words`, in the loader's order.
-[[nodiscard]] inline std::vector<Found> found_devices(const Api& api, std::string_view words) {
+[[nodiscard]] inline std::vector<FoundDevice> found_devices(const Api& api,
+                                                            std::string_view words) {
   unsigned count = 0;
   const int status = api.platforms.status(0, nullptr, &count);
   if (status == constant::no_platform || count == 0)
@@ -368,7 +369,7 @@ struct Found {
                                 "pocl-opencl-icd)");
   std::vector<Handle> platforms(count);
   api.platforms(count, platforms.data(), nullptr);
-  std::vector<Found> found;
+  std::vector<FoundDevice> found;
   for (const auto platform : platforms) {
     const auto name = text_of(api.platform_info, platform, constant::platform_name);
     unsigned there = 0;

@@ -55,28 +55,28 @@ public:
                                                                          "clGetPlatformInfo"};
   Call<Handle, Flags, unsigned, Handle*, unsigned*> devices{*this, "clGetDeviceIDs"};
   Call<Handle, unsigned, std::size_t, void*, std::size_t*> device_info{*this, "clGetDeviceInfo"};
-  Maker<Handle, const Word*, unsigned, const Handle*, void*, void*> create_context{
+  CreateCall<Handle, const Word*, unsigned, const Handle*, void*, void*> create_context{
       *this, "clCreateContext"};
   Call<Handle> release_context{*this, "clReleaseContext"};
-  Maker<Handle, Handle, Handle, Flags> create_queue{*this, "clCreateCommandQueue"};
+  CreateCall<Handle, Handle, Handle, Flags> create_queue{*this, "clCreateCommandQueue"};
   Call<Handle> release_queue{*this, "clReleaseCommandQueue"};
-  Maker<Handle, Handle, Flags, std::size_t, void*> create_buffer{*this, "clCreateBuffer"};
-  Maker<Handle, Handle, Flags, const TexelFormat*, const ImageShape*, const void*> create_image{
-      *this, "clCreateImage"};
+  CreateCall<Handle, Handle, Flags, std::size_t, void*> create_buffer{*this, "clCreateBuffer"};
+  CreateCall<Handle, Handle, Flags, const TexelFormat*, const ImageShape*, const void*>
+      create_image{*this, "clCreateImage"};
   Call<Handle> release_memory{*this, "clReleaseMemObject"};
-  Maker<void*, Handle, Handle, unsigned, Flags, std::size_t, std::size_t, unsigned, const Handle*,
-        Handle*>
+  CreateCall<void*, Handle, Handle, unsigned, Flags, std::size_t, std::size_t, unsigned,
+             const Handle*, Handle*>
       map{*this, "clEnqueueMapBuffer"};
   Call<Handle, Handle, void*, unsigned, const Handle*, Handle*> unmap{*this,
                                                                       "clEnqueueUnmapMemObject"};
-  Maker<Handle, Handle, unsigned, const char**, const std::size_t*> create_program{
+  CreateCall<Handle, Handle, unsigned, const char**, const std::size_t*> create_program{
       *this, "clCreateProgramWithSource"};
   Call<Handle, unsigned, const Handle*, const char*, void*, void*> build_program{*this,
                                                                                  "clBuildProgram"};
   Call<Handle, Handle, unsigned, std::size_t, void*, std::size_t*> build_info{
       *this, "clGetProgramBuildInfo"};
   Call<Handle> release_program{*this, "clReleaseProgram"};
-  Maker<Handle, Handle, const char*> create_kernel{*this, "clCreateKernel"};
+  CreateCall<Handle, Handle, const char*> create_kernel{*this, "clCreateKernel"};
   Call<Handle, unsigned, std::size_t, void*, std::size_t*> kernel_info{*this, "clGetKernelInfo"};
   Call<Handle, unsigned, unsigned, std::size_t, void*, std::size_t*> argument_info{
       *this, "clGetKernelArgInfo"};

@@ -16,8 +16,8 @@ namespace seatrial::device {
 inline constexpr std::uint64_t relay_piece = std::uint64_t{4} << 20;
 
 // The buffers of one device: data to send, an inbox, and a queue for each direction.
-struct Seat {
-  Seat(Device& device, std::uint64_t bytes)
+struct PeerBuffers {
+  PeerBuffers(Device& device, std::uint64_t bytes)
       : device(device), seed(static_cast<std::uint64_t>(device.facts().index) + 1), bytes(bytes),
         data(device.allocate(bytes, Where::device)), inbox(device.allocate(bytes, Where::device)),
         sending(device.queue()), receiving(device.queue()),
@@ -35,7 +35,7 @@ struct Seat {
 
   // The number of inbox bytes that differ from the data of the device with this seed.
   [[nodiscard]] double wrong(std::uint64_t sender, std::uint64_t size) {
-    mpi::spoil(back, sender);
+    mpi::poison(back, sender);
     receiving->read(back.data(), *inbox, 0, size);
     receiving->finish();
     return static_cast<double>(mpi::wrong_bytes({back.data(), size}, sender));
@@ -56,7 +56,7 @@ struct Seat {
 // the source.
 class Relay {
 public:
-  Relay(Seat& source, Seat& target, std::uint64_t size, std::uint64_t copies)
+  Relay(PeerBuffers& source, PeerBuffers& target, std::uint64_t size, std::uint64_t copies)
       : source_(source), target_(target), size_(size),
         in_copy_((size + relay_piece - 1) / relay_piece), pieces_(copies * in_copy_) {}
 
@@ -91,8 +91,8 @@ private:
     return std::min(relay_piece, size_ - at(number));
   }
 
-  Seat& source_;
-  Seat& target_;
+  PeerBuffers& source_;
+  PeerBuffers& target_;
   std::uint64_t size_;
   std::uint64_t in_copy_; // pieces per copy
   std::uint64_t pieces_;  // pieces of all copies
@@ -101,17 +101,19 @@ private:
 
 // Enables peer access between two devices for its lifetime: drivers limit the number of peers
 // enabled at once.
-class Reach {
+class PeerAccess {
 public:
-  Reach(Device& a, Device& b, bool is_wanted) : a_(a), b_(b), is_wanted_(is_wanted) { set(true); }
-  ~Reach() {
+  PeerAccess(Device& a, Device& b, bool is_wanted) : a_(a), b_(b), is_wanted_(is_wanted) {
+    set(true);
+  }
+  ~PeerAccess() {
     try {
       set(false);
     } catch (...) { // the next measurement does not depend on it
     }
   }
-  Reach(const Reach&) = delete;
-  Reach& operator=(const Reach&) = delete;
+  PeerAccess(const PeerAccess&) = delete;
+  PeerAccess& operator=(const PeerAccess&) = delete;
 
 private:
   void set(bool is_on) {

@@ -25,12 +25,12 @@ struct SeriesPoint {
 };
 
 // Measures every point on one device.
-class Subject {
+class PointRunner {
 public:
-  Subject() = default;
-  Subject(const Subject&) = delete;
-  Subject& operator=(const Subject&) = delete;
-  virtual ~Subject() = default;
+  PointRunner() = default;
+  PointRunner(const PointRunner&) = delete;
+  PointRunner& operator=(const PointRunner&) = delete;
+  virtual ~PointRunner() = default;
 
   // Runs on poisoned memory before the measurement; returns the error relative to the reference.
   // The outputs of the measured runs are poisoned afterwards.
@@ -40,13 +40,13 @@ public:
   [[nodiscard]] virtual double error_after() = 0;
 };
 
-using SubjectMaker = std::function<std::unique_ptr<Subject>(Device&)>;
+using PointRunnerMaker = std::function<std::unique_ptr<PointRunner>(Device&)>;
 
 // Takes samples of every point: `make(device)` creates a device's subject. With several devices
 // there is one sample per device, with the device in its point, and one in the series NAME_all: one
 // run on each device, with the time of the slowest. The check `error` is that of the worst device,
 // before and after.
-void measure_points(Program& program, Team& team, const Chosen& chosen,
-                    const std::vector<SeriesPoint>& points, const SubjectMaker& make);
+void measure_points(Program& program, Team& team, const ChosenDevices& chosen,
+                    const std::vector<SeriesPoint>& points, const PointRunnerMaker& make);
 
 } // namespace seatrial::device

@@ -15,8 +15,8 @@ namespace seatrial::device {
 // Splits `count` elements into contiguous parts that differ by at most one, none of them empty:
 // `make(device, count, member)` creates each member's part, in its own thread.
 template <class Part, class Make>
-[[nodiscard]] std::vector<std::unique_ptr<Part>> shared_out(Team& team, const Chosen& chosen,
-                                                            std::uint64_t count, Make make) {
+[[nodiscard]] std::vector<std::unique_ptr<Part>>
+split_evenly(Team& team, const ChosenDevices& chosen, std::uint64_t count, Make make) {
   std::vector<std::unique_ptr<Part>> parts(chosen.size());
   team.run([&](std::size_t member) {
     const auto first = count * member / chosen.size();

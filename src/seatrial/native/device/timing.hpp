@@ -16,22 +16,22 @@ struct Timed {
 };
 
 // Takes samples with the clock of `batch(runs)`, which does this many runs and returns their time.
-class TrainTimer {
+class BatchTimer {
 public:
-  explicit TrainTimer(std::function<double(std::uint64_t runs)> batch);
+  explicit BatchTimer(std::function<double(std::uint64_t runs)> batch);
 
   // k further runs must take about as long as the first k. If a batch was disturbed they do not;
   // after some attempts `elapsed_s` is 0 (no sample), and later batches are longer.
   [[nodiscard]] Timed sample();
 
 private:
-  [[nodiscard]] double quicker();
+  [[nodiscard]] double faster_of_two();
 
   std::function<double(std::uint64_t)> batch_;
   std::uint64_t runs_ = 1;
 };
 
 // Uses the device's clock; `enqueue()` submits one run to the queue.
-[[nodiscard]] TrainTimer device_timer(Queue& queue, std::function<void()> enqueue);
+[[nodiscard]] BatchTimer device_timer(Queue& queue, std::function<void()> enqueue);
 
 } // namespace seatrial::device

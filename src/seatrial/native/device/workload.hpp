@@ -63,8 +63,8 @@ private:
 
 // The facts from which a sample's limit is derived, for `devices` devices from the `first` chosen
 // one on.
-[[nodiscard]] json::Object limiting_facts(const Chosen& chosen, std::size_t devices,
-                                          std::size_t first = 0);
+[[nodiscard]] json::Object facts_for_limit(const ChosenDevices& chosen, std::size_t devices,
+                                           std::size_t first = 0);
 
 // For code that other members wait for at a barrier: an exception would leave them waiting forever,
 // so it ends the program at once with its message and exit status.
@@ -119,14 +119,14 @@ using WorkloadMaker = std::function<std::unique_ptr<Workload>(Device&)>;
 // series NAME_all: the work of all devices over the time of the slowest. `point` holds the
 // coordinates of this call, for programs that measure several points; they report the worst error
 // of all calls as their check.
-[[nodiscard]] double measured_each(Program& program, Team& team, const Chosen& chosen,
+[[nodiscard]] double measured_each(Program& program, Team& team, const ChosenDevices& chosen,
                                    const std::string& series,
                                    const std::optional<json::Object>& point,
                                    const WorkloadMaker& make);
 
 // The same for programs that measure a single point; the error is their check.
-void measure_each(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                  const WorkloadMaker& make);
+void measure_each(Program& program, Team& team, const ChosenDevices& chosen,
+                  const std::string& series, const WorkloadMaker& make);
 
 // One device's share of the work on a common problem.
 class Share {
@@ -148,7 +148,7 @@ public:
 // Takes samples of a series with the host's clock, from the first device's start to the last one's
 // end: `make(member)` creates a member's share.
 using ShareMaker = std::function<std::unique_ptr<Share>(std::size_t member)>;
-void measure_together(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                      const ShareMaker& make);
+void measure_together(Program& program, Team& team, const ChosenDevices& chosen,
+                      const std::string& series, const ShareMaker& make);
 
 } // namespace seatrial::device

@@ -102,7 +102,7 @@ struct Process {
   return std::ranges::any_of(all, [&](const Process& one) { return one.parent == process.pid; });
 }
 
-void tell(const std::vector<Process>& processes, int signal) {
+void send_signal(const std::vector<Process>& processes, int signal) {
   for (const auto& process : processes) {
     ::kill(process.pid, signal);
     if (signal == SIGTERM)
@@ -143,8 +143,8 @@ public:
 
 private:
   void start(const sigset_t& before) {
-    std::array<int, 2> told{};
-    if (::pipe2(told.data(), O_CLOEXEC) != 0)
+    std::array<int, 2> error_pipe{};
+    if (::pipe2(error_pipe.data(), O_CLOEXEC) != 0)
       throw Failure(Exit::system, std::string("pipe: ") + std::strerror(errno));
     const auto self = ::getpid();
     child_ = ::fork();
@@ -154,14 +154,14 @@ private:
       if (::getppid() == self)
         ::execvp(command_[0], command_);
       const int error = errno;
-      [[maybe_unused]] const auto written = ::write(told[1], &error, sizeof error);
+      [[maybe_unused]] const auto written = ::write(error_pipe[1], &error, sizeof error);
       ::_exit(127);
     }
-    ::close(told[1]);
+    ::close(error_pipe[1]);
     int error = child_ < 0 ? errno : 0;
-    while (child_ > 0 && ::read(told[0], &error, sizeof error) < 0 && errno == EINTR) {
+    while (child_ > 0 && ::read(error_pipe[0], &error, sizeof error) < 0 && errno == EINTR) {
     }
-    ::close(told[0]);
+    ::close(error_pipe[0]);
     if (error != 0)
       throw Failure(Exit::launcher,
                     std::string(command_[0]) + " cannot be started: " + std::strerror(error));
@@ -206,15 +206,15 @@ private:
       std::vector<Process> leaves;
       std::ranges::copy_if(all, std::back_inserter(leaves),
                            [&](const Process& one) { return !has_child(one, all); });
-      tell(leaves, SIGTERM);
+      send_signal(leaves, SIGTERM);
       if (wait_for(for_the_leaves_s, true))
         return finish();
       all = descendants();
     }
-    tell(all, SIGTERM);
+    send_signal(all, SIGTERM);
     if (!wait_for(grace_s_, false)) {
       do // also processes that were started meanwhile
-        tell(descendants(), SIGKILL);
+        send_signal(descendants(), SIGKILL);
       while (!wait_for(1.0, false));
     }
     finish();
@@ -237,7 +237,7 @@ private:
 };
 
 // Exits as the command did, also by the same signal.
-[[nodiscard]] int end_as(int status) {
+[[nodiscard]] int exit_like(int status) {
   if (!WIFSIGNALED(status))
     return WEXITSTATUS(status);
   const rlimit no_core{0, 0};
@@ -262,7 +262,7 @@ private:
   const auto parent = arguments.number("--parent", 0, 0, 1 << 30);
   const auto grace_s = arguments.number("--grace", 5.0, 0.0, 600.0);
   arguments.finish();
-  return end_as(Keeper(argv + split + 1, grace_s).run(parent));
+  return exit_like(Keeper(argv + split + 1, grace_s).run(parent));
 }
 
 } // namespace

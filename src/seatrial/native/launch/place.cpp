@@ -33,13 +33,13 @@ namespace {
 
 using namespace seatrial;
 
-constexpr int most_ranks = 1 << 24;
+constexpr int max_ranks = 1 << 24;
 
 struct Settings {
   explicit Settings(Arguments& arguments)
       : rank_from(arguments.required("--rank-from")), cpus(arguments.find("--cpus").value_or("")),
         record(arguments.find("--record").value_or("")),
-        ranks(arguments.number("--ranks", 0, 1, most_ranks)) {
+        ranks(arguments.number("--ranks", 0, 1, max_ranks)) {
     arguments.finish();
   }
 
@@ -68,20 +68,20 @@ struct Settings {
   return value;
 }
 
-[[nodiscard]] int rank_told_by(const std::string& names) {
+[[nodiscard]] int rank_from_launcher(const std::string& names) {
   for (const auto& name : parts_of(names, ','))
     if (const char* value = std::getenv(name.c_str()))
-      return number_of(value, name, most_ranks);
+      return number_of(value, name, max_ranks);
   throw Failure(Exit::launcher, "the launcher sets no rank: none of " + names +
                                     " is set in the ranks' environment");
 }
 
 void bind_to_all(const std::vector<int>& cpus) {
-  constexpr int most_cpus = 1 << 16;
+  constexpr int max_cpus = 1 << 16;
   int size = 0;
   for (const int cpu : cpus)
     size = std::max(size, cpu + 1);
-  if (size > most_cpus)
+  if (size > max_cpus)
     throw Failure(Exit::usage, "no CPU " + std::to_string(size - 1));
   seatrial::detail::CpuSet set(size);
   for (const int cpu : cpus)
@@ -92,12 +92,12 @@ void bind_to_all(const std::vector<int>& cpus) {
 }
 
 void place(const Settings& settings) {
-  const int rank = rank_told_by(settings.rank_from);
+  const int rank = rank_from_launcher(settings.rank_from);
   if (!settings.cpus.empty()) {
     const auto lists = parts_of(settings.cpus, '/');
     std::vector<int> cpus;
     for (const auto& cpu : parts_of(lists[static_cast<std::size_t>(rank) % lists.size()], ','))
-      cpus.push_back(number_of(cpu, "a CPU of --cpus", most_ranks));
+      cpus.push_back(number_of(cpu, "a CPU of --cpus", max_ranks));
     bind_to_all(cpus);
   }
   if (!settings.record.empty()) {

@@ -55,7 +55,7 @@ public:
     for (const auto& block : sent_)
       mpi::fill({send_ + block.offset, block.bytes}, seed_of(round, block));
     for (const auto& block : received_)
-      mpi::spoil({receive_ + block.offset, block.bytes}, seed_of(round, block));
+      mpi::poison({receive_ + block.offset, block.bytes}, seed_of(round, block));
   }
 
   [[nodiscard]] std::size_t wrong(std::uint64_t round) const override {

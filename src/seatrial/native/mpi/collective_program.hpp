@@ -152,7 +152,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t least_rounds = 3;
+  static constexpr std::size_t min_rounds = 3;
 
   // Rank 0's data of one sample, in seconds over `counted` iterations.
   struct Sample {
@@ -178,16 +178,16 @@ private:
 
   // Samples without a valid iteration are repeated, within limits.
   [[nodiscard]] bool goes_on(std::size_t round, double elapsed_s) const {
-    const bool lacks = std::ranges::any_of(
-        points_, [](const auto& point) { return point.samples.size() < least_rounds; });
-    const bool more = round < least_rounds || elapsed_s < program_.slice_s ||
-                      (lacks && elapsed_s < 40 * program_.slice_s);
+    const bool has_too_few = std::ranges::any_of(
+        points_, [](const auto& point) { return point.samples.size() < min_rounds; });
+    const bool more = round < min_rounds || elapsed_s < program_.slice_s ||
+                      (has_too_few && elapsed_s < 40 * program_.slice_s);
     return of_first(more ? 1.0 : 0.0) != 0.0;
   }
 
   void take(Point& point, const std::string& what) {
     program_.at(title(point.bytes) + ", " + what);
-    timing_.look_at_clocks();
+    timing_.check_clocks();
     const auto seed = ++round_;
     point.operation.data->fill(seed);
     Sample sample{.alone = point.timed->run(timing_, point.pace)};

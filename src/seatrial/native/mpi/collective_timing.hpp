@@ -73,8 +73,8 @@ class Timing {
 public:
   // Collective.
   explicit Timing(Start start)
-      : start_(start), starts_(most_iterations + 1), ends_(most_iterations + 1),
-        late_(most_iterations + 1) {
+      : start_(start), starts_(max_iterations + 1), ends_(max_iterations + 1),
+        late_(max_iterations + 1) {
     Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
     for (int i = 0; i < 100; ++i) {
       const auto before = own_time();
@@ -90,7 +90,7 @@ public:
       MPI_Barrier(MPI_COMM_WORLD);
       barrier = std::min(barrier, own_time() - before);
     }
-    lead_ = std::clamp<Nanoseconds>(10 * barrier, 20'000, most_lead);
+    lead_ = std::clamp<Nanoseconds>(10 * barrier, 20'000, max_lead);
   }
 
   // Collective: repeats `work` for about the duration of a sample, after some warm-up iterations.
@@ -106,16 +106,16 @@ public:
   }
 
   // Collective, between series.
-  void look_at_clocks() {
+  void check_clocks() {
     if (start_ == Start::clock)
-      clock_.look_again();
+      clock_.measure_again();
   }
 
   // Collective: the error of the ranks' clocks, at the end.
   [[nodiscard]] CommonClock::Error clock_error() {
     if (start_ != Start::clock)
       return {};
-    clock_.look_again(true);
+    clock_.measure_again(true);
     return clock_.error();
   }
 
@@ -126,12 +126,12 @@ public:
 
 private:
   static constexpr double sample_s = 1e-3;
-  static constexpr double most_sample_s = 2e-2;
-  static constexpr double most_wait_s = 2e-1; // for a first burst that no rank misses
+  static constexpr double max_sample_s = 2e-2;
+  static constexpr double max_wait_s = 2e-1; // for a first burst that no rank misses
   static constexpr double burst_s = 2e-4;
-  static constexpr Nanoseconds most_lead = 1'000'000;
-  static constexpr int least_tries = 4; // even if each takes long
-  static constexpr std::int64_t most_iterations = 2048;
+  static constexpr Nanoseconds max_lead = 1'000'000;
+  static constexpr int min_tries = 4; // even if each takes long
+  static constexpr std::int64_t max_iterations = 2048;
   static constexpr std::size_t warm_ups = 2; // for a series without bursts
 
   // What rank 0 decides for all ranks. A series consists of bursts, each agreed on separately: a
@@ -164,7 +164,7 @@ private:
     const double window_s = pace.window_s();
     const auto times = [&](double span_s) {
       return std::clamp(static_cast<std::int64_t>(span_s / window_s), std::int64_t{1},
-                        most_iterations);
+                        max_iterations);
     };
     Plan plan;
     plan.window = std::llround(window_s * 1e9);
@@ -189,11 +189,10 @@ private:
   // started late is repeated, while time remains.
   void agree_on_burst(const Plan& plan, Progress& progress) {
     const auto elapsed_s = static_cast<double>(own_time() - progress.begun) * 1e-9;
-    const bool is_over = progress.bursts > 0
-                             ? elapsed_s > most_sample_s
-                             : elapsed_s > most_wait_s && progress.tries > least_tries;
+    const bool is_over = progress.bursts > 0 ? elapsed_s > max_sample_s
+                                             : elapsed_s > max_wait_s && progress.tries > min_tries;
     // Long iterations leave cold caches behind, and the agreement takes longer.
-    const auto lead = std::max(lead_, std::min(plan.window / 16, most_lead));
+    const auto lead = std::max(lead_, std::min(plan.window / 16, max_lead));
     if (progress.tries++ == 0)
       MPI_Barrier(MPI_COMM_WORLD);
     const Nanoseconds mine[3] = {clock_.common_time() + lead, progress.was_missed ? 1 : 0,

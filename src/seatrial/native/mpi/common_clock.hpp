@@ -44,7 +44,7 @@ public:
 
   // Collective: measures the offsets again, and the error of the prediction. If all ranks share one
   // clock, only the final measurement, requested by `always`, is worth its time.
-  void look_again(bool always = false) {
+  void measure_again(bool always = false) {
     constexpr Nanoseconds pause = 50'000'000;
     if (!always && (all_common_ || of_first(own_time() - last_.at > pause ? 1.0 : 0.0) == 0.0))
       return;
@@ -88,12 +88,12 @@ public:
 
 private:
   // Offset of this clock from rank 0's, at a time of rank 0.
-  struct Look {
+  struct Reading {
     Nanoseconds at = 0;
     Nanoseconds offset = 0;
   };
 
-  [[nodiscard]] Look middle() const noexcept { return {at_, low_ + (high_ - low_) / 2}; }
+  [[nodiscard]] Reading middle() const noexcept { return {at_, low_ + (high_ - low_) / 2}; }
 
   // Linear through the first and the last measurement.
   [[nodiscard]] Nanoseconds offset(Nanoseconds at) const noexcept {
@@ -154,8 +154,8 @@ private:
 
   bool is_common_ = false;
   bool all_common_ = false;
-  Look first_;
-  Look last_;
+  Reading first_;
+  Reading last_;
   Nanoseconds low_ = 0;
   Nanoseconds high_ = 0;
   Nanoseconds at_ = 0;

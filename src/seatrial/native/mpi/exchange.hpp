@@ -21,7 +21,7 @@ public:
   // Fills the send buffer; the receive buffer gets different bytes than those expected.
   void fill(std::uint64_t mine, std::uint64_t others) {
     mpi::fill({sent_.data(), bytes_ * window_}, mine);
-    mpi::spoil({received_.data(), bytes_ * window_}, others);
+    mpi::poison({received_.data(), bytes_ * window_}, others);
   }
 
   // Exchanges this many windows, in both directions at once.

@@ -18,14 +18,14 @@ void require_memory(std::uint64_t bytes) {
     double needed = 0;
     double available = 0;
   };
-  const auto told = gather({static_cast<double>(bytes + bytes / 64 + reserve),
-                            static_cast<double>(available_memory().bytes)});
+  const auto memory_of_ranks = gather({static_cast<double>(bytes + bytes / 64 + reserve),
+                                       static_cast<double>(available_memory().bytes)});
   const auto names = gather_hosts();
   std::map<std::string, Host> hosts;
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
     auto& host = hosts[names[rank]];
-    host.needed += told[2 * rank];
-    host.available = told[2 * rank + 1];
+    host.needed += memory_of_ranks[2 * rank];
+    host.available = memory_of_ranks[2 * rank + 1];
   }
   Host worst;
   for (const auto& [name, host] : hosts)

@@ -36,7 +36,7 @@ struct Element {
 // message is one element of a derived datatype, which works with MPI 3 as well as MPI 4.
 class Message {
 public:
-  Message(MPI_Datatype element, std::size_t bytes, std::size_t most_elements = INT_MAX,
+  Message(MPI_Datatype element, std::size_t bytes, std::size_t max_elements = INT_MAX,
           std::size_t block = std::size_t{1} << 30)
       : type(element), bytes(bytes) {
     int element_bytes = 0;
@@ -47,7 +47,7 @@ public:
                                      " B is not a multiple of the element size, " +
                                      std::to_string(each) + " B");
     const std::size_t elements = bytes / each;
-    if (elements <= most_elements)
+    if (elements <= max_elements)
       count = static_cast<int>(elements);
     else
       make_blocks(element, each, elements, block);

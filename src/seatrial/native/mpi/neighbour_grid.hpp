@@ -62,7 +62,7 @@ public:
     for (std::size_t at = 0; at < grid_.neighbours().size(); ++at) {
       const Block sent{.offset = at * bytes_, .bytes = bytes_, .source = me_, .target = at};
       mpi::fill({send_ + sent.offset, bytes_}, seed_of(round, sent));
-      mpi::spoil({receive_ + sent.offset, bytes_}, seed_of(round, received(at, at ^ 1)));
+      mpi::poison({receive_ + sent.offset, bytes_}, seed_of(round, received(at, at ^ 1)));
     }
   }
 

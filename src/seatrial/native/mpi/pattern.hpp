@@ -40,7 +40,7 @@ inline void fill(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
 
 // Sets every byte to a value that `fill` with this seed does not write: an unchanged byte never
 // arrived.
-inline void spoil(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
+inline void poison(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
   detail::write_pattern(buffer, seed, ~std::uint64_t{0});
 }
 

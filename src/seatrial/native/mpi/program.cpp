@@ -72,7 +72,7 @@ void write_phase() noexcept {
 
 // Launchers kill all other ranks when one of them ends, so wait until these have written their
 // notes.
-void when_told_to_end(int) noexcept {
+void on_termination(int) noexcept {
   write_phase();
   write_note("in_call", mpi_call());
   timespec pause{0, 500'000'000};
@@ -93,7 +93,7 @@ std::array<Fault, 5> faults = {{{SIGSEGV, "SIGSEGV", {}},
                                 {SIGABRT, "SIGABRT", {}}}};
 
 // The previous handler of the fault (MPI libraries print a backtrace) runs afterwards.
-void when_it_fails(int signal) noexcept {
+void on_fault(int signal) noexcept {
   for (const auto& fault : faults)
     if (fault.signal == signal) {
       write_note("died", fault.name);
@@ -105,7 +105,7 @@ void when_it_fails(int signal) noexcept {
     }
 }
 
-void when_it_exits() noexcept {
+void at_process_exit() noexcept {
   if (phase.descriptor >= 0) {
     write_note("died", "exit");
     write_phase();
@@ -113,24 +113,24 @@ void when_it_exits() noexcept {
 }
 
 // Call after MPI_Init, whose handlers would otherwise replace ours.
-void watch_ends(int record) {
+void install_handlers(int record) {
   phase.descriptor = ::fcntl(record, F_DUPFD_CLOEXEC, 0); // the record may be closed earlier
   void* frame = nullptr;
   backtrace(&frame, 1); // its first call loads a library, which a handler must not do
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
-  action.sa_handler = when_told_to_end;
+  action.sa_handler = on_termination;
   ::sigaction(SIGTERM, &action, nullptr);
   static std::array<std::byte, 64 << 10> stack; // a rank may die of stack overflow
   stack_t other{};
   other.ss_sp = stack.data();
   other.ss_size = stack.size();
   ::sigaltstack(&other, nullptr);
-  action.sa_handler = when_it_fails;
+  action.sa_handler = on_fault;
   action.sa_flags = SA_ONSTACK;
   for (auto& fault : faults)
     ::sigaction(fault.signal, &action, &fault.before);
-  std::atexit(when_it_exits);
+  std::atexit(at_process_exit);
 }
 
 void watch_no_more() noexcept {
@@ -151,7 +151,7 @@ void write_reason(std::string_view why) {
 } // namespace
 
 CommonArguments::CommonArguments(Arguments& arguments)
-    : record(arguments.required("--record")), ranks(arguments.number("--ranks", 0, 1, most_ranks)),
+    : record(arguments.required("--record")), ranks(arguments.number("--ranks", 0, 1, max_ranks)),
       slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)) {
   if (ranks == 0)
     throw Failure(Exit::usage, "--ranks is missing");
@@ -160,7 +160,7 @@ CommonArguments::CommonArguments(Arguments& arguments)
 Program::Program(std::string_view name, const CommonArguments& arguments, int rank)
     : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), name_(name),
       record_(arguments.record, rank) {
-  watch_ends(record_.descriptor());
+  install_handlers(record_.descriptor());
 }
 
 void Program::hello() {

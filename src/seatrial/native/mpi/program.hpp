@@ -30,7 +30,7 @@ namespace seatrial::mpi {
 struct CommonArguments {
   explicit CommonArguments(Arguments& arguments);
 
-  static constexpr int most_ranks = 1 << 20;
+  static constexpr int max_ranks = 1 << 20;
   std::string record; // the output folder
   int ranks;          // number of ranks that the launcher was asked to start
   double slice_s;     // time for taking samples

@@ -11,7 +11,7 @@
 namespace seatrial::mpi {
 
 // Makes short sleeps end on time, not up to 50 us later (the default timer slack of Linux).
-inline void wake_in_time() noexcept {
+inline void reduce_timer_slack() noexcept {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 }
 
@@ -25,7 +25,7 @@ inline void nap(double seconds) noexcept {
 
 // A barrier over all ranks that sleeps until the last one arrives. `idle_s` is how long this rank
 // has nothing to do: it starts polling only after that.
-inline void meet(double idle_s = 0) {
+inline void sleeping_barrier(double idle_s = 0) {
   constexpr double between_looks_s = 50e-6;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

@@ -19,13 +19,13 @@ struct seatrial_communicator;
 enum seatrial_where {
   SEATRIAL_WITHOUT_AREA, /* outside MPI; nothing was counted yet */
   SEATRIAL_OUTSIDE,
-  SEATRIAL_LOOKING, /* outside too, with extra work per call: a Fortran binding's call site, or a
+  SEATRIAL_EXAMINING, /* outside too, with extra work per call: a Fortran binding's call site, or a
                        trace */
-  SEATRIAL_INSIDE   /* inside a call: nested calls of the library's layers are not counted */
+  SEATRIAL_INSIDE     /* inside a call: nested calls of the library's layers are not counted */
 };
 
 /* The members used most often come first, so that they fit into two cache lines. */
-struct seatrial_here {
+struct seatrial_thread_state {
   uint32_t where;   /* enum seatrial_where */
   uint32_t outside; /* the value of `where` after a call */
   struct seatrial_slot* slots;
@@ -48,7 +48,7 @@ struct seatrial_here {
   bool is_refused;
 } __attribute__((aligned(64)));
 
-extern _Thread_local struct seatrial_here seatrial_here
+extern _Thread_local struct seatrial_thread_state seatrial_thread_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Incremented when a handle is freed: libraries reuse handles, so everything cached about them
@@ -56,11 +56,11 @@ extern _Thread_local struct seatrial_here seatrial_here
 extern uint64_t seatrial_generation SEATRIAL_HIDDEN;
 
 /* Reasons to examine each call. */
-enum seatrial_reason { SEATRIAL_LOOKS_FOR_TRACE = 1, SEATRIAL_LOOKS_FOR_WAITING = 2 };
-extern unsigned seatrial_reasons_to_look SEATRIAL_HIDDEN;
-extern bool seatrial_looks SEATRIAL_HIDDEN; /* set once this or another thread counts */
+enum seatrial_reason { SEATRIAL_EXAMINES_FOR_TRACE = 1, SEATRIAL_EXAMINES_FOR_WAITING = 2 };
+extern unsigned seatrial_examine_reasons SEATRIAL_HIDDEN;
+extern bool seatrial_examines_calls SEATRIAL_HIDDEN; /* set once this or another thread counts */
 
-void seatrial_leave_area(void);
+void seatrial_release_area(void);
 
 /* Returns the call site to count at and marks the thread as inside a call; 0 if this call is not
  * counted. */
@@ -70,15 +70,15 @@ struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site);
 void seatrial_add_time(uint64_t begin, uint64_t end);
 
 /* `seatrial_leave` for rare calls. */
-void seatrial_leave_apart(unsigned call, uint64_t comm, uint64_t bytes, word site, uint64_t begin,
-                          uint64_t end);
+void seatrial_leave_slowly(unsigned call, uint64_t comm, uint64_t bytes, word site, uint64_t begin,
+                           uint64_t end);
 
 /* The cost of recording one call, in ticks, measured on a separate area. */
 double seatrial_own_ticks(void);
 
 /* Whether this call is counted on the fast path; otherwise call `seatrial_enter_slowly`. */
 static inline bool seatrial_enter(void) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   if (!SEATRIAL_LIKELY(here->where == SEATRIAL_OUTSIDE &&
                        here->generation == __atomic_load_n(&seatrial_generation, __ATOMIC_ACQUIRE)))
     return false;
@@ -118,7 +118,7 @@ static SEATRIAL_INLINE void seatrial_add_to_slot(struct seatrial_slot* slot, uin
 
 static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,
                                            uint64_t begin, uint64_t end) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   const uint64_t head = seatrial_slot_head(call, comm, bytes);
   struct seatrial_slot* slot = &here->slots[seatrial_place_of(head, site)];
   if (!SEATRIAL_LIKELY(seatrial_head_of(slot) == head && slot->site == site))

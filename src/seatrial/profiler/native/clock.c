@@ -10,7 +10,7 @@
 
 /* Reads the clock sources that the kernel offers. It omits the time stamp counter if the counter
  * stopped or differed between processors. */
-static bool kernel_distrusts_counter(void) {
+static bool kernel_rejects_counter(void) {
   static const char path[] = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
   char text[512];
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -38,7 +38,7 @@ static bool is_counter_constant(void) {
   unsigned edx = 0;
   if (__get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) == 0 || (edx & 1u << 8) == 0)
     return false;
-  return !kernel_distrusts_counter();
+  return !kernel_rejects_counter();
 }
 #else
 /* Arm's generic timer has a constant rate by definition. */
@@ -47,14 +47,14 @@ static bool is_counter_constant(void) {
 }
 #endif
 
-bool seatrial_asks_system;
+bool seatrial_uses_system_clock;
 
 void seatrial_choose_clock(void) {
   const char* forced = getenv("SEATRIAL_PROFILE_CLOCK");
-  seatrial_asks_system =
+  seatrial_uses_system_clock =
       (forced != NULL && strcmp(forced, "monotonic") == 0) || !is_counter_constant();
 }
 
-uint64_t seatrial_ask_system(void) {
+uint64_t seatrial_read_system_clock(void) {
   return (uint64_t)seatrial_ns(CLOCK_MONOTONIC);
 }

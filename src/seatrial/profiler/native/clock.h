@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* True if there is no reliable counter. */
-extern bool seatrial_asks_system __attribute__((visibility("hidden")));
+extern bool seatrial_uses_system_clock __attribute__((visibility("hidden")));
 
 /* Call before the first reading. SEATRIAL_PROFILE_CLOCK=monotonic selects the system clock. */
 void seatrial_choose_clock(void);
@@ -19,11 +19,11 @@ static inline int64_t seatrial_ns(clockid_t clock) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-uint64_t seatrial_ask_system(void);
+uint64_t seatrial_read_system_clock(void);
 
 static inline __attribute__((always_inline)) uint64_t seatrial_ticks(void) {
-  if (__builtin_expect(seatrial_asks_system, 0))
-    return seatrial_ask_system();
+  if (__builtin_expect(seatrial_uses_system_clock, 0))
+    return seatrial_read_system_clock();
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)

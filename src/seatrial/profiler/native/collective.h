@@ -14,7 +14,7 @@ bool seatrial_is_root(word comm, word root);
 
 /* Whether this rank sends in an operation towards a root; in the root's group of an
  * intercommunicator no rank does. */
-static inline bool seatrial_gives(word root) {
+static inline bool seatrial_sends_to_root(word root) {
   return (int)root != seatrial_mpi.root && (int)root != seatrial_mpi.proc_null;
 }
 

@@ -30,15 +30,16 @@ struct seatrial_communicator* seatrial_find_communicator(word comm);
 unsigned seatrial_find_kind(word comm);
 
 static inline struct seatrial_communicator* seatrial_communicator(word comm) {
-  const struct seatrial_here* here = &seatrial_here;
+  const struct seatrial_thread_state* here = &seatrial_thread_state;
   if (SEATRIAL_LIKELY(here->comm_word == comm && here->comm != NULL))
     return here->comm;
   return seatrial_find_communicator(comm);
 }
 
-/* Caches a communicator in `seatrial_here`, after a call with it succeeded; returns its kind. */
-static SEATRIAL_INLINE uint64_t seatrial_attend(word comm) {
-  const struct seatrial_here* here = &seatrial_here;
+/* Caches a communicator in `seatrial_thread_state`, after a call with it succeeded; returns its
+ * kind. */
+static SEATRIAL_INLINE uint64_t seatrial_set_communicator(word comm) {
+  const struct seatrial_thread_state* here = &seatrial_thread_state;
   if (!SEATRIAL_LIKELY(here->comm_word == comm && here->comm != NULL))
     seatrial_find_communicator(comm);
   return here->comm_kind;
@@ -46,7 +47,7 @@ static SEATRIAL_INLINE uint64_t seatrial_attend(word comm) {
 
 /* The kind of communicator, numbered as in struct seatrial_slot. */
 static inline uint64_t seatrial_comm_kind(word comm) {
-  const struct seatrial_here* here = &seatrial_here;
+  const struct seatrial_thread_state* here = &seatrial_thread_state;
   return SEATRIAL_LIKELY(here->comm_word == comm) ? here->comm_kind : seatrial_find_kind(comm);
 }
 
@@ -57,7 +58,7 @@ int seatrial_outdegree(struct seatrial_communicator* comm);
 void seatrial_forget_communicator(word address);
 
 /* For receives from any source, whose sender is known only on completion. */
-static inline void seatrial_hold_communicator(struct seatrial_communicator* comm) {
+static inline void seatrial_retain_communicator(struct seatrial_communicator* comm) {
   if (seatrial_many_threads)
     __atomic_fetch_add(&comm->references, 1, __ATOMIC_ACQ_REL);
   else
@@ -82,7 +83,7 @@ void seatrial_end_session_world(word session);
 /* Where messages to and from a peer of this communicator are counted. */
 static inline struct seatrial_peer* seatrial_peer_of(const struct seatrial_communicator* comm,
                                                      int rank) {
-  struct seatrial_peer* peers = seatrial_here.peers;
+  struct seatrial_peer* peers = seatrial_thread_state.peers;
   if (!SEATRIAL_LIKELY((unsigned)rank < (unsigned)comm->peers))
     return &peers[seatrial_process.world_size];
   return &peers[SEATRIAL_LIKELY(comm->world == NULL) ? rank : comm->world[rank]];

@@ -7,15 +7,15 @@
 #include "family.h"
 
 /* Bytes of `count` elements; queries the library if this thread has not cached the size. */
-uint64_t seatrial_ask_bytes(int64_t count, word datatype);
+uint64_t seatrial_query_bytes(int64_t count, word datatype);
 void seatrial_forget_datatypes(void);
 
 /* Bytes of `count` elements; 0 if the MPI library is unknown. */
 static inline uint64_t seatrial_bytes(int64_t count, word datatype) {
-  const struct seatrial_here* here = &seatrial_here;
+  const struct seatrial_thread_state* here = &seatrial_thread_state;
   if (SEATRIAL_LIKELY(here->type_word == datatype && count >= 0))
     return (uint64_t)count * (uint64_t)here->type_size;
-  return seatrial_ask_bytes(count, datatype);
+  return seatrial_query_bytes(count, datatype);
 }
 
 #endif

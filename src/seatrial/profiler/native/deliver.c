@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static uint64_t delivered; /* number of calls in the latest copy, plus 1 */
-static bool has_complained;
+static bool has_warned;
 
 /* False in a child process that shares or copied the memory of this process. */
 static bool is_own(void) {
@@ -90,11 +90,11 @@ static bool copy(void) {
     reason = copy_trace(private_name);
   if (reason == 0)
     delivered = now;
-  else if (!has_complained)
+  else if (!has_warned)
     fprintf(stderr, "seatrial: the profile of process %d stays in %s: %s: %s\n",
             (int)seatrial_process.header->pid, seatrial_process.path, seatrial_process.final_path,
             strerror(reason));
-  has_complained = has_complained || reason != 0;
+  has_warned = has_warned || reason != 0;
   return reason == 0;
 }
 
@@ -104,7 +104,7 @@ void seatrial_deliver(void) {
 }
 
 /* Runs when a process exits on its own, with or without MPI_Finalize. */
-__attribute__((destructor)) static void leave_node(void) {
+__attribute__((destructor)) static void deliver_at_exit(void) {
   if (!is_own())
     return;
   if (seatrial_process.header->state < SEATRIAL_FINALIZED)

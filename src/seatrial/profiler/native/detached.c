@@ -84,7 +84,7 @@ static int run(void* argument) {
 }
 
 /* Exits at once, so that the program becomes an orphan; exec resets its exit signal to SIGCHLD. */
-static int leave_orphan(void* argument) {
+static int start_orphan(void* argument) {
   struct start* start = argument;
   const long child = seatrial_clone(CLONE_VM | CLONE_VFORK, start->inner_top, run, start);
   if (child < 0)
@@ -106,7 +106,7 @@ int seatrial_run_detached(char* const* arguments, char* const* environment) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
   /* No exit signal: wait() and waitpid(-1) do not see such a child. */
   const long child =
-      seatrial_clone(CLONE_VM | CLONE_VFORK, stacks + 2 * STACK_BYTES, leave_orphan, &start);
+      seatrial_clone(CLONE_VM | CLONE_VFORK, stacks + 2 * STACK_BYTES, start_orphan, &start);
   if (child < 0)
     start.error = (int)-child;
   else

@@ -66,7 +66,7 @@ static const struct seatrial_family_constants openmpi = {
 
 static const struct seatrial_family_constants standard_abi = {
     .family = SEATRIAL_STANDARD_ABI,
-    .status_layout = SEATRIAL_STATUS_ASKED,
+    .status_layout = SEATRIAL_STATUS_QUERIED,
     .status_bytes = 32,
     .source_offset = 0,
     .handle_bytes = sizeof(word),

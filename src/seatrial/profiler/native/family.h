@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 enum seatrial_status_layout {
-  SEATRIAL_STATUS_ASKED,
+  SEATRIAL_STATUS_QUERIED,
   SEATRIAL_STATUS_MPICH,
   SEATRIAL_STATUS_OPENMPI
 };

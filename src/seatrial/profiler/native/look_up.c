@@ -22,7 +22,7 @@ struct search {
 
 /* An MPI library that was loaded with dlopen and RTLD_LOCAL (as Python modules do) is not in the
  * global search order, so each loaded object is searched. */
-static int ask_object(struct dl_phdr_info* info, size_t size, void* data) {
+static int search_object(struct dl_phdr_info* info, size_t size, void* data) {
   (void)size;
   struct search* search = data;
   for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -42,7 +42,7 @@ static int ask_object(struct dl_phdr_info* info, size_t size, void* data) {
 
 static void* in_any_object(const char* name) {
   struct search search = {name, NULL};
-  dl_iterate_phdr(ask_object, &search);
+  dl_iterate_phdr(search_object, &search);
   return search.found;
 }
 

@@ -11,11 +11,11 @@ struct seatrial_status {
   _Alignas(16) unsigned char bytes[64];
 };
 
-static inline word seatrial_told(word status, struct seatrial_status* own) {
+static inline word seatrial_status_or_own(word status, struct seatrial_status* own) {
   return status == seatrial_mpi.status_ignore ? (word)own : status;
 }
 
-int64_t seatrial_ask_length(word status);
+int64_t seatrial_query_length(word status);
 
 /* The number of bytes in a status; -1 if unknown. */
 static inline int64_t seatrial_length(word status) {
@@ -26,7 +26,7 @@ static inline int64_t seatrial_length(word status) {
     const uint32_t* halves = (const uint32_t*)status;
     return (int64_t)((uint64_t)(halves[1] >> 1) << 32 | halves[0]);
   }
-  return seatrial_ask_length(status);
+  return seatrial_query_length(status);
 }
 
 static inline int seatrial_source(word status) {
@@ -39,7 +39,7 @@ static SEATRIAL_INLINE uint64_t seatrial_sent(word dest, int64_t count, word dat
   if (!SEATRIAL_LIKELY(rank >= 0)) /* MPI_PROC_NULL is negative in every library */
     return 0;
   const uint64_t bytes = seatrial_bytes(count, datatype);
-  const struct seatrial_communicator* known = seatrial_here.comm;
+  const struct seatrial_communicator* known = seatrial_thread_state.comm;
   if (!SEATRIAL_LIKELY(known != NULL))
     return bytes;
   struct seatrial_peer* peer = seatrial_peer_of(known, rank);
@@ -48,7 +48,7 @@ static SEATRIAL_INLINE uint64_t seatrial_sent(word dest, int64_t count, word dat
   return bytes;
 }
 
-void seatrial_count_untold(void);
+void seatrial_count_unknown_length(void);
 
 /* Counts a received message by its status; returns its bytes. */
 static SEATRIAL_INLINE uint64_t seatrial_received_from(const struct seatrial_communicator* comm,
@@ -56,7 +56,7 @@ static SEATRIAL_INLINE uint64_t seatrial_received_from(const struct seatrial_com
   if (!SEATRIAL_LIKELY(source >= 0 && comm != NULL))
     return 0;
   if (!SEATRIAL_LIKELY(bytes >= 0)) {
-    seatrial_count_untold();
+    seatrial_count_unknown_length();
     bytes = 0;
   }
   struct seatrial_peer* peer = seatrial_peer_of(comm, source);
@@ -66,7 +66,7 @@ static SEATRIAL_INLINE uint64_t seatrial_received_from(const struct seatrial_com
 }
 
 static SEATRIAL_INLINE uint64_t seatrial_received(word status) {
-  const struct seatrial_communicator* known = seatrial_here.comm;
+  const struct seatrial_communicator* known = seatrial_thread_state.comm;
   if (!SEATRIAL_LIKELY(known != NULL))
     return 0;
   return seatrial_received_from(known, seatrial_source(status), seatrial_length(status));

@@ -32,10 +32,10 @@ struct seatrial_loaded {
 extern struct seatrial_loaded seatrial_loaded __attribute__((visibility("hidden")));
 
 /* True if the environment names a folder for the tables. */
-bool seatrial_is_wanted(void);
+bool seatrial_is_enabled(void);
 
 /* True if the environment requests I/O samples. */
-bool seatrial_is_io_wanted(void);
+bool seatrial_is_io_enabled(void);
 
 /* Records this process's I/O so far in the table. */
 void seatrial_sample_io(void);
@@ -45,7 +45,7 @@ bool seatrial_join(char* path, const char* folder, const char* name);
 
 /* False with errno set if a file of this size exceeds the process's file size limit; writing it
  * would raise SIGXFSZ. */
-bool seatrial_may_be_so_large(uint64_t bytes);
+bool seatrial_is_within_file_limit(uint64_t bytes);
 
 /* Reserves the pages of a thread's area, so that a full disk is an error here and not a signal
  * later. */

@@ -164,7 +164,7 @@ static int rebind_object(struct dl_phdr_info* info, size_t size, void* data) {
 void seatrial_rebind(void) {
   static int is_busy;
   static unsigned long long known;
-  if (!seatrial_is_wanted() || __atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE) != 0)
+  if (!seatrial_is_enabled() || __atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE) != 0)
     return; /* another thread is doing it */
   struct pass pass = {known, known};
   dl_iterate_phdr(rebind_object, &pass);

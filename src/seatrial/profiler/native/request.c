@@ -2,7 +2,7 @@
 
 #include "library.h"
 #include "lock.h"
-#include "request_keep.h"
+#include "request_tracking.h"
 #include "trace.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ uint64_t seatrial_started(word request) {
 
 uint64_t seatrial_started_all(int64_t n, word requests) {
   uint64_t bytes = 0;
-  if (seatrial_is_known() && seatrial_requests_kept != 0)
+  if (seatrial_is_known() && seatrial_requests_tracked != 0)
     for (int64_t i = 0; i < n; i++)
       bytes += start(seatrial_handle_at(requests, i));
   return bytes;
@@ -82,8 +82,8 @@ static uint64_t complete_ticket(struct seatrial_ticket ticket, word status) {
   return bytes;
 }
 
-static bool are_any_kept(void) {
-  return seatrial_is_known() && __atomic_load_n(&seatrial_requests_kept, __ATOMIC_RELAXED) != 0;
+static bool are_any_tracked(void) {
+  return seatrial_is_known() && __atomic_load_n(&seatrial_requests_tracked, __ATOMIC_RELAXED) != 0;
 }
 
 /* Scratch memory for the tickets and statuses of a call; kept by this thread for later calls. */
@@ -122,17 +122,17 @@ void seatrial_wait_one(struct seatrial_waiting* waiting, word request, word stat
                        struct seatrial_status* own) {
   waiting->n = 0;
   waiting->statuses = status;
-  if (!are_any_kept() || !take_tickets(&waiting->one, 1, request))
+  if (!are_any_tracked() || !take_tickets(&waiting->one, 1, request))
     return;
   waiting->tickets = &waiting->one;
   waiting->n = 1;
-  waiting->statuses = seatrial_told(status, own);
+  waiting->statuses = seatrial_status_or_own(status, own);
 }
 
 /* Space for `statuses` of them follows the tickets. */
 static bool wait_several(struct seatrial_waiting* waiting, int64_t n, word requests,
                          size_t statuses) {
-  if (n <= 0 || !are_any_kept())
+  if (n <= 0 || !are_any_tracked())
     return false;
   waiting->tickets = scratch((size_t)n * sizeof(struct seatrial_ticket) +
                              statuses * sizeof(struct seatrial_status));
@@ -147,7 +147,7 @@ void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word request
   waiting->n = 0;
   waiting->statuses = status;
   if (wait_several(waiting, n, requests, 0))
-    waiting->statuses = seatrial_told(status, own);
+    waiting->statuses = seatrial_status_or_own(status, own);
 }
 
 void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word requests, word statuses) {
@@ -205,12 +205,12 @@ static void drop_ticket(struct seatrial_ticket ticket) {
 
 uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
                          bool has_statuses) {
-  const bool are_told = has_statuses && waiting->n > 0 && is_in_status(returned);
+  const bool are_in_statuses = has_statuses && waiting->n > 0 && is_in_status(returned);
   uint64_t bytes = 0;
   for (int64_t i = 0; i < waiting->n; i++) {
     const struct seatrial_ticket ticket = waiting->tickets[i];
     const word status = waiting->statuses + (word)i * seatrial_mpi.status_bytes;
-    if (ticket.number != 0 && are_told && is_success(status))
+    if (ticket.number != 0 && are_in_statuses && is_success(status))
       bytes += complete_ticket(ticket, status);
     else if (ticket.number != 0 && seatrial_handle_at(requests, i) == seatrial_mpi.request_null)
       drop_ticket(ticket);
@@ -233,23 +233,23 @@ uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word retur
 }
 
 void seatrial_drop_request(word address) {
-  if (!are_any_kept())
+  if (!are_any_tracked())
     return;
   const word handle = seatrial_handle_at(address, 0);
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* request = seatrial_find_request(handle);
   if (request != NULL && request->kind != SEATRIAL_MATCHED) {
-    const bool brings =
+    const bool is_receive =
         request->kind == SEATRIAL_RECEIVE || request->kind == SEATRIAL_PERSISTENT_RECEIVE;
-    if (brings && request->is_active) /* what it receives will not be reported */
-      seatrial_count_untold();
+    if (is_receive && request->is_active) /* what it receives will not be reported */
+      seatrial_count_unknown_length();
     seatrial_remove_request(request);
   }
   seatrial_unlock(&seatrial_request_lock);
 }
 
 void seatrial_cancel_request(word address) {
-  if (!are_any_kept())
+  if (!are_any_tracked())
     return;
   const word handle = seatrial_handle_at(address, 0);
   seatrial_lock(&seatrial_request_lock);
@@ -289,7 +289,7 @@ void seatrial_start_matched(word handle, word request) {
   struct seatrial_communicator* comm = take_matched(handle);
   if (comm == NULL)
     return;
-  seatrial_keep_request(seatrial_handle_at(request, 0), SEATRIAL_RECEIVE, comm,
-                        seatrial_mpi.any_source, 0);
+  seatrial_track_request(seatrial_handle_at(request, 0), SEATRIAL_RECEIVE, comm,
+                         seatrial_mpi.any_source, 0);
   seatrial_release_communicator(comm);
 }

@@ -8,12 +8,12 @@
 enum { FIRST_PLACES = 256 };
 
 int seatrial_request_lock;
-int64_t seatrial_requests_kept;
+int64_t seatrial_requests_tracked;
 struct seatrial_request_table seatrial_request_table;
 
 /* Other threads read the number without the lock. */
-static void set_kept(int64_t kept) {
-  __atomic_store_n(&seatrial_requests_kept, kept, __ATOMIC_RELAXED);
+static void set_tracked(int64_t tracked) {
+  __atomic_store_n(&seatrial_requests_tracked, tracked, __ATOMIC_RELAXED);
 }
 
 /* An empty entry, or one that holds `replaced` (0: only an empty one). */
@@ -44,14 +44,14 @@ static bool grow(void) {
 struct seatrial_request* seatrial_add_request(word handle) {
   static uint64_t number;
   const struct seatrial_request_table* table = &seatrial_request_table;
-  if ((table->entries == NULL || (uint64_t)seatrial_requests_kept * 2 > table->last_place) &&
+  if ((table->entries == NULL || (uint64_t)seatrial_requests_tracked * 2 > table->last_place) &&
       !grow())
     return NULL;
   /* With a single calling thread, an existing entry means that a request with this handle ended
    * unseen. */
   struct seatrial_request* there = free_place(handle, seatrial_many_threads ? 0 : handle);
   if (there->handle == 0)
-    set_kept(seatrial_requests_kept + 1);
+    set_tracked(seatrial_requests_tracked + 1);
   else if (there->comm != NULL)
     seatrial_release_communicator(there->comm);
   *there = (struct seatrial_request){.handle = handle, .number = ++number, .peer = -1};
@@ -74,5 +74,5 @@ void seatrial_remove_request(struct seatrial_request* request) {
     }
   }
   table->entries[hole].handle = 0;
-  set_kept(seatrial_requests_kept - 1);
+  set_tracked(seatrial_requests_tracked - 1);
 }

@@ -24,7 +24,7 @@ struct seatrial_ticket {
 };
 
 /* Number of tracked requests; if it is 0 there is nothing to do on completion. */
-extern int64_t seatrial_requests_kept SEATRIAL_HIDDEN;
+extern int64_t seatrial_requests_tracked SEATRIAL_HIDDEN;
 
 static inline bool seatrial_is_persistent(enum seatrial_request_kind kind) {
   return kind >= SEATRIAL_PERSISTENT_SEND;

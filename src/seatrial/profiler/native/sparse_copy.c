@@ -30,18 +30,18 @@ static bool is_zero(const char* data, uint64_t bytes) {
 
 int seatrial_write_sparse(int file, const char* data, uint64_t bytes, uint64_t at) {
   uint64_t run = 0; /* start of the run of pages to write */
-  uint64_t here = 0;
-  while (here < bytes) {
-    const uint64_t page = bytes - here < PAGE ? bytes - here : PAGE;
-    if (is_zero(data + here, page)) {
-      const int reason = write_all(file, data + run, here - run, at + run);
+  uint64_t offset = 0;
+  while (offset < bytes) {
+    const uint64_t page = bytes - offset < PAGE ? bytes - offset : PAGE;
+    if (is_zero(data + offset, page)) {
+      const int reason = write_all(file, data + run, offset - run, at + run);
       if (reason != 0)
         return reason;
-      run = here + page;
+      run = offset + page;
     }
-    here += page;
+    offset += page;
   }
-  return write_all(file, data + run, here - run, at + run);
+  return write_all(file, data + run, offset - run, at + run);
 }
 
 static int copy_part(int from, int to, uint64_t at, uint64_t end) {

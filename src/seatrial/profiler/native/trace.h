@@ -35,7 +35,7 @@ void seatrial_end_trace(uint64_t now);
 bool seatrial_reserve_trace(uint64_t place);
 
 /* Stops tracing: in a forked child, or when the file was removed. */
-void seatrial_leave_trace(void);
+void seatrial_stop_trace(void);
 
 /* Records MPI_COMM_WORLD and MPI_COMM_SELF before any other communicator. */
 void seatrial_trace_world(void);
@@ -73,7 +73,7 @@ void seatrial_trace_creation(word comm, word made);
 
 /* The call ends: writes its head. A call that only waits gets no head unless it recorded
  * something. */
-enum seatrial_trace_how { SEATRIAL_ALWAYS, SEATRIAL_IF_TOLD };
+enum seatrial_trace_how { SEATRIAL_ALWAYS, SEATRIAL_IF_RECORDED };
 void seatrial_trace_call(unsigned call, enum seatrial_trace_how how, uint64_t begin, uint64_t end);
 
 #endif

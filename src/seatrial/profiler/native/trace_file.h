@@ -38,7 +38,8 @@ enum seatrial_trace_kind {
 enum seatrial_trace_flag {
   SEATRIAL_TRACE_SENDS = 1,
   SEATRIAL_TRACE_RECEIVES = 2,
-  SEATRIAL_TRACE_TOLD = 4, /* the receive is complete: source, tag and bytes are the actual ones */
+  SEATRIAL_TRACE_RECEIVE_COMPLETE =
+      4, /* the receive is complete: source, tag and bytes are the actual ones */
   SEATRIAL_TRACE_PART = 8,
   SEATRIAL_TRACE_OF_RECEIVES = 16, /* counts are received from each rank, else sent to it */
   SEATRIAL_TRACE_INTER = 32,       /* of an intercommunicator */

@@ -82,7 +82,7 @@ static struct seatrial_trace_header* create(uint64_t room) {
   const char* dot = strrchr(seatrial_process.path, '.');
   const int stem = dot == NULL ? 0 : (int)(dot - seatrial_process.path);
   snprintf(path, sizeof path, "%.*s.trace", stem, seatrial_process.path);
-  if (!seatrial_may_be_so_large(bytes))
+  if (!seatrial_is_within_file_limit(bytes))
     return NULL;
   const int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0)
@@ -114,7 +114,7 @@ void seatrial_open_trace(bool has_world) {
   seatrial_trace.reserved = 0;
   seatrial_trace.records =
       (struct seatrial_trace_record*)((char*)header + SEATRIAL_TRACE_HEADER_BYTES);
-  seatrial_reasons_to_look |= SEATRIAL_LOOKS_FOR_TRACE;
+  seatrial_examine_reasons |= SEATRIAL_EXAMINES_FOR_TRACE;
   if (has_world)
     seatrial_trace_world();
 }
@@ -126,7 +126,7 @@ void seatrial_end_trace(uint64_t now) {
   seatrial_trace.header->ticks_per_s = seatrial_process.header->ticks_per_s;
 }
 
-void seatrial_leave_trace(void) {
+void seatrial_stop_trace(void) {
   seatrial_trace.records = NULL;
-  seatrial_reasons_to_look &= ~(unsigned)SEATRIAL_LOOKS_FOR_TRACE;
+  seatrial_examine_reasons &= ~(unsigned)SEATRIAL_EXAMINES_FOR_TRACE;
 }

@@ -15,15 +15,15 @@ extern uint32_t seatrial_barrier_every SEATRIAL_HIDDEN;
 
 /* At the end of MPI_Init, called by all ranks, which agree by communicating (the only time the
  * profiler does so): either all of them count, or there are no barriers. */
-void seatrial_settle_barriers(void);
+void seatrial_agree_on_barriers(void);
 
 /* When all ranks have arrived, in ticks; 0 if this call has no barrier. */
-uint64_t seatrial_meet(word comm);
+uint64_t seatrial_wait_at_barrier(word comm);
 
 /* The same for a call that is not counted here: other ranks may wait in the barrier. */
-static inline void seatrial_meet_uncounted(word comm) {
-  if (seatrial_barrier_every != 0 && seatrial_here.where != SEATRIAL_INSIDE)
-    seatrial_meet(comm);
+static inline void seatrial_wait_uncounted(word comm) {
+  if (seatrial_barrier_every != 0 && seatrial_thread_state.where != SEATRIAL_INSIDE)
+    seatrial_wait_at_barrier(comm);
 }
 
 /* Records waiting and transfer of a call beside its own row. */

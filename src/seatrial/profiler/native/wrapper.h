@@ -15,7 +15,7 @@
 #include "next.h"
 #include "rebind.h"
 #include "request.h"
-#include "request_keep.h"
+#include "request_tracking.h"
 #include "trace.h"
 #include "waiting.h"
 
@@ -26,27 +26,27 @@
 #define SEATRIAL_SITE ((word)__builtin_return_address(0))
 
 /* The handle at an address, for a call that changes it; 0 if the library is unknown. */
-static inline word seatrial_given(word address) {
+static inline word seatrial_handle_before(word address) {
   return seatrial_is_known() ? seatrial_handle_at(address, 0) : 0;
 }
 
 /* A Fortran binding calls the C function: the program's call site is the binding's caller. */
 static inline bool seatrial_enter_binding(word site) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   if (here->where == SEATRIAL_INSIDE || here->site != 0)
     return false;
   here->site = site;
-  here->outside = SEATRIAL_LOOKING;
+  here->outside = SEATRIAL_EXAMINING;
   if (here->where == SEATRIAL_OUTSIDE)
-    here->where = SEATRIAL_LOOKING;
+    here->where = SEATRIAL_EXAMINING;
   return true;
 }
 
 static inline void seatrial_leave_binding(void) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   here->site = 0;
-  here->outside = seatrial_looks ? SEATRIAL_LOOKING : SEATRIAL_OUTSIDE;
-  if (here->where == SEATRIAL_LOOKING)
+  here->outside = seatrial_examines_calls ? SEATRIAL_EXAMINING : SEATRIAL_OUTSIDE;
+  if (here->where == SEATRIAL_EXAMINING)
     here->where = here->outside;
 }
 

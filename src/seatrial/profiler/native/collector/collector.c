@@ -24,9 +24,9 @@
 
 enum { PATH_BYTES = 1600 };
 
-static const double grace_s = 3;       /* wait for another program started by the same command */
-static const double most_wait_s = 0.5; /* between two scans of the processes */
-static const double hurried_s = 5;     /* between copies after SIGTERM has announced the end */
+static const double grace_s = 3;      /* wait for another program started by the same command */
+static const double max_wait_s = 0.5; /* between two scans of the processes */
+static const double final_copy_s = 5; /* between copies after SIGTERM has announced the end */
 
 struct collector {
   const char* node;
@@ -66,7 +66,7 @@ static bool copy(const struct collector* self, const char* name, const char* end
 }
 
 /* Removes the partial copy of a process that was killed while copying. */
-static void remove_half(const struct collector* self, const char* name) {
+static void remove_partial(const struct collector* self, const char* name) {
   char path[PATH_BYTES];
   char hidden[400];
   snprintf(hidden, sizeof hidden, ".%s.mpi.part", name);
@@ -86,8 +86,8 @@ static void move(const struct collector* self, struct seatrial_rank* rank) {
     return; /* FINAL_DIR may have space later */
   remove_of_node(self, rank->name, ".mpi");
   remove_of_node(self, rank->name, ".trace");
-  remove_half(self, rank->name);
-  seatrial_leave_rank(rank);
+  remove_partial(self, rank->name);
+  seatrial_release_rank(rank);
 }
 
 static void copy_running(struct collector* self) {
@@ -108,7 +108,7 @@ static void copy_running(struct collector* self) {
 }
 
 /* Moves the files of processes that ended; returns the number still running. */
-static unsigned look_after(struct collector* self, bool is_last) {
+static unsigned move_ended(struct collector* self, bool is_last) {
   unsigned alive = 0;
   for (unsigned i = 0; i < self->ranks.known; i++) {
     struct seatrial_rank* rank = &self->ranks.list[i];
@@ -130,9 +130,9 @@ static bool take_lock(struct collector* self) {
   if (self->lock < 0 || fcntl(self->lock, F_SETLK, &lock) != 0)
     return false;
   struct stat held;
-  struct stat there; /* another collector may have removed the file since it was opened */
-  return fstat(self->lock, &held) == 0 && stat(self->lock_path, &there) == 0 &&
-         held.st_ino == there.st_ino;
+  struct stat current; /* another collector may have removed the file since it was opened */
+  return fstat(self->lock, &held) == 0 && stat(self->lock_path, &current) == 0 &&
+         held.st_ino == current.st_ino;
 }
 
 static bool is_folder_there(const struct collector* self) {
@@ -151,7 +151,7 @@ static void mark(const struct collector* self, bool is_collecting) {
 }
 
 /* Waits; true if a signal arrived. */
-static bool rest(double seconds) {
+static bool wait_for_signal(double seconds) {
   sigset_t held;
   sigprocmask(SIG_SETMASK, NULL, &held);
   struct timespec wait = {(time_t)seconds, 0};
@@ -161,25 +161,25 @@ static bool rest(double seconds) {
 
 static double wait_s(const struct collector* self) {
   if (self->samples.file == NULL)
-    return most_wait_s;
+    return max_wait_s;
   const double left = (double)(self->samples.next_at_ns - now_ns()) / 1e9;
-  return left < 0.001 ? 0.001 : left > most_wait_s ? most_wait_s : left;
+  return left < 0.001 ? 0.001 : left > max_wait_s ? max_wait_s : left;
 }
 
 /* Runs until no process has been running for a while. */
 static void watch(struct collector* self) {
   int64_t idle_since = -1;
   bool is_signalled = false;
-  while (is_folder_there(self) && seatrial_look(&self->ranks, self->node, self->host)) {
+  while (is_folder_there(self) && seatrial_find_tables(&self->ranks, self->node, self->host)) {
     const int64_t now = now_ns();
     seatrial_sample(&self->samples, &self->ranks, now);
-    if (look_after(self, false) > 0) {
+    if (move_ended(self, false) > 0) {
       if (idle_since >= 0)
         mark(self, true);
       idle_since = -1;
     } else if (idle_since < 0) {
       idle_since = now;
-      look_after(self, true);
+      move_ended(self, true);
       if (self->samples.file != NULL)
         copy(self, self->samples.name, "");
       mark(self, false);
@@ -190,16 +190,16 @@ static void watch(struct collector* self) {
       copy_running(self);
       self->next_copy_ns = now_ns() + (int64_t)(self->every_s * 1e9);
     }
-    is_signalled = rest(wait_s(self));
-    if (is_signalled && self->every_s > hurried_s)
-      self->every_s = hurried_s;
+    is_signalled = wait_for_signal(wait_s(self));
+    if (is_signalled && self->every_s > final_copy_s)
+      self->every_s = final_copy_s;
   }
 }
 
 /* Releases the folder. A rank that started at the last moment found the lock held and relies on
  * this collector, unless another one has taken the lock since. Returns true if no rank relies on
  * it. */
-static bool leave(struct collector* self) {
+static bool release_folder(struct collector* self) {
   if (!is_folder_there(self)) {
     mark(self, false);
     return false;
@@ -207,7 +207,7 @@ static bool leave(struct collector* self) {
   unlink(self->lock_path);
   const unsigned known = self->ranks.known;
   const bool is_new =
-      seatrial_look(&self->ranks, self->node, self->host) && self->ranks.known > known;
+      seatrial_find_tables(&self->ranks, self->node, self->host) && self->ranks.known > known;
   if (is_new) {
     close(self->lock);
     return take_lock(self);
@@ -241,6 +241,6 @@ int main(int argc, char** argv) {
   seatrial_begin_samples(&self.samples, self.node, self.folder, self.host, io_s);
   do
     watch(&self);
-  while (leave(&self));
+  while (release_folder(&self));
   return 0;
 }

@@ -64,11 +64,12 @@ static void add(struct seatrial_ranks* ranks, const char* name, struct seatrial_
     ranks->list = list;
     ranks->room = room;
   }
-  const uint64_t here = seatrial_pid_namespace();
+  const uint64_t own_namespace = seatrial_pid_namespace();
   struct seatrial_rank rank = {
       .header = header, .stat_file = -1, .io_file = -1, .io_error = ESRCH, .series = -1};
   snprintf(rank.name, sizeof rank.name, "%s", name);
-  rank.is_foreign = here != 0 && header->pid_namespace != 0 && header->pid_namespace != here;
+  rank.is_foreign =
+      own_namespace != 0 && header->pid_namespace != 0 && header->pid_namespace != own_namespace;
   if (!rank.is_foreign) {
     int reason;
     replace_earlier(ranks, header->pid);
@@ -78,7 +79,7 @@ static void add(struct seatrial_ranks* ranks, const char* name, struct seatrial_
   ranks->list[ranks->known++] = rank;
 }
 
-bool seatrial_look(struct seatrial_ranks* ranks, const char* folder, const char* host) {
+bool seatrial_find_tables(struct seatrial_ranks* ranks, const char* folder, const char* host) {
   DIR* open_folder = opendir(folder);
   if (open_folder == NULL)
     return false;
@@ -127,7 +128,7 @@ bool seatrial_is_alive(const struct seatrial_rank* rank) {
   return state != 'X' && (state != 'Z' || threads > 1);
 }
 
-void seatrial_leave_rank(struct seatrial_rank* rank) {
+void seatrial_release_rank(struct seatrial_rank* rank) {
   if (rank->stat_file >= 0)
     close(rank->stat_file);
   if (rank->io_file >= 0)

@@ -24,12 +24,12 @@ struct seatrial_ranks {
 };
 
 /* Adds new tables of this host. False if the folder can no longer be read. */
-bool seatrial_look(struct seatrial_ranks* ranks, const char* folder, const char* host);
+bool seatrial_find_tables(struct seatrial_ranks* ranks, const char* folder, const char* host);
 
 /* Whether the process is still running. A zombie is not, unless it has threads. */
 bool seatrial_is_alive(const struct seatrial_rank* rank);
 
 /* Releases the process but keeps the entry, so that its table is not read again. */
-void seatrial_leave_rank(struct seatrial_rank* rank);
+void seatrial_release_rank(struct seatrial_rank* rank);
 
 #endif

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_FILES = 1000 };
+enum { MAX_FILES = 1000 };
 
 static const int64_t nfs_every_ns = 1000000000; /* reading it is slow: its text is long */
 
@@ -49,7 +49,7 @@ static bool map(struct seatrial_samples* samples, uint32_t ranks) {
 
 static int create(struct seatrial_samples* samples, const char* folder, const char* final_folder,
                   const char* host) {
-  for (int attempt = 0; attempt < MOST_FILES; attempt++) {
+  for (int attempt = 0; attempt < MAX_FILES; attempt++) {
     char number[16] = "";
     char final_path[sizeof samples->path];
     if (attempt > 0)

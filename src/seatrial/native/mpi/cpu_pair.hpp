@@ -12,9 +12,9 @@ namespace seatrial::mpi {
 // Two CPUs on different cores that this process may use. Unbound ranks would often share one CPU
 // and then alternate at scheduler ticks, a hundred times slower than on two CPUs: the result would
 // depend on chance, not on the pair.
-class Seats {
+class CpuPair {
 public:
-  Seats() {
+  CpuPair() {
     cpus_ = bound_cpus();
     if (cpus_.size() < 2)
       return;
@@ -32,13 +32,13 @@ public:
   }
 
   // Binds this thread to the first or the second CPU; does nothing if there is only one.
-  void take(bool first) const {
+  void bind(bool first) const {
     if (cpus_.size() >= 2)
       bind_to(first ? cpus_.front() : second_);
   }
 
   // Restores the previous binding.
-  void leave() const {
+  void restore() const {
     if (cpus_.size() >= 2)
       bind_to_any(cpus_);
   }

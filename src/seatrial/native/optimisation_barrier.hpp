@@ -6,14 +6,14 @@ namespace seatrial {
 
 // Returns the value as if it had been read from outside the program.
 template <class Value>
-[[nodiscard]] inline Value from_outside(Value value) noexcept {
+[[nodiscard]] inline Value do_not_fold(Value value) noexcept {
   asm volatile("" : "+m"(value));
   return value;
 }
 
 // Uses the value as if it were written outside the program.
 template <class Value>
-inline void to_outside(const Value& value) noexcept {
+inline void do_not_eliminate(const Value& value) noexcept {
   asm volatile("" : : "m"(value));
 }
 

@@ -12,15 +12,16 @@
 
 namespace seatrial::device {
 
-// Returns the result of `allocate()`. Throws Skip if the driver fails with one of `lacks`, with the
-// requested size and the device's total.
+// Returns the result of `allocate()`. Throws Skip if the driver fails with one of
+// `out_of_memory_codes`, with the requested size and the device's total.
 template <class Allocate>
-[[nodiscard]] auto or_no_room(const Facts& facts, std::size_t bytes,
-                              std::initializer_list<int> lacks, Allocate allocate) {
+[[nodiscard]] auto or_out_of_memory(const Facts& facts, std::size_t bytes,
+                                    std::initializer_list<int> out_of_memory_codes,
+                                    Allocate allocate) {
   try {
     return allocate();
   } catch (const CallFailed& failed) {
-    if (std::ranges::find(lacks, failed.code()) == lacks.end())
+    if (std::ranges::find(out_of_memory_codes, failed.code()) == out_of_memory_codes.end())
       throw;
     throw Skip(facts.name + " cannot allocate " + std::to_string(bytes >> 10) +
                " KiB more; it has " + std::to_string(facts.memory_bytes >> 20) + " MiB in total");
