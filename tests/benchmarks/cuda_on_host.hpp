@@ -1,7 +1,6 @@
-// Runs kernels as CUDA's dialect has them, where there is no GPU: a group is a thread of the host,
-// its items are fibres that go on in turn from one meeting to the next. Nothing goes in lockstep,
-// so what relies on that without meeting is found; several groups run at once and wait for each
-// other.
+// Runs kernels in the CUDA dialect without a GPU: a group is a host thread, and its items are
+// fibres that switch at each synchronisation. Items do not run in lockstep, so code that relies on
+// lockstep without synchronising fails; several groups run at once and wait for each other.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +19,11 @@ namespace on_host {
 struct Fibre {
   ucontext_t context;
   static constexpr std::size_t stack_bytes = 32 << 10;
-  std::unique_ptr<char[]> stack{new char[stack_bytes]}; // not filled: that would take long
+  std::unique_ptr<char[]> stack{new char[stack_bytes]}; // uninitialised: filling it would take long
   bool is_done = false;
 };
 
-// Those who wait until `members` are there.
+// A rendezvous of `members` items.
 struct Meeting {
   unsigned there = 0;
   unsigned number = 0;
@@ -63,7 +62,7 @@ public:
   void meet_all() { meet(all_, items); }
   void meet_warp() { meet(warps_[item / warp], warp); }
 
-  // What the item of this warp in `lane` brings.
+  // The value passed by the item in `lane` of this warp.
   template <class Value>
   [[nodiscard]] Value exchange(Value own, unsigned lane) {
     std::memcpy(&lanes_[item], &own, sizeof own);
@@ -115,7 +114,7 @@ private:
   std::function<void()> body_;
 };
 
-// Groups are begun in their order, some at once.
+// Groups start in order, several at once.
 template <class Body>
 void launch(unsigned groups, unsigned items, bool is_reversed, Body body) {
   std::atomic<unsigned> next{0};
@@ -129,7 +128,7 @@ void launch(unsigned groups, unsigned items, bool is_reversed, Body body) {
     thread.join();
 }
 
-// Memory as devices give it: for words of any kind.
+// Memory with device alignment, for any element type.
 template <class Element>
 class Words {
 public:
@@ -152,7 +151,7 @@ struct Dimension {
 
 } // namespace on_host
 
-// CUDA's words.
+// CUDA keywords.
 #define __global__
 #define __device__
 #define __forceinline__ inline

@@ -1,7 +1,6 @@
-// A layer of OpenCL (cl_loader_layers) whose kernels do not do their work. PLANTED=KERNEL:FAULT
-// names the kernel and the fault: "nothing" is not launched at all, "half" leaves the second half
-// of each memory that it may write as it was, "nan" fills that memory with bits that are no number.
-// All other kernels are launched as they are.
+// An OpenCL layer (cl_loader_layers) that makes kernels fail. PLANTED=KERNEL:FAULT names the kernel
+// and the fault: "nothing" does not launch it, "half" restores the second half of each buffer that
+// it may write, "nan" fills these buffers with NaN bits. All other kernels are launched unchanged.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -10,17 +9,17 @@
 #include <string.h>
 
 enum {
-  MOST_ENTRIES = 256, // of a dispatch table
-  MOST_ARGUMENTS = 32,
-  SET_ARGUMENT = 38, // places in that table (cl_icd.h of Khronos)
+  MAX_ENTRIES = 256, // entries of a dispatch table
+  MAX_ARGUMENTS = 32,
+  SET_ARGUMENT = 38, // indices in that table (cl_icd.h of Khronos)
   LAUNCH = 59,
   KERNEL_NAME = 0x1190,
-  ADDRESS = 0x1196, // of an argument, and its answer for memory that kernels may write
+  ADDRESS = 0x1196, // query of an argument, and its answer for memory that kernels may write
   ADDRESS_GLOBAL = 0x119B,
   TYPE_QUALIFIER = 0x1199,
   TYPE_CONST = 1,
   MEMORY_TYPE = 0x1100,
-  BUFFER = 0x10F0, // no image
+  BUFFER = 0x10F0, // not an image
   MEMORY_BYTES = 0x1102,
   FAILED = -9999
 };
@@ -42,17 +41,17 @@ typedef int Fill(Handle queue, Handle memory, const void* pattern, size_t patter
                  size_t bytes, unsigned waits, const Handle* events, Handle* event);
 typedef int Finish(Handle queue);
 
-static void* table[MOST_ENTRIES];
+static void* table[MAX_ENTRIES];
 static SetArgument* set_argument;
 static Launch* launch;
 
-// What each kernel of this program was given last. The program's threads have kernels of their own.
+// The latest arguments of each kernel of this program. Each host thread has its own kernels.
 typedef struct {
   Handle kernel;
-  Handle memory[MOST_ARGUMENTS]; // where the kernel may write; NULL elsewhere
+  Handle memory[MAX_ARGUMENTS]; // buffers that the kernel may write; NULL elsewhere
 } Given;
-enum { MOST_KERNELS = 4096 };
-static Given all_given[MOST_KERNELS];
+enum { MAX_KERNELS = 4096 };
+static Given all_given[MAX_KERNELS];
 
 static void* function(const char* name) {
   void* found = dlsym(dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_NOLOAD), name);
@@ -62,8 +61,8 @@ static void* function(const char* name) {
 }
 
 static Given* given(Handle kernel) {
-  for (size_t i = 0, at = (uintptr_t)kernel / 16; i < MOST_KERNELS; ++i, ++at) {
-    Given* one = &all_given[at % MOST_KERNELS];
+  for (size_t i = 0, at = (uintptr_t)kernel / 16; i < MAX_KERNELS; ++i, ++at) {
+    Given* one = &all_given[at % MAX_KERNELS];
     Handle none = NULL;
     if (one->kernel == kernel ||
         __atomic_compare_exchange_n(&one->kernel, &none, kernel, 0, __ATOMIC_SEQ_CST,
@@ -76,7 +75,7 @@ static Given* given(Handle kernel) {
 
 static size_t of_memory(Handle memory, unsigned what) {
   MemoryInfo* info = (MemoryInfo*)function("clGetMemObjectInfo");
-  size_t answer = 0; // of 4 or 8 B
+  size_t answer = 0; // 4 or 8 B
   if (info(memory, what, sizeof answer, &answer, NULL) != 0)
     abort();
   return answer;
@@ -93,10 +92,10 @@ static int may_write(Handle kernel, unsigned index) {
 }
 
 static int keep_argument(Handle kernel, unsigned index, size_t bytes, const void* value) {
-  if (index >= MOST_ARGUMENTS)
+  if (index >= MAX_ARGUMENTS)
     abort();
   Handle memory = NULL;
-  if (index == 0) // they are set in order, all of them for each launch
+  if (index == 0) // arguments are set in order, all of them for each launch
     memset(given(kernel)->memory, 0, sizeof given(kernel)->memory);
   if (bytes == sizeof memory && value != NULL && may_write(kernel, index))
     memcpy(&memory, value, sizeof memory);
@@ -106,7 +105,7 @@ static int keep_argument(Handle kernel, unsigned index, size_t bytes, const void
   return set_argument(kernel, index, bytes, value);
 }
 
-// The fault that is planted into this kernel, or NULL.
+// The fault planted into this kernel, or NULL.
 static const char* fault_of(Handle kernel) {
   const char* planted = getenv("PLANTED");
   if (planted == NULL)
@@ -127,11 +126,11 @@ static int faulty_launch(Handle queue, Handle kernel, unsigned dimensions, const
   if (fault == NULL)
     return launch(queue, kernel, dimensions, offset, items, group, waits, events, event);
   if (event != NULL || waits != 0)
-    abort(); // no program of ours asks for it
+    abort(); // our programs never use this
   const Given* own = given(kernel);
-  void* before[MOST_ARGUMENTS] = {NULL};
+  void* before[MAX_ARGUMENTS] = {NULL};
   int status = 0;
-  for (unsigned i = 0; i < MOST_ARGUMENTS && strcmp(fault, "half") == 0; ++i)
+  for (unsigned i = 0; i < MAX_ARGUMENTS && strcmp(fault, "half") == 0; ++i)
     if (own->memory[i] != NULL) {
       const size_t bytes = of_memory(own->memory[i], MEMORY_BYTES);
       before[i] = malloc(bytes);
@@ -140,7 +139,7 @@ static int faulty_launch(Handle queue, Handle kernel, unsigned dimensions, const
     }
   if (strcmp(fault, "nothing") != 0)
     status |= launch(queue, kernel, dimensions, offset, items, group, 0, NULL, NULL);
-  for (unsigned i = 0; i < MOST_ARGUMENTS; ++i)
+  for (unsigned i = 0; i < MAX_ARGUMENTS; ++i)
     if (own->memory[i] != NULL) {
       const size_t bytes = of_memory(own->memory[i], MEMORY_BYTES);
       const uint32_t no_number = 0xffffffff;
@@ -156,7 +155,7 @@ static int faulty_launch(Handle queue, Handle kernel, unsigned dimensions, const
   return status == 0 ? 0 : FAILED;
 }
 
-// What the loader asks of a layer.
+// The interface between loader and layer.
 int clGetLayerInfo(unsigned what, size_t bytes, void* value, size_t* size);
 int clGetLayerInfo(unsigned what, size_t bytes, void* value, size_t* size) {
   static const unsigned version = 100; // CL_LAYER_API_VERSION_100
@@ -172,7 +171,7 @@ int clGetLayerInfo(unsigned what, size_t bytes, void* value, size_t* size) {
 
 int clInitLayer(unsigned entries, void* const* target, unsigned* own_entries, void*** own);
 int clInitLayer(unsigned entries, void* const* target, unsigned* own_entries, void*** own) {
-  if (entries <= LAUNCH || entries > MOST_ENTRIES)
+  if (entries <= LAUNCH || entries > MAX_ENTRIES)
     return FAILED;
   memcpy(table, target, entries * sizeof *target);
   set_argument = (SetArgument*)target[SET_ARGUMENT];

@@ -1,6 +1,5 @@
-/* A cuBLAS that multiplies on the host, as documented: matrices in columns. It refuses what the
- * real one refuses: types and kinds of computation that do not go together, and a stream that is
- * none. */
+/* A cuBLAS that multiplies column-major matrices on the host, as documented. It rejects what the
+ * real one rejects: mismatched types and compute types, and an invalid stream. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -36,8 +35,8 @@ static double element(const void* matrix, int type, size_t at) {
   return number;
 }
 
-/* Matrices in columns. The kind of computation says what alpha and beta are: CUBLAS_COMPUTE_32F,
- * CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_64F. */
+/* Column-major matrices. The compute type determines the type of alpha and beta:
+ * CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_64F. */
 int cublasGemmEx(void* handle, int trans_a, int trans_b, int m, int n, int k, const void* alpha,
                  const void* a, int type_a, int pitch_a, const void* b, int type_b, int pitch_b,
                  const void* beta, void* c, int type_c, int pitch_c, int compute, int algorithm) {

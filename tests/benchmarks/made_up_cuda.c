@@ -1,7 +1,7 @@
-/* A CUDA driver with four devices, whose memory is the host's: 0 and 1 can reach each other, and so
- * can 2 and 3. It does at once what it is asked for, as documented, but lets a device have one peer
- * at a time, and refuses copies that do not name the contexts of their memory. Which way copies
- * between devices took is written to the file that MADE_UP_WAYS names. */
+/* A CUDA driver with four devices in host memory: 0 and 1 can access each other, and so can 2
+ * and 3. It executes calls at once, as documented, but allows one peer per device at a time, and
+ * rejects copies that do not name the contexts of their memory. The path of copies between
+ * devices is written to the file named by MADE_UP_WAYS. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { devices = 4, most_allocated = 256 };
+enum { devices = 4, max_allocated = 256 };
 enum {
   invalid_value = 1,
   out_of_memory = 2,
@@ -30,17 +30,17 @@ static struct {
   Address begin;
   size_t bytes;
   int device;
-} allocated[most_allocated];
+} allocated[max_allocated];
 
 static int device_of(const void* context) {
   return (int)((const char*)context - contexts);
 }
 
-/* The device that has all of this memory; -1: none. */
+/* The device that owns all of this memory; -1: none. */
 static int owner_of(Address begin, size_t bytes) {
   int owner = -1;
   pthread_mutex_lock(&guard);
-  for (int i = 0; i < most_allocated; ++i)
+  for (int i = 0; i < max_allocated; ++i)
     if (allocated[i].begin != 0 && begin >= allocated[i].begin &&
         begin + bytes <= allocated[i].begin + allocated[i].bytes)
       owner = allocated[i].device;
@@ -48,7 +48,7 @@ static int owner_of(Address begin, size_t bytes) {
   return owner;
 }
 
-__attribute__((destructor)) static void tell(void) {
+__attribute__((destructor)) static void write_copies(void) {
   const char* name = getenv("MADE_UP_WAYS");
   FILE* file = name == NULL ? NULL : fopen(name, "w");
   for (int a = 0; file != NULL && a < devices; ++a)
@@ -125,7 +125,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
   *address = (Address)malloc(bytes);
   pthread_mutex_lock(&guard);
   int place = 0;
-  while (place < most_allocated - 1 && allocated[place].begin != 0)
+  while (place < max_allocated - 1 && allocated[place].begin != 0)
     ++place;
   allocated[place].begin = *address;
   allocated[place].bytes = bytes;
@@ -135,7 +135,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
 }
 int cuMemFree_v2(Address address) {
   pthread_mutex_lock(&guard);
-  for (int i = 0; i < most_allocated; ++i)
+  for (int i = 0; i < max_allocated; ++i)
     if (allocated[i].begin == address)
       allocated[i].begin = 0;
   pthread_mutex_unlock(&guard);

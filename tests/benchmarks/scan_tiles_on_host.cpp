@@ -1,4 +1,5 @@
-// scan.cl's single pass, as CUDA has it: prints the worst error, relative to a walk of such steps.
+// Runs scan.cl's single pass in the CUDA dialect and prints the worst error, relative to a random
+// walk with such steps.
 #include "cuda_on_host.hpp"
 
 #include <cmath>
@@ -31,10 +32,10 @@ int main() {
       long double sum = offset;
       for (u64 i = 0; i < n; ++i) {
         const long double error = std::fabs(out[i] - sum) / std::sqrt(static_cast<double>(n));
-        worst = error <= worst ? worst : error; // NaN stays
+        worst = error <= worst ? worst : error; // keeps NaN
         sum += in[i];
       }
-      worst = std::isnan(out[n]) ? worst : INFINITY; // written over the end
+      worst = std::isnan(out[n]) ? worst : INFINITY; // written past the end
     }
   std::printf("%Lg\n", worst);
 }

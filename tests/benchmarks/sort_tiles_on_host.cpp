@@ -1,4 +1,4 @@
-// sort.cl's Onesweep, as CUDA has it: prints how many keys and values are not where they must be.
+// Runs sort.cl's Onesweep in the CUDA dialect and prints the number of wrong keys and values.
 #include "cuda_on_host.hpp"
 
 #include <cstdio>
@@ -27,7 +27,7 @@ int main() {
       Arrays even(n);
       std::vector<std::pair<u32, u32>> expected;
       std::mt19937_64 random(1);
-      for (u64 i = 0; i < n; ++i) { // about half of the keys are there before
+      for (u64 i = 0; i < n; ++i) { // about half of the keys are duplicates
         given.keys[i] = i > 0 && random() % 2 == 0 ? given.keys[random() % i] : (u32)random();
         given.values[i] = (u32)i;
         expected.emplace_back(given.keys[i], (u32)i);

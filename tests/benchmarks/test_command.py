@@ -235,7 +235,7 @@ def test_input_files_are_known_by_content(tmp_path: Path, live_machine: Machine)
 
 
 FAULTS: dict[str, Edits] = {
-    "a blind eye": {"command.cpp": ("!complaint.empty()", "complaint.size() == 9999")},
+    "a blind eye": {"command.cpp": ("!failure_text.empty()", "failure_text.size() == 9999")},
     "any CPU": {"command.cpp": ("allow_cpus(0, program.cpus);", "")},
 }
 

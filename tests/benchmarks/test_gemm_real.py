@@ -167,7 +167,7 @@ def test_threads_are_counted_and_bound(
 
 
 THREAD_FAULTS = {
-    "ALONE": (State.SKIPPED, "this BLAS computes with one thread, not 2"),
+    "ALONE": (State.SKIPPED, "this BLAS uses one thread, not 2"),
     "ONE_MORE": (State.INVALID, "blas_threads: 3, must be 2"),
     "ON_ONE_CPU": (State.INVALID, "crowded_threads: 1, must be 0"),
 }

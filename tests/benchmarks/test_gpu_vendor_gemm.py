@@ -125,7 +125,7 @@ def test_what_cublas_is_asked_for(precision: str, live_machine: Machine, tmp_pat
 def test_a_device_without_room(live_machine: Machine, tmp_path: Path) -> None:
     record = of_cublas(live_machine, tmp_path, "fp32", MADE_UP_MEMORY="1000")
     (skip,) = (event for event in record if event["ev"] == "skip")
-    assert skip["reason"] == "made up has no room for 64 KiB more; it has 1024 MiB in all"
+    assert skip["reason"] == "made up cannot allocate 64 KiB more; it has 1024 MiB in total"
 
 
 def test_cublas_before_tensor_cores_of_wide_exponents(live_machine: Machine, tmp_path: Path) -> None:

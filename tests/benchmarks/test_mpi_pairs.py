@@ -178,7 +178,7 @@ FAULTS = {
         "wrong_bytes",
     ),
     "pairs left out": ("first += at_once)", "first += (PLANTED ? 2 : 1) * at_once)", "pairs_measured"),
-    "too few visits": ("(least_sweeps, program", "(PLANTED ? 1 : least_sweeps, program", "pairs_measured"),
+    "too few visits": ("(min_sweeps, program", "(PLANTED ? 1 : min_sweeps, program", "pairs_measured"),
 }
 
 

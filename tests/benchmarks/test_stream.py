@@ -170,7 +170,7 @@ def test_arrays_of_a_node_that_is_asked_for(threads: str, live_machine: Machine,
     assert record.outcome.is_ok, record.outcome
     notes = record.seen["notes"]["page_nodes"]
     looked_at = record.samples[0].extra["pages_looked_at"]
-    assert looked_at > 1000 if notes == "told" else "move_pages" in notes
+    assert looked_at > 1000 if notes == "reported" else "move_pages" in notes
 
 
 ASTRAY: dict[str, Edits] = {

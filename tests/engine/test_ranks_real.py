@@ -171,7 +171,7 @@ def test_a_launcher_of_another_library_is_named(mpi: str, other: str, start: Cal
 
     outcome = start("none", mpi, change).outcome
     assert outcome.state is State.FAILED and outcome.stage is Stage.LAUNCH
-    assert "each rank is in a world of 1 where 2 ranks were started" in outcome.reason
+    assert "each rank has an MPI_COMM_WORLD of size 1, but 2 ranks were started" in outcome.reason
     assert {"openmpi": "Open MPI", "mpich": "MPICH"}[mpi] in outcome.reason and str(stranger.launcher) in outcome.reason
 
 

@@ -182,7 +182,7 @@ def test_what_a_killed_launcher_leaves_is_removed(
     assert not [path for path in mapped if path.exists()] and not folder.exists()
     for path in mapped:
         if path.name.startswith(("vader_segment", "mpich_shm")):
-            assert f"keep: {path}, which the ranks left behind, was removed" in errors.read_text()
+            assert f"keep: {path}, left behind by the ranks, was removed" in errors.read_text()
 
 
 def segments_of(pid: int) -> set[Path]:
@@ -261,7 +261,7 @@ def test_a_rank_is_bound_by_its_number_and_told(helpers: Helpers, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "rank", "status", "message"),
     [
-        (["--rank-from", "X"], None, Exit.LAUNCHER, "the launcher tells no rank: none of X is set"),
+        (["--rank-from", "X"], None, Exit.LAUNCHER, "the launcher sets no rank: none of X is set"),
         (["--rank-from", "X"], "one", Exit.USAGE, "X is 'one': expected a number"),
         (["--rank-from", "X", "--cpus", "0,a"], "0", Exit.USAGE, "'a': expected a number"),
         (["--rank-from", "X", "--cpus", "60000"], "0", Exit.LAUNCHER, "cannot bind the rank to its CPUs"),

@@ -1,4 +1,4 @@
-/* Ends in the way that its first argument names, after 1000 calls of MPI_Allreduce of 8 B. */
+/* Ends in the way given by its first argument, after 1000 calls of MPI_Allreduce with 8 B. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -23,7 +23,7 @@ static void reduce(void) {
     MPI_Allreduce(&from, &to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* All read the whole file; rank 0 writes behind it. */
+/* All ranks read the whole file; rank 0 appends to it. */
 static void read_and_write(const char* path, int rank, int times, double pause) {
   char* data = malloc(READ_BYTES);
   memset(data, 7, READ_BYTES);
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   MPI_Finalize();
   MPI_Finalized(&is_over);
   if (strcmp(way, "killed_late") == 0) {
-    rest(0.5); /* the launcher ends the other rank at once, which is to have come here as well */
+    rest(0.5); /* the launcher ends the other rank at once, which must have arrived here as well */
     raise(SIGKILL);
   }
   if (strcmp(way, "followed") == 0)

@@ -1,5 +1,5 @@
-/* Programs whose messages are known: mpi_trace_program NAME. Each is right on any number of ranks
- * from 2 on. */
+/* Programs with known messages: mpi_trace_program NAME. Each works with any number of ranks from
+ * 2 on. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static void ping_pong(void) {
     }
 }
 
-/* From anybody and with any tag, waited for in another order than sent, after a test that may fail.
- */
+/* From any source and with any tag, waited for in a different order than sent, after a test that
+ * may fail. */
 static void ring(void) {
   MPI_Request requests[4];
   for (int turn = 0; turn < TURNS; turn++) {
@@ -123,7 +123,7 @@ static void exchange(void) {
                MPI_CHAR, rank > 0 ? rank - 1 : MPI_PROC_NULL, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Rank 0 goes on for ever: it is killed from outside, or by rank 1. */
+/* Rank 0 runs forever: it is killed from outside, or by rank 1. */
 static void killed(void) {
   for (int turn = 0;; turn++) {
     MPI_Sendrecv(given, 40, MPI_CHAR, right, 1, got, 40, MPI_CHAR, left, 1, MPI_COMM_WORLD,

@@ -1,5 +1,6 @@
-/* A program whose traffic is known in closed form: the argument says which. Ranks take part in a
- * ring; r is the rank, n their number. test_mpi_profiler.py knows what each part sends. */
+/* A program whose traffic is known in closed form, selected by its argument. Ranks communicate
+ * in a ring; r is the rank, n their number. test_mpi_profiler.py holds the expected traffic of
+ * each part. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,8 +20,8 @@ static int previous(void) {
   return (r + n - 1) % n;
 }
 
-/* 5 messages of 56 B each way by Sendrecv; 3 of 8 * (r + 1) B, received from anyone into more room
- * without a status; one to nobody. */
+/* 5 messages of 56 B in each direction by Sendrecv; 3 of 8 * (r + 1) B, received from any source
+ * into a larger buffer without a status; one to MPI_PROC_NULL. */
 static void point_to_point(void) {
   for (int i = 0; i < 5; i++)
     MPI_Sendrecv(from, 7, MPI_DOUBLE, next(), 0, to, 7, MPI_DOUBLE, previous(), 0, MPI_COMM_WORLD,
@@ -71,7 +72,7 @@ static void collectives(void) {
 }
 
 /* Each rank sends 4 messages of 8 * (i + 1) B to the next one in each of 3 rounds; they are
- * completed in all ways. */
+ * completed in every possible way. */
 static void requests(void) {
   MPI_Request all[8];
   for (int round = 0; round < 3; round++) {
@@ -93,7 +94,7 @@ static void requests(void) {
     }
   }
   MPI_Request request;
-  MPI_Irecv(to, 8, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &request); /* nobody sends it */
+  MPI_Irecv(to, 8, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &request); /* never sent */
   MPI_Cancel(&request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Irecv(to, 8, MPI_INT, MPI_PROC_NULL, 99, MPI_COMM_WORLD, &request);
@@ -119,7 +120,7 @@ static void persistent(void) {
   MPI_Request_free(&both[1]);
 }
 
-/* 2 messages of 12 B that are matched by a probe first. */
+/* 2 messages of 12 B that are first matched by a probe. */
 static void matched(void) {
   MPI_Message message;
   MPI_Status status;
@@ -137,9 +138,9 @@ static void matched(void) {
   }
 }
 
-/* 20 communicators, ranks in falling order, one after the other, so that handles are used anew:
- * rank i of it is rank n - 1 - i of the world in every second one. The last message is received
- * after its communicator was freed. Each sends 4 B to its next one. */
+/* 20 communicators with ranks in descending order, one after another, so that handles are
+ * reused: in every second one, rank i is rank n - 1 - i of MPI_COMM_WORLD. The last message is
+ * received after its communicator was freed. Each rank sends 4 B to the next one. */
 static void reversed(void) {
   for (int i = 0; i < 20; i++) {
     MPI_Comm comm;
@@ -154,8 +155,8 @@ static void reversed(void) {
   }
 }
 
-/* Even ranks against odd ones: each sends 16 B to rank 0 of the other side, and the sides exchange
- * 8 B by all-to-all. */
+/* Between even and odd ranks: each sends 16 B to rank 0 of the other group, and the groups
+ * exchange 8 B by all-to-all. */
 static void between_groups(void) {
   MPI_Comm half, inter;
   MPI_Comm_split(MPI_COMM_WORLD, r % 2, r, &half);
@@ -204,7 +205,7 @@ static void derived(void) {
   MPI_Datatype column;
   MPI_Comm grid;
   const int size = n, periodic = 1;
-  for (int i = 1; i <= 3; i++) { /* a handle for types of 8, 16, 24 B */
+  for (int i = 1; i <= 3; i++) { /* handles of types of 8, 16, 24 B */
     MPI_Type_vector(i, 1, 4, MPI_DOUBLE, &column);
     MPI_Type_commit(&column);
     MPI_Bcast(to, 2, column, 0, MPI_COMM_WORLD);
@@ -216,7 +217,7 @@ static void derived(void) {
   MPI_Comm_free(&grid);
 }
 
-/* Each rank receives 24 B from the next one, and 32 B where there is room for 4 B alone. */
+/* Each rank receives 24 B from the next one, and 32 B into a buffer of 4 B. */
 static void failing(void) {
   MPI_Request all[4];
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -230,8 +231,8 @@ static void failing(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 1 comes 20 ms later than the others, 12 times; then 6 reductions of 24 B that none is late
- * for, half of them on a communicator of its own. */
+/* Rank 1 arrives 20 ms after the others, 12 times; then 6 reductions of 24 B without a late
+ * rank, half of them on a separate communicator. */
 static void late(void) {
   MPI_Comm copy;
   const struct timespec time = {.tv_nsec = 20000000};
@@ -248,7 +249,7 @@ static void late(void) {
   MPI_Comm_free(&copy);
 }
 
-/* More kinds of calls than a table has rows for: 5 of each size up to 1024 B. */
+/* More kinds of calls than a table has rows: 5 of each size up to 1024 B. */
 static void sizes(void) {
   char bytes[1024] = {0}, others[1024];
   for (int i = 1; i <= 1024; i++) {
@@ -274,10 +275,10 @@ static void large(void) {
   MPI_Scatterv_c(from, counts, places, MPI_INT, to, r + 1, MPI_INT, 0, MPI_COMM_WORLD);
 }
 
-/* 2049 MiB to itself, of one MiB sent again and again; and a count of 3 GiB that moves nothing. */
+/* 2049 MiB to itself, 1 MiB at a time; and a count of 3 GiB that moves nothing. */
 static void huge(void) {
   const MPI_Count blocks = 2049, block = 1 << 20;
-  char* room = malloc((size_t)3 << 30); /* what is not touched costs nothing */
+  char* room = malloc((size_t)3 << 30); /* untouched pages take no memory */
   char* one = calloc((size_t)block, 1);
   MPI_Datatype again;
   if (room == NULL || one == NULL)
@@ -309,7 +310,7 @@ static void partitioned(void) {
   MPI_Request_free(&receive);
 }
 
-/* No MPI_COMM_WORLD: 2 messages of 20 B around the ring. */
+/* Without MPI_COMM_WORLD: 2 messages of 20 B around the ring. */
 static void session(void) {
   MPI_Session session;
   MPI_Group group;

@@ -4,6 +4,7 @@ takes care of it."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -36,7 +37,7 @@ TWO = FOUR[:2]
 ROOT_MAY = {f"OMPI_ALLOW_RUN_AS_ROOT{confirm}": "1" for confirm in ("", "_CONFIRM")}
 ENDED_S = 8.0
 """The collector waits for three seconds for another program, and looks twice a second."""
-HURRIED = {"grace_s = 3;": "grace_s = 0.6;", "most_wait_s = 0.5;": "most_wait_s = 0.1;"}
+HURRIED = {"grace_s = 3;": "grace_s = 0.6;", "max_wait_s = 0.5;": "max_wait_s = 0.1;"}
 
 
 @cache
@@ -242,7 +243,7 @@ def test_without_the_nodes_folder_tables_live_where_they_belong(kind: str, node:
     reason = unusable(kind, node, tmp_path)
     folder = node.folder
     said = node.run(library("mpich"), "plain")
-    assert said.count("seatrial: ") == 1 and f"{folder} cannot be used: {reason}" in said
+    assert said.count("seatrial: cannot use") == 1 and f"cannot use {folder}: {reason}" in said
     assert [one.state for one in node.tables()] == [State.FINALIZED] * 2
     if kind != "no parent":
         folder.chmod(0o700) if folder.is_dir() and not folder.is_symlink() else folder.unlink()
@@ -259,7 +260,7 @@ def test_a_full_or_read_only_folder_is_not_used(options: str, node: Node, tmp_pa
         pytest.skip("may not mount")
     command = [*alone, *node.command(library("mpich"), "plain")]
     ended = subprocess.run(command, env=environment(library("mpich")), capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0 and ended.stderr.count("cannot be used") == 1, ended.stderr
+    assert ended.returncode == 0 and ended.stderr.count("cannot use") == 1, ended.stderr
     assert [one.calls["MPI_Allreduce"] for one in node.tables()] == [(1000, 8000)] * 2
 
 
@@ -279,7 +280,7 @@ def test_what_cannot_be_delivered_stays_and_is_said(node: Node) -> None:
 
 def test_a_collector_that_is_not_there_is_said_and_costs_nothing(node: Node, tmp_path: Path) -> None:
     said = node.run(library("mpich"), "plain", SEATRIAL_PROFILE_COLLECTOR=str(tmp_path / "none"))
-    assert 1 <= said.count("cannot be started: No such file") <= 2  # two ranks may try at the same time
+    assert 1 <= len(re.findall(r"cannot start .*: No such file", said)) <= 2  # two ranks may try at the same time
     assert len(node.tables()) == 2 and not list(node.folder.iterdir()) and len(list(node.final.iterdir())) == 2
 
 
@@ -287,7 +288,7 @@ def test_a_limit_on_files_costs_the_table_and_not_the_program(node: Node) -> Non
     command = ["sh", "-c", 'ulimit -f 120000; exec "$@"', "sh", *node.command(library("mpich"), "limited")]
     ended = subprocess.run(command, env=environment(library("mpich")), capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
-    assert "nothing is recorded" in ended.stderr and "File too large" in ended.stderr
+    assert "is not recorded" in ended.stderr and "File too large" in ended.stderr
 
 
 @pytest.mark.parametrize("name", ["g++", "clang++"])

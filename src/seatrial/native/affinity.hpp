@@ -1,4 +1,4 @@
-// Binding of the calling thread to a CPU, and what the kernel says it is bound to.
+// Binds the calling thread to CPUs, and reads the binding back from the kernel.
 #pragma once
 
 #include <cerrno>
@@ -16,7 +16,8 @@ namespace seatrial {
 
 namespace detail {
 
-// glibc's fixed cpu_set_t ends at CPU 1023; the kernel refuses a read into too small a mask.
+// glibc's fixed-size cpu_set_t ends at CPU 1023; the kernel rejects a read into a mask that is too
+// small.
 class CpuSet {
 public:
   explicit CpuSet(int cpus) : cpus_(cpus), set_(CPU_ALLOC(cpus)) {
@@ -40,12 +41,12 @@ private:
 
 } // namespace detail
 
-// The CPUs that the calling thread may run on, ascending.
+// The CPUs that the calling thread may run on, in ascending order.
 [[nodiscard]] inline std::vector<int> bound_cpus() {
   for (int size = 1024; size <= 1 << 20; size *= 2) {
     detail::CpuSet set(size);
     if (sched_getaffinity(0, set.bytes(), set.get()) != 0) {
-      if (errno == EINVAL) // the kernel's mask is wider
+      if (errno == EINVAL) // the kernel's mask is larger
         continue;
       break;
     }
@@ -58,12 +59,12 @@ private:
   throw Failure(Exit::system, std::string("sched_getaffinity: ") + std::strerror(errno));
 }
 
-// Whether the calling thread runs on this CPU and nowhere else.
+// Whether the calling thread is bound to this CPU only.
 [[nodiscard]] inline bool is_bound_to(int cpu) noexcept {
   return bound_cpus() == std::vector{cpu};
 }
 
-// To any of several, in ascending order.
+// Binds to several CPUs, given in ascending order.
 inline void bind_to_any(const std::vector<int>& cpus) {
   detail::CpuSet set(cpus.back() + 1);
   for (const int cpu : cpus)

@@ -55,12 +55,12 @@ std::vector<int> Arguments::cpus(std::string_view name) {
     const auto dash = std::min(item.find('-'), item.size());
     const auto first = parse<int>(item.substr(0, dash));
     const auto last = dash == item.size() ? first : parse<int>(item.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last >= most_cpus)
+    if (!first || !last || *first < 0 || *last < *first || *last >= max_cpus)
       refuse(name, text, "a list of CPU numbers such as 0,2-3");
     for (int cpu = *first; cpu <= *last; ++cpu) {
-      // Two spinning threads on one CPU would wait for each other by the scheduler's tick.
+      // Two spinning threads on one CPU would wait for each other for whole scheduler ticks.
       if (std::ranges::find(cpus, cpu) != cpus.end())
-        refuse(name, text, "each CPU once");
+        refuse(name, text, "each CPU only once");
       cpus.push_back(cpu);
     }
   });
@@ -87,7 +87,7 @@ void Arguments::finish() const {
   for (const auto& given : given_) {
     if (std::ranges::find(known_, given.name) != known_.end())
       continue;
-    std::string message = "unknown argument " + std::string(given.name) + "; known are";
+    std::string message = "unknown argument " + std::string(given.name) + "; expected one of";
     for (const auto name : known_)
       message.append(" ").append(name);
     throw Failure(Exit::usage, message);

@@ -22,12 +22,12 @@ public:
 
   Arguments(int argc, char** argv);
 
-  // Each query makes its name known; finish() then refuses what nobody asked for.
+  // Each query registers its name; finish() rejects arguments that were never queried.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name);
 
   [[nodiscard]] std::string_view required(std::string_view name);
 
-  // A number within [low, high]; NaN is never within.
+  // A number within [low, high]; NaN is rejected.
   template <class Number>
   [[nodiscard]] Number number(std::string_view name, Number fallback, Number low, Number high) {
     const auto text = find(name);
@@ -47,7 +47,7 @@ public:
   // Distinct CPU numbers in the order given: the kernel's list format, `0,2-3`.
   [[nodiscard]] std::vector<int> cpus(std::string_view name);
 
-  // Pairs of different numbers in the order given: `0-1,0-2`. None where the argument is absent.
+  // Pairs of different numbers in the order given: `0-1,0-2`. None if the argument is missing.
   [[nodiscard]] std::optional<std::vector<Pair>> pairs(std::string_view name);
 
   // Numbers within [low, high] in the order given: `4096,8192`.
@@ -66,7 +66,7 @@ public:
 
   void finish() const;
 
-  // As given, without those of these names.
+  // All arguments as given, except the named ones.
   [[nodiscard]] std::vector<std::string>
   words_without(std::initializer_list<std::string_view> names) const;
 
@@ -76,9 +76,9 @@ private:
     std::string_view value;
   };
 
-  static constexpr int most_cpus = 1 << 16; // against typing errors; Linux allows 8192
+  static constexpr int max_cpus = 1 << 16; // catches typing errors; Linux allows 8192
 
-  // Each item of a list that is separated by commas, empty ones too.
+  // Visits each item of a comma-separated list, including empty ones.
   template <class Visit>
   static void for_each_item(std::string_view list, Visit visit) {
     for (std::size_t begin = 0; begin <= list.size();) {

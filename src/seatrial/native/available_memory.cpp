@@ -10,7 +10,7 @@ namespace seatrial {
 
 namespace {
 
-// The file's only number; "max", which stands for no limit, is none.
+// The single number in a file; none for "max", which means no limit.
 [[nodiscard]] std::optional<std::uint64_t> read_number(const std::filesystem::path& file) {
   std::ifstream stream(file);
   std::uint64_t value = 0;
@@ -24,12 +24,13 @@ struct CgroupFiles {
   const char* controller; // its name in /proc/self/cgroup; empty for version 2
   const char* limit;
   const char* usage;
-  const char* reclaimable; // key in memory.stat: page cache that gives way before a kill
+  const char*
+      reclaimable; // key in memory.stat: page cache that is reclaimed before the OOM killer acts
 };
 
 constexpr CgroupFiles cgroup_limits[] = {
     {"cgroup2", "", "memory.max", "memory.current", "inactive_file"},
-    {"cgroup2", "", "memory.high", "memory.current", "inactive_file"}, // above it: throttled
+    {"cgroup2", "", "memory.high", "memory.current", "inactive_file"}, // throttled above this
     {"cgroup", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
 };
 
@@ -43,7 +44,8 @@ constexpr CgroupFiles cgroup_limits[] = {
   return false;
 }
 
-// The path of this process in a hierarchy: /proc/self/cgroup has lines `id:controllers:path`.
+// The cgroup path of this process in a hierarchy: /proc/self/cgroup has lines
+// `id:controllers:path`.
 [[nodiscard]] std::optional<std::string> cgroup_path(std::string_view controller) {
   std::ifstream lines("/proc/self/cgroup");
   for (std::string line; std::getline(lines, line);) {
@@ -58,7 +60,7 @@ constexpr CgroupFiles cgroup_limits[] = {
   return std::nullopt;
 }
 
-// A limit binds everything below it, so the whole way up to the mount point counts.
+// A limit applies to everything below it, so every level up to the mount point counts.
 void restrict_to_cgroup(AvailableMemory& memory, const CgroupFiles& files,
                         const std::filesystem::path& mount, std::string_view path) {
   for (auto folder = mount / std::filesystem::path(path).relative_path();;
@@ -111,7 +113,7 @@ AvailableMemory available_memory() {
       auto path = cgroup_path(files.controller);
       if (!path)
         continue;
-      if (root != "/" && path->starts_with(root)) // a container sees only its part of the tree
+      if (root != "/" && path->starts_with(root)) // a container sees only its own subtree
         path->erase(0, root.size());
       restrict_to_cgroup(memory, files, mount, *path);
     }

@@ -1,5 +1,5 @@
-// How much memory this process may touch before the kernel kills it. That mmap succeeds says
-// nothing: Linux overcommits, and a cgroup's limit acts only when pages are touched.
+// How much memory this process may touch before the kernel kills it. A successful mmap proves
+// nothing: Linux overcommits, and a cgroup limit takes effect only when pages are touched.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct AvailableMemory {
 
 [[nodiscard]] AvailableMemory available_memory();
 
-// The number after `key` in files of lines `key value ...`.
+// The number after `key` in a file with lines `key value ...`.
 [[nodiscard]] std::optional<std::uint64_t> read_value(const std::string& file,
                                                       std::string_view key);
 

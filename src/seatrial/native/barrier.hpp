@@ -1,4 +1,4 @@
-// The barrier at which threads meet before a timed region.
+// A spin barrier for threads before a timed region.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Threads leave within a cache-line transfer or two of each other. It never sleeps, so each member
-// needs a CPU of its own.
+// Threads leave within one or two cache-line transfers of each other. It never sleeps, so each
+// member needs its own CPU.
 class SpinBarrier {
 public:
   explicit SpinBarrier(std::size_t members) noexcept : members_(members) {}
@@ -33,7 +33,7 @@ public:
 
 private:
   const std::size_t members_;
-  // Apart, so that arrivals do not disturb those who already wait.
+  // On a separate line, so that arrivals do not disturb waiting threads.
   alignas(128) std::atomic<std::size_t> arrived_{0};
   alignas(128) std::atomic<unsigned> phase_{0};
 };

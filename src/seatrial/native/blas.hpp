@@ -1,4 +1,4 @@
-// A BLAS library, loaded at run time: building a program needs neither its headers nor itself.
+// A BLAS library, loaded at run time: neither its headers nor the library are needed at build time.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace seatrial {
 
-// How the symbols of a library are spelled: NumPy's and SciPy's builds put `scipy_` before them,
-// and libraries of 64-bit integers may put `64_` behind.
+// How a library spells its symbols: NumPy's and SciPy's builds prefix them with `scipy_`, and
+// libraries with 64-bit integers may append `64_`.
 struct BlasSpelling {
   std::string prefix;
   std::string suffix;
@@ -24,22 +24,22 @@ struct BlasSpelling {
 
 class Blas {
 public:
-  // The number of threads is said in the environment too: some libraries make their threads while
-  // they are loaded, and cannot have more of them later. Call it on a thread that may run on every
-  // CPU that the library is to use: it counts them, and its threads inherit the mask.
+  // The number of threads is also set in the environment: some libraries create their threads when
+  // loaded and cannot add more later. Call this on a thread that may run on every CPU the library
+  // is to use: the library counts them, and its threads inherit the mask.
   Blas(const std::string& path, BlasSpelling spelling, std::size_t threads)
       : spelling_(std::move(spelling)) {
     const auto count = std::to_string(threads);
     for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                              "BLIS_NUM_THREADS", "ARMPL_NUM_THREADS", "NVPL_NUM_THREADS"})
       setenv(name, count.c_str(), 1);
-    for (const char* name : {"OMP_DYNAMIC", "MKL_DYNAMIC"}) // else the library may take fewer
+    for (const char* name : {"OMP_DYNAMIC", "MKL_DYNAMIC"}) // otherwise the library may use fewer
       setenv(name, "FALSE", 1);
     handle_ = open(path);
     set_threads(static_cast<int>(threads));
   }
 
-  // Never closed: threads of the library may still run its code.
+  // Never closed: the library's threads may still run its code.
   [[nodiscard]] static void* open(const std::string& path) {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr)
@@ -47,11 +47,11 @@ public:
     return handle;
   }
 
-  // C <- A * B of n x n matrices stored by columns, `lead` elements from one column to the next
-  // (dgemm and sgemm of the reference BLAS, www.netlib.org/blas, without transposition, alpha 1,
-  // beta 0). Integers go by reference and 64 bits wide: on a little-endian machine a library of
-  // 32-bit integers reads the same number. The last two arguments are the lengths of the first two,
-  // which some Fortran compilers pass unseen.
+  // C <- A * B for n x n matrices stored by columns with leading dimension `lead` (dgemm and sgemm
+  // of the reference BLAS, www.netlib.org/blas, no transposition, alpha 1, beta 0). Integers are
+  // passed by reference and are 64 bits wide: on a little-endian machine a library with 32-bit
+  // integers reads the same value. The last two arguments are the lengths of the first two, which
+  // some Fortran compilers pass as hidden arguments.
   template <class Real>
   using Gemm = void (*)(const char*, const char*, const std::int64_t*, const std::int64_t*,
                         const std::int64_t*, const Real*, const Real*, const std::int64_t*,
@@ -64,39 +64,40 @@ public:
     const auto symbol = spelling_.prefix + name + "_" + spelling_.suffix;
     if (const auto routine = find<Gemm<Real>>(symbol))
       return routine;
-    throw Failure(Exit::system, "the BLAS has no " + symbol);
+    throw Failure(Exit::system, "this BLAS does not provide " + symbol);
   }
 
-  // What the library says of itself; empty where it says nothing.
+  // The version that the library reports; empty if none.
   [[nodiscard]] std::string version() const {
     for (const char* name : {"openblas_get_config", "bli_info_get_version_str"})
-      if (const auto tell = find_own<const char* (*)()>(name))
-        return tell();
-    if (const auto tell = find<void (*)(char*, int)>("MKL_Get_Version_String")) {
+      if (const auto query_function = find_own<const char* (*)()>(name))
+        return query_function();
+    if (const auto query_function = find<void (*)(char*, int)>("MKL_Get_Version_String")) {
       std::vector<char> text(200, ' ');
-      tell(text.data(), static_cast<int>(text.size()));
+      query_function(text.data(), static_cast<int>(text.size()));
       const std::string padded(text.begin(), text.end());
       return padded.substr(0, padded.find_last_not_of(std::string(" \0", 2)) + 1);
     }
     return {};
   }
 
-  // The processor whose kernels it chose, as it calls it; empty where it says nothing.
+  // The processor whose kernels the library selected, by the library's own name for it; empty if
+  // not reported.
   [[nodiscard]] std::string core() const {
-    if (const auto tell = find_own<const char* (*)()>("openblas_get_corename"))
-      return tell();
+    if (const auto query_function = find_own<const char* (*)()>("openblas_get_corename"))
+      return query_function();
     const auto query = find<int (*)()>("bli_arch_query_id");
     const auto name = find<const char* (*)(int)>("bli_arch_string");
     return query && name ? name(query()) : "";
   }
 
-  // How many threads it says that it takes; 0 where it says nothing.
+  // The number of threads that the library reports; 0 if not reported.
   [[nodiscard]] long threads() const {
     for (const char* name : {"openblas_get_num_threads", "MKL_Get_Max_Threads"})
-      if (const auto tell = find_own<int (*)()>(name))
-        return tell();
-    if (const auto tell = find<std::int64_t (*)()>("bli_thread_get_num_threads"))
-      return tell();
+      if (const auto query_function = find_own<int (*)()>(name))
+        return query_function();
+    if (const auto query_function = find<std::int64_t (*)()>("bli_thread_get_num_threads"))
+      return query_function();
     return 0;
   }
 
@@ -115,7 +116,7 @@ private:
     return reinterpret_cast<Function>(dlsym(handle_, symbol.c_str()));
   }
 
-  // A function beside the standard's, which the builder's prefix and suffix may or may not adorn.
+  // A non-standard function, which may or may not carry the build's prefix and suffix.
   template <class Function>
   [[nodiscard]] Function find_own(const std::string& name) const {
     if (const auto plain = find<Function>(name))

@@ -1,4 +1,4 @@
-// A cache line that two threads, or two processes that share its page, write in turn.
+// A cache line that two threads, or two processes sharing its page, write in turn.
 #pragma once
 
 #include <array>
@@ -10,23 +10,23 @@ namespace seatrial {
 
 using BounceWord = std::uint64_t;
 
-// Alone in its line, and in the pair of lines that an adjacent-line prefetcher fetches.
+// Alone in its cache line, and in the pair of lines that an adjacent-line prefetcher fetches.
 struct alignas(128) BounceLine {
   std::atomic<BounceWord> word{0};
 };
 
-// How long a line takes depends on the slice of the cache, or the directory, that is its home: a
-// page has lines of many.
-inline constexpr std::size_t bounce_lines = 32; // of the smallest page there is
+// The latency of a line depends on the cache slice or directory that is its home; the lines of a
+// page are spread over many.
+inline constexpr std::size_t bounce_lines = 32; // in the smallest page size
 using BounceLines = std::array<BounceLine, bounce_lines>;
 
-// Waits for each value that is the other's to write and answers with the next one, from `mine`
-// until `last`. The word itself numbers the trips, so none can be lost or come out of order unseen:
-// returns how many values were not the ones that had to come.
+// Waits for each value written by the other side and answers with the next one, from `mine` until
+// `last`. The word itself numbers the trips, so lost or reordered ones are detected: returns the
+// number of unexpected values.
 inline std::uint64_t bounce(std::atomic<BounceWord>& word, BounceWord mine,
                             BounceWord last) noexcept {
   std::uint64_t wrong = 0;
-  // No pause instruction: on some cores it takes longer than the trip.
+  // No pause instruction: on some cores it takes longer than one trip.
   for (; mine <= last; mine += 2) {
     BounceWord seen = word.load(std::memory_order_acquire);
     while (seen < mine - 1)

@@ -1,4 +1,5 @@
-// Another program, started and waited for, with as little between the two stamps as Linux allows.
+// Starts another program and waits for it, with as little overhead between the two time stamps as
+// Linux allows.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,8 @@
 
 namespace seatrial {
 
-// The file that execvp(3) would take: a name with a slash as it is, else the first on PATH that can
-// be run. None where there is none.
+// The file that execvp(3) would run: a name with a slash as it is, else the first executable on
+// PATH. None if not found.
 [[nodiscard]] inline std::optional<std::string> program_on_path(std::string_view name) {
   const auto can_be_run = [](const std::string& path) {
     struct stat status {};
@@ -42,7 +43,7 @@ namespace seatrial {
   const std::string_view folders = variable != nullptr ? variable : "/bin:/usr/bin";
   for (std::size_t begin = 0; begin <= folders.size();) {
     const auto end = std::min(folders.find(':', begin), folders.size());
-    std::string path(folders.substr(begin, end - begin)); // empty: the current folder
+    std::string path(folders.substr(begin, end - begin)); // an empty entry is the current folder
     path.append(path.empty() ? "./" : "/").append(name);
     if (can_be_run(path))
       return path;
@@ -52,12 +53,12 @@ namespace seatrial {
 }
 
 struct ChildEnd {
-  int status = 0; // as wait4(2) gives it
-  rusage usage{}; // with that of its own children that it waited for
+  int status = 0; // as returned by wait4(2)
+  rusage usage{}; // includes children that it waited for
   Interval interval;
 
-  // How it ended, in words; empty where all went well.
-  [[nodiscard]] std::string complaint() const {
+  // A description of how it ended; empty on success.
+  [[nodiscard]] std::string failure_text() const {
     if (WIFSIGNALED(status))
       return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
              ::strsignal(WTERMSIG(status)) + ")";
@@ -66,18 +67,18 @@ struct ChildEnd {
     return {};
   }
 
-  // Its exit status as a shell gives it: 128 + n for signal n.
-  [[nodiscard]] int as_shells_have_it() const noexcept {
+  // Its exit status as a shell reports it: 128 + n for signal n.
+  [[nodiscard]] int shell_exit_status() const noexcept {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
 };
 
-// A child that is started in a fraction of what fork costs: it borrows our memory until it is the
-// other program (Linux, clone(2), CLONE_VM and CLONE_VFORK). Its standard input is empty, its
-// outputs are ours, and it dies with the thread that started it.
+// A child process that starts in a fraction of the time of fork: it shares our memory until it runs
+// the other program (Linux, clone(2), CLONE_VM and CLONE_VFORK). Its standard input is empty, it
+// shares our standard output and error, and it is killed when the thread that started it ends.
 class Child {
 public:
-  // All that the child needs is made here, outside the timed region.
+  // Everything that the child needs is prepared here, outside the timed region.
   Child(std::string path, const std::vector<std::string>& words)
       : path_(std::move(path)), words_(words), stack_(stack_bytes), parent_(::getpid()) {
     for (auto& word : words_)
@@ -91,8 +92,8 @@ public:
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Starts it, tells `started` its process id, and waits for its end. `output` >= 0 takes the place
-  // of its standard output. Failure where it cannot be started.
+  // Starts it, calls `started` with its process id, and waits for it to end. `output` >= 0 replaces
+  // its standard output. Throws Failure if it cannot be started.
   template <class Started>
   [[nodiscard]] ChildEnd run(Started started, int output = -1) {
     output_ = output;
@@ -118,16 +119,16 @@ private:
 
   [[nodiscard]] static std::string why(int error) {
     if (error == ENOEXEC)
-      return "it is no program for this machine, and a script needs a first line such as #!/bin/sh";
+      return "not an executable for this machine; a script needs a first line such as #!/bin/sh";
     if (error == ENOENT)
-      return "its interpreter, or the loader that it asks for, is missing";
+      return "its interpreter or dynamic loader is missing";
     return std::strerror(error);
   }
 
-  // In the child, on our memory: system calls only.
+  // Runs in the child, which shares our memory: system calls only.
   static int become(void* self) {
     auto& child = *static_cast<Child*>(self);
-    ::signal(SIGXFSZ, SIG_DFL); // we ignore it, and what is ignored stays so in the program
+    ::signal(SIGXFSZ, SIG_DFL); // we ignore it, and exec keeps ignored signals ignored
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() == child.parent_ && ::dup2(child.input_, STDIN_FILENO) >= 0 &&
         (child.output_ < 0 || ::dup2(child.output_, STDOUT_FILENO) >= 0))
@@ -139,11 +140,11 @@ private:
   std::string path_;
   std::vector<std::string> words_;
   std::vector<char*> argv_;
-  std::vector<std::byte> stack_; // aligned as all that `new` gives: for any type
+  std::vector<std::byte> stack_; // `new` aligns it for any type
   pid_t parent_;
   int input_ = -1;
   int output_ = -1;
-  volatile int error_ = 0; // the child writes it into our memory
+  volatile int error_ = 0; // written by the child into our memory
 };
 
 } // namespace seatrial

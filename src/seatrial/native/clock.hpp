@@ -1,4 +1,4 @@
-// The one clock of every host-timed region.
+// The clock of every host-timed region.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 namespace seatrial {
 
 // CLOCK_MONOTONIC: read through the vDSO without a system call (20-30 ns), never set back, and the
-// same on all CPUs, so that stamps of different threads may be subtracted.
+// same on all CPUs, so that time stamps of different threads may be subtracted.
 using Clock = std::chrono::steady_clock;
 
 [[nodiscard]] inline double seconds(Clock::duration duration) noexcept {
   return std::chrono::duration<double>(duration).count();
 }
 
-// What one thread saw of a timed region.
+// Start and end of a timed region in one thread.
 struct Interval {
   Clock::time_point start;
   Clock::time_point end;
@@ -33,7 +33,7 @@ template <class Action>
   return interval;
 }
 
-// First start to last end: work that is shared out is done when the slowest thread is.
+// From the first start to the last end: shared work is done when the slowest thread is.
 [[nodiscard]] inline double elapsed_s(std::span<const Interval> threads) noexcept {
   auto whole = threads.front();
   for (const auto& thread : threads) {

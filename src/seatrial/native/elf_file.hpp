@@ -1,4 +1,4 @@
-// What an ELF file says of itself: SONAME, GNU build-id, and the loader that it asks for.
+// Reads an ELF file's SONAME, GNU build-id and program interpreter.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ namespace seatrial {
 
 struct ElfFile {
   std::string soname;
-  std::string build_id;    // hexadecimal; empty when the linker wrote none
-  std::string interpreter; // the loader; empty for a static program, and for most libraries
+  std::string build_id;    // hexadecimal; empty if the linker wrote none
+  std::string interpreter; // the dynamic loader; empty for static programs and most libraries
 };
 
 namespace detail {
 
-// The file is that of somebody else: every offset and size in it is checked against these.
-inline constexpr std::size_t most_headers = 1024;
+// The file is untrusted: every offset and size in it is checked against these limits.
+inline constexpr std::size_t max_headers = 1024;
 inline constexpr std::size_t largest_part = 1 << 20;
 
 [[nodiscard]] inline bool read_at(int file, void* target, std::size_t bytes,
@@ -44,7 +44,7 @@ inline constexpr std::size_t largest_part = 1 << 20;
   return part;
 }
 
-// A text of at most a path's length that ends within the file.
+// A string of at most a path's length that ends within the file.
 [[nodiscard]] inline std::string read_text(int file, std::uint64_t offset) {
   std::array<char, 4096> text{};
   if (offset > std::uint64_t{1} << 62)
@@ -57,7 +57,7 @@ inline constexpr std::size_t largest_part = 1 << 20;
   return std::string(end == all.npos ? std::string_view() : all.substr(0, end));
 }
 
-// Where an address of the loaded image lies in the file (System V gABI, "Program Header").
+// The file offset of an address in the loaded image (System V gABI, "Program Header").
 [[nodiscard]] inline std::optional<std::uint64_t> offset_of(const std::vector<ElfW(Phdr)>& segments,
                                                             std::uint64_t address) {
   for (const auto& segment : segments)
@@ -87,7 +87,7 @@ inline constexpr std::size_t largest_part = 1 << 20;
 
 } // namespace detail
 
-// None where the file is no ELF file of this machine's word size and byte order.
+// None if this is not an ELF file of this machine's word size and byte order.
 [[nodiscard]] inline std::optional<ElfFile> read_elf_file(int file) {
   ElfW(Ehdr) head;
   constexpr unsigned char native_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
@@ -97,7 +97,7 @@ inline constexpr std::size_t largest_part = 1 << 20;
   if (!detail::read_at(file, &head, sizeof head, 0) ||
       std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != native_class ||
       head.e_ident[EI_DATA] != (first == 1 ? ELFDATA2LSB : ELFDATA2MSB) ||
-      head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum > detail::most_headers)
+      head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum > detail::max_headers)
     return std::nullopt;
   std::vector<ElfW(Phdr)> segments(head.e_phnum);
   if (!detail::read_at(file, segments.data(), segments.size() * sizeof(ElfW(Phdr)), head.e_phoff))

@@ -1,4 +1,4 @@
-// The events of a record that programs of one process and of many ranks write alike.
+// Record events common to single-process and MPI programs.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace seatrial {
 
-// To which the caller adds what it measured.
+// The caller adds what it measured.
 [[nodiscard]] inline json::Object sample_event(std::string_view series, std::size_t index,
                                                double elapsed_s) {
   return json::Object()
@@ -32,7 +32,7 @@ template <class Value>
   return json::Object().add("ev", "skip").add("reason", reason);
 }
 
-// The machine lacks what the measurement needs, in one word and then for people.
+// The machine cannot do the measurement: `need` in one word, `reason` for people.
 [[nodiscard]] inline json::Object unsupported_event(std::string_view need,
                                                     std::string_view reason) {
   return skip_event(reason).add("need", need);

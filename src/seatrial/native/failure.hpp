@@ -1,4 +1,4 @@
-// Why a program gives up, as an exception that carries the process's exit status.
+// Why a program stops, as an exception that carries the exit status.
 #pragma once
 
 #include <stdexcept>
@@ -6,16 +6,16 @@
 
 namespace seatrial {
 
-// Where sysexits.h has a fitting status it is used, so that a shell user recognises it.
+// Uses the status of sysexits.h where one fits.
 enum class Exit : int {
   ok = 0,
-  usage = 64,       // EX_USAGE: arguments that make no sense
-  wrong_cpu = 65,   // the program was built for another CPU than the one it runs on
-  software = 70,    // EX_SOFTWARE: a mistake of ours
-  system = 71,      // EX_OSERR: a thread or a system call could not be had
+  usage = 64,       // EX_USAGE: invalid arguments
+  wrong_cpu = 65,   // the program was built for a different CPU
+  software = 70,    // EX_SOFTWARE: a bug in the program
+  system = 71,      // EX_OSERR: a thread or a system call failed
   record = 74,      // EX_IOERR: the record could not be written
-  parent_gone = 75, // EX_TEMPFAIL: the process that asked for the measurement is no more
-  launcher = 76,    // EX_PROTOCOL: MPI knows of another number of ranks than were started
+  parent_gone = 75, // EX_TEMPFAIL: the parent process has ended
+  launcher = 76,    // EX_PROTOCOL: MPI's number of ranks is not the number started
 };
 
 class Failure : public std::runtime_error {
@@ -27,7 +27,7 @@ private:
   Exit status_;
 };
 
-// The machine cannot give what the benchmark needs: a result, not an error.
+// The machine cannot provide what the benchmark needs: a result, not an error.
 class Skip : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;

@@ -1,4 +1,4 @@
-// Which file it was: by build-id where the linker wrote one, else by content.
+// Identifies a file: by build-id if the linker wrote one, else by content.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace seatrial {
 class OpenFile {
 public:
   explicit OpenFile(const std::string& path)
-      // Not blocking: a path may name a pipe that nobody writes to.
+      // Non-blocking: the path may name a pipe without a writer.
       : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
   ~OpenFile() {
     if (file_ >= 0)
@@ -31,7 +31,7 @@ public:
 
   [[nodiscard]] int get() const noexcept { return file_; }
 
-  // False where it cannot be read or is no regular file.
+  // False if it cannot be read or is not a regular file.
   [[nodiscard]] bool is_regular(struct stat& status) const noexcept {
     return file_ >= 0 && ::fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
   }
@@ -42,8 +42,8 @@ private:
 
 namespace detail {
 
-// Files are told apart by it, nobody is kept from forging one: FNV-1a over 64-bit words (G. Fowler,
-// L. C. Noll, K.-P. Vo, "The FNV Non-Cryptographic Hash Algorithm", IETF draft), zeros at the end.
+// Distinguishes files, without protection against forgery: FNV-1a over 64-bit words (G. Fowler, L.
+// C. Noll, K.-P. Vo, "The FNV Non-Cryptographic Hash Algorithm", IETF draft), padded with zeros.
 [[nodiscard]] inline bool content_hash(int file, off_t bytes, std::uint64_t& hash) {
   std::vector<std::uint64_t> words(1 << 13);
   const auto step = words.size() * sizeof(std::uint64_t);
@@ -62,8 +62,8 @@ namespace detail {
 
 } // namespace detail
 
-// Size and hash of the content, size and time of change where it is too long to be read; empty
-// where it cannot be.
+// Size and content hash; size and modification time if it is too large to read; empty if it cannot
+// be read.
 [[nodiscard]] inline std::string content_identity(int file, const struct stat& status,
                                                   off_t largest_hashed) {
   std::uint64_t hash = 0;

@@ -11,7 +11,7 @@
 
 namespace seatrial {
 
-// Of a program that was built without one: another definition takes the place of a weak one.
+// Default for programs built without a key: a strong definition replaces this weak one.
 [[gnu::weak]] const char* build_key() noexcept {
   return "";
 }

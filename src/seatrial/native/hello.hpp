@@ -1,4 +1,5 @@
-// The first event of a record: what runs, where, built for what, and with which libraries.
+// The first event of a record: the program, its host, the instruction sets it was built for, and
+// its libraries.
 #pragma once
 
 #include <optional>
@@ -9,8 +10,8 @@
 
 namespace seatrial {
 
-// The key under which the lab keeps this build; "" where a program was built by hand. The lab gives
-// it to the program's own source alone: what programs share is built once for all of them.
+// The key of this build in seatrial's cache; "" for a program built by hand. It is compiled into
+// the program's own source only: shared sources are built once for all programs.
 [[nodiscard]] const char* build_key() noexcept;
 #ifdef SEATRIAL_BUILD
 const char* build_key() noexcept {
@@ -18,14 +19,14 @@ const char* build_key() noexcept {
 }
 #endif
 
-// `cpus` holds the mask of each thread; of an MPI program, that of each rank.
+// `cpus` holds the mask of each thread, or of each rank of an MPI program.
 [[nodiscard]] json::Object hello_event(std::string_view name,
                                        const std::vector<std::vector<int>>& cpus, int rank = 0,
                                        int ranks = 1);
 
-// PROGRAM --describe: the same of a program that does nothing else. The lab asks right after the
-// build, and holds each run against the answer. The exit status once it is answered; nothing where
-// something else is asked of the program.
+// PROGRAM --describe: prints the hello event and exits. seatrial calls it right after the build and
+// compares each run with the answer. Returns the exit status, or nothing if --describe was not
+// given.
 [[nodiscard]] std::optional<int> described(std::string_view name, int argc, char** argv);
 
 } // namespace seatrial

@@ -1,4 +1,4 @@
-// The instruction sets that the compiler was allowed to use, and whether this CPU has them.
+// The instruction sets that the compiler was allowed to use, and whether this CPU supports them.
 #pragma once
 
 #include <string_view>
@@ -13,19 +13,19 @@
 namespace seatrial {
 
 struct Feature {
-  const char* name; // as /proc/cpuinfo spells it
+  const char* name; // name in /proc/cpuinfo
   bool (*present)();
 };
 
-// __builtin_cpu_supports wants a literal, and it knows what the operating system enabled (XCR0),
-// which /proc/cpuinfo's flags and CPUID alone do not say.
+// __builtin_cpu_supports needs a literal. It considers what the operating system enabled (XCR0),
+// which /proc/cpuinfo's flags and CPUID alone do not show.
 #define SEATRIAL_FEATURE(name, builtin)                                                            \
   Feature {                                                                                        \
     name, [] { return __builtin_cpu_supports(builtin) != 0; }                                      \
   }
 
 #if defined(__x86_64__)
-// clang 14 does not know this one by name: CPUID leaf 7, EDX bit 23 (Intel SDM, volume 2A).
+// clang 14 does not support this name: CPUID leaf 7, EDX bit 23 (Intel SDM, volume 2A).
 [[nodiscard]] inline bool has_avx512_fp16() noexcept {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __builtin_cpu_supports("avx512bw") && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
@@ -134,8 +134,8 @@ inline constexpr Feature built_for[] = {
   return names;
 }
 
-// The first feature that the program may use and this CPU lacks, else null. To be called before
-// anything else: not inlined and free of anything that a compiler would make vector code of.
+// The first feature that the program may use and this CPU does not have, else null. Call it before
+// anything else: it is not inlined and contains nothing that a compiler would vectorise.
 [[gnu::noinline]] inline const char* missing_feature() noexcept {
 #if defined(__x86_64__)
   __builtin_cpu_init();

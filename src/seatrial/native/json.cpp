@@ -7,8 +7,8 @@ namespace seatrial::json {
 
 namespace {
 
-// Length of the well-formed UTF-8 sequence at the start of text, 0 if there is none
-// (The Unicode Standard 15.0, table 3-7).
+// Length of the well-formed UTF-8 sequence at the start of text, 0 if there is none (The Unicode
+// Standard 15.0, table 3-7).
 [[nodiscard]] std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -65,7 +65,7 @@ void append_whole(std::string& out, std::uintmax_t value) {
 }
 
 void append(std::string& out, double value) {
-  if (!std::isfinite(value)) { // JSON has neither NaN nor infinity
+  if (!std::isfinite(value)) { // JSON has no NaN or infinity
     out += "null";
     return;
   }

@@ -1,4 +1,4 @@
-// JSON text of the few shapes that records need: objects of numbers, strings, lists and objects.
+// Writes the JSON that records need: objects of numbers, strings, lists and objects.
 #pragma once
 
 #include <concepts>
@@ -13,13 +13,14 @@ namespace seatrial::json {
 
 class Object;
 
-// Paths and host names are bytes, JSON is Unicode: a byte that is no UTF-8 becomes U+FFFD.
+// Paths and host names are bytes, JSON is Unicode: invalid UTF-8 becomes U+FFFD.
 void append(std::string& out, std::string_view text);
 
-// The shortest text that reads back as the same double, which %.17g only promises at full length.
+// The shortest text that reads back as the same double; %.17g guarantees this only with all 17
+// digits.
 void append(std::string& out, double value);
 
-// A template, so that neither a pointer nor an integer turns into a bool on its way.
+// A template, so that pointers and integers are not converted to bool.
 template <std::same_as<bool> Bool>
 void append(std::string& out, Bool value) {
   out += value ? "true" : "false";
@@ -50,7 +51,7 @@ requires(!std::convertible_to<const List&, std::string_view>) void append(std::s
   out += ']';
 }
 
-// Members appear in the order in which they were added; the caller keeps keys distinct.
+// Members appear in the order they were added; the caller must not repeat keys.
 class Object {
 public:
   template <class Value>

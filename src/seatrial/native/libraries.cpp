@@ -40,7 +40,7 @@ namespace {
 }
 
 int add_library(dl_phdr_info* object, std::size_t, void* list) {
-  // The program itself has no name; the vDSO is no file.
+  // The executable has no name; the vDSO is not a file.
   if (object->dlpi_name[0] == '\0' || object->dlpi_addr == getauxval(AT_SYSINFO_EHDR))
     return 0;
   Library library{.name = {}, .build_id = {}, .path = object->dlpi_name};

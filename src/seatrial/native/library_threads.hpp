@@ -1,4 +1,4 @@
-// The threads that a library computes with, besides the thread that calls it.
+// The threads that a library computes with, in addition to the calling thread.
 #pragma once
 
 #include <algorithm>
@@ -17,36 +17,36 @@ class LibraryThreads {
   using Times = std::vector<std::pair<pid_t, double>>;
 
 public:
-  // Call it before the library is loaded: whatever thread comes later is the library's.
+  // Call before the library is loaded: all threads created later are the library's.
   LibraryThreads() : before_(tasks()) {}
 
-  // Finds those that compute during an action, trying until there are `expected`: on a busy machine
-  // one may hardly get to run.
+  // Finds the threads that compute during an action; repeats it until there are `expected`: on a
+  // busy machine a thread may hardly get to run.
   template <class Action>
   void find(std::size_t expected, Action action) {
     constexpr int tries = 5;
     for (int i = 0; i < tries && ids_.size() != expected; ++i) {
-      const Look start(*this);
+      const Snapshot start(*this);
       action();
-      const Look end(*this);
-      // What neither this thread nor any that still lives has used was used by threads that ended.
+      const Snapshot end(*this);
+      // CPU time used by neither this thread nor any living one was used by threads that ended.
       double ended_s = end.process_s - start.process_s - (end.caller_s - start.caller_s);
       for (const auto& [task, time] : end.library)
         ended_s -= time - at(start.library, task);
-      come_and_go_ = ended_s > computes * (end.caller_s - start.caller_s);
-      if (const auto found = that_computed(start, end); found.size() > ids_.size())
+      are_recreated_ = ended_s > computes * (end.caller_s - start.caller_s);
+      if (const auto found = busiest(start, end); found.size() > ids_.size())
         ids_ = found;
     }
   }
 
-  // Whether the library makes its threads anew in each call, so that none can be bound.
-  [[nodiscard]] bool come_and_go() const noexcept { return come_and_go_ && ids_.empty(); }
+  // Whether the library creates its threads anew in each call, so that they cannot be bound.
+  [[nodiscard]] bool are_recreated() const noexcept { return are_recreated_ && ids_.empty(); }
 
   [[nodiscard]] const std::vector<pid_t>& ids() const noexcept { return ids_; }
 
-  // The CPU times of all threads at one moment; the calling thread is the one that looks.
-  struct Look {
-    explicit Look(const LibraryThreads& threads)
+  // The CPU times of all threads at one moment, as read by the calling thread.
+  struct Snapshot {
+    explicit Snapshot(const LibraryThreads& threads)
         : process_s(process_cpu_time_s()), caller_s(cpu_time_s(gettid())) {
       for (const auto task : threads.living())
         library.emplace_back(task, cpu_time_s(task));
@@ -54,12 +54,12 @@ public:
 
     double process_s;
     double caller_s;
-    Times library; // of those that live
+    Times library; // of living threads
   };
 
-  // The threads of the library that computed between two looks: those that had a fair part of what
-  // the busiest had. One that only waits for the end has less.
-  [[nodiscard]] static std::vector<pid_t> that_computed(const Look& start, const Look& end) {
+  // The library threads that computed between two snapshots: those with a substantial part of the
+  // busiest thread's CPU time. A thread that only waits has less.
+  [[nodiscard]] static std::vector<pid_t> busiest(const Snapshot& start, const Snapshot& end) {
     double most = end.caller_s - start.caller_s;
     for (const auto& [task, time] : end.library)
       most = std::max(most, time - at(start.library, task));
@@ -70,16 +70,16 @@ public:
     return found;
   }
 
-  // The most threads of the library that lived at any one time of an action. It looks all the time,
-  // which disturbs the action.
+  // The largest number of library threads that existed at once during an action. It polls
+  // continuously, which disturbs the action.
   template <class Action>
-  [[nodiscard]] std::size_t most_alive(Action action) {
+  [[nodiscard]] std::size_t max_alive(Action action) {
     std::atomic<bool> done{false};
     std::size_t most = 0;
     {
       const std::jthread watcher([&] {
         while (!done.load(std::memory_order_relaxed))
-          most = std::max(most, living().size() - 1); // less this one
+          most = std::max(most, living().size() - 1); // without this one
       });
       action();
       done.store(true, std::memory_order_relaxed);
@@ -103,7 +103,7 @@ private:
 
   std::vector<pid_t> before_;
   std::vector<pid_t> ids_;
-  bool come_and_go_ = false;
+  bool are_recreated_ = false;
 };
 
 } // namespace seatrial

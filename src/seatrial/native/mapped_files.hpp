@@ -1,5 +1,5 @@
-// The programs and shared objects that a process and its descendants have mapped, looked at from
-// outside in /proc (proc(5), "maps").
+// The programs and shared objects mapped by a process and its descendants, read from /proc
+// (proc(5), "maps").
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@
 
 namespace seatrial {
 
-// A file as it was when it was first seen. `id` is empty where nothing tells it from another.
+// A file as it was when first seen. `id` is empty if it cannot be identified.
 struct SeenFile {
   std::string path;
-  std::string name; // SONAME, or else the file's name
+  std::string name; // SONAME, else the file name
   std::string id;
   bool is_program = false;
   dev_t device = 0;
@@ -63,16 +63,16 @@ void for_each_line(std::string_view text, Visit visit) {
 
 class MappedFiles {
 public:
-  // One look at a process and its descendants. Those that end meanwhile are simply not seen.
-  void look(pid_t root) {
+  // Scans a process and its descendants once. Processes that end meanwhile are missed.
+  void scan(pid_t root) {
     std::vector<pid_t> processes{root};
-    for (std::size_t i = 0; i < processes.size() && processes.size() < most_processes; ++i)
+    for (std::size_t i = 0; i < processes.size() && processes.size() < max_processes; ++i)
       add_children(processes[i], processes);
     for (const auto process : processes)
-      look_at(process);
+      scan_process(process);
   }
 
-  // A file that the loader names, or that is the program. Nothing where it cannot be opened.
+  // Adds a file named by the loader, or the executable. Does nothing if it cannot be opened.
   void add(const std::string& path, bool is_program) {
     struct stat status {};
     const OpenFile file(path);
@@ -80,15 +80,15 @@ public:
       insert(path, file, status, is_program);
   }
 
-  // What other looks found, without what is here already.
+  // Adds the files of another scan that are not known yet.
   void absorb(const MappedFiles& other) {
     for (const auto& file : other.files_)
       if (!has(file.device, file.number))
         files_.push_back(file);
   }
 
-  // The identities of files without a build-id: their content, which takes too long during a run.
-  // A file that is another one by now keeps none.
+  // Identifies files without a build-id by content, which takes too long during a run. A file that
+  // has been replaced meanwhile gets no identity.
   void complete() {
     for (auto& file : files_) {
       struct stat status {};
@@ -102,18 +102,18 @@ public:
   [[nodiscard]] const std::vector<SeenFile>& files() const noexcept { return files_; }
 
 private:
-  static constexpr off_t largest_hashed = 64 << 20; // some 70 ms
-  static constexpr std::size_t most_processes = 256;
-  static constexpr std::size_t most_files = 4096;
+  static constexpr off_t largest_hashed = 64 << 20; // about 70 ms
+  static constexpr std::size_t max_processes = 256;
+  static constexpr std::size_t max_files = 4096;
   static constexpr std::size_t largest_text = 8 << 20;
 
-  // /proc/PID/task/TID/children is there where CONFIG_PROC_CHILDREN is, as in all distributions.
+  // /proc/PID/task/TID/children needs CONFIG_PROC_CHILDREN, which all distributions set.
   static void add_children(pid_t process, std::vector<pid_t>& processes) {
     const auto folder = "/proc/" + std::to_string(process) + "/task/";
-    // Children belong to the thread that made them; most programs make them in the first one.
+    // Children belong to the thread that created them, in most programs the main thread.
     const auto text = detail::all_of(folder + std::to_string(process) + "/children", largest_text);
     const char* const end = text.data() + text.size();
-    for (const char* at = text.data(); at < end && processes.size() < most_processes;) {
+    for (const char* at = text.data(); at < end && processes.size() < max_processes;) {
       pid_t child = 0;
       const auto [next, error] = std::from_chars(at, end, child);
       if (error == std::errc{})
@@ -122,7 +122,7 @@ private:
     }
   }
 
-  void look_at(pid_t process) {
+  void scan_process(pid_t process) {
     const auto folder = "/proc/" + std::to_string(process);
     std::array<char, 4096> link{};
     const auto length = ::readlink((folder + "/exe").c_str(), link.data(), link.size());
@@ -131,7 +131,8 @@ private:
                           [&](std::string_view line) { add_line(line, folder, program); });
   }
 
-  // `7f10c0-7f10d0 r-xp 00000000 08:01 4711      /usr/lib/libm.so.6`. Code is mapped executable.
+  // `7f10c0-7f10d0 r-xp 00000000 08:01 4711      /usr/lib/libm.so.6`. Only executable mappings are
+  // code.
   void add_line(std::string_view line, const std::string& folder, const std::string& program) {
     const auto mode = line.find(' ');
     const auto path_at = line.find('/');
@@ -142,13 +143,13 @@ private:
     if (path.starts_with("/memfd:") || path.starts_with("/dev/") || path.starts_with("/SYSV") ||
         path.ends_with(" (deleted)"))
       return;
-    if (known_.contains(path) || files_.size() >= most_files)
+    if (known_.contains(path) || files_.size() >= max_files)
       return;
     std::string found(path);
     struct stat status {};
     known_.emplace(found, true);
-    // As that process sees it: in a container the same path is another file. Where it has just
-    // ended, ours will do if the number of the file is the one that was mapped.
+    // Opened through the process's root: in a container the same path is another file. If the
+    // process has just ended, our own file will do if its inode is the mapped one.
     const OpenFile inside(folder + "/root" + found);
     if (inside.is_regular(status))
       return insert(found, inside, status, found == program);
@@ -170,7 +171,7 @@ private:
 
   void insert(const std::string& path, const OpenFile& file, const struct stat& status,
               bool is_program) {
-    if (has(status.st_dev, status.st_ino)) // by another name
+    if (has(status.st_dev, status.st_ino)) // already known by another name
       return;
     const auto elf = read_elf_file(file.get());
     files_.push_back({
@@ -184,7 +185,7 @@ private:
   }
 
   std::vector<SeenFile> files_;
-  std::map<std::string, bool, std::less<>> known_; // paths that need no second look
+  std::map<std::string, bool, std::less<>> known_; // paths that were examined already
 };
 
 } // namespace seatrial

@@ -1,4 +1,4 @@
-// The product of two matrices: random input, and a check of the whole result that takes n^2 steps.
+// Matrix products: random input, and a check of the whole result in n^2 steps.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace seatrial {
 
-// A well mixed 64-bit number for each index: the finaliser of SplitMix64 (G. L. Steele, D. Lea,
-// C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+// A well-mixed 64-bit number for each index: the finaliser of SplitMix64 (G. L. Steele, D. Lea, C.
+// H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t index) noexcept {
   std::uint64_t z = (index + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -23,28 +23,28 @@ namespace seatrial {
   return z ^ (z >> 31);
 }
 
-// Uniform on [-1/2, 1/2) with a full mantissa: zeros and round numbers draw less power.
+// Uniform on [-1/2, 1/2) with a full mantissa: zeros and round numbers would draw less power.
 template <class Real>
 [[nodiscard]] Real random_input(std::uint64_t index) noexcept {
   return static_cast<Real>(static_cast<double>(mixed(index) >> 11) * 0x1p-53 - 0.5);
 }
 
-// The probe of the check: of either sign, never near zero, so that no column is overlooked, and of
-// random size, so that errors in one row do not cancel.
+// The random vector of the check: of either sign and never near zero, so that no column is
+// overlooked, and of random magnitude, so that errors in one row do not cancel.
 [[nodiscard]] inline long double probe_number(std::uint64_t index) noexcept {
   const auto bits = mixed(~index);
   const double size = 0.5 + static_cast<double>(bits >> 12) * 0x1p-53;
   return (bits & 1) != 0 ? size : -size;
 }
 
-// A square matrix stored by columns. The padding keeps the columns of a matrix whose size is a
-// power of two off each other's places in the caches.
+// A square matrix stored by columns. Padding keeps the columns of a power-of-two matrix from
+// mapping to the same cache sets.
 template <class Real>
 struct Matrix {
   static constexpr std::size_t padding = 16;
 
-  Matrix(std::size_t size, bool ask_huge)
-      : n(size), lead(size + padding), pages(n * lead * sizeof(Real), ask_huge),
+  Matrix(std::size_t size, bool request_huge)
+      : n(size), lead(size + padding), pages(n * lead * sizeof(Real), request_huge),
         data(reinterpret_cast<Real*>(pages.data())) {}
 
   [[nodiscard]] std::span<Real> column(std::size_t j) const noexcept {
@@ -57,7 +57,7 @@ struct Matrix {
   Real* const data;
 };
 
-// The part of 0..n that is a member's: without gaps, as even as it goes.
+// A member's contiguous part of 0..n, split as evenly as possible.
 struct Part {
   std::size_t begin;
   std::size_t end;
@@ -72,10 +72,10 @@ struct Part {
 // in n^2 steps by C x = A (B x) for a random x. An element that is wrong by d moves its row of C x
 // by at least |d| / 2. Everything here is computed in long double.
 //
-// Deviations are told in units of n x eps x the size of what they deviate from. Rounding errors of
-// sums of n terms of random sign grow like sqrt(n) eps or slower (N. J. Higham, T. Mary, "Sharper
-// probabilistic backward error analysis for basic linear algebra kernels with random data", SIAM
-// J. Sci. Comput. 42, 2020), so that a sound product is far below 1 in this unit.
+// Errors are given in units of n x eps x the magnitude of the exact value. Rounding errors of sums
+// of n terms of random sign grow like sqrt(n) eps or slower (N. J. Higham, T. Mary, "Sharper
+// probabilistic backward error analysis for basic linear algebra kernels with random data", SIAM J.
+// Sci. Comput. 42, 2020), so a correct product is far below 1 in this unit.
 template <class Real>
 class ProductVerifier {
 public:
@@ -92,7 +92,7 @@ public:
     row_unit_ = unit() * std::sqrt(squares / static_cast<long double>(n()));
   }
 
-  // The largest deviation of a row of C x; NaN where any element of C is not a number.
+  // The largest error of a row of C x; NaN if any element of C is NaN.
   [[nodiscard]] double row_error(const Matrix<Real>& c) {
     std::vector<long double> cx(n());
     multiply(c, x_, cx);
@@ -102,7 +102,8 @@ public:
     return worst;
   }
 
-  // The largest deviation of the corners and some elements, each from its own sum of n products.
+  // The largest error of the corners and some other elements, each against its own sum of n
+  // products.
   [[nodiscard]] double element_error(const Matrix<Real>& c) const {
     constexpr std::size_t picked = 60;
     double worst = 0;
@@ -121,13 +122,13 @@ private:
     return static_cast<long double>(n()) * std::numeric_limits<Real>::epsilon();
   }
 
-  // The larger of two, and NaN once one of them is.
+  // The larger of two numbers, or NaN if either is NaN.
   [[nodiscard]] static double larger(double worst, long double value) noexcept {
     return std::isnan(worst) || static_cast<double>(value) <= worst ? worst
                                                                     : static_cast<double>(value);
   }
 
-  // y <- M x, the columns shared out over the team.
+  // y <- M x, with the columns distributed over the team.
   void multiply(const Matrix<Real>& m, const std::vector<long double>& x,
                 std::vector<long double>& y) {
     team_.run([&](std::size_t member) {
@@ -156,7 +157,7 @@ private:
       squares_a += left * left;
       squares_b += static_cast<long double>(b[k]) * b[k];
     }
-    // The size of a sum of n such products of random sign.
+    // The typical magnitude of a sum of n such products of random sign.
     const auto size = std::sqrt(squares_a * squares_b / static_cast<long double>(n()));
     return std::fabs(c.column(j)[i] - sum) / (unit() * size);
   }

@@ -30,18 +30,18 @@ namespace {
   detail::NodeMask mask{};
   const auto bit = static_cast<std::size_t>(node);
   if (bit >= detail::mask_bits)
-    throw Skip("there is no NUMA node " + std::to_string(node));
+    throw Skip("no NUMA node " + std::to_string(node));
   mask[bit / detail::word_bits] = 1UL << bit % detail::word_bits;
   return mask;
 }
 
 [[noreturn]] void refuse_node(int node, const std::string& call, int error) {
-  std::string reason = "memory cannot be bound to NUMA node " + std::to_string(node) + ": " + call +
+  std::string reason = "cannot bind memory to NUMA node " + std::to_string(node) + ": " + call +
                        ": " + std::strerror(error);
   if (error == EPERM || error == ENOSYS)
-    reason += " (a container's filter of system calls?)";
+    reason += " (blocked by a container's seccomp filter?)";
   else if (error == EINVAL)
-    reason += " (no such node, or one outside this cpuset)";
+    reason += " (no such node, or outside this cpuset)";
   throw Skip(reason);
 }
 
@@ -49,12 +49,12 @@ namespace {
 
 void bind_to_node(void* begin, std::size_t bytes, int node) {
   const auto mask = mask_of(node);
-  // The kernel reads one bit less than the number that it is given.
+  // The kernel reads one bit less than the given number.
   if (syscall(SYS_mbind, begin, bytes, MPOL_BIND, mask.data(), detail::mask_bits + 1, 0U) != 0)
     refuse_node(node, "mbind", errno);
 }
 
-TouchedOnNode::TouchedOnNode(int node) : mode_(MPOL_DEFAULT) {
+FirstTouchOnNode::FirstTouchOnNode(int node) : mode_(MPOL_DEFAULT) {
   const auto mask = mask_of(node);
   if (syscall(SYS_get_mempolicy, &mode_, before_.data(), detail::mask_bits, nullptr, 0UL) != 0)
     mode_ = MPOL_DEFAULT;
@@ -62,7 +62,7 @@ TouchedOnNode::TouchedOnNode(int node) : mode_(MPOL_DEFAULT) {
     refuse_node(node, "set_mempolicy", errno);
 }
 
-TouchedOnNode::~TouchedOnNode() {
+FirstTouchOnNode::~FirstTouchOnNode() {
   const bool is_plain = mode_ == MPOL_DEFAULT;
   syscall(SYS_set_mempolicy, mode_, is_plain ? nullptr : before_.data(),
           is_plain ? 0UL : detail::mask_bits + 1);

@@ -25,12 +25,13 @@ namespace {
 
 } // namespace
 
-Pages::Pages(std::size_t bytes, bool ask_huge, std::optional<int> node) : asked_huge_(ask_huge) {
+Pages::Pages(std::size_t bytes, bool request_huge, std::optional<int> node)
+    : requested_huge_(request_huge) {
   auto available = available_memory();
-  if (node) // beyond that the kernel would kill, though other nodes have room
+  if (node) // beyond that the OOM killer acts, even if other nodes have free memory
     if (const auto there = available_on_node(*node))
       available.restrict_to(*there, "NUMA node " + std::to_string(*node));
-  // Room to align in, page tables, and what else the process still needs.
+  // Space for alignment, page tables and the rest of the process.
   constexpr std::size_t reserve = std::size_t{64} << 20;
   const auto needed = bytes + bytes / 64 + reserve;
   if (needed > available.bytes)
@@ -43,8 +44,8 @@ Pages::Pages(std::size_t bytes, bool ask_huge, std::optional<int> node) : asked_
     refuse(needed, available.bytes, std::string("mmap: ") + std::strerror(errno));
   const auto address = reinterpret_cast<std::uintptr_t>(mapped_);
   data_ = static_cast<std::byte*>(mapped_) + (round_up(address, huge_page) - address);
-  // Advice: what came of it is read back by huge_fraction().
-  madvise(mapped_, mapped_bytes_, ask_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  // Only advice: huge_fraction() reads back the result.
+  madvise(mapped_, mapped_bytes_, request_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   if (node)
     bind_to_node(mapped_, mapped_bytes_, *node);
 }
@@ -75,9 +76,9 @@ double Pages::huge_fraction() const {
 
 std::string_view Pages::huge_verdict() const {
   const double fraction = huge_fraction();
-  if (!asked_huge_)
+  if (!requested_huge_)
     return "not asked";
-  // The ends of the arrays need not fill a huge page.
+  // The ends of the arrays may not fill a huge page.
   return fraction >= 0.95 ? "granted" : fraction > 0 ? "partial" : "refused";
 }
 

@@ -1,4 +1,4 @@
-// Anonymous memory, aligned to huge pages, and which pages the kernel really gave.
+// Anonymous memory, aligned to huge pages, and the kind of pages that the kernel actually provided.
 #pragma once
 
 #include <cstddef>
@@ -23,23 +23,25 @@ inline constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 class Pages {
 public:
-  // Untouched zero pages; skips the benchmark if they cannot be had. Without `ask_huge` huge pages
-  // are declined, so that the two settings differ also where the system gives them unasked. With a
-  // `node` all of them come from that NUMA node; else each from that of its first toucher.
-  Pages(std::size_t bytes, bool ask_huge, std::optional<int> node = std::nullopt);
+  // Untouched zero pages; throws Skip if there is not enough memory. Without `request_huge` huge
+  // pages are declined, so that the two settings differ even if the system uses huge pages by
+  // default. With a `node` all pages come from that NUMA node; otherwise each from that of the
+  // thread that touches it first.
+  Pages(std::size_t bytes, bool request_huge, std::optional<int> node = std::nullopt);
   ~Pages() { munmap(mapped_, mapped_bytes_); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
-  // Share of the touched pages that are huge, from /proc/self/smaps (proc(5)); call after touching.
+  // The fraction of touched pages that are huge, from /proc/self/smaps (proc(5)); call after
+  // touching.
   [[nodiscard]] double huge_fraction() const;
 
   [[nodiscard]] std::string_view huge_verdict() const;
 
 private:
-  bool asked_huge_;
+  bool requested_huge_;
   void* mapped_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   std::byte* data_ = nullptr;

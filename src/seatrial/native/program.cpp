@@ -12,8 +12,8 @@ namespace seatrial {
 namespace detail {
 
 // Linux sends the signal when the *thread* that started this process ends (prctl(2)); the check
-// behind it closes the gap before the call.
-void die_with(long parent) {
+// afterwards covers a parent that ended before the call.
+void die_with_parent(long parent) {
   if (parent == 0)
     return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -31,11 +31,11 @@ CommonArguments::CommonArguments(Arguments& arguments)
 
 Program::Program(std::string_view name, CommonArguments& arguments)
     : cpus(arguments.cpus), slice_s(arguments.slice_s), turns(arguments.turns), name_(name),
-      record_(arguments.record), stands_alone_(arguments.parent == 0), own_(arguments.own) {}
+      record_(arguments.record), is_standalone_(arguments.parent == 0), own_(arguments.own) {}
 
 void Program::hello(const Team& team) {
   record_.add(hello_event(name_, team.bound()));
-  if (stands_alone_) // the lab knows what it asked for; who reads this file elsewhere does not
+  if (is_standalone_) // seatrial knows the arguments; readers of a stand-alone record do not
     note("arguments", own_);
   record_.flush();
 }
@@ -49,8 +49,8 @@ void Program::skip(std::string_view reason) {
   record_.close();
 }
 
-void Program::unsupported(const Unsupported& lack) {
-  record_.add(unsupported_event(lack.need(), lack.what()));
+void Program::unsupported(const Unsupported& missing) {
+  record_.add(unsupported_event(missing.need(), missing.what()));
   record_.close();
 }
 

@@ -1,4 +1,4 @@
-// What every measuring program does around its measurement: the protocol of CONTRACT.md.
+// The frame of every measuring program: the protocol of CONTRACT.md.
 #pragma once
 
 #include <csignal>
@@ -25,8 +25,8 @@ namespace seatrial {
 
 namespace detail {
 
-// A hung measurement must not outlive the lab.
-void die_with(long parent);
+// Ends this process with its parent: a hung measurement must not outlive seatrial.
+void die_with_parent(long parent);
 
 } // namespace detail
 
@@ -34,11 +34,11 @@ void die_with(long parent);
 struct CommonArguments {
   explicit CommonArguments(Arguments& arguments);
 
-  std::string record;           // the folder to write into
-  std::vector<int> cpus;        // one thread on each
-  double slice_s;               // how long to take samples
-  long parent;                  // the process whose end is ours too; 0: none
-  Turns turns;                  // with programs that this one is compared with
+  std::string record;           // the output folder
+  std::vector<int> cpus;        // one thread per CPU
+  double slice_s;               // time for taking samples
+  long parent;                  // end when this process ends; 0: none
+  Turns turns;                  // for runs interleaved with the programs it is compared with
   std::vector<std::string> own; // all other arguments
 };
 
@@ -46,8 +46,8 @@ class Program {
 public:
   Program(std::string_view name, CommonArguments& arguments);
 
-  // After the threads bound themselves and before anything is measured, and written at once: a run
-  // that dies later is still known, and a record that cannot be written costs no measurement.
+  // Call after the threads are bound and before anything is measured. Written at once: a run that
+  // dies later is still identified, and an unwritable record is found before the measurement.
   void hello(const Team& team);
 
   void add(const json::Object& event) { record_.add(event); }
@@ -61,7 +61,7 @@ public:
 
   void skip(std::string_view reason);
 
-  void unsupported(const Unsupported& lack);
+  void unsupported(const Unsupported& missing);
 
   void end();
 
@@ -72,12 +72,12 @@ public:
 private:
   std::string name_;
   Record record_;
-  bool stands_alone_;
+  bool is_standalone_;
   std::vector<std::string> own_;
 };
 
-// `prepare(arguments)` takes the benchmark's own arguments; `measure(program, settings)` does the
-// rest. Every way out has its line on stderr and its exit status.
+// `prepare(arguments)` reads the benchmark's own arguments; `measure(program, settings)` does the
+// rest. Every exit path prints a line on stderr and has its own exit status.
 template <class Prepare, class Measure>
 int run_program(const char* name, int argc, char** argv, Prepare prepare,
                 Measure measure) noexcept {
@@ -85,7 +85,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     dprintf(STDERR_FILENO, "%s: built for %s, which this CPU lacks\n", name, feature);
     return static_cast<int>(Exit::wrong_cpu);
   }
-  // A file-size limit is to be an error of write(2), not the end of the process.
+  // Turns a file-size limit into an error of write(2) instead of a signal.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     if (const auto status = described(name, argc, argv))
@@ -94,7 +94,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     const auto settings = prepare(arguments);
     CommonArguments common(arguments);
     arguments.finish();
-    detail::die_with(common.parent);
+    detail::die_with_parent(common.parent);
     Program program(name, common);
     common.turns.await_first();
     try {
@@ -102,15 +102,15 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
       program.end();
     } catch (const Skip& skip) {
       program.skip(skip.what());
-    } catch (const Unsupported& lack) {
-      program.unsupported(lack);
+    } catch (const Unsupported& missing) {
+      program.unsupported(missing);
     }
     return static_cast<int>(Exit::ok);
   } catch (const Failure& failure) {
     std::fprintf(stderr, "%s: %s\n", name, failure.what());
     return static_cast<int>(failure.status());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: no memory for the program itself (ulimit -v?)\n", name);
+    std::fprintf(stderr, "%s: out of memory (ulimit -v?)\n", name);
     return static_cast<int>(Exit::system);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: unexpected: %s\n", name, error.what());

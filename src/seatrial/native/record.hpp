@@ -1,4 +1,4 @@
-// The record of one rank: JSON lines, collected in memory, appended to a file when told to.
+// The record of one rank: JSON lines, collected in memory and appended to a file on flush().
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ public:
   // Call only between timed regions.
   void flush();
 
-  // NFS and quota errors may show only here.
+  // NFS and quota errors may appear only here.
   void close();
 
-  // What was written is known elsewhere.
+  // Deletes the file, once its content is stored elsewhere.
   void remove();
 
-  // For a signal handler, which must not touch anything else.
+  // For a signal handler, which may use nothing else.
   [[nodiscard]] int descriptor() const noexcept { return file_; }
 
 private:

@@ -1,5 +1,4 @@
-// The threads of this process that a library made: found, bound from outside, and how long each
-// of them computed.
+// Threads of this process created by a library: finds them, binds them, and reads their CPU time.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@
 
 namespace seatrial {
 
-// The ids of all threads of this process, ascending.
+// The ids of all threads of this process, in ascending order.
 [[nodiscard]] inline std::vector<pid_t> tasks() {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -36,8 +35,8 @@ namespace seatrial {
   return found;
 }
 
-// The CPUs that a thread of this process may run on, as the kernel tells them (`Cpus_allowed_list:
-// 0-3,8` in proc(5)); none once it has ended.
+// The CPUs that a thread of this process may run on, from the kernel (`Cpus_allowed_list: 0-3,8` in
+// proc(5)); empty once it has ended.
 [[nodiscard]] inline std::vector<int> allowed_cpus(pid_t task) {
   constexpr std::string_view key = "Cpus_allowed_list:";
   std::vector<int> cpus;
@@ -53,14 +52,14 @@ namespace seatrial {
         list.ignore() >> last;
       for (int cpu = first; cpu <= last; ++cpu)
         cpus.push_back(cpu);
-      list.ignore(); // the comma
+      list.ignore(); // skip the comma
     }
   }
   return cpus;
 }
 
-// The CPU time that a thread of this process has had, in seconds; 0 once it has ended. Its clock
-// has the number that pthread_getcpuclockid gives (Linux, include/linux/posix-timers_types.h).
+// The CPU time of a thread of this process, in seconds; 0 once it has ended. Computes the clock id
+// as pthread_getcpuclockid does (Linux, include/linux/posix-timers_types.h).
 [[nodiscard]] inline double cpu_time_s(pid_t task) noexcept {
   constexpr clockid_t per_thread = 4;
   constexpr clockid_t by_scheduler = 2;
@@ -72,14 +71,14 @@ namespace seatrial {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// The same for all threads together, with those that have ended.
+// The same for all threads together, including those that have ended.
 [[nodiscard]] inline double process_cpu_time_s() noexcept {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Lets a thread run on these CPUs only; 0 is the calling thread. False where it has ended.
+// Restricts a thread to these CPUs; 0 is the calling thread. False if it has ended.
 inline bool allow_cpus(pid_t task, const std::vector<int>& cpus) {
   detail::CpuSet set(*std::ranges::max_element(cpus) + 1);
   for (const int cpu : cpus)

@@ -26,7 +26,8 @@ Team::Team(std::span<const int> cpus)
   const auto bind = [this](std::size_t member, int cpu) {
     guarded([&] {
       bind_to(cpu);
-      bound_[member] = bound_cpus(); // read back by the thread itself: asked for is not had
+      bound_[member] =
+          bound_cpus(); // read back by the thread itself: a request may not take effect
     });
   };
   bind(0, cpus[0]);

@@ -1,5 +1,5 @@
-// Programs that are compared take turns on the same CPUs: a round of one, a round of the next. What
-// a shared machine does for tenths of a second then falls on all alike.
+// Programs under comparison take turns on the same CPUs, one round each. A disturbance of a shared
+// machine that lasts tenths of a second then affects all of them.
 #pragma once
 
 #include <atomic>
@@ -17,16 +17,17 @@
 
 namespace seatrial {
 
-// The programs stand in a ring of pipes, in which one token goes round: who has it works, all
-// others sleep. The leader has it from the start. Each of the others sets up when the token first
-// comes, and whoever is done with sampling keeps it until its process has ended, so that neither
-// set-up nor verification of one falls on the samples of another.
+// The programs form a ring of pipes in which one token circulates: the program that holds it runs,
+// all others sleep. The leader has it from the start. Each of the others sets up when the token
+// first arrives, and a program that has finished sampling keeps the token until its process ends,
+// so that neither its set-up nor its verification disturbs another program's samples.
 //
-// A partner that has ended or died is seen as the end of a pipe: the token is here, or will not
-// come any more, and from then on this program works alone.
+// A partner that has ended or died shows as end of file on a pipe: the token is here, or will never
+// arrive, and from then on this program runs alone.
 class Turns {
 public:
-  // `--turns IN-OUT`: inherited descriptors of the pipes from the one before and to the next one.
+  // `--turns IN-OUT`: inherited descriptors of the pipes from the previous program and to the next
+  // one.
   Turns(Arguments& arguments, std::size_t members)
       : ring_(arguments.pairs("--turns")), is_leading_(arguments.flag("--leads", false)),
         calls_(members) {
@@ -34,22 +35,22 @@ public:
       throw Failure(Exit::usage, "--turns: expected one pair of descriptors");
   }
 
-  // Before anything is set up.
+  // Call before any set-up.
   void await_first() noexcept {
     if (!ring_)
       return;
-    std::signal(SIGPIPE, SIG_IGN); // a partner that is gone is an error of write(2)
+    std::signal(SIGPIPE, SIG_IGN); // a partner that has ended is an error of write(2)
     if (!is_leading_)
       receive();
   }
 
-  // Lets the partners have their turns: called by all members of the team after the warm-up and
-  // after each round. Members other than the first sleep meanwhile, where they would spin at the
-  // barrier on CPUs that are the partner's now.
+  // Passes the turn to the partners: called by all members of the team after the warm-up and after
+  // each round. Members other than the first sleep meanwhile; at the barrier they would spin on
+  // CPUs that the partner uses now.
   void pass(Team& team, std::size_t member) noexcept {
     if (!ring_)
       return;
-    team.barrier().wait(); // the round is over on all CPUs
+    team.barrier().wait(); // the round has ended on all CPUs
     if (member == 0) {
       pass();
       passes_.fetch_add(1, std::memory_order_release);
@@ -59,7 +60,7 @@ public:
     }
   }
 
-  // The same for a program whose other threads are asleep already.
+  // The same for a program whose other threads are already asleep.
   void pass() noexcept {
     if (is_alone_ || !ring_)
       return;
@@ -68,7 +69,7 @@ public:
       receive();
   }
 
-  // Turns that came back; none where the program was not started to take turns.
+  // The number of turns taken; none if the program was not started to take turns.
   [[nodiscard]] std::optional<unsigned> taken() const noexcept {
     return ring_ ? std::optional(taken_) : std::nullopt;
   }
@@ -89,8 +90,8 @@ private:
     is_alone_ = written != 1;
   }
 
-  // The pipe to the next one stays open even where the one before is gone: its end would be taken
-  // for the token.
+  // The pipe to the next program stays open even if the previous one has ended: closing it would be
+  // mistaken for the token.
   void receive() noexcept {
     char token = 0;
     ssize_t got = 0;
@@ -103,10 +104,10 @@ private:
 
   const std::optional<std::vector<Arguments::Pair>> ring_;
   const bool is_leading_;
-  bool is_alone_ = false; // of the first member, as all below that are not its members'
+  bool is_alone_ = false; // used by the first member only, like those below except `calls_`
   unsigned taken_ = 0;
-  std::vector<Calls> calls_;        // of each member
-  std::atomic<unsigned> passes_{0}; // that are over
+  std::vector<Calls> calls_;        // per member
+  std::atomic<unsigned> passes_{0}; // completed passes
 };
 
 } // namespace seatrial

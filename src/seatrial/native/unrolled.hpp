@@ -1,5 +1,5 @@
-// A loop that is written out at compile time: whether a compiler unrolls one, and by how much, is
-// its own choice, and arrays stay in registers only where every index is a constant.
+// A loop unrolled at compile time: whether a compiler unrolls a loop, and by how much, is its own
+// choice, and arrays stay in registers only if every index is a constant.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ template <class Body, std::size_t... i>
 
 } // namespace detail
 
-// body(0), body(1), ... body(count - 1)
+// Calls body(0), body(1), ... body(count - 1).
 template <std::size_t count, class Body>
 [[gnu::always_inline]] inline void unrolled(Body body) noexcept {
   detail::unrolled(body, std::make_index_sequence<count>());

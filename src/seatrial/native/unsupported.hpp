@@ -1,4 +1,4 @@
-// What a machine lacks for a measurement, as an exception: a result, not an error.
+// A requirement that the machine does not meet, as an exception: a result, not an error.
 #pragma once
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// The widest vector of the target that the compiler was told to build for, and the three
-// operations that plain C++ cannot spell: fused multiply-add, a store past the caches, its fence.
+// The widest vector of the compile target, and three operations that plain C++ does not have: fused
+// multiply-add, non-temporal store, and its fence.
 #pragma once
 
 #include <cmath>
@@ -18,12 +18,13 @@ inline constexpr std::size_t vector_bits = 512;
 #elif defined(__AVX__)
 inline constexpr std::size_t vector_bits = 256;
 #else
-// SSE2, NEON. SVE stays unused: its width is known at run time only, and on cores with 128-bit SVE
-// (Neoverse V2, N2) both reach the same rate. On A64FX and Neoverse V1 this is not the widest.
+// SSE2, NEON. SVE is not used: its width is known only at run time, and on cores with 128-bit SVE
+// (Neoverse V2, N2) both reach the same rate. On A64FX and Neoverse V1 this is not the widest
+// vector.
 inline constexpr std::size_t vector_bits = 128;
 #endif
 
-// GNU vector extension: element-wise operators, the same for gcc and clang on every target.
+// GNU vector extension: element-wise operators, the same in gcc and clang on every target.
 template <class Real>
 struct VectorOf {
   typedef Real type __attribute__((vector_size(vector_bits / 8)));
@@ -36,7 +37,7 @@ using Vector = typename VectorOf<Real>::type;
 template <class Real>
 inline constexpr std::size_t lanes = VectorOf<Real>::lanes;
 
-// Both are single moves; `from` and `to` must be aligned to the vector.
+// Both compile to a single move; `from` and `to` must be vector-aligned.
 template <class Real>
 [[gnu::always_inline]] inline Vector<Real> load(const Real* from) noexcept {
   Vector<Real> value;
@@ -49,15 +50,15 @@ template <class Real>
   __builtin_memcpy(__builtin_assume_aligned(to, sizeof value), &value, sizeof value);
 }
 
-// Whether multiply_add rounds once. Where the target has no such instruction, it is a product and
-// a sum, and scalar_multiply_add does the same.
+// Whether multiply_add rounds once. If the target has no such instruction, it is a product and a
+// sum, as is scalar_multiply_add.
 #if defined(__FMA__) || defined(__AVX512F__) || defined(__ARM_FEATURE_FMA) || defined(__FP_FAST_FMA)
 inline constexpr bool has_fma = true;
 #else
 inline constexpr bool has_fma = false;
 #endif
 
-// x * y + z. Intrinsics where they exist: whether an expression is contracted depends on the
+// x * y + z, with intrinsics where they exist: whether an expression is contracted depends on the
 // compiler and its -ffp-contract.
 [[gnu::always_inline]] inline Vector<double> multiply_add(Vector<double> x, Vector<double> y,
                                                           Vector<double> z) noexcept {
@@ -93,7 +94,7 @@ template <class Real>
     return x * y + z;
 }
 
-// AArch64 has a hint (STNP) that gcc 12 offers no builtin for and that cores are free to ignore.
+// AArch64 has a hint (STNP), for which gcc 12 has no builtin and which cores may ignore.
 #if defined(__x86_64__)
 inline constexpr bool has_nontemporal_store = true;
 #else
@@ -112,7 +113,7 @@ inline constexpr bool has_nontemporal_store = false;
 #endif
 }
 
-// Non-temporal stores are done only when the write-combining buffers are drained.
+// Non-temporal stores are complete only when the write-combining buffers are drained.
 inline void drain_nontemporal_stores() noexcept {
 #if defined(__x86_64__)
   _mm_sfence();

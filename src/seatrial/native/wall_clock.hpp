@@ -1,4 +1,4 @@
-// When something happened, for those who look from outside; never to take the time of anything.
+// The time of day of an event, for other tools; never used to measure durations.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Looks at what a running process has mapped, from a thread of its own: whoever waits for the
-// process is not held up.
+// Scans the files that a running process has mapped, in a separate thread, so that waiting for the
+// process is not delayed.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@
 
 namespace seatrial {
 
-// Looks 1, 3, 7, 15, ... ms after the start, later every half second. A look that takes long (many
-// processes) makes the next wait: all of them together take at most a hundredth of the time.
+// Scans 1, 3, 7, 15, ... ms after the start, later every half second. A slow scan (many processes)
+// delays the next: scans take at most a hundredth of the time in total.
 class Watch {
 public:
-  // The thread is started and asleep before anything is timed.
+  // The thread is started and sleeping before anything is timed.
   Watch() : thread_([this](const std::stop_token& stop) { run(stop); }) {
     is_ready_.wait(false, std::memory_order_acquire);
   }
@@ -29,17 +29,17 @@ public:
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Which process; to be called inside a timed region, so nobody is woken by it.
+  // Sets the process; called inside a timed region, so it wakes no thread.
   void follow(pid_t process) noexcept { process_.store(process, std::memory_order_release); }
 
-  // No look is under way, and none follows.
+  // Afterwards no scan is running and none follows.
   void stop() {
     thread_.request_stop();
     if (thread_.joinable())
       thread_.join();
   }
 
-  // After `stop`.
+  // Call after `stop`.
   [[nodiscard]] MappedFiles& files() noexcept { return files_; }
 
 private:
@@ -59,7 +59,7 @@ private:
       if (process == 0)
         continue;
       const auto start = Clock::now();
-      files_.look(process);
+      files_.scan(process);
       next_ = std::min(2 * next_, longest);
       wait = std::max(next_, 100 * (Clock::now() - start));
     }
@@ -69,7 +69,7 @@ private:
   std::atomic<bool> is_ready_{false};
   Time next_ = first;
   MappedFiles files_;
-  std::jthread thread_; // last: joined before what it uses goes away
+  std::jthread thread_; // declared last: joined before the members it uses are destroyed
 };
 
 } // namespace seatrial

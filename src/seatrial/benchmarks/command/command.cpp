@@ -1,4 +1,4 @@
-// command: the wall time of any program, once for each repeat, and what it was run with.
+// command: the wall time of any program, once per repeat, with its libraries and inputs.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +36,7 @@ struct Settings {
   std::vector<std::string> words;
 };
 
-// An argument list: `--words 2 --word-0 sleep --word-1 3`.
+// Reads an argument list: `--words 2 --word-0 sleep --word-1 3`.
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   static std::vector<std::string> names; // the arguments keep references to the names
   const auto count = arguments.number<std::size_t>("--words", 0, 1, 1 << 16);
@@ -47,11 +47,11 @@ struct Settings {
     settings.words.emplace_back(arguments.required(names.back()));
   }
   if (settings.words.empty() || settings.words.front().empty())
-    throw Failure(Exit::usage, "--words: there is no program to run");
+    throw Failure(Exit::usage, "--words: no program to run");
   return settings;
 }
 
-// Into the file at once: what is known of a run must not be lost when the program fails.
+// Writes events at once: what is known of a run must not be lost if the program fails.
 void write_now(const Settings& settings, const std::vector<json::Object>& events) {
   Record record(settings.record);
   for (const auto& event : events)
@@ -59,8 +59,8 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   record.close();
 }
 
-// One entry for each CPU that the program may use: it binds its threads itself.
-[[nodiscard]] std::vector<std::vector<int>> free_to_use() {
+// One entry with all CPUs that the program may use: it binds its threads itself.
+[[nodiscard]] std::vector<std::vector<int>> usable_cpus() {
   std::vector<std::vector<int>> each;
   for (const int cpu : bound_cpus())
     each.push_back({cpu});
@@ -75,9 +75,9 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-// The most memory that this process has had resident, in bytes; 0 where the kernel does not tell.
-// A child that borrowed our memory until it was another program starts its count there (Linux,
-// fs/exec.c, exec_mmap), so that nothing is known of one that needs less.
+// This process's peak resident memory in bytes; 0 if the kernel does not report it. A child that
+// shares our memory until exec starts its own count there (Linux, fs/exec.c, exec_mmap), so the
+// peak of a child that needs less is unknown.
 [[nodiscard]] std::int64_t own_peak_B() {
   std::ifstream lines("/proc/self/status");
   for (std::string line; std::getline(lines, line);) {
@@ -110,10 +110,10 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return file.get() < 0 ? std::nullopt : read_elf_file(file.get());
 }
 
-// The program that really runs: that of the first line of a script.
+// The program that is actually run: for a script, its interpreter.
 [[nodiscard]] std::string interpreter_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string line(256, '\0'); // what Linux reads of it
+  std::string line(256, '\0'); // Linux reads this much
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   if (!line.starts_with("#!"))
@@ -124,13 +124,13 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return interpreter.starts_with('/') ? interpreter : path;
 }
 
-// The loaders that know `--list`: they tell what they would load, and run nothing.
+// Whether a loader supports `--list`, which prints the libraries it would load and runs nothing.
 [[nodiscard]] bool can_list(const std::string& loader) {
   const auto name = detail::file_name(loader);
   return name.starts_with("ld-linux") || name.starts_with("ld64.so") || name.starts_with("ld-musl");
 }
 
-// The standard output of a short command; none where it cannot be had.
+// The standard output of a short command; none on failure.
 [[nodiscard]] std::optional<std::string> output_of(const std::string& path,
                                                    const std::vector<std::string>& words) {
   const int output = ::memfd_create("output", MFD_CLOEXEC);
@@ -138,17 +138,17 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
     return std::nullopt;
   std::optional<std::string> text;
   try {
-    if (Child(path, words).run([](pid_t) {}, output).complaint().empty())
+    if (Child(path, words).run([](pid_t) {}, output).failure_text().empty())
       text = detail::all_of("/proc/self/fd/" + std::to_string(output), 1 << 20);
-  } catch (const Failure&) { // the measurement before it is sound all the same
+  } catch (const Failure&) { // the measurement itself is not affected
   }
   ::close(output);
   return text;
 }
 
-// What the loader gives the program before its first instruction, by the search that it has just
-// been through: `	libm.so.6 => /lib/libm.so.6 (0x7f10c0)`. True where that is known, also for
-// a static program. However short a program runs, these are not missed.
+// Adds the libraries that the loader maps before the program starts, found by repeating its search:
+// `     libm.so.6 => /lib/libm.so.6 (0x7f10c0)`. Returns whether they are known, also for a static
+// program. They are found however short the run is.
 [[nodiscard]] bool add_listed(const std::string& program, MappedFiles& files) {
   const auto elf = elf_at(program);
   if (!elf)
@@ -169,11 +169,11 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return true;
 }
 
-// Arguments that name files which the program had no part in: the scripts and inputs of the run.
+// Arguments that name files not written by the program: the scripts and inputs of the run.
 [[nodiscard]] json::Object inputs(const Settings& settings, double start_s) {
   constexpr std::size_t most = 64;
   constexpr off_t largest_hashed = 4 << 20;
-  constexpr double step_s = 0.01; // stamps of files advance by the tick of the kernel
+  constexpr double step_s = 0.01; // file time stamps advance by kernel ticks
   json::Object found;
   std::vector<std::string_view> seen;
   for (const std::string_view word : std::span(settings.words).subspan(1)) {
@@ -189,7 +189,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return found;
 }
 
-// {name: {path, id}} of the libraries, or of the programs.
+// {name: {path, id}} of the libraries or of the programs.
 [[nodiscard]] json::Object as_json(const std::vector<SeenFile>& files, bool programs) {
   json::Object all;
   std::vector<std::string> names;
@@ -203,15 +203,15 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return all;
 }
 
-// The program's own exit status, unless it means something else when it is ours.
+// The program's exit status, unless it has a different meaning for this process.
 [[nodiscard]] Exit status_of(const ChildEnd& end) noexcept {
-  const auto status = static_cast<Exit>(end.as_shells_have_it());
+  const auto status = static_cast<Exit>(end.shell_exit_status());
   const bool is_taken =
       status == Exit::wrong_cpu || status == Exit::record || status == Exit::parent_gone;
   return is_taken ? Exit::system : status;
 }
 
-// All about the run that was not timed, in one place.
+// Everything about the run that was not timed.
 [[nodiscard]] std::vector<json::Object> notes(const Settings& settings, const std::string& path,
                                               Watch& watch, double start_s) {
   MappedFiles files;
@@ -228,10 +228,10 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
 
 void measure(Program& program, const Settings& settings) {
   allow_cpus(0, program.cpus);
-  write_now(settings, {hello_event("command", free_to_use())});
+  write_now(settings, {hello_event("command", usable_cpus())});
   const auto path = program_on_path(settings.words.front());
   if (!path)
-    throw Failure(Exit::system, settings.words.front() + ": there is no such program");
+    throw Failure(Exit::system, settings.words.front() + ": no such program");
   timespec start{};
   clock_gettime(CLOCK_REALTIME, &start);
   Child child(*path, settings.words);
@@ -239,8 +239,8 @@ void measure(Program& program, const Settings& settings) {
   const auto end = child.run([&](pid_t process) { watch.follow(process); });
   watch.stop();
   write_now(settings, notes(settings, *path, watch, in_seconds(start)));
-  if (const auto complaint = end.complaint(); !complaint.empty())
-    throw Failure(status_of(end), *path + " " + complaint);
+  if (const auto failure_text = end.failure_text(); !failure_text.empty())
+    throw Failure(status_of(end), *path + " " + failure_text);
   program.add(sample_of(end));
   program.check("exit_status", WEXITSTATUS(end.status));
 }

@@ -1,8 +1,8 @@
-// cpu.gemm: the product of two square matrices by the BLAS of the site, each product verified.
+// cpu.gemm: the product of two square matrices with the site's BLAS; every product is verified.
 //
-// The library is loaded at run time and brings threads of its own, which take over the mask of the
-// thread that loads it. So the main thread loads it while it may run on all CPUs that are to be
-// used, lets it make one product, and then binds each of its threads from outside.
+// The library is loaded at run time and creates its own threads, which inherit the CPU mask of the
+// thread that loads it. So the main thread loads it while it may run on all CPUs to be used, calls
+// it once, and then binds each of its threads.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -20,7 +20,7 @@
 #include "clock.hpp"
 #include "library_threads.hpp"
 #include "matrix_product.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "tasks.hpp"
@@ -37,12 +37,12 @@ struct Settings {
   bool fp64;
   std::size_t n;
   bool bound;
-  std::vector<std::string> without; // environment variables that are left out
+  std::vector<std::string> without; // environment variables to unset
 };
 
-// How long a chain of additions takes of which each waits for the one before: one cycle each on
-// every current core. Register to register, since Golden Cove folds additions of small constants.
-// The fastest of some tries, each far shorter than a slice of the scheduler.
+// The time of a chain of dependent additions: one cycle each on every current core. Between
+// registers, since Golden Cove folds additions of small constants. The minimum of several tries,
+// each far shorter than a scheduler time slice.
 constexpr std::uint64_t chain_blocks = 4096;
 constexpr std::size_t chain_block = 16;
 
@@ -50,16 +50,16 @@ constexpr std::size_t chain_block = 16;
   constexpr int tries = 4;
   double fastest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < tries; ++i) {
-    std::uint64_t x = from_outside(std::uint64_t{0});
-    const std::uint64_t y = from_outside(std::uint64_t{1});
+    std::uint64_t x = do_not_fold(std::uint64_t{0});
+    const std::uint64_t y = do_not_fold(std::uint64_t{1});
     const auto chain = timed([&] {
       for (auto blocks = chain_blocks; blocks != 0; --blocks)
         unrolled<chain_block>([&](std::size_t) {
           x += y;
-          asm volatile("" : "+r"(x)); // else they become one multiplication
+          asm volatile("" : "+r"(x)); // keeps the compiler from merging them into a multiplication
         });
     });
-    to_outside(x);
+    do_not_eliminate(x);
     fastest = std::min(fastest, chain.elapsed_s());
   }
   return fastest;
@@ -78,19 +78,19 @@ public:
        LibraryThreads& workers, std::vector<int> all_cpus)
       : program_(program), settings_(settings), team_(team), workers_(workers),
         routine_(blas.gemm<Real>()), a_(settings.n, true), b_(settings.n, true),
-        c_(settings.n, true), everywhere_(std::move(all_cpus)), add_s_(team.size()) {
+        c_(settings.n, true), process_cpus_(std::move(all_cpus)), add_s_(team.size()) {
     fill(a_, 0);
     fill(b_, settings.n * settings.n);
   }
 
   void measure() {
-    refuse_what_takes_too_long();
-    product(settings_.n); // makes the library's threads
+    skip_if_too_slow();
+    product(settings_.n); // creates the library's threads
     workers_.find(team_.size() - 1, [&] { product(settings_.n); });
-    if (workers_.come_and_go())
-      threads_used_ = workers_.most_alive([&] { product(settings_.n); }) + 1;
+    if (workers_.are_recreated())
+      threads_used_ = workers_.max_alive([&] { product(settings_.n); }) + 1;
     else if (workers_.ids().empty() && team_.size() > 1)
-      throw Skip("this BLAS computes with one thread, not " + std::to_string(team_.size()) +
+      throw Skip("this BLAS uses one thread, not " + std::to_string(team_.size()) +
                  ": threads=1 measures it");
     bind();
     ProductVerifier<Real> verifier(team_, a_, b_);
@@ -100,8 +100,8 @@ public:
       sample();
       row_error_ = worse(row_error_, verifier.row_error(c_));
       element_error_ = worse(element_error_, verifier.element_error(c_));
-    } while (samples_.size() < least_samples ||
-             (Clock::now() < deadline && samples_.size() < most_samples));
+    } while (samples_.size() < min_samples ||
+             (Clock::now() < deadline && samples_.size() < max_samples));
   }
 
   void report() {
@@ -124,8 +124,8 @@ public:
   }
 
 private:
-  static constexpr std::size_t least_samples = 3;
-  static constexpr std::size_t most_samples = 200;
+  static constexpr std::size_t min_samples = 3;
+  static constexpr std::size_t max_samples = 200;
 
   [[nodiscard]] double flops() const noexcept {
     const auto n = static_cast<double>(settings_.n);
@@ -136,7 +136,7 @@ private:
     return std::isnan(one) || other <= one ? one : other;
   }
 
-  // Each member of the team touches its columns first.
+  // Each team member first-touches its columns.
   void fill(const Matrix<Real>& matrix, std::uint64_t seed) {
     team_.run([&](std::size_t member) {
       const auto [begin, end] = part_of(matrix.n, member, team_.size());
@@ -148,7 +148,7 @@ private:
     });
   }
 
-  // What the product leaves unwritten, or takes from before, is not a number.
+  // Fills C with NaN, so that elements that are not written, or depend on old values, are detected.
   void poison() {
     team_.run([&](std::size_t member) {
       const auto [begin, end] = part_of(c_.n, member, team_.size());
@@ -167,8 +167,8 @@ private:
              1);
   }
 
-  // Where the BLAS is slow or n is great, a repeat must not look like a program that hangs.
-  void refuse_what_takes_too_long() {
+  // With a slow BLAS or a large n, a repeat must not look like a hang.
+  void skip_if_too_slow() {
     constexpr double longest_s = 5;
     const auto tried = std::min<std::size_t>(settings_.n, 768);
     const double ratio = static_cast<double>(settings_.n) / static_cast<double>(tried);
@@ -179,12 +179,12 @@ private:
                  " s with this BLAS; set a smaller n");
   }
 
-  // Each thread of the library to a CPU of its own, or all threads to just these CPUs where the
-  // library makes new ones each time: they inherit the mask of the thread that calls it.
+  // Binds each library thread to its own CPU, or all threads to the team's CPUs if the library
+  // creates new ones each time: they inherit the calling thread's mask.
   void bind() {
     if (!settings_.bound) {
-      caller_ = everywhere_;
-    } else if (workers_.come_and_go()) {
+      caller_ = process_cpus_;
+    } else if (workers_.are_recreated()) {
       caller_ = program_.cpus;
     } else {
       caller_ = {program_.cpus[0]};
@@ -196,12 +196,12 @@ private:
   void sample() {
     poison();
     allow_cpus(0, caller_);
-    const LibraryThreads::Look start(workers_);
+    const LibraryThreads::Snapshot start(workers_);
     const double elapsed_s = timed([&] { product(settings_.n); }).elapsed_s();
-    const LibraryThreads::Look end(workers_);
-    if (!workers_.come_and_go())
-      count_threads(LibraryThreads::that_computed(start, end));
-    caller_had_ = allowed_cpus(gettid());
+    const LibraryThreads::Snapshot end(workers_);
+    if (!workers_.are_recreated())
+      count_threads(LibraryThreads::busiest(start, end));
+    caller_bound_to_ = allowed_cpus(gettid());
     bind_to(program_.cpus[0]);
     const auto before = add_s_;
     observe_clock();
@@ -211,39 +211,39 @@ private:
     samples_.push_back({elapsed_s, end.process_s - start.process_s, std::move(fastest)});
   }
 
-  // The most that computed in any one sample: on a busy machine one may hardly get to run.
+  // The maximum over all samples: on a busy machine a thread may hardly get to run.
   void count_threads(const std::vector<pid_t>& computed) {
     threads_used_ = std::max(threads_used_, computed.size() + 1);
     for (const auto task : computed)
       if (std::ranges::find(workers_.ids(), task) == workers_.ids().end())
-        strays_.insert(task);
+        late_threads_.insert(task);
   }
 
   void observe_clock() {
     team_.run([&](std::size_t member) { add_s_[member] = time_of_additions(); });
   }
 
-  // The CPUs of each thread of the library, as the kernel tells them; the caller's first, as it was
-  // right after a product, since the library may have changed it.
+  // The CPUs of each library thread, as reported by the kernel; the caller's first, read right
+  // after a product, since the library may have changed it.
   [[nodiscard]] std::vector<std::vector<int>> masks() const {
-    std::vector<std::vector<int>> found{caller_had_};
+    std::vector<std::vector<int>> found{caller_bound_to_};
     for (const auto task : workers_.ids())
       found.push_back(allowed_cpus(task));
     return found;
   }
 
-  // Threads that ought to be on a CPU of their own and are not.
+  // Threads that should be bound to one CPU and are not.
   [[nodiscard]] std::size_t unbound(const std::vector<std::vector<int>>& masks) const {
-    if (!settings_.bound || workers_.come_and_go())
+    if (!settings_.bound || workers_.are_recreated())
       return 0;
-    std::size_t count = strays_.size();
+    std::size_t count = late_threads_.size();
     for (std::size_t i = 0; i < masks.size(); ++i)
       count += i >= program_.cpus.size() || masks[i] != std::vector{program_.cpus[i]};
     return count;
   }
 
-  // Threads for which no CPU is left when each takes one of those that it may run on, the threads
-  // with the least choice first: when all inherited the mask of one, they share its CPU.
+  // Threads left without a CPU if each takes one of its allowed CPUs, starting with the most
+  // restricted threads: threads that inherited the mask of a bound thread share its CPU.
   [[nodiscard]] static std::size_t crowded(std::vector<std::vector<int>> masks) {
     std::ranges::sort(masks, {}, &std::vector<int>::size);
     std::unordered_set<int> taken;
@@ -256,11 +256,11 @@ private:
   [[nodiscard]] std::string_view binding() const {
     if (!settings_.bound)
       return "none";
-    return workers_.come_and_go() ? "all threads to these CPUs: new ones in each product"
-                                  : "each thread to a CPU";
+    return workers_.are_recreated() ? "all threads to these CPUs: new ones in each product"
+                                    : "each thread to a CPU";
   }
 
-  // Share of some elements from all over a matrix that are distinct and not zero.
+  // The fraction of sampled matrix elements that are distinct and not zero.
   [[nodiscard]] double distinct_share(const Matrix<Real>& matrix) const {
     constexpr std::size_t most = 4096;
     const auto n = matrix.n;
@@ -282,19 +282,19 @@ private:
   LibraryThreads& workers_;
   const Blas::Gemm<Real> routine_;
   const Matrix<Real> a_, b_, c_;
-  const std::vector<int> everywhere_; // what the process was given
-  std::vector<int> caller_;           // where the thread that calls the library may run
-  std::vector<int> caller_had_;       // the same as read back
-  std::vector<double> add_s_;         // by member, of the last look at the clock
+  const std::vector<int> process_cpus_; // the CPUs given to the process
+  std::vector<int> caller_;             // CPUs that the calling thread may run on
+  std::vector<int> caller_bound_to_;    // the same as read back
+  std::vector<double> add_s_;           // by member, latest measurement
   std::vector<Measured> samples_;
   double row_error_ = 0;
   double element_error_ = 0;
   std::size_t threads_used_ = 0;
-  std::unordered_set<pid_t> strays_; // that computed, and came after the others were bound
+  std::unordered_set<pid_t> late_threads_; // threads that computed and were created after binding
 };
 
-// Takes variables out of the environment; those that were set, with their values.
-[[nodiscard]] std::string leave_out(const std::vector<std::string>& names) {
+// Unsets environment variables; returns those that were set, with their values.
+[[nodiscard]] std::string unset_variables(const std::vector<std::string>& names) {
   std::string found;
   for (const auto& name : names)
     if (const char* value = std::getenv(name.c_str())) {
@@ -320,7 +320,7 @@ void measure_precision(Program& program, const Settings& settings) {
   Team team(program.cpus);
   LibraryThreads workers;
   allow_cpus(0, settings.bound ? program.cpus : everywhere);
-  const auto left_out = leave_out(settings.without);
+  const auto left_out = unset_variables(settings.without);
   const Blas blas(settings.blas, settings.spelling, program.cpus.size());
   program.hello(team);
   program.note("blas_path", settings.blas);
@@ -357,7 +357,8 @@ void measure(Program& program, const Settings& settings) {
 } // namespace
 
 int main(int argc, char** argv) {
-  // `--describe BLAS`: the same with that library loaded, so that the lab knows all that it brings.
+  // `--describe BLAS`: the same with that library loaded, so that seatrial knows all libraries it
+  // loads.
   if (argc == 3 && std::string_view(argv[1]) == "--describe") {
     try {
       static_cast<void>(seatrial::Blas::open(argv[2]));

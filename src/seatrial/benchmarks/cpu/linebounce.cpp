@@ -1,15 +1,15 @@
-// cpu.linebounce: how long one cache line takes from one CPU to another.
+// cpu.linebounce: the time for a cache line to move from one CPU to another.
 //
-// Two bound threads take turns at incrementing one word; every increment needs the line that the
-// other core has just written. One thread runs on each CPU given, bound once and for good: the
-// n-th mask of `hello` is that of the n-th CPU's thread, and the two threads of a pair find out
-// again before their samples whether they still stand where they should; the others sleep.
+// Two bound threads alternately increment one word; every increment needs the line that the other
+// core has just written. One thread is bound to each given CPU for the whole run: the n-th mask in
+// `hello` is that of the n-th CPU's thread. The two threads of a pair check their binding again
+// before their samples; the others sleep.
 //
-// How long a line takes also hangs on where it lies: a shared cache is cut in slices, the address
-// decides which of them serves a line, and some are nearer to the two cores than others (28 to 53
-// ns between the same two cores of a Zen 5). So each pair has a page of lines and every sample goes
-// through all of them. The first thread of the pair touches the page first: its memory, and with it
-// the directory that knows who holds a line, is on that thread's NUMA node.
+// The time also depends on the line's address: a shared cache is divided into slices, the address
+// selects the slice of a line, and some slices are closer to the two cores than others (28 to 53 ns
+// between the same two cores of a Zen 5). So each pair has a page of lines, and every sample uses
+// all of them. The first thread of the pair touches the page first: its memory, and with it the
+// coherence directory of its lines, is on that thread's NUMA node.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -33,12 +33,12 @@ namespace {
 
 using namespace seatrial;
 
-constexpr double sample_s = 1e-3; // what one sample is to last
+constexpr double sample_s = 1e-3; // target duration of a sample
 
-using Members = Arguments::Pair; // the two of a pair, as indices into --cpus
+using Members = Arguments::Pair; // a pair, as indices into --cpus
 
 struct Settings {
-  std::optional<std::vector<Members>> pairs; // none: all
+  std::optional<std::vector<Members>> pairs; // none: all pairs
 };
 
 Settings prepare(Arguments& arguments) {
@@ -52,8 +52,8 @@ public:
   [[nodiscard]] std::size_t a() const noexcept { return members_[0]; }
   [[nodiscard]] std::size_t b() const noexcept { return members_[1]; }
 
-  // How long so many trips there and back take on each line: one sample. Timed by the first thread
-  // alone, since the last trip ends with it.
+  // One sample: the time of this many round trips on each line. Timed by the first thread only,
+  // since the last trip ends there.
   double run(Team& team, const std::vector<int>& cpus, std::uint64_t trips) {
     BounceLines* lines = nullptr;
     SpinBarrier start(2);
@@ -64,7 +64,7 @@ public:
     team.run_on(members_, [&](std::size_t member) {
       if (member == a()) {
         moved[0] = !is_bound_to(cpus[member]);
-        lines = new (page_) BounceLines; // written here first: the page is at home on this node
+        lines = new (page_) BounceLines; // first touch: the page is on this thread's node
         start.wait();
         timed.start = Clock::now();
         for (auto& [word] : *lines) {
@@ -80,7 +80,7 @@ public:
           wrong[1] += bounce(word, 2, last);
       }
     });
-    const BounceWord claimed = 2 * trips; // what each line is counted with in the sample
+    const BounceWord claimed = 2 * trips; // the value of each line after the sample
     for (const auto& [word] : *lines) {
       const BounceWord made = word.load();
       lost_ += made < claimed ? claimed - made : made - claimed;
@@ -93,12 +93,12 @@ public:
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
   [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
 
-  std::uint64_t round_trips = 0; // on each line, in one sample
+  std::uint64_t round_trips = 0; // per line and sample
   std::vector<double> elapsed_s;
 
 private:
   Members members_;
-  std::byte* page_; // of the lines
+  std::byte* page_; // page of the lines
   std::uint64_t lost_ = 0;
   std::uint64_t moved_ = 0;
 };
@@ -111,22 +111,22 @@ private:
   return pairs;
 }
 
-// The pairs take their samples in turn, so that a disturbance of the machine hits all alike.
+// Samples of all pairs are interleaved, so that a disturbance of the machine affects all of them.
 void measure(Program& program, const Settings& settings) {
-  constexpr std::size_t least_rounds = 3;
+  constexpr std::size_t min_rounds = 3;
   constexpr std::uint64_t trial_trips = 32;
 
   Team team(program.cpus);
   program.hello(team);
   if (program.cpus.size() < 2)
-    throw Skip("needs two CPUs, 1 given");
+    throw Skip("needs two CPUs, got 1");
 
   const auto chosen = settings.pairs.value_or(all_pairs(team.size()));
   const Pages pages(chosen.size() * base_page(), false);
   std::vector<Pair> pairs;
   for (const auto& members : chosen) {
     if (std::ranges::max(members) >= team.size())
-      throw Failure(Exit::usage, "--pairs: there is no CPU number " +
+      throw Failure(Exit::usage, "--pairs: no CPU number " +
                                      std::to_string(std::ranges::max(members)) + " in --cpus");
     pairs.emplace_back(members, pages.data() + pairs.size() * base_page());
   }
@@ -138,8 +138,8 @@ void measure(Program& program, const Settings& settings) {
 
   program.turns.pass();
   const auto begin = Clock::now();
-  for (std::size_t round = 0;
-       round < least_rounds || seconds(Clock::now() - begin) < program.slice_s; ++round)
+  for (std::size_t round = 0; round < min_rounds || seconds(Clock::now() - begin) < program.slice_s;
+       ++round)
     for (auto& pair : pairs) {
       pair.elapsed_s.push_back(pair.run(team, program.cpus, pair.round_trips));
       program.turns.pass();

@@ -1,10 +1,10 @@
-// cpu.peak: the rate of fused multiply-adds, and the clock at which it was reached.
+// cpu.peak: the rate of fused multiply-adds, and the clock frequency during the measurement.
 //
-// Every sample brackets the throughput kernel between two dependent chains of the same instruction
-// on the same bound thread. Their duration is FMAs x latency / clock, so that the clock of this
-// very millisecond is known without counters or root, and it includes what wide vectors cost in
-// clock. A chain of integer additions (one cycle each on every current core) tells whether the
-// latency that the lab assumes for this core is the right one.
+// Every sample runs the throughput kernel between two dependent chains of the same instruction on
+// the same bound thread. The duration of a chain is FMAs x latency / clock, which gives the clock
+// frequency at that moment without hardware counters or root, including any reduction by wide
+// vectors. A chain of integer additions (one cycle each on every current core) verifies the latency
+// that seatrial assumes for this core.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "clock.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "program.hpp"
 #include "team.hpp"
 #include "unrolled.hpp"
@@ -27,41 +27,43 @@ namespace {
 
 using namespace seatrial;
 
-// The work is x <- x * x + c, which cannot be folded: n steps are a polynomial of degree 2^n, where
-// a linear x <- m * x + a has a closed form. For c near -2 the map is chaotic on [c, c * c + c]
-// (P. Collet, J.-P. Eckmann, "Iterated Maps on the Interval as Dynamical Systems", 1980): the state
-// never settles, has random fractions, is never denormal, and tells one step more or less. For
-// c > -2 rounding cannot push it out of the interval. And x enters as a factor: some cores forward
-// an addend early (Neoverse), by which a chain of additions would look faster than it is.
+// The operation is x <- x * x + c, which a compiler cannot simplify: n steps are a polynomial of
+// degree 2^n, whereas a linear x <- m * x + a has a closed form. For c near -2 the map is chaotic
+// on [c, c * c + c] (P. Collet, J.-P. Eckmann, "Iterated Maps on the Interval as Dynamical
+// Systems", 1980): the state never converges, has random fractions, is never denormal, and changes
+// with each additional step. For c > -2 rounding cannot push it out of the interval. x is a factor
+// rather than the addend because some cores forward an addend early (Neoverse), which would make
+// the chain look faster than it is.
 //
-// On AArch64 the instruction overwrites its addend, so that a copy of c comes with each step; what
-// that costs has not been measured.
+// On AArch64 the instruction overwrites its addend, so each step also copies c; the cost has not
+// been measured.
 
 // Independent chains in flight: at least latency x pipes, which is 8 (4 x 2) on Zen 3 to 5 and on
-// Intel from Skylake, 10 (5 x 2) on Haswell, Zen 1 and 2, 16 (4 x 4) on Neoverse V1 and V2; twice
-// that keeps the pipes busy after a hiccup. At most the number of registers less one for c.
+// Intel since Skylake, 10 (5 x 2) on Haswell, Zen 1 and 2, 16 (4 x 4) on Neoverse V1 and V2; up to
+// twice that keeps the pipes busy after a stall. At most the number of registers less one for c.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr std::size_t accumulators = 20; // of 32 registers
 #elif defined(__FMA__)
 constexpr std::size_t accumulators = 12; // of 16
 #else
-constexpr std::size_t accumulators = 15; // of 16: a product and a sum take longer than an FMA
+constexpr std::size_t accumulators =
+    15; // of 16: a separate product and sum take longer than an FMA
 #endif
 
-constexpr double chain_s = 40e-6; // what each chain is to last
+constexpr double chain_s = 40e-6; // target duration of each chain
 
-// What the throughput kernel is to last. Members leave a barrier one after the other, since each
-// has to fetch the line that lets it go: about 50 ns apart, 10-20 us from first to last of 384.
-// A sample lasts from the first start to the last end, so that this is lost; 25 us of kernel for
-// each member keep it at 0.2 %. Below 20 members the length is that of a short sample.
+// The target duration of the throughput kernel. Members leave a barrier one after another, since
+// each has to fetch the line that releases it: about 50 ns apart, 10-20 us from first to last of
+// 384. A sample runs from the first start to the last end, so this time is lost; 25 us of kernel
+// per member keep it at 0.2 %. Below 20 members a short sample's duration is used.
 [[nodiscard]] constexpr double kernel_s(std::size_t members) noexcept {
   return std::max(0.5e-3, 25e-6 * static_cast<double>(members));
 }
 
-// Each sample holds three times of every member, some 35 bytes as text: 1 MB of record at most.
-[[nodiscard]] constexpr std::size_t most_samples(std::size_t members) noexcept {
-  constexpr std::size_t most_readings = 20'000;
-  return std::clamp<std::size_t>(most_readings / members, 3, 2'000);
+// Each sample holds three times per member, about 35 bytes of text: at most 1 MB per record.
+[[nodiscard]] constexpr std::size_t max_samples(std::size_t members) noexcept {
+  constexpr std::size_t max_readings = 20'000;
+  return std::clamp<std::size_t>(max_readings / members, 3, 2'000);
 }
 
 template <class Real>
@@ -74,7 +76,7 @@ template <class Real>
   return multiply_add(x, x, c);
 }
 
-// One step of every accumulator per iteration. Nothing but FMAs and loop control is in the loop.
+// One step of every accumulator per iteration. The loop contains only FMAs and loop control.
 template <class Real>
 [[gnu::noinline]] void run_throughput(State<Real>& state, const Vector<Real>& addend,
                                       std::uint64_t iterations) noexcept {
@@ -85,9 +87,9 @@ template <class Real>
   state = local;
 }
 
-constexpr std::size_t chain_block = 16; // operations per turn of a chain's loop
+constexpr std::size_t chain_block = 16; // operations per iteration of a chain's loop
 
-// One FMA after the other, each waiting for the one before.
+// A chain of dependent FMAs.
 template <class Real>
 [[gnu::noinline]] Vector<Real> run_chain(Vector<Real> x, const Vector<Real>& addend,
                                          std::uint64_t blocks) noexcept {
@@ -97,31 +99,31 @@ template <class Real>
   return x;
 }
 
-// One addition after the other, register to register: additions of a small constant may be folded
-// at rename (Golden Cove).
+// A chain of dependent additions between registers: additions of a small constant may be folded at
+// rename (Golden Cove).
 [[gnu::noinline]] std::uint64_t run_additions(std::uint64_t x, std::uint64_t y,
                                               std::uint64_t blocks) noexcept {
   for (; blocks != 0; --blocks)
     unrolled<chain_block>([&](std::size_t) {
       x += y;
-      asm volatile("" : "+r"(x)); // else they become one multiplication
+      asm volatile("" : "+r"(x)); // keeps the compiler from merging them into a multiplication
     });
   return x;
 }
 
-// Starts and addends, different for each lane, from outside the compiler's view.
+// Start values and addends, different for each lane and hidden from the compiler.
 template <class Real>
 struct Inputs {
   State<Real> start;
   Vector<Real> c;
 
-  // Single precision ends in cycles of some hundred or thousand values. With these addends no two
-  // lanes are ever at the same value of one, at any vector width, fused or not.
+  // In single precision the map ends in cycles of hundreds or thousands of values. With these
+  // addends no two lanes ever have the same value, at any vector width, fused or not.
   Inputs() {
-    // The golden ratio's multiples spread evenly over [0, 1).
+    // Multiples of the golden ratio are spread evenly over [0, 1).
     const auto spread = [](std::size_t i) {
       const double turns = static_cast<double>(i + 1) * 0.6180339887498949;
-      return from_outside(turns - static_cast<double>(static_cast<std::size_t>(turns)));
+      return do_not_fold(turns - static_cast<double>(static_cast<std::size_t>(turns)));
     };
     for (std::size_t lane = 0; lane < lanes<Real>; ++lane) {
       c[lane] = static_cast<Real>(-1.985 + 0.005 * spread(lane));
@@ -131,7 +133,7 @@ struct Inputs {
   }
 };
 
-// The state after so many steps, computed lane by lane in scalar arithmetic.
+// The state after this many steps, computed lane by lane in scalar arithmetic.
 template <class Real>
 [[nodiscard]] State<Real> replay(const Inputs<Real>& inputs, std::uint64_t steps) {
   constexpr auto count = accumulators * lanes<Real>;
@@ -150,7 +152,7 @@ template <class Real>
   return state;
 }
 
-// Lanes that differ in any bit.
+// The number of lanes that differ in any bit.
 template <class Real>
 [[nodiscard]] std::size_t mismatches(const Vector<Real>& one, const Vector<Real>& other) noexcept {
   std::size_t count = 0;
@@ -162,7 +164,7 @@ template <class Real>
   return count;
 }
 
-// Share of the lanes whose values are finite and not there already: constant data draw less power.
+// The fraction of lanes whose values are finite and distinct: constant data would draw less power.
 template <class Real>
 [[nodiscard]] double distinct_fraction(const State<Real>& state) {
   std::unordered_set<Real> seen;
@@ -173,8 +175,8 @@ template <class Real>
   return static_cast<double>(seen.size()) / (accumulators * lanes<Real>);
 }
 
-// How often to repeat `action(n)` so that it lasts `target_s`: the shortest of some tries, so that
-// a disturbance does not shrink the work.
+// The n for which `action(n)` lasts `target_s`: uses the shortest of several tries, so that a
+// disturbance does not shrink the work.
 template <class Action>
 std::uint64_t repetitions_for(double target_s, Action action) {
   constexpr std::uint64_t trial = 1000;
@@ -184,9 +186,9 @@ std::uint64_t repetitions_for(double target_s, Action action) {
   return static_cast<std::uint64_t>(trial * target_s / std::max(shortest, 1e-9)) + 1;
 }
 
-// How much work a timed piece does; chosen once, the same for all members and samples.
+// The amount of work per timed part; chosen once, the same for all members and samples.
 struct Amounts {
-  std::uint64_t iterations; // of the throughput kernel
+  std::uint64_t iterations; // iterations of the throughput kernel
   std::uint64_t chain_blocks;
   std::uint64_t addition_blocks;
 
@@ -201,17 +203,19 @@ template <class Real>
                                     [&](std::uint64_t n) {
                                       auto state = inputs.start;
                                       run_throughput<Real>(state, inputs.c, n);
-                                      to_outside(state);
+                                      do_not_eliminate(state);
                                     }),
-      .chain_blocks = repetitions_for(
-          chain_s,
-          [&](std::uint64_t n) { to_outside(run_chain<Real>(inputs.start.x[0], inputs.c, n)); }),
-      .addition_blocks =
-          repetitions_for(chain_s, [](std::uint64_t n) { to_outside(run_additions(n, n, n)); }),
+      .chain_blocks =
+          repetitions_for(chain_s,
+                          [&](std::uint64_t n) {
+                            do_not_eliminate(run_chain<Real>(inputs.start.x[0], inputs.c, n));
+                          }),
+      .addition_blocks = repetitions_for(
+          chain_s, [](std::uint64_t n) { do_not_eliminate(run_additions(n, n, n)); }),
   };
 }
 
-// What one member saw of one sample.
+// One member's times in one sample.
 struct Observed {
   Interval kernel;
   std::array<double, 2> chain_s; // before and after the kernel
@@ -229,16 +233,16 @@ public:
 
   void measure(double slice_s, Turns& turns) {
     for (auto& samples : observed_)
-      samples.reserve(most_samples(team_.size()));
+      samples.reserve(max_samples(team_.size()));
     team_.run([&](std::size_t member) {
-      sample(member); // warms up, and brings the clock to what it will be
+      sample(member); // warms up, and lets the clock frequency settle
       observed_[member].clear();
       turns.pass(team_, member);
       const auto deadline = Clock::now() + std::chrono::duration<double>(slice_s);
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
-          last_ = done == most_samples(team_.size()) ||
-                  (done >= least_samples && Clock::now() >= deadline);
+          last_ = done == max_samples(team_.size()) ||
+                  (done >= min_samples && Clock::now() >= deadline);
         team_.barrier().wait();
         if (last_)
           break;
@@ -260,7 +264,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t least_samples = 3;
+  static constexpr std::size_t min_samples = 3;
 
   void report_sample(Program& program, std::size_t i) const {
     const auto fmas = amounts_.iterations * accumulators * lanes<Real> * team_.size();
@@ -282,10 +286,10 @@ private:
                     .add("vector_bits", vector_bits));
   }
 
-  // Additions, chain, kernel, chain; what each computed is compared when all are done.
+  // Additions, chain, kernel, chain; the results are compared after all are done.
   void sample(std::size_t member) noexcept {
     Observed seen;
-    const std::uint64_t addend = from_outside(member + 1);
+    const std::uint64_t addend = do_not_fold(member + 1);
     std::uint64_t sum = 0;
     seen.additions_s =
         timed([&] { sum = run_additions(0, addend, amounts_.addition_blocks); }).elapsed_s();
@@ -315,7 +319,7 @@ private:
   Team& team_;
   const Inputs<Real> inputs_;
   const Amounts amounts_;
-  const State<Real> expected_;                  // of the kernel
+  const State<Real> expected_;                  // of the throughput kernel
   const Vector<Real> expected_chain_;           // of each chain
   std::vector<std::vector<Observed>> observed_; // per member and sample
   std::vector<State<Real>> final_;              // per member, of the last sample

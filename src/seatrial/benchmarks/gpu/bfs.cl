@@ -1,6 +1,6 @@
 // Breadth-first search, level by level, with a list of the vertices of each level (L. Luo, M. Wong
-// and W. Hwu, "An effective GPU implementation of breadth-first search", 2010). The lists' lengths
-// stand in a ring of three: of this level, of the next, and of the one after, which is emptied.
+// and W. Hwu, "An effective GPU implementation of breadth-first search", 2010). The list lengths
+// are in a ring of three: for this level, the next, and the one after, which is cleared.
 #define NOT_REACHED 0x7fffffffu
 
 KERNEL start(GLOBAL u32* RESTRICT levels, GLOBAL u32* RESTRICT list, GLOBAL u32* RESTRICT lengths,
@@ -16,9 +16,9 @@ KERNEL start(GLOBAL u32* RESTRICT levels, GLOBAL u32* RESTRICT list, GLOBAL u32*
   }
 }
 
-// Each neighbour of the list's vertices that no one reached before goes to the next list: of items
-// that find the same one, the first to lower its level takes it. Lengths and vertices that are wrong
-// (a device's fault) lead out of no array.
+// Adds each unvisited neighbour of the list's vertices to the next list: if several items find the
+// same one, the first to lower its level adds it. Wrong lengths or vertices (a device fault) cannot
+// cause out-of-bounds accesses.
 KERNEL expand(GLOBAL const u32* RESTRICT begins, GLOBAL const u32* RESTRICT neighbours,
               GLOBAL u32* levels, GLOBAL const u32* RESTRICT list, GLOBAL u32* RESTRICT next_list,
               GLOBAL u32* lengths, u32 level, u32 n) {

@@ -1,4 +1,4 @@
-// gpu.bfs: breadth-first search in a random graph, on one device or on several at once.
+// gpu.bfs: breadth-first search of a random graph, on one device or on several at once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +48,7 @@ using Expand =
   return {source()};
 }
 
-// The neighbours of vertex v are those from begins[v] to begins[v + 1].
+// The neighbours of vertex v are at begins[v] to begins[v + 1].
 struct Graph {
   std::vector<std::uint32_t> begins;
   std::vector<std::uint32_t> neighbours;
@@ -56,9 +56,9 @@ struct Graph {
   [[nodiscard]] std::uint32_t degree(std::uint32_t v) const { return begins[v + 1] - begins[v]; }
 };
 
-// As many edges as vertices, each between two at random and found at both of them: the random graph
-// of mean degree 2 (P. Erdos and A. Renyi, "On random graphs", 1959). Four of five vertices hang
-// together in it.
+// As many edges as vertices, each between two random vertices and stored at both: the random graph
+// of mean degree 2 (P. Erdos and A. Renyi, "On random graphs", 1959). Its largest component has
+// four fifths of the vertices.
 [[nodiscard]] Graph random_graph(std::uint32_t vertices) {
   std::mt19937_64 random(1);
   std::uniform_int_distribution<std::uint32_t> any(0, vertices - 1);
@@ -72,7 +72,7 @@ struct Graph {
     ++graph.begins[w];
   }
   std::uint32_t end = 0;
-  for (auto& begin : graph.begins) // for the moment, where each vertex's neighbours end
+  for (auto& begin : graph.begins) // for now, the end of each vertex's neighbours
     begin = end += begin;
   for (const auto& [v, w] : edges) {
     graph.neighbours[--graph.begins[v]] = w;
@@ -81,17 +81,17 @@ struct Graph {
   return graph;
 }
 
-// A search on the host, and what it looks at.
-struct Found {
+// The result of a search on the host.
+struct SearchResult {
   std::vector<std::uint32_t> levels;
   std::uint32_t deepest = 0;
-  std::uint64_t vertices = 0; // reached
-  std::uint64_t edges = 0;    // of these, each from either end
+  std::uint64_t vertices = 0; // vertices reached
+  std::uint64_t edges = 0;    // their edges, counted from both ends
 };
 
-[[nodiscard]] Found search(const Graph& graph, std::uint32_t source) {
+[[nodiscard]] SearchResult search(const Graph& graph, std::uint32_t source) {
   const auto count = graph.begins.size() - 1;
-  Found found{.levels = std::vector<std::uint32_t>(count, not_reached)};
+  SearchResult found{.levels = std::vector<std::uint32_t>(count, not_reached)};
   std::vector<std::uint32_t> list = {source};
   found.levels[source] = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -108,7 +108,7 @@ struct Found {
   return found;
 }
 
-// A vertex with many neighbours is with the four of five.
+// A vertex with many neighbours is in the largest component.
 [[nodiscard]] std::uint32_t best_connected(const Graph& graph) {
   std::uint32_t best = 0;
   for (std::uint32_t v = 1; v + 1 < graph.begins.size(); ++v)
@@ -124,8 +124,8 @@ public:
 
   [[nodiscard]] Queue& queue() override { return *queue_; }
 
-  // A whole search. The host looks every few levels whether there is a further one, so a run waits
-  // for the device; the time between a batch's marks on the device has these waits in it.
+  // One complete search. Every few levels the host checks whether there is another one, so a run
+  // waits for the device; the time between a batch's markers includes these waits.
   void enqueue() override {
     start_(*queue_, grid_, levels_, odd_or_even_[0], lengths_, source_, vertices_);
     std::uint32_t level = 0;
@@ -136,21 +136,23 @@ public:
       std::uint32_t length = 0;
       queue_->read(&length, lengths_.memory(), level % 3 * sizeof length, sizeof length);
       queue_->finish();
-      is_done = length == 0 || length > vertices_; // no list is longer: a fault, and no end to it
+      is_done =
+          length == 0 || length > vertices_; // no list is longer: a fault that would never end
     }
   }
 
-  // Of an edge: its end and that one's level; of a vertex that is reached: where its neighbours
-  // begin and end, its level, and its place in a list, written and read; of every vertex: its level
-  // at the start.
+  // Per edge: its end vertex and that vertex's level; per reached vertex: the begin and end of its
+  // neighbours, its level, and its list entry, written and read; per vertex: its initial level.
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     constexpr double word = sizeof(std::uint32_t);
     const auto edges = static_cast<double>(expected_.edges);
     const auto reached = static_cast<double>(expected_.vertices);
     return {{"ops", edges}, {"bytes", word * (2 * edges + 5 * reached + vertices_)}};
   }
-  void poison() override { spoil(*queue_, levels_, odd_or_even_[0], odd_or_even_[1], lengths_); }
-  // How many vertices have another level than they must.
+  void poison() override {
+    poison_arrays(*queue_, levels_, odd_or_even_[0], odd_or_even_[1], lengths_);
+  }
+  // The number of vertices with a wrong level.
   [[nodiscard]] double error() override {
     const auto levels = on_host(*queue_, levels_);
     std::uint64_t wrong = 0;
@@ -158,7 +160,7 @@ public:
       wrong += levels[v] != expected_.levels[v];
     return static_cast<double>(wrong);
   }
-  [[nodiscard]] const Found& expected() const { return expected_; }
+  [[nodiscard]] const SearchResult& expected() const { return expected_; }
 
 private:
   static constexpr unsigned levels_per_look = 6;
@@ -185,15 +187,15 @@ private:
   Grid grid_;
   std::uint32_t vertices_;
   std::uint32_t source_;
-  Found expected_;
+  SearchResult expected_;
   Array<std::uint32_t> begins_;
   Array<std::uint32_t> neighbours_;
   Array<std::uint32_t> levels_;
-  Array<std::uint32_t> odd_or_even_[2]; // the lists of vertices of such levels
+  Array<std::uint32_t> odd_or_even_[2]; // vertex lists of odd and even levels
   Array<std::uint32_t> lengths_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   measure_each(program, team, chosen, "search", [&](Device& device) {
     auto search = std::make_unique<Search>(device, chosen.is_optimised(), settings.vertices);
     if (&device == &chosen[0])

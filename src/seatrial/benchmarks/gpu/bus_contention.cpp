@@ -1,9 +1,9 @@
-// gpu.bus-contention: copies between host and devices while ranks pass messages, and messages while
-// devices copy; each alone and beside the other.
+// gpu.bus-contention: copies between host and devices while ranks exchange messages, and messages
+// while devices copy; each alone and combined.
 //
-// Rank r drives device r mod their number. Ranks i and i + ranks / 2 are a pair that passes
-// messages. With one thread a rank hands copies to its device and passes messages while they are
-// under way; with two a second thread does nothing but copy.
+// Rank r drives device r modulo their number. Ranks i and i + ranks / 2 are a pair that exchanges
+// messages. With one thread a rank enqueues copies and exchanges messages while they run; with two,
+// a second thread only copies.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -36,9 +36,10 @@ namespace {
 using namespace seatrial;
 
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
-constexpr std::size_t least_rounds = 5;
-constexpr double late_times = 20;       // so much beyond the slice one round is enough
-constexpr std::uint64_t most_more = 64; // of what runs beside, where it ends too soon
+constexpr std::size_t min_rounds = 5;
+constexpr double late_times = 20; // beyond this multiple of the slice one round is enough
+constexpr std::uint64_t max_extension =
+    64; // limit for extending the background work if it ends too soon
 constexpr int ping_tag = 1;
 
 using device::Copies;
@@ -46,15 +47,15 @@ using device::Copy;
 
 struct Settings {
   device::DeviceArguments devices;
-  std::uint64_t copy; // bytes; 0: what suits the device
-  std::size_t small;  // bytes of a message whose latency counts
-  std::size_t large;  // of one that streams
-  std::size_t window; // of those under way at once
-  bool has_copier;    // a second thread
+  std::uint64_t copy; // bytes; 0: chosen for the device
+  std::size_t small;  // bytes per message of the latency test
+  std::size_t large;  // bytes per message of the bandwidth test
+  std::size_t window; // number of messages in flight
+  bool has_copier;    // uses a second thread
   double sample_s;
 };
 
-// Drivers have threads of their own, so MPI is told of threads before it starts.
+// Drivers create threads, so MPI is initialised with thread support.
 Settings prepare(Arguments& arguments) {
   Settings settings{.devices = device::DeviceArguments(arguments),
                     .copy = arguments.number<std::uint64_t>("--copy", 0, 0, std::uint64_t{1} << 36),
@@ -66,13 +67,13 @@ Settings prepare(Arguments& arguments) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   if (provided < MPI_THREAD_FUNNELED)
-    throw Failure(Exit::system, "this MPI library allows no threads beside it");
+    throw Failure(Exit::system, "this MPI library does not support threads (MPI_THREAD_FUNNELED)");
   return settings;
 }
 
-enum class Talk { latency, bandwidth };
+enum class MessageTest { latency, bandwidth };
 
-// The messages of one rank.
+// The messages that one rank exchanges.
 class Messages {
 public:
   Messages(int rank, int ranks, const Settings& settings)
@@ -84,11 +85,11 @@ public:
     ++round_;
     exchange_.fill(seed_of(rank_), seed_of(other_));
     mpi::fill(sent_, seed_of(rank_));
-    mpi::spoil(received_, seed_of(other_));
+    mpi::poison(received_, seed_of(other_));
   }
 
-  void run(Talk talk, std::uint64_t times) {
-    if (talk == Talk::bandwidth) {
+  void run(MessageTest message_test, std::uint64_t times) {
+    if (message_test == MessageTest::bandwidth) {
       exchange_.run(other_, times);
       return;
     }
@@ -102,9 +103,9 @@ public:
     }
   }
 
-  void verify(Talk talk) {
-    wrong_ += talk == Talk::bandwidth ? exchange_.wrong(seed_of(other_))
-                                      : mpi::wrong_bytes(received_, seed_of(other_));
+  void verify(MessageTest message_test) {
+    wrong_ += message_test == MessageTest::bandwidth ? exchange_.wrong(seed_of(other_))
+                                                     : mpi::wrong_bytes(received_, seed_of(other_));
   }
 
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
@@ -128,34 +129,34 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// What a rank does at once, and how long each took.
-struct Took {
+// The times of the copies and of the messages that a rank ran together.
+struct Durations {
   double copies_s = 0;
   double messages_s = 0;
 };
 
-// The two sides of a rank, on one thread or on two.
+// The copies and the messages of a rank, on one thread or on two.
 class Rank {
 public:
   Rank(device::Device& device, std::uint64_t bytes, int rank, int ranks, const Settings& settings)
       : copies_(device, bytes, rank), messages_(rank, ranks, settings) {
     if (!settings.has_copier)
       return;
-    auto cpus = bound_cpus(); // two, where ranks are bound at all
+    auto cpus = bound_cpus(); // two if ranks are bound
     if (cpus.size() == 2)
       team_.emplace(cpus);
     else
       has_free_copier_ = true;
   }
 
-  // Collective. No copies or no messages where their number is 0.
-  Took run(Copy copy, std::uint64_t copies, Talk talk, std::uint64_t messages) {
+  // Collective. A count of 0 means no copies or no messages.
+  Durations run(Copy copy, std::uint64_t copies, MessageTest message_test, std::uint64_t messages) {
     copies_.poison();
     messages_.fill();
     MPI_Barrier(MPI_COMM_WORLD);
-    Took took;
+    Durations took;
     const auto pass = [&] {
-      took.messages_s = timed([&] { messages_.run(talk, messages); }).elapsed_s();
+      took.messages_s = timed([&] { messages_.run(message_test, messages); }).elapsed_s();
     };
     if (copies == 0) {
       pass();
@@ -173,7 +174,7 @@ public:
     if (copies > 0)
       copies_.verify(copy);
     if (messages > 0)
-      messages_.verify(talk);
+      messages_.verify(message_test);
     return took;
   }
 
@@ -181,7 +182,7 @@ public:
   [[nodiscard]] std::size_t wrong_passed() const { return messages_.wrong(); }
 
 private:
-  // MPI is the calling thread's, which is member 0.
+  // MPI runs on the calling thread, member 0.
   void at_once(const std::function<void()>& pass, const std::function<void()>& copy) {
     if (team_) {
       team_->run([&](std::size_t member) { member == 0 ? pass() : copy(); });
@@ -204,37 +205,37 @@ private:
   Copies copies_;
   Messages messages_;
   std::optional<Team> team_;
-  bool has_free_copier_ = false; // one that is bound nowhere
+  bool has_free_copier_ = false; // the copying thread is unbound
 };
 
-// One of the four rates: how much of it makes a sample, and how much of the other side runs beside.
+// One of the four rates: the amount of work per sample, and of the work run beside it.
 struct Rate {
   const char* name;
   bool is_copy;
-  Copy copy; // what is measured, or what runs beside messages
-  Talk talk;
+  Copy copy; // the copies measured, or run beside messages
+  MessageTest message_test;
   std::uint64_t times = 1;
   std::uint64_t beside = 1;
-  std::uint64_t most_beside = 1;
+  std::uint64_t max_beside = 1;
   std::vector<std::pair<double, double>> elapsed_s =
-      {}; // alone, and beside: 0 where that had ended
+      {}; // alone, and combined: 0 if the other side had ended
 };
 
 class Measurement {
 public:
   Measurement(mpi::Program& program, Rank& rank, double sample_s)
       : program_(program), rank_(rank), sample_s_(sample_s) {
-    for (auto& rate : rates_) { // a trial brings code and memory to their places
+    for (auto& rate : rates_) { // a warm-up loads code and memory
       program_.at(std::string("warm-up, ") + rate.name);
       static_cast<void>(alone_s(rate));
       rate.times = scaled(alone_s(rate), sample_s_);
     }
-    for (auto& rate : rates_) { // three times as long as what it is beside
+    for (auto& rate : rates_) { // three times as long as the measured work
       Rate other = rate;
       other.is_copy = !rate.is_copy;
       other.times = 1;
       rate.beside = scaled(alone_s(other), 3 * sample_s_);
-      rate.most_beside = most_more * rate.beside;
+      rate.max_beside = max_extension * rate.beside;
     }
   }
 
@@ -242,14 +243,14 @@ public:
     for (auto& rate : rates_) {
       program_.at(std::string(rate.name) + ", round " + std::to_string(number));
       const double alone = alone_s(rate);
-      const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : rate.beside, rate.talk,
-                                  rate.is_copy ? rate.beside : rate.times);
+      const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : rate.beside,
+                                  rate.message_test, rate.is_copy ? rate.beside : rate.times);
       const double own_s = rate.is_copy ? took.copies_s : took.messages_s;
       const double others_s = rate.is_copy ? took.messages_s : took.copies_s;
       const bool is_beside = mpi::sum(others_s < own_s ? 1 : 0) == 0;
       rate.elapsed_s.emplace_back(alone, slowest(own_s) * (is_beside ? 1 : 0));
       if (!is_beside)
-        rate.beside = std::min(2 * rate.beside, rate.most_beside);
+        rate.beside = std::min(2 * rate.beside, rate.max_beside);
     }
   }
 
@@ -262,7 +263,7 @@ public:
     return least;
   }
 
-  // `copied` and `passed` are bytes of one copy of all ranks, and of one window of all.
+  // `copied` and `passed` are the bytes of one copy, and of one message window, over all ranks.
   void report(double copied, double passed, const json::Object& devices) {
     for (const auto& rate : rates_)
       for (std::size_t i = 0; i < rate.elapsed_s.size(); ++i) {
@@ -270,7 +271,7 @@ public:
         const double beside = rate.elapsed_s[i].second;
         const auto times = static_cast<double>(rate.times);
         json::Object work;
-        if (!rate.is_copy && rate.talk == Talk::latency)
+        if (!rate.is_copy && rate.message_test == MessageTest::latency)
           work.add("ops", 2 * times);
         else
           work.add("bytes", times * (rate.is_copy ? copied : passed));
@@ -289,14 +290,14 @@ public:
   }
 
 private:
-  // Of all ranks: what they do at once is done when the slowest is.
+  // The maximum over ranks: concurrent work is done when the slowest rank is.
   [[nodiscard]] static double slowest(double mine) {
     const auto all = mpi::gather({mine});
     return mpi::of_first(all.empty() ? 0 : std::ranges::max(all));
   }
 
   [[nodiscard]] double alone_s(const Rate& rate) {
-    const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : 0, rate.talk,
+    const auto took = rank_.run(rate.copy, rate.is_copy ? rate.times : 0, rate.message_test,
                                 rate.is_copy ? 0 : rate.times);
     return slowest(rate.is_copy ? took.copies_s : took.messages_s);
   }
@@ -310,21 +311,32 @@ private:
   mpi::Program& program_;
   Rank& rank_;
   double sample_s_;
-  std::array<Rate, 4> rates_ = {
-      Rate{.name = "download", .is_copy = true, .copy = Copy::download, .talk = Talk::bandwidth},
-      Rate{.name = "readback", .is_copy = true, .copy = Copy::readback, .talk = Talk::bandwidth},
-      Rate{.name = "latency", .is_copy = false, .copy = Copy::both, .talk = Talk::latency},
-      Rate{.name = "bandwidth", .is_copy = false, .copy = Copy::both, .talk = Talk::bandwidth}};
+  std::array<Rate, 4> rates_ = {Rate{.name = "download",
+                                     .is_copy = true,
+                                     .copy = Copy::download,
+                                     .message_test = MessageTest::bandwidth},
+                                Rate{.name = "readback",
+                                     .is_copy = true,
+                                     .copy = Copy::readback,
+                                     .message_test = MessageTest::bandwidth},
+                                Rate{.name = "latency",
+                                     .is_copy = false,
+                                     .copy = Copy::both,
+                                     .message_test = MessageTest::latency},
+                                Rate{.name = "bandwidth",
+                                     .is_copy = false,
+                                     .copy = Copy::both,
+                                     .message_test = MessageTest::bandwidth}};
 };
 
-// The devices of all ranks; each rank opens them, and uses its own.
+// Opens the devices of all ranks; each rank uses its own.
 void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks % 2 != 0)
-    throw Failure(Exit::usage, "pairs of ranks pass messages: their number must be even");
+    throw Failure(Exit::usage, "ranks exchange messages in pairs: their number must be even");
   try {
     const device::Devices devices(settings.devices.backend, settings.devices.platform,
                                   settings.devices.nvrtc);
-    const device::Chosen chosen(devices, settings.devices);
+    const device::ChosenDevices chosen(devices, settings.devices);
     auto& own = chosen[static_cast<std::size_t>(program.rank) % chosen.size()];
     const auto bytes = settings.copy != 0 ? settings.copy : own.facts().is_cpu ? 4 * MiB : 16 * MiB;
     mpi::require_memory(3 * bytes + 2 * settings.window * settings.large);
@@ -335,21 +347,21 @@ void measure(mpi::Program& program, const Settings& settings) {
 
     Rank rank(own, bytes, program.rank, program.ranks, settings);
     Measurement measurement(program, rank, settings.sample_s);
-    const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
-    constexpr std::size_t most_idle = 10;
+    const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
+    constexpr std::size_t max_idle = 10;
     std::size_t done = 0;
-    while (done < measurement.whole() + most_idle && rounds.another(measurement.whole()))
+    while (done < measurement.whole() + max_idle && rounds.another(measurement.whole()))
       measurement.round(done++);
     const auto ranks = static_cast<double>(program.ranks);
     const auto used = std::min(chosen.size(), static_cast<std::size_t>(program.ranks));
     measurement.report(ranks * static_cast<double>(bytes),
                        ranks * static_cast<double>(settings.window * settings.large),
-                       device::limiting_facts(chosen, used));
+                       device::facts_for_limit(chosen, used));
     program.check("loaded_samples", static_cast<double>(measurement.whole()));
     program.check("error", mpi::sum(static_cast<double>(rank.wrong_copied())));
     program.check("wrong_bytes", mpi::sum(static_cast<double>(rank.wrong_passed())));
-  } catch (const Unsupported& lack) {
-    throw Failure(Exit::system, std::string("rank has no device: ") + lack.what());
+  } catch (const Unsupported& missing) {
+    throw Failure(Exit::system, std::string("this rank has no device: ") + missing.what());
   }
 }
 

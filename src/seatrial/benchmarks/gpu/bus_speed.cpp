@@ -1,4 +1,4 @@
-// gpu.bus-speed: copies between the memory of the host and that of devices, both ways, by size.
+// gpu.bus-speed: copies between host and device memory, in both directions, by size.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,12 +23,12 @@ constexpr std::uint64_t KiB = 1024;
 constexpr std::uint64_t MiB = 1024 * KiB;
 constexpr std::uint64_t smallest = KiB;
 constexpr std::uint64_t growth = 4;
-// Below this a device's marks cost as much as the copies between them.
+// Below this size the device's markers cost as much as the copies between them.
 constexpr std::uint64_t marked_from = 64 * KiB;
 
 struct Settings {
   bool is_pinned;
-  std::uint64_t largest; // 0: what suits the device
+  std::uint64_t largest; // 0: chosen for the device
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
@@ -36,12 +36,12 @@ struct Settings {
           .largest = arguments.number<std::uint64_t>("--largest", 0, 0, std::uint64_t{1} << 53)};
 }
 
-// The caches of a processor that is its own device hold little more than 16 MiB.
+// The caches of a CPU used as a device hold little more than 16 MiB.
 [[nodiscard]] std::uint64_t largest_for(const Facts& facts, std::uint64_t asked) {
   return asked != 0 ? std::max(asked, smallest) : facts.is_cpu ? 16 * MiB : 64 * MiB;
 }
 
-// Powers of 4 from 1 KiB, and the largest itself.
+// Powers of 4 from 1 KiB, and the largest size itself.
 [[nodiscard]] std::vector<std::uint64_t> sizes_to(std::uint64_t largest) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = smallest; size < largest; size *= growth)
@@ -50,7 +50,7 @@ struct Settings {
   return sizes;
 }
 
-// Both directions of each size.
+// Both directions for each size.
 [[nodiscard]] std::vector<SeriesPoint> points_of(const std::vector<std::uint64_t>& sizes) {
   std::vector<SeriesPoint> points;
   for (const auto size : sizes)
@@ -62,7 +62,7 @@ struct Settings {
   return points;
 }
 
-// Memory of the host that copies start from or end in.
+// Host memory as source or target of copies.
 class HostMemory {
 public:
   HostMemory(Device& device, std::size_t bytes, bool is_pinned)
@@ -78,13 +78,13 @@ private:
   unsigned char* start_;
 };
 
-class Bus : public Subject {
+class Bus : public PointRunner {
 public:
   Bus(Device& device, bool is_pinned, std::vector<std::uint64_t> sizes)
       : queue_(device.queue()), is_pinned_(is_pinned), sizes_(std::move(sizes)),
         bytes_((sizes_.back() + 3) / 4 * 4), near_(device.allocate(bytes_, Where::device)),
         far_(device.allocate(bytes_, Where::device)), sent_(device, bytes_, is_pinned),
-        received_(device, bytes_, is_pinned), trains_(2 * sizes_.size()) {
+        received_(device, bytes_, is_pinned), timers_(2 * sizes_.size()) {
     std::mt19937_64 random(1);
     for (std::size_t at = 0; at < bytes_; at += 4) {
       const auto word = static_cast<std::uint32_t>(random());
@@ -93,7 +93,7 @@ public:
     random_size_ = 1 + random() % sizes_.back();
   }
 
-  // Down, from one place of the device to another, and back.
+  // To the device, from one device buffer to another, and back.
   [[nodiscard]] double error_before() override {
     double wrong = 0;
     for (const auto size : {sizes_.back(), random_size_}) {
@@ -109,11 +109,11 @@ public:
   }
 
   [[nodiscard]] Timed sample(std::size_t point) override {
-    auto& train = trains_[point];
-    if (!train)
-      train = std::make_unique<TrainTimer>(
-          [this, point](std::uint64_t copies) { return train_s(point, copies); });
-    return train->sample();
+    auto& timer = timers_[point];
+    if (!timer)
+      timer = std::make_unique<BatchTimer>(
+          [this, point](std::uint64_t copies) { return batch_time_s(point, copies); });
+    return timer->sample();
   }
 
   // The last download of the largest size was the source of its readback.
@@ -142,8 +142,8 @@ private:
     return static_cast<double>(wrong);
   }
 
-  // Copies one after another, none waited for but the last.
-  [[nodiscard]] double train_s(std::size_t point, std::uint64_t copies) {
+  // Copies one after another; waits only for the last.
+  [[nodiscard]] double batch_time_s(std::size_t point, std::uint64_t copies) {
     const auto size = sizes_[point / 2];
     const auto enqueue = [&] {
       for (std::uint64_t i = 0; i < copies; ++i)
@@ -173,21 +173,21 @@ private:
   std::unique_ptr<Memory> far_;
   HostMemory sent_;
   HostMemory received_;
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
   std::uint64_t random_size_ = 0;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   const auto sizes = sizes_to(largest_for(chosen[0].facts(), settings.largest));
   const auto host = available_memory();
   if (sizes.back() > host.bytes / 4 / chosen.size())
     throw Skip("two buffers of " + std::to_string(sizes.back()) +
-               " B for each device would fill more than half of the memory that is available (" +
+               " B for each device would take more than half of the available memory (" +
                host.source + ")");
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (sizes.back() > chosen[i].free_bytes() / 4)
       throw Skip("two buffers of " + std::to_string(sizes.back()) +
-                 " B would fill more than half of a device's memory");
+                 " B would take more than half of the device's memory");
   measure_points(program, team, chosen, points_of(sizes), [&](Device& device) {
     return std::make_unique<Bus>(device, settings.is_pinned, sizes);
   });

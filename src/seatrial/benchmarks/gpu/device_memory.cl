@@ -1,8 +1,8 @@
-// Reads and writes of a device's memories, in words of 4 B: what is read is added up, what is
-// written is a number of its own at each place, so that a compiler can leave none out.
+// Reads and writes of device memory in words of 4 B: the words read are summed, and each position
+// is written with a different value, so that a compiler cannot remove any access.
 
-// Neighbours take neighbouring words, IN_FLIGHT rows of LANES at once: a loop over single words
-// waits for each of them.
+// Adjacent items take adjacent words, IN_FLIGHT rows of LANES at once: a loop over single words
+// would wait for each.
 KERNEL read_coalesced(GLOBAL const u32* RESTRICT in, GLOBAL u32* RESTRICT sums, u64 n) {
   u32 sum = 0;
   FOR_EACH_INDEX(i, n / IN_FLIGHT) {
@@ -16,7 +16,7 @@ KERNEL write_coalesced(GLOBAL u32* RESTRICT out, u32 factor, u64 n) {
   FOR_EACH_INDEX(i, n) out[i] = (u32)i * factor;
 }
 
-// Each takes a run of CHUNK words: neighbours are so far apart.
+// Each item takes CHUNK contiguous words, so adjacent items are that far apart.
 KERNEL read_strided(GLOBAL const u32* RESTRICT in, GLOBAL u32* RESTRICT sums, u64 chunks) {
   u32 sum = 0;
   FOR_EACH_INDEX(c, chunks) {
@@ -34,9 +34,9 @@ KERNEL write_strided(GLOBAL u32* RESTRICT out, u32 factor, u64 chunks) {
   }
 }
 
-// Copy and triad as BabelStream has them (T. Deakin et al., "Evaluating attainable memory bandwidth of
-// parallel programming models via BabelStream", 2018). A GPU moves wide words of 16 B, WIDE_IN_FLIGHT
-// rows of LANES at once; a processor has chunks of its own.
+// Copy and triad as in BabelStream (T. Deakin et al., "Evaluating attainable memory bandwidth of
+// parallel programming models via BabelStream", 2018). A GPU moves words of 16 B, WIDE_IN_FLIGHT
+// rows of LANES at once; on a CPU each item has its own chunk.
 #define FIRST_WIDE(i) ((i) / LANES * (LANES * WIDE_IN_FLIGHT) + (i) % LANES)
 
 KERNEL copy(GLOBAL const float* RESTRICT a, GLOBAL float* RESTRICT c, u64 n) {
@@ -81,8 +81,8 @@ KERNEL triad(GLOBAL float* RESTRICT a, GLOBAL const float* RESTRICT b,
 #endif
 }
 
-// STEPS words in each round, a group's length apart, so that a warp meets every bank once. Where a
-// round begins only the host knows: what it reads is not what the last one read.
+// STEPS words per round, a group's length apart, so that a warp uses every bank once. Only the host
+// knows where a round begins: consecutive rounds read different words.
 KERNEL read_local(GLOBAL const u32* RESTRICT in, GLOBAL u32* RESTRICT sums, u32 rounds, u32 step,
                   u32 mask) {
   LOCAL u32 tile[TILE];
@@ -98,8 +98,7 @@ KERNEL read_local(GLOBAL const u32* RESTRICT in, GLOBAL u32* RESTRICT sums, u32 
   sums[GROUP_ID * LOCAL_SIZE + LOCAL_ID] = sum;
 }
 
-// Each item writes to places of its own, a column of the tile, and tells in the end what stands
-// there.
+// Each item writes to its own positions, a column of the tile, and finally outputs their content.
 KERNEL write_local(GLOBAL u32* RESTRICT sums, u32 factor, u32 rounds, u32 step, u32 mask) {
   LOCAL u32 tile[TILE];
   u32 value = (GROUP_ID * GROUP + LOCAL_ID) * factor;
@@ -116,8 +115,8 @@ KERNEL write_local(GLOBAL u32* RESTRICT sums, u32 factor, u32 rounds, u32 step, 
 }
 
 #ifdef TEXTURE
-// Groups are squares of SIDE x SIDE texels, `apart` squares from one to the next; an item begins at
-// its own place in the square. The image's sides are powers of two.
+// Groups are squares of SIDE x SIDE texels, `apart` squares from each other; an item begins at its
+// own position in the square. The image's sides are powers of two.
 #define READS(x_of_read, y_of_read, next)                                                          \
   u32 x = LOCAL_ID % SIDE;                                                                         \
   u32 y = LOCAL_ID / SIDE;                                                                         \
@@ -135,19 +134,19 @@ KERNEL write_local(GLOBAL u32* RESTRICT sums, u32 factor, u32 rounds, u32 step, 
   }                                                                                                \
   sums[GROUP_ID * LOCAL_SIZE + LOCAL_ID] = sum;
 
-// Along the row.
+// Reads along the row.
 KERNEL texture_linear(TEXTURE texels, GLOBAL float* RESTRICT sums, u32 width, u32 height,
                       u32 apart, u32 reads) {
   READS((left + x) & (width - 1), top + y, x += 1)
 }
 
-// Round and round in the group's square.
+// Reads repeatedly within the group's square.
 KERNEL texture_cached(TEXTURE texels, GLOBAL float* RESTRICT sums, u32 width, u32 height,
                       u32 apart, u32 reads) {
   READS(left + x, top + y, x = (x + 1) & (SIDE - 1); y = (y + (x == 0)) & (SIDE - 1))
 }
 
-// Up and down the whole image, by SHOC's recurrence.
+// Reads all over the image, by SHOC's recurrence.
 KERNEL texture_random(TEXTURE texels, GLOBAL float* RESTRICT sums, u32 width, u32 height,
                       u32 apart, u32 reads) {
   READS((left + x) & (width - 1), (top + y) & (height - 1), x = 3 * x + 29; y = 5 * y + 11)

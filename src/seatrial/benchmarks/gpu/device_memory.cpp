@@ -1,5 +1,4 @@
-// gpu.device-memory: how fast a device reads and writes its memories, global, local and as
-// textures.
+// gpu.device-memory: the read and write bandwidth of a device's global, local and texture memory.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -26,20 +25,20 @@ using namespace device;
 using namespace device_memory;
 
 constexpr unsigned groups_per_unit = 8;
-constexpr std::uint32_t lanes = 32;     // items that read neighbouring words
-constexpr std::uint32_t in_flight = 16; // words that an item waits for at once
-constexpr std::uint32_t wide = 4;       // words of a wide one, 16 B
-constexpr std::uint32_t chunk = 512;    // words of an item, in strided access
+constexpr std::uint32_t lanes = 32;     // items that read adjacent words
+constexpr std::uint32_t in_flight = 16; // words in flight per item
+constexpr std::uint32_t wide = 4;       // words per wide access, 16 B
+constexpr std::uint32_t chunk = 512;    // words per item in strided access
 constexpr std::uint32_t factor = 2654435761U;
 
-// What a run does in local memory and with textures, on each device alike.
+// The work of a run in local memory and with textures, the same on each device.
 struct Extent {
   std::uint32_t groups;
-  std::uint32_t rounds; // in local memory
+  std::uint32_t rounds; // rounds in local memory
 };
 
-// Units of all GPUs hold 4, 6 or 8 such groups at once: a multiple of those leaves none idle in the
-// end.
+// A GPU's compute units hold 4, 6 or 8 such groups at once: a multiple of all of these leaves no
+// unit idle at the end.
 [[nodiscard]] Extent extent_for(const Facts& facts) {
   if (facts.is_cpu)
     return {.groups = 4 * facts.compute_units, .rounds = 64};
@@ -57,7 +56,7 @@ struct Settings {
                                       sizeof(std::uint32_t),
                              .has_textures = arguments.flag("--textures", true)};
   if ((settings.words & (settings.words - 1)) != 0)
-    throw Failure(Exit::usage, "--bytes: a power of 2");
+    throw Failure(Exit::usage, "--bytes: expected a power of two");
   return settings;
 }
 
@@ -92,7 +91,7 @@ using Triad = Kernel<float*, const float*, const float*, float, std::uint64_t>;
   return made;
 }
 
-// The words or texels that a run reads or writes.
+// The points of all series, with the bytes that a run reads or writes.
 [[nodiscard]] std::vector<SeriesPoint> points(const Settings& settings, const Extent& extent) {
   std::vector<SeriesPoint> all;
   const auto add = [&](const char* series, double bytes) {
@@ -111,14 +110,14 @@ using Triad = Kernel<float*, const float*, const float*, float, std::uint64_t>;
   return all;
 }
 
-// What a run writes, and how many of its elements are wrong.
+// The outputs of a run, and the number of wrong elements.
 struct Access {
   std::function<void()> enqueue;
   Memory* results;
   std::function<double()> wrong;
 };
 
-class Memories : public Subject {
+class Memories : public PointRunner {
 public:
   Memories(Device& device, bool is_optimised, const Data& data, const Extent& extent)
       : data_(data), extent_(extent), queue_(device.queue()),
@@ -183,13 +182,13 @@ private:
     return found;
   }
 
-  // How many elements are not `expected(i)`.
+  // The number of elements that are not `expected(i)`.
   template <class Element, class Expected>
   [[nodiscard]] double wrong_of(const Array<Element>& array, Expected expected) {
     const auto found = read_back(array);
     double wrong = 0;
     for (std::size_t i = 0; i < found.size(); ++i)
-      wrong += found[i] == expected(i) ? 0 : 1; // NaN is not equal to anything
+      wrong += found[i] == expected(i) ? 0 : 1; // NaN compares unequal to everything
     return wrong;
   }
 
@@ -228,7 +227,7 @@ private:
                              }});
   }
 
-  // One array of each kernel's operands, of a part of each word.
+  // One operand array, made of one part of each word.
   [[nodiscard]] Array<float>& operand(Device& device, float (*part)(std::uint32_t)) {
     auto& array = results(device, in_.size(), floats_);
     std::vector<float> numbers(in_.size());
@@ -241,8 +240,7 @@ private:
   void add_copy_and_triad(Device& device) {
     const auto& b = operand(device, Data::high_bits);
     const auto& c = operand(device, Data::low_bits);
-    // A GPU begins a group for each tile and keeps its units full by itself: none has more to do
-    // than another in the end.
+    // On a GPU one group per tile keeps the compute units full: the work is balanced to the end.
     const auto items = std::uint32_t{in_flight} * group;
     const Grid grid = {.groups = device.facts().is_cpu
                                      ? groups_
@@ -277,7 +275,7 @@ private:
   void add_read_local(Device& device) {
     const auto kernel = std::make_shared<ReadLocal>(*module_, "read_local");
     auto& sums = results(device, std::size_t{extent_.groups} * group, words_);
-    // Each group's words are by its number larger.
+    // Each group's words are larger by its number.
     const auto of_first = local_sums(data_.words, extent_.rounds);
     accesses_.push_back({.enqueue =
                              [this, kernel, &sums] {
@@ -348,10 +346,10 @@ private:
   std::vector<std::unique_ptr<Array<std::uint32_t>>> words_;
   std::vector<std::unique_ptr<Array<float>>> floats_;
   std::vector<Access> accesses_;
-  std::vector<std::optional<TrainTimer>> timers_;
+  std::vector<std::optional<BatchTimer>> timers_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   const Extent extent = extent_for(chosen[0].facts());
   const Data data(settings.words, settings.has_textures, extent.groups);
   measure_points(program, team, chosen, points(settings, extent), [&](Device& device) {

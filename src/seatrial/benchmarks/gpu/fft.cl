@@ -1,22 +1,23 @@
-// Batches of transforms of 512 points, each by a group of 64 items that hold 8 points: three passes
-// of radix 8 in Stockham's order, which needs no bit reversal (N. K. Govindaraju et al., "High
-// performance discrete Fourier transforms on graphics processors", SC 2008).
+// Batches of 512-point transforms, each computed by a group of 64 items with 8 points per item:
+// three passes of radix 8 in Stockham's order, which needs no bit reversal (N. K. Govindaraju et
+// al., "High performance discrete Fourier transforms on graphics processors", SC 2008).
 //
-// X_k = sum over n of x_n exp(-sign 2 pi i n k / 512): sign 1 forward, -1 inverse and not divided.
+// X_k = sum over n of x_n exp(-sign 2 pi i n k / 512): sign 1 is forward, -1 inverse without
+// normalisation.
 #define POINTS 512
 #define RADIX 8
 #define ITEMS (POINTS / RADIX)
 
-// (re, im) of place a times (c, s).
-#define TURN(a, c, s)                                                                              \
+// Multiplies (re, im) of element a by (c, s).
+#define ROTATE(a, c, s)                                                                              \
   {                                                                                                \
     real turned = re[a] * (c) - im[a] * (s);                                                       \
     im[a] = FMA(re[a], s, im[a] * (c));                                                            \
     re[a] = turned;                                                                                \
   }
 
-// Their sum to place a, their difference to place b.
-#define CROSS(a, b)                                                                                \
+// a <- a + b, b <- a - b.
+#define BUTTERFLY(a, b)                                                                                \
   {                                                                                                \
     real left = re[a];                                                                             \
     real right = im[a];                                                                            \
@@ -26,41 +27,42 @@
     im[b] = right - im[b];                                                                         \
   }
 
-// Times -i sign.
-#define QUARTER(a)                                                                                 \
+// Multiplies by -i sign.
+#define TIMES_MINUS_I(a)                                                                                 \
   {                                                                                                \
     real left = re[a];                                                                             \
     re[a] = sign * im[a];                                                                          \
     im[a] = -sign * left;                                                                          \
   }
 
-// The 8 points, in place; X_k then stands at place 0 4 2 6 1 5 3 7 for k from 0 on.
+// Transforms 8 points in place; the results X_0 to X_7 are then at positions 0 4 2 6 1 5 3 7.
 DEVICE void transform8(real* re, real* im, real sign) {
   const real diagonal = (real)0.70710678118654752440;
-  CROSS(0, 4)
-  CROSS(1, 5)
-  CROSS(2, 6)
-  CROSS(3, 7)
-  TURN(5, diagonal, -sign * diagonal)
-  QUARTER(6)
-  TURN(7, -diagonal, -sign * diagonal)
-  CROSS(0, 2)
-  CROSS(1, 3)
-  CROSS(4, 6)
-  CROSS(5, 7)
-  QUARTER(3)
-  QUARTER(7)
-  CROSS(0, 1)
-  CROSS(2, 3)
-  CROSS(4, 5)
-  CROSS(6, 7)
+  BUTTERFLY(0, 4)
+  BUTTERFLY(1, 5)
+  BUTTERFLY(2, 6)
+  BUTTERFLY(3, 7)
+  ROTATE(5, diagonal, -sign * diagonal)
+  TIMES_MINUS_I(6)
+  ROTATE(7, -diagonal, -sign * diagonal)
+  BUTTERFLY(0, 2)
+  BUTTERFLY(1, 3)
+  BUTTERFLY(4, 6)
+  BUTTERFLY(5, 7)
+  TIMES_MINUS_I(3)
+  TIMES_MINUS_I(7)
+  BUTTERFLY(0, 1)
+  BUTTERFLY(2, 3)
+  BUTTERFLY(4, 5)
+  BUTTERFLY(6, 7)
 }
 
-// Where X_k of transform8 stands.
+// The position of X_k after transform8.
 #define PLACE(k) (((k) & 1) * 4 + ((k) & 2) + ((k) >> 2))
 
-// Between passes: points of stride `below` belong together, and turn by their place among these.
-DEVICE void pass_on(real* re, real* im, LOCAL_ARG real* shared_re, LOCAL_ARG real* shared_im,
+// Between passes: exchanges points with stride `below` and applies the twiddle factors of their
+// positions.
+DEVICE void exchange_points(real* re, real* im, LOCAL_ARG real* shared_re, LOCAL_ARG real* shared_im,
                     GLOBAL const real* cosines, GLOBAL const real* sines, real sign, u32 below) {
   u32 item = LOCAL_ID;
   u32 target = item / below * below * RADIX + item % below;
@@ -75,7 +77,7 @@ DEVICE void pass_on(real* re, real* im, LOCAL_ARG real* shared_re, LOCAL_ARG rea
     re[k] = shared_re[item + k * ITEMS];
     im[k] = shared_im[item + k * ITEMS];
     if (k > 0)
-      TURN(k, cosines[step * k], -sign * sines[step * k])
+      ROTATE(k, cosines[step * k], -sign * sines[step * k])
   }
 }
 
@@ -92,9 +94,9 @@ KERNEL fft512(GLOBAL const real* RESTRICT in_re, GLOBAL const real* RESTRICT in_
     im[k] = in_im[base + k * ITEMS];
   }
   transform8(re, im, sign);
-  pass_on(re, im, shared_re, shared_im, cosines, sines, sign, 1);
+  exchange_points(re, im, shared_re, shared_im, cosines, sines, sign, 1);
   transform8(re, im, sign);
-  pass_on(re, im, shared_re, shared_im, cosines, sines, sign, RADIX);
+  exchange_points(re, im, shared_re, shared_im, cosines, sines, sign, RADIX);
   transform8(re, im, sign);
   for (u32 k = 0; k < RADIX; ++k) {
     out_re[base + k * ITEMS] = re[PLACE(k)];

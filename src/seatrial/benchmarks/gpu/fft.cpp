@@ -1,4 +1,4 @@
-// gpu.fft: many transforms of 512 complex points, forward and inverse.
+// gpu.fft: batches of 512-point complex transforms, forward and inverse.
 #include <array>
 #include <cmath>
 #include <complex>
@@ -35,7 +35,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .batches = arguments.number<std::uint32_t>("--batches", 256, 1, 1U << 24)};
 }
 
@@ -87,14 +87,14 @@ public:
          out_re_, out_im_, cosines_, sines_, static_cast<Real>(sign_));
   }
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
-    constexpr double flops = 5 * 512 * 9; // 5 N log2 N, as is usual for any algorithm
+    constexpr double flops = 5 * 512 * 9; // 5 N log2 N, the usual count for any FFT algorithm
     return {{"flops", flops * static_cast<double>(batches())},
             {"bytes", 4 * static_cast<double>(in_re_.bytes())}};
   }
-  void poison() override { spoil(*queue_, out_re_, out_im_); }
+  void poison() override { poison_arrays(*queue_, out_re_, out_im_); }
 
-  // Of transforms from the first to the last, relative to the norm of their input; all results must
-  // be numbers.
+  // The error of transforms sampled from the first to the last, relative to the norm of their
+  // input; all results must be finite.
   [[nodiscard]] double error() override {
     constexpr std::size_t looked_at = 8;
     const auto re = on_host(*queue_, out_re_);
@@ -119,7 +119,7 @@ private:
   }
   [[nodiscard]] std::size_t batches() const { return in_re_.size() / points; }
 
-  // The definition, term by term.
+  // Compares one transform with the definition.
   [[nodiscard]] double error_of(std::size_t batch, const std::vector<Real>& re,
                                 const std::vector<Real>& im) const {
     const auto start = batch * points;
@@ -152,7 +152,7 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_t batches) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen, std::uint32_t batches) {
   WorstError worst;
   for (const double sign : {1.0, -1.0})
     worst.add(measured_each(
@@ -162,7 +162,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_
   program.check("error", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64, [&](auto real) {
     measure_as<decltype(real)>(program, team, chosen, settings.batches);
   });

@@ -1,11 +1,11 @@
-// D = alpha A B + beta C of square matrices in rows. The rows of the second kernel's b are the columns
-// of B.
+// D = alpha A B + beta C for square row-major matrices. In the second kernel the rows of b are the
+// columns of B.
 #ifdef DEVICE_IS_CPU
 
-// A group is one item, and makes ROWS x STRIP of D: STRIP columns of B, DEPTH deep at a time, are
-// brought together so that they stay in its core's first cache, and run past HEIGHT rows of A, whose
-// sums stay in registers (K. Goto and R. A. van de Geijn, "Anatomy of high-performance matrix
-// multiplication", 2008).
+// A group is one item and computes ROWS x STRIP elements of D: STRIP columns of B, DEPTH rows at a
+// time, are packed so that they stay in the core's L1 cache, and are multiplied with HEIGHT rows of
+// A, whose sums stay in registers (K. Goto and R. A. van de Geijn, "Anatomy of high-performance
+// matrix multiplication", 2008).
 #define STRIP (2 * LANES)
 #define HEIGHT 8
 #define DEPTH 128
@@ -19,7 +19,7 @@ DEVICE void gather_rows(LOCAL_ARG vector* panel, GLOBAL const real* b, u32 first
   }
 }
 
-// The same where b holds the columns of B.
+// The same if b holds the columns of B.
 DEVICE void gather_columns(LOCAL_ARG vector* panel, GLOBAL const real* b, u32 first, u32 k0, u32 n) {
   LOCAL_ARG real* const elements = (LOCAL_ARG real*)panel;
   for (u32 j = 0; j < STRIP; ++j)
@@ -27,8 +27,8 @@ DEVICE void gather_columns(LOCAL_ARG vector* panel, GLOBAL const real* b, u32 fi
       elements[k * STRIP + j] = b[(u64)(first + j) * n + k0 + k];
 }
 
-// HEIGHT rows of D gain what A's columns from k0 on give; the first time they begin with beta C.
-DEVICE void run_past(LOCAL_ARG const vector* panel, GLOBAL const real* a, GLOBAL const real* c,
+// Updates HEIGHT rows of D with A's columns from k0 on; the first update starts from beta C.
+DEVICE void update_rows(LOCAL_ARG const vector* panel, GLOBAL const real* a, GLOBAL const real* c,
                      GLOBAL real* d, real alpha, real beta, u32 k0, u32 n) {
   vector left[HEIGHT];
   vector right[HEIGHT];
@@ -62,7 +62,7 @@ DEVICE void multiply_strip(LOCAL_ARG const vector* panel, GLOBAL const real* a,
                            u32 n) {
   for (u32 i = GROUP_ID_Y * ROWS; i < (GROUP_ID_Y + 1) * ROWS; i += HEIGHT) {
     const u64 at = (u64)i * n;
-    run_past(panel, a + at, c + at + GROUP_ID * STRIP, d + at + GROUP_ID * STRIP, alpha, beta, k0,
+    update_rows(panel, a + at, c + at + GROUP_ID * STRIP, d + at + GROUP_ID * STRIP, alpha, beta, k0,
              n);
   }
 }
@@ -88,10 +88,10 @@ KERNEL gemm_transposed(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRIC
 
 #else
 
-// Tiles: a group of 16 x 16 items makes one of
-// TILE x TILE from strips of A and B that are DEPTH deep, each item PER x PER of its elements in
-// registers (V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008). An
-// item's rows and columns are PER / 4 runs of four, so that they are fetched four at a time.
+// Tiles: a group of 16 x 16 items computes one tile of TILE x TILE from strips of A and B of depth
+// DEPTH, each item PER x PER elements in registers (V. Volkov and J. Demmel, "Benchmarking GPUs to
+// tune dense linear algebra", 2008). An item's rows and columns are PER / 4 runs of four, so that
+// four are loaded at a time.
 #define TILE (16 * PER)
 #define DEPTH 16
 #define PITCH (TILE + 4)
@@ -115,7 +115,7 @@ DEVICE void fetch_columns(LOCAL_POINTER real* tile, GLOBAL const real* from, u32
     tile[LOCAL_ID_Y * PITCH + i] = from[(u64)(k0 + LOCAL_ID_Y) * n + first + i];
 }
 
-// An item's part of a row of a tile.
+// Loads an item's part of a row of a tile.
 DEVICE void take(LOCAL_POINTER const real* row, u32 id, real* out) {
   for (u32 i = 0; i < PER; i += 4) {
     const real4 four = *(LOCAL_POINTER const real4*)(row + PLACE(i, id));

@@ -1,6 +1,6 @@
 // gpu.gemm: products of square matrices, with B and with its transpose in memory: D = alpha A B +
-// beta C by our own tiled kernel, D = alpha A B by a tuned library. D is not C, so that every run
-// does and gives the same; libraries would write over C.
+// beta C with our own tiled kernel, D = alpha A B with a tuned library. D is separate from C, so
+// that every run does the same work with the same result; libraries would overwrite C.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,15 +29,15 @@ namespace {
 using namespace device;
 
 constexpr unsigned group_side = 16;
-constexpr std::uint32_t largest_tile = 128; // the order is a multiple of it
+constexpr std::uint32_t largest_tile = 128; // the order is a multiple of this
 constexpr double alpha = 1.5;
-constexpr double beta = -0.5; // of our own kernel
+constexpr double beta = -0.5; // for our own kernel
 constexpr std::array kernel_names = {"gemm", "gemm_transposed"};
 
 struct Settings {
   Precision precision;
-  bool is_vendors;
-  std::string blas; // the library's file
+  bool uses_vendor_library;
+  std::string blas; // file of the library
   std::uint32_t order;
 };
 
@@ -45,25 +45,26 @@ struct Settings {
   const Settings settings = {
       .precision = precision_named(
           arguments.choice("--precision", "fp32", {"fp64", "fp32", "tf32", "fp16", "bf16"})),
-      .is_vendors = arguments.choice("--library", "portable", {"portable", "vendor"}) == "vendor",
+      .uses_vendor_library =
+          arguments.choice("--library", "portable", {"portable", "vendor"}) == "vendor",
       .blas = std::string(arguments.find("--blas").value_or("")),
       .order = arguments.number<std::uint32_t>("--order", 256, largest_tile, 1 << 17)};
   if (settings.order % largest_tile != 0)
-    throw Failure(Exit::usage, "--order: a multiple of " + std::to_string(largest_tile));
-  if (!settings.is_vendors && settings.precision != Precision::fp32 &&
+    throw Failure(Exit::usage, "--order: expected a multiple of " + std::to_string(largest_tile));
+  if (!settings.uses_vendor_library && settings.precision != Precision::fp32 &&
       settings.precision != Precision::fp64)
-    throw Failure(Exit::usage, "--library portable has fp32 and fp64");
+    throw Failure(Exit::usage, "--library portable supports fp32 and fp64 only");
   return settings;
 }
 
 template <class Real>
 using Multiply = Kernel<const Real*, const Real*, const Real*, Real*, Real, Real, std::uint32_t>;
 
-// Elements of a GPU's item in each direction: as many as its registers hold.
+// Elements per GPU item in each direction: as many as its registers hold.
 template <class Real>
 constexpr unsigned per_item = std::is_same_v<Real, float> ? 8 : 4;
 
-// On a processor: elements of a line of its caches, of which an item takes two.
+// On a CPU: elements per cache line; an item takes two lines.
 template <class Real>
 constexpr unsigned lanes = 64 / sizeof(Real);
 constexpr unsigned rows_of_item = 128;
@@ -85,7 +86,7 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// The nearest number that the precision has.
+// Rounds to the nearest number of the precision.
 template <class Real>
 [[nodiscard]] Real rounded(double number, Precision precision) {
   const auto nearest = static_cast<Real>(number);
@@ -100,14 +101,14 @@ template <class Real>
   return nearest;
 }
 
-// Random matrices, and some elements of the result in higher precision: one at random in each of
-// 256 x 256 equal blocks, or all. Every tile and every item of a group has some.
+// Random matrices, and reference elements of the result in higher precision: a random one in each
+// of 256 x 256 equal blocks, or all. Every tile and every item of a group is covered.
 template <class Real>
 class Problem {
 public:
   explicit Problem(const Settings& settings)
       : order(settings.order), precision(settings.precision),
-        beta_(settings.is_vendors ? 0 : beta) {
+        beta_(settings.uses_vendor_library ? 0 : beta) {
     std::mt19937_64 random(1);
     std::uniform_real_distribution<double> any(-1, 1);
     for (auto* matrix : {&a, &b_transposed, &c}) {
@@ -191,7 +192,7 @@ public:
     const auto n = static_cast<double>(problem_.order);
     return {{"ops", 2 * n * n * n}};
   }
-  void poison() override { spoil(*queue_, d_); }
+  void poison() override { poison_arrays(*queue_, d_); }
   [[nodiscard]] double error() override { return problem_.error(on_host(*queue_, d_)); }
 
 protected:
@@ -280,14 +281,15 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Problem<Real> problem(settings);
   WorstError worst;
   for (const bool is_transposed : {false, true})
     worst.add(measured_each(
         program, team, chosen, "product", json::Object().add("transposed", is_transposed ? 1 : 0),
         [&](Device& device) -> std::unique_ptr<Workload> {
-          if (settings.is_vendors)
+          if (settings.uses_vendor_library)
             return std::make_unique<VendorProduct<Real>>(device, settings.blas, problem,
                                                          is_transposed);
           return std::make_unique<TiledProduct<Real>>(device, chosen.is_optimised(), problem,
@@ -296,8 +298,8 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   program.check("error", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  if (settings.is_vendors) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
+  if (settings.uses_vendor_library) {
     const auto queue = chosen[0].queue();
     const auto blas = vendor_blas(chosen[0], *queue, settings.blas);
     blas->require(settings.precision);

@@ -1,12 +1,12 @@
-// A program of the size that applications build: a stencil over tiles in local memory, rounds of
-// mixing, and a sum over groups. Whole numbers modulo 2^32, so that every compiler must agree. SALT
-// is another number in each build.
+// A program of typical application size: a stencil over tiles in local memory, rounds of mixing,
+// and a sum over groups. Integers modulo 2^32, so that all compilers must agree. SALT differs in
+// each build.
 
 DEVICE u32 rotated(u32 x, u32 by) {
   return (x << by) | (x >> (32 - by));
 }
 
-// Rounds of additions, rotations and exclusive ors, which none of them can be left out of.
+// Rounds of additions, rotations and exclusive ors, none of which can be optimised away.
 DEVICE u32 mixed(u32 x, u32 y, u32 rounds) {
   for (u32 round = 0; round < rounds; ++round) {
     x += y + SALT;
@@ -16,7 +16,7 @@ DEVICE u32 mixed(u32 x, u32 y, u32 rounds) {
   return x ^ y;
 }
 
-// Each element and its neighbours, 0 beyond the ends; n is a multiple of GROUP.
+// Combines each element with its neighbours, 0 beyond the ends; n is a multiple of GROUP.
 KERNEL stencil(GLOBAL const u32* RESTRICT in, GLOBAL u32* RESTRICT out, u32 n) {
   LOCAL u32 tile[GROUP + 2];
   const u32 i = GROUP_ID * GROUP + LOCAL_ID;

@@ -1,5 +1,5 @@
-// gpu.kernel-compile: how long a program of kernels takes from its source to where it can be
-// launched, and its first launches to their end, since drivers put off some of the work until then.
+// gpu.kernel-compile: the time to build a program of kernels from source until it can be launched,
+// and the time of its first launches, to which drivers defer some of the work.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ using Sums = Kernel<const std::uint32_t*, std::uint32_t*>;
   return (x << by) | (x >> (32 - by));
 }
 
-// What the kernels must write.
+// The expected results of the kernels.
 struct Reference {
   Reference(const std::vector<std::uint32_t>& in, std::uint32_t salt) : out(count), sums(groups) {
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -64,11 +64,11 @@ struct Reference {
   std::vector<std::uint32_t> sums;
 };
 
-// A build, and what it was good for.
+// One build: its times and its errors.
 struct Built {
   double build_s;
   double first_run_s;
-  double wrong; // numbers
+  double wrong; // number of wrong results
 };
 
 class Builder {
@@ -107,7 +107,7 @@ public:
 
 private:
   void poison() {
-    spoil(*queue_, out_, sums_);
+    poison_arrays(*queue_, out_, sums_);
     queue_->finish();
   }
 
@@ -129,21 +129,21 @@ private:
   Array<std::uint32_t> out_;
   Array<std::uint32_t> sums_;
   std::vector<std::uint32_t> numbers_;
-  // Not a fixed seed: a cache on disk must not know what an earlier process built.
+  // Not a fixed seed: a disk cache must not contain an earlier process's build.
   std::uint32_t salt_ = static_cast<std::uint32_t>(std::random_device{}());
 };
 
 struct Settings {};
 
-void measure(Program& program, Team&, const Chosen& chosen, const Settings&) {
+void measure(Program& program, Team&, const ChosenDevices& chosen, const Settings&) {
   Builder builder(chosen[0], chosen.is_optimised());
   WorstError worst;
-  worst.add(builder.build().wrong); // brings the compiler itself to memory
+  worst.add(builder.build().wrong); // loads the compiler itself into memory
   const SampleCount samples(program.slice_s);
   for (std::size_t i = 0; !samples.is_enough(i, i); ++i) {
     const auto built = builder.build();
     worst.add(built.wrong);
-    const auto facts = limiting_facts(chosen, 1);
+    const auto facts = facts_for_limit(chosen, 1);
     program.add(sample_event("build", i, built.build_s).add("device", facts));
     program.add(sample_event("first_run", i, built.first_run_s).add("device", facts));
   }
@@ -154,7 +154,7 @@ void measure(Program& program, Team&, const Chosen& chosen, const Settings&) {
 } // namespace seatrial
 
 int main(int argc, char** argv) {
-  // No driver may take a program from its cache: PoCL's, NVIDIA's, and Intel's and Mesa's.
+  // Disables the drivers' program caches: PoCL's, NVIDIA's, and Intel's and Mesa's.
   for (const auto& [name, value] : {std::array{"POCL_KERNEL_CACHE", "0"},
                                     {"CUDA_CACHE_DISABLE", "1"},
                                     {"NEO_CACHE_PERSISTENT", "0"},

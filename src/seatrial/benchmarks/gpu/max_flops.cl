@@ -1,6 +1,6 @@
-// Chains of dependent operations, CHAINS of them in each item, so that only the rate at which the
-// units take them bounds the time. What an operation works on comes from outside and every state
-// depends on the number of operations: a compiler can leave none out.
+// Chains of dependent operations, CHAINS per item, so that the time is bound only by the throughput
+// of the units. Operands are kernel arguments and every state depends on the number of operations:
+// a compiler cannot remove any.
 #define RUN(operation)                                                                             \
   real x[CHAINS];                                                                                  \
   for (int c = 0; c < CHAINS; ++c)                                                                 \
@@ -30,7 +30,7 @@ KERNEL chain_fma(GLOBAL const real* RESTRICT start, GLOBAL real* RESTRICT out, r
   RUN(x[c] = FMA(x[c], a, b))
 }
 
-// A multiplication and a multiply-add in turn, as SHOC's MulMAdd.
+// Alternates a multiplication and a multiply-add, as SHOC's MulMAdd.
 KERNEL chain_mixed(GLOBAL const real* RESTRICT start, GLOBAL real* RESTRICT out, real a, real b,
                    u32 blocks) {
   RUN(x[c] = FMA(x[c] * a, a, b))

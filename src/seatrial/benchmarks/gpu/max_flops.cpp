@@ -1,4 +1,4 @@
-// gpu.max-flops: how fast a device's vector units add, multiply, and do both.
+// gpu.max-flops: the peak rate of additions, multiplications and multiply-adds on a device.
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -38,13 +38,13 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments)};
+  return {.is_fp64 = fp64_requested(arguments)};
 }
 
 template <class Real>
 using Chain = Kernel<const Real*, Real*, Real, Real, std::uint32_t>;
 
-// What a chain does, as the kernel of this name; `flops` of one operation.
+// The operation of a chain, as in the kernel of this name; `flops` per operation.
 template <class Real>
 struct Kind {
   const char* series;
@@ -80,8 +80,8 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// All items of a device. Operations round as IEEE 754 says, on the device as on the host: results
-// are held against the same chains bit by bit.
+// All items of a device. Operations are rounded as IEEE 754 requires, on the device as on the host:
+// results are compared with the same chains bit by bit.
 template <class Real>
 class Chains : public Workload {
 public:
@@ -111,9 +111,9 @@ public:
     return {
         {"flops", static_cast<double>(out_.size()) * blocks_ * unrolled * chains * kind_.flops}};
   }
-  void poison() override { spoil(*queue_, out_); }
+  void poison() override { poison_arrays(*queue_, out_); }
 
-  // The share of items whose result differs in any bit.
+  // The fraction of items whose result differs in any bit.
   [[nodiscard]] double error() override {
     const auto found = on_host(*queue_, out_);
     std::size_t different = 0;
@@ -123,7 +123,7 @@ public:
   }
 
 private:
-  // Near one and near nothing: a state grows a little with every operation and stays in range.
+  // Close to one and close to zero: a state grows slightly with each operation and stays in range.
   static constexpr Real factor = static_cast<Real>(1 + 0x1p-20);
   static constexpr Real addend = static_cast<Real>(0x1p-20);
 
@@ -151,7 +151,7 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen) {
   WorstError worst;
   for (const auto& kind : kinds<Real>)
     worst.add(measured_each(program, team, chosen, kind.series, std::nullopt,
@@ -162,7 +162,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen) {
   program.check("different", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen); });
 }

@@ -1,5 +1,5 @@
-// Lennard-Jones forces on each atom from its neighbours, an item for each atom: positions are
-// gathered four numbers at a time, of which three are the place; lists lie neighbour by neighbour.
+// Lennard-Jones forces on each atom from its neighbours, one item per atom: positions are loaded as
+// four numbers, of which three are coordinates; the lists are stored by neighbour index.
 KERNEL forces(GLOBAL const real* RESTRICT places, GLOBAL const u32* RESTRICT neighbours,
               GLOBAL real* RESTRICT force, real lj1, real lj2, real cutoff2, u32 count, u32 atoms) {
   GLOBAL const real4* const at = (GLOBAL const real4*)places;

@@ -1,4 +1,4 @@
-// gpu.md: Lennard-Jones forces of atoms on their nearest neighbours.
+// gpu.md: Lennard-Jones forces between atoms and their nearest neighbours.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,10 +30,10 @@ constexpr unsigned group = 128;
 constexpr double lj1 = 1.5;
 constexpr double lj2 = 2.0;
 constexpr double cutoff2 = 16.0;
-// SHOC's smallest class has 12,288 atoms in a box of 20: this is about its density.
+// SHOC's smallest class has 12,288 atoms in a box of side 20: about this density.
 constexpr double spacing = 0.9;
-// How far an atom may be from the middle of its cell, in cells: atoms any nearer to each other
-// would have forces beyond what fp32 can hold.
+// The maximum displacement of an atom from its cell's centre, in cells: the forces between closer
+// atoms would overflow fp32.
 constexpr double jitter = 0.25;
 
 struct Settings {
@@ -43,7 +43,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .atoms = arguments.number<std::uint32_t>("--atoms", 12288, 2, 1 << 27),
           .neighbours = arguments.number<std::uint32_t>("--neighbours", 128, 1, 1024)};
 }
@@ -65,8 +65,8 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// Atoms in a box, at a random point near the middle of each cell of a cubic lattice, in random
-// order, as SHOC's random atoms are; the cells find the neighbours.
+// Atoms in a box, displaced randomly from the centres of a cubic lattice's cells, in random order
+// like SHOC's random atoms; the cells serve to find the neighbours.
 template <class Real>
 class Box {
 public:
@@ -81,29 +81,30 @@ public:
   }
 
   const std::uint32_t atoms;
-  const std::uint32_t count;             // of an atom's neighbours
-  std::vector<Real> places;              // x, y, z and 0 of each
-  std::vector<std::uint32_t> neighbours; // the first of each atom, the second of each ...
-  double pairs = 0;                      // nearer than the cutoff
+  const std::uint32_t count; // neighbours per atom
+  std::vector<Real> places;  // x, y, z and 0 per atom
+  std::vector<std::uint32_t>
+      neighbours;   // the first of each atom, then the second of each atom, ...
+  double pairs = 0; // pairs within the cutoff
 
 private:
   struct Candidate {
     double distance2;
     std::uint32_t atom;
   };
-  static constexpr std::uint32_t nobody = 0xffffffff;
+  static constexpr std::uint32_t no_atom = 0xffffffff;
 
   void place() {
     std::mt19937_64 random(1);
     std::uniform_real_distribution<double> off(0.5 - jitter, 0.5 + jitter);
-    cells_.resize(std::size_t{side_} * side_ * side_, nobody);
+    cells_.resize(std::size_t{side_} * side_ * side_, no_atom);
     std::iota(cells_.begin(), cells_.begin() + atoms, 0U);
     std::shuffle(cells_.begin(), cells_.end(), random);
     places.resize(std::size_t{4} * atoms);
     cell_of_.resize(atoms);
     for (std::uint32_t cell = 0; cell < cells_.size(); ++cell) {
       const auto atom = cells_[cell];
-      if (atom == nobody)
+      if (atom == no_atom)
         continue;
       cell_of_[atom] = cell;
       const auto where = lattice(cell);
@@ -117,8 +118,8 @@ private:
     return {cell % side_, cell / side_ % side_, cell / side_ / side_};
   }
 
-  // All atoms of the cells at most `reach` away. Those further are at least
-  // (reach + 1 - 2 jitter) cells away.
+  // Collects all atoms in cells at most `reach` away. All others are at least (reach + 1 - 2
+  // jitter) cells away.
   void collect(std::uint32_t atom, std::int64_t reach) {
     candidates_.clear();
     const auto where = lattice(cell_of_[atom]);
@@ -132,7 +133,7 @@ private:
       for (auto y = from(1); y <= to(1); ++y)
         for (auto x = from(0); x <= to(0); ++x) {
           const auto other = cells_[static_cast<std::size_t>((z * side_ + y) * side_ + x)];
-          if (other != nobody && other != atom)
+          if (other != no_atom && other != atom)
             candidates_.push_back({distance2(atom, other), other});
         }
   }
@@ -168,13 +169,13 @@ private:
   }
 
   std::uint32_t side_ = 1;             // cells
-  std::vector<std::uint32_t> cells_;   // the atom of each, or nobody
-  std::vector<std::uint32_t> cell_of_; // each atom
+  std::vector<std::uint32_t> cells_;   // the atom in each cell, or none
+  std::vector<std::uint32_t> cell_of_; // the cell of each atom
   std::vector<Candidate> candidates_;
 };
 
-// The force on an atom in higher precision. Rounding decides whether a pair at the cutoff counts:
-// `doubtful` is the magnitude of such pairs.
+// The force on an atom in higher precision. Whether a pair at the cutoff counts depends on
+// rounding: `doubtful` is the magnitude of such pairs.
 template <class Real>
 struct Reference {
   using Wide = std::conditional_t<std::is_same_v<Real, float>, double, long double>;
@@ -204,7 +205,7 @@ struct Reference {
   }
 
   std::array<Wide, 3> force{};
-  Wide sum = 0; // of magnitudes
+  Wide sum = 0; // sum of magnitudes
   Wide doubtful = 0;
 };
 
@@ -227,13 +228,13 @@ public:
              static_cast<Real>(lj1), static_cast<Real>(lj2), static_cast<Real>(cutoff2), box_.count,
              box_.atoms);
   }
-  // As SHOC counts: 8 for each distance, 13 for each force.
+  // As in SHOC: 8 operations per distance, 13 per force.
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
     return {{"ops", 8 * static_cast<double>(box_.neighbours.size()) + 13 * box_.pairs}};
   }
-  void poison() override { spoil(*queue_, force_); }
+  void poison() override { poison_arrays(*queue_, force_); }
 
-  // Of all atoms, of the largest boxes every so many.
+  // Checks all atoms; in the largest boxes a regular sample.
   [[nodiscard]] double error() override {
     const auto force = on_host(*queue_, force_);
     WorstError worst;
@@ -265,14 +266,15 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Box<Real> box(settings);
   measure_each(program, team, chosen, "forces", [&](Device& device) {
     return std::make_unique<Atoms<Real>>(device, chosen.is_optimised(), box);
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

@@ -1,8 +1,10 @@
-// Prices of European calls by simulation: each group prices one option, its items draw the paths.
+// Prices of European calls by simulation: each group prices one option, and its items simulate the
+// paths.
 //
 // Random numbers are a function of (seed, option, draw): Philox 4x32-10 (J. K. Salmon et al.,
-// "Parallel random numbers: as easy as 1, 2, 3", SC 2011), made normal as by G. E. P. Box and M. E.
-// Muller ("A note on the generation of random normal deviates", 1958).
+// "Parallel random numbers: as easy as 1, 2, 3", SC 2011), transformed to a normal distribution
+// with the method of G. E. P. Box and M. E. Muller ("A note on the generation of random normal
+// deviates", 1958).
 #define ROUNDS 10
 
 DEVICE void philox(u32* c, u32 key0, u32 key1) {
@@ -30,8 +32,9 @@ DEVICE void philox(u32* c, u32 key0, u32 key1) {
 #endif
 #define TWO_PI ((real)6.28318530717958647692)
 
-// `paths` is a multiple of 2 x PAIRS; `mean` and `spread` are those of the logarithm of the price
-// at the end over the price now. `sums` and `squares` are of the payoffs, not discounted.
+// `paths` is a multiple of 2 x PAIRS; `mean` and `spread` are the mean and standard deviation of
+// the logarithm of the final price over the current price. `sums` and `squares` are those of the
+// payoffs, without discounting.
 KERNEL price(GLOBAL const real* RESTRICT spot, GLOBAL const real* RESTRICT strike,
              GLOBAL const real* RESTRICT mean, GLOBAL const real* RESTRICT spread,
              GLOBAL real* RESTRICT sums, GLOBAL real* RESTRICT squares, u32 paths, u32 first,

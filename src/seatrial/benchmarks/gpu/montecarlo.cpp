@@ -1,5 +1,5 @@
-// gpu.montecarlo: European calls priced by simulation, on one device or shared out over several,
-// which a thread each drives, or one thread all of them.
+// gpu.montecarlo: European calls priced by simulation, on one device or distributed over several,
+// driven by one thread each or by a single thread.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +26,7 @@ using namespace device;
 
 constexpr unsigned group = 256;
 constexpr std::uint32_t seed = 20121;
-constexpr double rate = 0.03; // of interest, a year
+constexpr double rate = 0.03; // interest per year
 
 struct Settings {
   bool is_fp64;
@@ -37,13 +37,13 @@ struct Settings {
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = asks_for_fp64(arguments),
+      .is_fp64 = fp64_requested(arguments),
       .is_streamed =
           arguments.choice("--drive", "threaded", {"threaded", "streamed"}) == "streamed",
       .options = arguments.number<std::uint32_t>("--options", 1024, 32, 1U << 24),
       .paths = arguments.number<std::uint32_t>("--paths", 262144, 4096, 1U << 30)};
   if (settings.paths % 4 != 0)
-    throw Failure(Exit::usage, "--paths: a multiple of 4");
+    throw Failure(Exit::usage, "--paths: expected a multiple of 4");
   return settings;
 }
 
@@ -102,8 +102,8 @@ struct Options {
     }
   }
 
-  // What a payoff is on average (F. Black and M. Scholes, "The pricing of options and corporate
-  // liabilities", 1973), of the rounded mean and spread that the devices are given.
+  // The expected payoff (F. Black and M. Scholes, "The pricing of options and corporate
+  // liabilities", 1973), for the rounded mean and spread that the devices use.
   [[nodiscard]] double expected(std::size_t i) const {
     const auto of = [i](const std::vector<Real>& values) { return static_cast<double>(values[i]); };
     const auto normal = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
@@ -113,7 +113,7 @@ struct Options {
     return forward * normal(d2 + s) - of(strike) * normal(d2);
   }
 
-  // The sum of an option's payoffs, its paths drawn again in higher precision.
+  // The sum of an option's payoffs, with its paths recomputed in higher precision.
   [[nodiscard]] long double sum(std::size_t i, std::uint32_t paths) const {
     constexpr std::uint32_t drawn = is_double<Real> ? 2 : 4;
     const auto of = [i](const std::vector<Real>& values) {
@@ -150,12 +150,12 @@ private:
   }
 };
 
-// A device's share of the options.
+// One device's share of the options.
 template <class Real>
-class Book {
+class OptionShare {
 public:
-  Book(Device& device, bool is_optimised, const Options<Real>& options, std::uint32_t first,
-       std::uint32_t count, std::uint32_t paths)
+  OptionShare(Device& device, bool is_optimised, const Options<Real>& options, std::uint32_t first,
+              std::uint32_t count, std::uint32_t paths)
       : options_(options), first_(first), count_(count), paths_(paths), queue_(device.queue()),
         module_(device.build(source_for(device, source<Real>(), is_optimised))),
         price_(*module_, "price"), spot_(device, count), strike_(device, count),
@@ -176,9 +176,9 @@ public:
     price_(*queue_, {.groups = count_, .items = group}, spot_, strike_, mean_, spread_, sums_,
            squares_, paths_, first_, seed);
   }
-  void poison() { spoil(*queue_, sums_, squares_); }
+  void poison() { poison_arrays(*queue_, sums_, squares_); }
 
-  // Of the sums of some options, from the first to the last, relative to these sums.
+  // The relative error of the sums of some options, sampled from the first to the last.
   [[nodiscard]] double error() {
     constexpr std::size_t looked_at = 4;
     read();
@@ -192,8 +192,8 @@ public:
     return worst.value();
   }
 
-  // The sum over options of z squared, z being how far a mean is from the formula in standard
-  // errors.
+  // The sum over options of z squared, where z is the deviation of a mean from the formula in
+  // standard errors.
   [[nodiscard]] double chi_square() {
     read();
     const double n = paths_;
@@ -235,14 +235,15 @@ private:
 };
 
 template <class Real>
-using Books = std::vector<std::unique_ptr<Book<Real>>>;
+using OptionShares = std::vector<std::unique_ptr<OptionShare<Real>>>;
 
-// A member prices its own book, or the first member hands all books over before it waits for any.
+// Each member prices its own share, or the first member enqueues all shares before it waits for
+// any.
 template <class Real>
 class Part : public Share {
 public:
-  Part(Books<Real>& books, std::size_t member, const Settings& settings)
-      : books_(books), member_(member), is_streamed_(settings.is_streamed),
+  Part(OptionShares<Real>& shares, std::size_t member, const Settings& settings)
+      : shares_(shares), member_(member), is_streamed_(settings.is_streamed),
         options_(settings.options), paths_(options_ * settings.paths) {}
 
   void run() override {
@@ -250,12 +251,12 @@ public:
       own().enqueue();
       own().queue().finish();
     } else if (member_ == 0) {
-      for (auto& book : books_) {
-        book->enqueue();
-        book->queue().flush();
+      for (auto& share : shares_) {
+        share->enqueue();
+        share->queue().flush();
       }
-      for (auto& book : books_)
-        book->queue().finish();
+      for (auto& share : shares_)
+        share->queue().finish();
     }
   }
   [[nodiscard]] std::vector<std::pair<std::string, double>> work() const override {
@@ -268,38 +269,39 @@ public:
   [[nodiscard]] double error() override { return own().error(); }
 
 private:
-  [[nodiscard]] Book<Real>& own() { return *books_[member_]; }
+  [[nodiscard]] OptionShare<Real>& own() { return *shares_[member_]; }
 
-  Books<Real>& books_;
+  OptionShares<Real>& shares_;
   std::size_t member_;
   bool is_streamed_;
-  double options_; // of all books
+  double options_; // over all shares
   double paths_;
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Options<Real> options(settings.options);
   const auto devices = static_cast<std::uint32_t>(chosen.size());
-  Books<Real> books(devices);
+  OptionShares<Real> shares(devices);
   team.run([&](std::size_t member) {
     const auto k = static_cast<std::uint32_t>(member);
     const auto first = static_cast<std::uint32_t>(std::uint64_t{settings.options} * k / devices);
     const auto last =
         static_cast<std::uint32_t>(std::uint64_t{settings.options} * (k + 1) / devices);
-    books[member] = std::make_unique<Book<Real>>(chosen[member], chosen.is_optimised(), options,
-                                                 first, last - first, settings.paths);
+    shares[member] = std::make_unique<OptionShare<Real>>(
+        chosen[member], chosen.is_optimised(), options, first, last - first, settings.paths);
   });
   measure_together(program, team, chosen, "pricing", [&](std::size_t member) {
-    return std::make_unique<Part<Real>>(books, member, settings);
+    return std::make_unique<Part<Real>>(shares, member, settings);
   });
   double chi_square = 0;
-  for (auto& book : books)
-    chi_square += book->chi_square();
+  for (auto& share : shares)
+    chi_square += share->chi_square();
   program.check("chi_square", chi_square);
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

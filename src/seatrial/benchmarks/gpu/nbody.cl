@@ -1,9 +1,10 @@
-// The accelerations of n bodies by all n, softened: a_i = sum over j of m_j d / (d.d + e^2)^(3/2).
+// The softened gravitational accelerations of n bodies by all n: a_i = sum over j of m_j d / (d.d +
+// e^2)^(3/2).
 //
-// A group loads a tile of bodies into local memory, which its items then share; each item moves
-// BODIES bodies of its own, so that one read of the tile serves them all (L. Nyland, M. Harris,
-// J. Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3, 2007). n is a multiple of GROUP, the
-// bodies from `first` on are computed, and there are as many of them as items times BODIES.
+// A group loads a tile of bodies into local memory, shared by its items; each item computes BODIES
+// bodies, so that one read of the tile serves all of them (L. Nyland, M. Harris, J. Prins, "Fast
+// N-Body Simulation with CUDA", GPU Gems 3, 2007). n is a multiple of GROUP; items x BODIES bodies
+// are computed, from `first` on.
 KERNEL accelerate(GLOBAL const real* RESTRICT x, GLOBAL const real* RESTRICT y,
                   GLOBAL const real* RESTRICT z, GLOBAL const real* RESTRICT m,
                   GLOBAL real* RESTRICT ax, GLOBAL real* RESTRICT ay, GLOBAL real* RESTRICT az,

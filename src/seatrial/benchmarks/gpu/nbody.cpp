@@ -1,4 +1,4 @@
-// gpu.nbody: the gravity of n bodies on each other, all pairs, on one device or shared out.
+// gpu.nbody: the gravity between n bodies, all pairs, on one device or distributed over several.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -35,10 +35,10 @@ struct Settings {
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   const Settings settings = {
-      .is_fp64 = asks_for_fp64(arguments),
+      .is_fp64 = fp64_requested(arguments),
       .bodies = arguments.number<std::uint32_t>("--bodies", 4096, block, 1U << 26)};
   if (settings.bodies % block != 0)
-    throw Failure(Exit::usage, "--bodies: a multiple of " + std::to_string(block));
+    throw Failure(Exit::usage, "--bodies: expected a multiple of " + std::to_string(block));
   return settings;
 }
 
@@ -59,7 +59,7 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// Places and masses, the same on every device.
+// Positions and masses, the same on every device.
 template <class Real>
 struct Bodies {
   explicit Bodies(std::size_t count) {
@@ -75,8 +75,8 @@ struct Bodies {
 
   [[nodiscard]] std::size_t size() const { return masses.size(); }
 
-  // How far an acceleration is from the sum in higher precision, relative to the sum of the
-  // magnitudes of what was added up; the worst axis.
+  // The error of an acceleration against the sum in higher precision, relative to the sum of the
+  // terms' magnitudes; the worst axis.
   [[nodiscard]] double error(std::size_t i, const std::array<Real, 3>& found) const {
     using Exact = long double;
     std::array<Exact, 3> sum{};
@@ -105,7 +105,7 @@ struct Bodies {
   std::vector<Real> masses;
 };
 
-// A device's share of the bodies: all of them are there, some are computed.
+// One device's share: it holds all bodies and computes some of them.
 template <class Real>
 class Gravity {
 public:
@@ -133,9 +133,9 @@ public:
                 static_cast<Real>(softening2), first_, static_cast<std::uint32_t>(bodies_.size()));
   }
 
-  void poison() { spoil(*queue_, ax_, ay_, az_); }
+  void poison() { poison_arrays(*queue_, ax_, ay_, az_); }
 
-  // Of bodies from the first to the last: every number must be one, some are computed again.
+  // Checks that all results are finite, and recomputes some bodies from the first to the last.
   [[nodiscard]] double error() {
     constexpr std::size_t looked_at = 32;
     std::array<std::vector<Real>, 3> found;
@@ -170,8 +170,8 @@ private:
   Array<Real> az_;
 };
 
-// As published figures count: 20 flop for an interaction in single precision, 30 in double (CUDA's
-// nbody sample).
+// Counted as in published figures: 20 flop per interaction in single precision, 30 in double
+// (CUDA's nbody sample).
 template <class Real>
 [[nodiscard]] std::vector<std::pair<std::string, double>> counted(double interactions) {
   const double flops = sizeof(Real) == sizeof(double) ? 30 : 20;
@@ -220,7 +220,7 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_t count) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen, std::uint32_t count) {
   const bool is_optimised = chosen.is_optimised();
   const Bodies<Real> bodies(count);
   if (chosen.size() == 1) {
@@ -241,7 +241,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, std::uint32_
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings.bodies); });
 }

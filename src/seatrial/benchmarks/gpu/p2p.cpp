@@ -1,5 +1,5 @@
-// gpu.p2p: copies between every two devices, one way, both ways at once, and of a few bytes; and
-// within each device.
+// gpu.p2p: copies between all pairs of devices, in one direction, in both at once, and of a few
+// bytes; and within each device.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -24,9 +24,9 @@ using namespace device;
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
 
 struct Settings {
-  bool is_on;            // peer access, where the devices can have it
-  std::uint64_t size;    // 0: what suits the devices
-  std::uint64_t message; // bytes of the copy whose latency is measured
+  bool is_on;            // use peer access if the devices support it
+  std::uint64_t size;    // 0: chosen for the devices
+  std::uint64_t message; // bytes of a copy in the latency test
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
@@ -35,8 +35,8 @@ struct Settings {
           .message = arguments.number<std::uint64_t>("--message", 4, 1, MiB)};
 }
 
-// Which way data take: within one device; directly from one to another; as the driver takes them
-// without peer access; or through the host's memory, handed on by this program.
+// The path of the data: within one device; directly between devices; through the driver without
+// peer access; or through host memory, forwarded by this program.
 enum class Path { own, peer, driver, host };
 
 [[nodiscard]] const char* word_of(Path path) {
@@ -45,7 +45,7 @@ enum class Path { own, peer, driver, host };
 }
 
 enum class What { latency, bandwidth, both };
-constexpr std::array all_of_it = {What::latency, What::bandwidth, What::both};
+constexpr std::array all_modes = {What::latency, What::bandwidth, What::both};
 
 [[nodiscard]] const char* word_of(What what) {
   constexpr std::array words = {"latency", "bandwidth", "both"};
@@ -59,58 +59,60 @@ struct Pair {
 
 class Matrix {
 public:
-  Matrix(Program& program, Team& team, const Chosen& chosen, const Settings& settings)
+  Matrix(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings)
       : program_(program), team_(team), chosen_(chosen), settings_(settings),
         size_(settings.size != 0         ? settings.size
               : chosen[0].facts().is_cpu ? 16 * MiB
                                          : 64 * MiB),
-        seats_(chosen.size()), last_sender_(chosen.size()) {
+        buffers_(chosen.size()), last_sender_(chosen.size()) {
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (2 * size_ > chosen[i].free_bytes() / 2)
         throw Skip("two buffers of " + std::to_string(size_) +
-                   " B would fill more than half of a device's memory");
+                   " B would take more than half of the device's memory");
     for (std::size_t source = 0; source < chosen.size(); ++source)
       for (std::size_t target = 0; target < chosen.size(); ++target)
         pairs_.push_back({.source = source, .target = target});
-    trains_.resize(pairs_.size() * all_of_it.size());
+    timers_.resize(pairs_.size() * all_modes.size());
     team_.run([&](std::size_t member) {
-      seats_[member] = std::make_unique<Seat>(chosen_[member], std::max(size_, settings_.message));
+      buffers_[member] =
+          std::make_unique<PeerBuffers>(chosen_[member], std::max(size_, settings_.message));
     });
   }
 
-  // Every pair once in every way, onto poisoned memory.
+  // Copies once between every pair in every mode, onto poisoned memory.
   [[nodiscard]] double wrong_before() {
     double wrong = 0;
     for_each_pair([&](const Pair& pair, std::size_t) {
-      for (const auto what : all_of_it)
+      for (const auto what : all_modes)
         wrong += wrong_of(pair, what);
     });
-    for (auto& seat : seats_)
+    for (auto& seat : buffers_)
       seat->poison();
     return wrong;
   }
 
   void run_round(bool is_kept) {
     for_each_pair([&](const Pair& pair, std::size_t number) {
-      for (const auto what : all_of_it) {
-        auto& train = trains_[number * all_of_it.size() + static_cast<std::size_t>(what)];
-        if (!train)
-          train = std::make_unique<TrainTimer>(
-              [this, pair, what](std::uint64_t copies) { return train_s(pair, what, copies); });
-        const auto timed = train->sample();
+      for (const auto what : all_modes) {
+        auto& timer = timers_[number * all_modes.size() + static_cast<std::size_t>(what)];
+        if (!timer)
+          timer = std::make_unique<BatchTimer>([this, pair, what](std::uint64_t copies) {
+            return batch_time_s(pair, what, copies);
+          });
+        const auto timed = timer->sample();
         if (is_kept)
           samples_[0].push_back(timed);
       }
     });
   }
 
-  [[nodiscard]] std::size_t whole() const { return whole_rounds(samples_, trains_.size()); }
+  [[nodiscard]] std::size_t whole() const { return whole_rounds(samples_, timers_.size()); }
 
-  // What the last measured copies left in every device.
+  // The number of wrong bytes that the last measured copies left in every device.
   [[nodiscard]] double wrong_after() {
     double wrong = 0;
-    for (std::size_t i = 0; i < seats_.size(); ++i)
-      wrong += seats_[i]->wrong(seats_[last_sender_[i]]->seed, size_);
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+      wrong += buffers_[i]->wrong(buffers_[last_sender_[i]]->seed, size_);
     return wrong;
   }
 
@@ -121,22 +123,25 @@ public:
     program_.note("paths", paths);
     for (std::size_t taken = 0; taken < samples_[0].size(); ++taken) {
       const auto& timed = samples_[0][taken];
-      const auto number = taken % trains_.size();
+      const auto number = taken % timers_.size();
       if (timed.elapsed_s > 0)
-        report_sample(pairs_[number / all_of_it.size()], all_of_it[number % all_of_it.size()],
-                      taken / trains_.size(), timed);
+        report_sample(pairs_[number / all_modes.size()], all_modes[number % all_modes.size()],
+                      taken / timers_.size(), timed);
     }
-    team_.run([&](std::size_t member) { seats_[member].reset(); }); // by the thread that made it
+    team_.run([&](std::size_t member) {
+      buffers_[member].reset();
+    }); // destroyed by the thread that created it
   }
 
 private:
-  // The thread of the source drives; the others sleep.
+  // The source's thread runs the copies; the others sleep.
   template <class Action>
   void for_each_pair(Action action) {
     for (std::size_t number = 0; number < pairs_.size(); ++number) {
       const auto& pair = pairs_[number];
       team_.run_on(std::span(&pair.source, 1), [&](std::size_t) {
-        const Reach reach(chosen_[pair.source], chosen_[pair.target], path_of(pair) == Path::peer);
+        const PeerAccess peer_access(chosen_[pair.source], chosen_[pair.target],
+                                     path_of(pair) == Path::peer);
         action(pair, number);
       });
     }
@@ -147,26 +152,26 @@ private:
     const auto& target = chosen_[pair.target];
     if (pair.source == pair.target)
       return Path::own;
-    if (source.facts().backend != "cuda") // a copy never leaves OpenCL's context of one device
+    if (source.facts().backend != "cuda") // an OpenCL copy cannot leave its single-device context
       return Path::host;
     return settings_.is_on && source.can_reach(target) && target.can_reach(source) ? Path::peer
                                                                                    : Path::driver;
   }
 
   [[nodiscard]] double wrong_of(const Pair& pair, What what) {
-    auto& source = *seats_[pair.source];
-    auto& target = *seats_[pair.target];
+    auto& source = *buffers_[pair.source];
+    auto& target = *buffers_[pair.target];
     source.poison();
     target.poison();
-    static_cast<void>(train_s(pair, what, 1));
+    static_cast<void>(batch_time_s(pair, what, 1));
     const auto size = what == What::latency ? settings_.message : size_;
     const double wrong = target.wrong(source.seed, size);
     return what == What::both ? wrong + source.wrong(target.seed, size) : wrong;
   }
 
-  [[nodiscard]] double train_s(const Pair& pair, What what, std::uint64_t copies) {
-    auto& source = *seats_[pair.source];
-    auto& target = *seats_[pair.target];
+  [[nodiscard]] double batch_time_s(const Pair& pair, What what, std::uint64_t copies) {
+    auto& source = *buffers_[pair.source];
+    auto& target = *buffers_[pair.target];
     const auto path = path_of(pair);
     if (what != What::latency) {
       last_sender_[pair.target] = pair.source;
@@ -195,8 +200,9 @@ private:
     return source.sending->seconds_between(*begin, *end);
   }
 
-  // Within one device two queues copy half of the data each.
-  [[nodiscard]] double both_s(Seat& source, Seat& target, std::uint64_t copies) const {
+  // Within one device each of two queues copies half of the data.
+  [[nodiscard]] double both_s(PeerBuffers& source, PeerBuffers& target,
+                              std::uint64_t copies) const {
     const bool is_own = &source == &target;
     const auto half = size_ / 2;
     auto& there = *source.sending;
@@ -217,7 +223,7 @@ private:
         .elapsed_s();
   }
 
-  [[nodiscard]] double relayed_s(Seat& source, Seat& target, What what,
+  [[nodiscard]] double relayed_s(PeerBuffers& source, PeerBuffers& target, What what,
                                  std::uint64_t copies) const {
     const auto size = what == What::latency ? settings_.message : size_;
     Relay there(source, target, size, copies);
@@ -239,7 +245,7 @@ private:
         .add("target", chosen_[pair.target].facts().index);
   }
 
-  // Within a device each byte is read and written, and counted twice.
+  // Within a device each byte is read and written, and counts twice.
   void report_sample(const Pair& pair, What what, std::size_t i, const Timed& timed) {
     const auto& source = chosen_[pair.source].facts();
     const bool is_twice = what == What::both || pair.source == pair.target;
@@ -262,20 +268,21 @@ private:
 
   Program& program_;
   Team& team_;
-  const Chosen& chosen_;
+  const ChosenDevices& chosen_;
   const Settings& settings_;
   std::uint64_t size_;
   std::vector<Pair> pairs_;
-  std::vector<std::unique_ptr<Seat>> seats_;
-  std::vector<std::size_t> last_sender_; // of all that a device was sent
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
-  std::vector<std::vector<Timed>> samples_{1}; // round by round, pair by pair
+  std::vector<std::unique_ptr<PeerBuffers>> buffers_;
+  std::vector<std::size_t> last_sender_; // last sender to each device
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
+  std::vector<std::vector<Timed>> samples_{1}; // by round, then by pair
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   if (chosen.size() < 2)
-    throw Unsupported("devices", "copies between devices want two or more of them; there is one, " +
-                                     chosen[0].facts().name);
+    throw Unsupported("devices",
+                      "copies between devices need two or more devices; this machine has one, " +
+                          chosen[0].facts().name);
   Matrix matrix(program, team, chosen, settings);
   double wrong = matrix.wrong_before();
   matrix.run_round(false);

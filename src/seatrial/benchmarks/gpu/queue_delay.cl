@@ -1,4 +1,4 @@
-// As little as a kernel can do and be seen: each item counts its launches.
+// The smallest kernel with a visible effect: each item counts its launches.
 KERNEL tick(GLOBAL u32* RESTRICT counters) {
   counters[GROUP_ID * LOCAL_SIZE + LOCAL_ID] += 1;
 }

@@ -1,5 +1,5 @@
-// gpu.queue-delay: how long an idle queue takes to have 1, 2 and 4 kernels done, and what each
-// kernel of a long train costs, by the host's clock.
+// gpu.queue-delay: the time until 1, 2 and 4 kernels complete on an idle queue, and the time per
+// kernel in a long batch, by the host's clock.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace {
 using namespace device;
 
 constexpr unsigned group = 32;
-constexpr std::array<unsigned, 3> queued = {1, 2, 4}; // kernels, as SHOC's QueueDelay
+constexpr std::array<unsigned, 3> queued = {1, 2, 4}; // numbers of kernels, as in SHOC's QueueDelay
 
 using Tick = Kernel<std::uint32_t*>;
 
@@ -43,7 +43,7 @@ using Tick = Kernel<std::uint32_t*>;
   return all;
 }
 
-class Ticking : public Subject {
+class Ticking : public PointRunner {
 public:
   Ticking(Device& device, bool is_optimised)
       : queue_(device.queue()), module_(device.build(source_for(device, source(), is_optimised))),
@@ -60,9 +60,9 @@ public:
 
   [[nodiscard]] Timed sample(std::size_t point) override {
     if (point == queued.size()) {
-      if (!train_)
-        train_.emplace([this](std::uint64_t runs) { return trial_s(runs); });
-      return train_->sample();
+      if (!timer_)
+        timer_.emplace([this](std::uint64_t runs) { return trial_s(runs); });
+      return timer_->sample();
     }
     constexpr std::uint64_t trials = 16;
     double spent_s = 0;
@@ -71,7 +71,7 @@ public:
     return {.runs = trials, .elapsed_s = spent_s};
   }
 
-  // How far the counter that is farthest from the number of launches is from it.
+  // The largest difference of any counter from the number of launches.
   [[nodiscard]] double error_after() override {
     const auto counters = on_host(*queue_, counters_);
     const std::uint32_t expected = poisoned + launches_;
@@ -84,7 +84,7 @@ public:
   }
 
 private:
-  static constexpr std::uint32_t poisoned = 0xffffffff; // a count that no run comes to
+  static constexpr std::uint32_t poisoned = 0xffffffff; // a count that no run reaches
 
   void poison() {
     queue_->fill(counters_.memory(), 0, poisoned, counters_.bytes());
@@ -92,14 +92,14 @@ private:
     launches_ = 0;
   }
 
-  // From the first enqueueing on the idle queue to the end of the last kernel.
+  // The time from the first enqueue on the idle queue to the end of the last kernel.
   [[nodiscard]] double trial_s(std::uint64_t kernels) {
     const auto interval = timed([&] {
       for (std::uint64_t i = 0; i < kernels; ++i)
         tick_(*queue_, {.groups = 1, .items = group}, counters_);
       queue_->finish();
     });
-    launches_ += static_cast<std::uint32_t>(kernels); // modulo 2^32, as the counters
+    launches_ += static_cast<std::uint32_t>(kernels); // modulo 2^32, like the counters
     return interval.elapsed_s();
   }
 
@@ -108,12 +108,12 @@ private:
   Tick tick_;
   Array<std::uint32_t> counters_;
   std::uint32_t launches_ = 0; // since the counters were poisoned
-  std::optional<TrainTimer> train_;
+  std::optional<BatchTimer> timer_;
 };
 
 struct Settings {};
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings&) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings&) {
   measure_points(program, team, chosen, points(), [&](Device& device) {
     return std::make_unique<Ticking>(device, chosen.is_optimised());
   });

@@ -1,6 +1,6 @@
-// The sum of n numbers: each item adds its own, each group its items', and a second run of one
-// group the groups' sums. An item of a GPU has IN_FLIGHT loads of 16 B (WIDE, of WIDTH numbers) on
-// their way at once, in rows of LANES items: a loop over single numbers waits for each of them.
+// The sum of n numbers: each item sums its own, each group its items' sums, and a second launch
+// with one group the groups' sums. An item of a GPU has IN_FLIGHT loads of 16 B (WIDE, of WIDTH
+// numbers) in flight, in rows of LANES items: a loop over single numbers would wait for each.
 #if WIDTH == 4
 #define TOTAL(wide) ((wide.x + wide.y) + (wide.z + wide.w))
 #else
@@ -14,7 +14,7 @@ KERNEL reduce(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT sums, u64 n)
   FOR_EACH_INDEX(i, n) sum += in[i];
 #else
   GLOBAL const WIDE* RESTRICT wide = (GLOBAL const WIDE*)in;
-  const u64 rows = n / (WIDTH * LANES * IN_FLIGHT); // of which each has IN_FLIGHT wide ones an item
+  const u64 rows = n / (WIDTH * LANES * IN_FLIGHT); // each with IN_FLIGHT wide loads per item
   real sum_of[IN_FLIGHT];
   _Pragma("unroll") for (u32 k = 0; k < IN_FLIGHT; ++k) sum_of[k] = 0;
   FOR_EACH_INDEX(i, rows * LANES) {

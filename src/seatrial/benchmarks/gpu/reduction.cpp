@@ -1,4 +1,5 @@
-// gpu.reduction: the sum of n numbers on one device, on several at once, or shared out.
+// gpu.reduction: the sum of n numbers on one device, on several at once, or distributed over
+// several.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -25,18 +26,18 @@ using namespace device;
 
 constexpr unsigned group = 256;
 constexpr unsigned groups_per_unit = 8;
-constexpr std::size_t wide_bytes = 16; // of the widest load
-constexpr unsigned lanes = 32;         // items that read neighbours
-constexpr unsigned in_flight = 4;      // wide loads that an item waits for at once
+constexpr std::size_t wide_bytes = 16; // size of the widest load
+constexpr unsigned lanes = 32;         // items that read adjacent words
+constexpr unsigned in_flight = 4;      // wide loads in flight per item
 
 struct Settings {
   bool is_fp64;
   bool is_shared;
-  std::uint64_t count; // of numbers; shared out, of all devices together
+  std::uint64_t count; // of numbers; over all devices if distributed
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .is_shared = arguments.flag("--together", false),
           .count = arguments.number<std::uint64_t>("--count", 1 << 18, 1, std::uint64_t{1} << 36)};
 }
@@ -59,7 +60,7 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// The numbers of a device, its sum, and what that must be.
+// The numbers of a device, their sum, and the expected sum.
 template <class Real>
 class Sum {
 public:
@@ -144,7 +145,7 @@ private:
 template <class Real>
 using Sums = std::vector<std::unique_ptr<Sum<Real>>>;
 
-// Every member has the sum of all in the end, as after MPI_Allreduce.
+// Every member ends up with the total sum, as after MPI_Allreduce.
 template <class Real>
 class Part : public Share {
 public:
@@ -187,7 +188,8 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const bool is_optimised = chosen.is_optimised();
   if (!settings.is_shared) {
     measure_each(program, team, chosen, "sum", [&](Device& device) {
@@ -195,7 +197,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
     });
     return;
   }
-  const auto sums = shared_out<Sum<Real>>(
+  const auto sums = split_evenly<Sum<Real>>(
       team, chosen, settings.count, [&](Device& device, std::uint64_t count, std::size_t member) {
         return std::make_unique<Sum<Real>>(device, is_optimised, count, member + 1);
       });
@@ -205,7 +207,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

@@ -1,33 +1,34 @@
-// The rates of hydrogen's chemistry at each point of a grid, in straight-line code. Constants are
-// GRI-Mech 3.0's, in its units (mol, cm, s, cal); the compiler turns them into SI units.
+// Reaction rates of hydrogen combustion at each point of a grid, as straight-line code. Constants
+// are those of GRI-Mech 3.0, in its units (mol, cm, s, cal); the compiler converts them to SI
+// units.
 #define K(x) ((real)(x))
-#define KELVIN(cal) ((cal) * (4.184 / 8.31446261815324)) // of 1 mol, over the gas constant
-#define OF_TWO(a) ((a) * 1e-6)                           // m^3/mol/s of cm^3/mol/s
-#define OF_THREE(a) ((a) * 1e-12)                        // m^6/mol^2/s of cm^6/mol^2/s
+#define KELVIN(cal) ((cal) * (4.184 / 8.31446261815324)) // of 1 mol, divided by the gas constant
+#define OF_TWO(a) ((a) * 1e-6)                           // cm^3/mol/s to m^3/mol/s
+#define OF_THREE(a) ((a) * 1e-12)                        // cm^6/mol^2/s to m^6/mol^2/s
 
-// a T^b exp(-E / R T), without the factors that are 1.
+// a T^b exp(-E / R T), omitting factors of 1.
 #define ARRHENIUS(a, b, cal) (K(a) * exp(K(b) * ln_T - K(KELVIN(cal)) * per_T))
 #define ACTIVATED(a, cal) (K(a) * exp(K(-KELVIN(cal)) * per_T))
 #define POWER(a, b) (K(a) * exp(K(b) * ln_T))
 
-// Concentrations c_ in mol/m^3 (so far without what all have in common), molar masses in g/mol.
-#define CONTENT(name, number, mass) real c_##name = fraction[number * n + i] * K(1 / (mass));
+// Concentrations c_ in mol/m^3 (before the common factor), molar masses in g/mol.
+#define CONCENTRATION(name, number, mass) real c_##name = fraction[number * n + i] * K(1 / (mass));
 
-// Gibbs' energy over R T by the coefficients of NASA's polynomials, below 1000 K and above.
+// Gibbs energy over R T from the NASA polynomials, below 1000 K and above.
 #define GIBBS(a1, a2, a3, a4, a5, a6, a7)                                                          \
   (K(a1) * one_less_ln_T - T * (K(a2 / 2) + T * (K(a3 / 6) + T * (K(a4 / 12) + T * K(a5 / 20)))) + \
    K(a6) * per_T - K(a7))
 #define SPECIES(name, below, above) const real g_##name = T < 1000 ? GIBBS below : GIBBS above;
 
-// e_: exp(-Gibbs' energy of formation over R T), from half H2 and half O2; i_: its inverse. Over a
-// reaction they make the same products as the energies themselves, but of formation they stay in
-// single precision's range.
-#define FORMED(name, formation)                                                                    \
+// e_: exp(-Gibbs energy of formation over R T), from half H2 and half O2; i_: its inverse. Over a
+// reaction they give the same products as the absolute energies, but energies of formation stay in
+// the range of single precision.
+#define FORMATION_FACTORS(name, formation)                                                                    \
   const real e_##name = exp((formation) - g_##name);                                               \
   const real i_##name = 1 / e_##name;
 
-// a + b <=> c + d, and a + b + m <=> c + m: the forward less the reverse rate, which all that take
-// part lose or win.
+// a + b <=> c + d, and a + b + m <=> c + m: the net rate (forward minus reverse), added to the
+// products and subtracted from the reactants.
 #define R2(rate, a, b, c, d)                                                                       \
   {                                                                                                \
     const real net =                                                                               \
@@ -46,7 +47,8 @@
     w_##c += net;                                                                                  \
   }
 
-// Between `low` (of third order) and `high` (of second) by Troe's formula, for 2 OH (+ M) <=> H2O2.
+// Interpolates between `low` (third order) and `high` (second order) with Troe's formula, for 2 OH
+// (+ M) <=> H2O2.
 DEVICE real troe(real low, real high, real m, real T, real per_T) {
   const real per_decade = K(0.4342944819032518);
   const real reduced = low * m / high;
@@ -60,7 +62,7 @@ DEVICE real troe(real low, real high, real m, real T, real per_T) {
 }
 
 // kg/m^3/s
-#define MADE(name, number, mass) made[number * n + i] = w_##name * K((mass) * 1e-3);
+#define PRODUCTION(name, number, mass) made[number * n + i] = w_##name * K((mass) * 1e-3);
 
 KERNEL rates(GLOBAL const real* RESTRICT temperature, GLOBAL const real* RESTRICT pressure,
              GLOBAL const real* RESTRICT fraction, GLOBAL real* RESTRICT made, u64 n) {
@@ -70,18 +72,18 @@ KERNEL rates(GLOBAL const real* RESTRICT temperature, GLOBAL const real* RESTRIC
     const real ln_T = log(T);
     const real one_less_ln_T = 1 - ln_T;
     const real total = pressure[i] * K(1 / 8.31446261815324) * per_T;
-    const real standard = K(101325 / 8.31446261815324) * per_T; // of 1 atm
+    const real standard = K(101325 / 8.31446261815324) * per_T; // at 1 atm
 
-    CONTENT(H2, 0, 2.016)
-    CONTENT(H, 1, 1.008)
-    CONTENT(O, 2, 15.999)
-    CONTENT(O2, 3, 31.998)
-    CONTENT(OH, 4, 17.007)
-    CONTENT(H2O, 5, 18.015)
-    CONTENT(HO2, 6, 33.006)
-    CONTENT(H2O2, 7, 34.014)
-    CONTENT(AR, 8, 39.95)
-    CONTENT(N2, 9, 28.014)
+    CONCENTRATION(H2, 0, 2.016)
+    CONCENTRATION(H, 1, 1.008)
+    CONCENTRATION(O, 2, 15.999)
+    CONCENTRATION(O2, 3, 31.998)
+    CONCENTRATION(OH, 4, 17.007)
+    CONCENTRATION(H2O, 5, 18.015)
+    CONCENTRATION(HO2, 6, 33.006)
+    CONCENTRATION(H2O2, 7, 34.014)
+    CONCENTRATION(AR, 8, 39.95)
+    CONCENTRATION(N2, 9, 28.014)
 
     const real scale =
         total / (c_H2 + c_H + c_O + c_O2 + c_OH + c_H2O + c_HO2 + c_H2O2 + c_AR + c_N2);
@@ -132,12 +134,12 @@ KERNEL rates(GLOBAL const real* RESTRICT temperature, GLOBAL const real* RESTRIC
     const real half_H2 = K(0.5) * g_H2;
     const real half_O2 = K(0.5) * g_O2;
     const real e_H2 = 1, i_H2 = 1, e_O2 = 1, i_O2 = 1;
-    FORMED(H, half_H2)
-    FORMED(O, half_O2)
-    FORMED(OH, half_H2 + half_O2)
-    FORMED(H2O, g_H2 + half_O2)
-    FORMED(HO2, half_H2 + g_O2)
-    FORMED(H2O2, g_H2 + g_O2)
+    FORMATION_FACTORS(H, half_H2)
+    FORMATION_FACTORS(O, half_O2)
+    FORMATION_FACTORS(OH, half_H2 + half_O2)
+    FORMATION_FACTORS(H2O, g_H2 + half_O2)
+    FORMATION_FACTORS(HO2, half_H2 + g_O2)
+    FORMATION_FACTORS(H2O2, g_H2 + g_O2)
 
     real w_H2 = 0, w_H = 0, w_O = 0, w_O2 = 0, w_OH = 0, w_H2O = 0, w_HO2 = 0, w_H2O2 = 0;
     R3(POWER(OF_THREE(1.2e17), -1.0), total + K(1.4) * c_H2 + K(14.4) * c_H2O - K(0.17) * c_AR, O,
@@ -173,13 +175,13 @@ KERNEL rates(GLOBAL const real* RESTRICT temperature, GLOBAL const real* RESTRIC
     R2(ACTIVATED(OF_TWO(4.2e14), 12000.0), HO2, HO2, O2, H2O2)
     R2(ACTIVATED(OF_TWO(5.0e15), 17330.0), OH, HO2, O2, H2O)
 
-    MADE(H2, 0, 2.016)
-    MADE(H, 1, 1.008)
-    MADE(O, 2, 15.999)
-    MADE(O2, 3, 31.998)
-    MADE(OH, 4, 17.007)
-    MADE(H2O, 5, 18.015)
-    MADE(HO2, 6, 33.006)
-    MADE(H2O2, 7, 34.014)
+    PRODUCTION(H2, 0, 2.016)
+    PRODUCTION(H, 1, 1.008)
+    PRODUCTION(O, 2, 15.999)
+    PRODUCTION(O2, 3, 31.998)
+    PRODUCTION(OH, 4, 17.007)
+    PRODUCTION(H2O, 5, 18.015)
+    PRODUCTION(HO2, 6, 33.006)
+    PRODUCTION(H2O2, 7, 34.014)
   }
 }

@@ -1,4 +1,4 @@
-// gpu.s3d: the rates of hydrogen's chemistry at every point of a grid.
+// gpu.s3d: reaction rates of hydrogen combustion at every point of a grid.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,19 +27,19 @@ using namespace device;
 
 constexpr unsigned group = 128;
 constexpr unsigned groups_per_unit = 32;
-constexpr double flops_per_point = 973; // as the declaration counts
+constexpr double flops_per_point = 973; // as counted in the benchmark's declaration
 
-// In the kernel's order; the last two take no part but as third bodies.
+// In the kernel's order; the last two take part only as third bodies.
 enum Species : std::size_t { H2, H, O, O2, OH, H2O, HO2, H2O2, AR, N2, all_species };
 constexpr std::size_t reacting = AR;
 
 struct Settings {
   bool is_fp64;
-  std::uint64_t edge; // of the grid, in points
+  std::uint64_t edge; // edge of the grid, in points
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .edge = arguments.number<std::uint64_t>("--edge", 24, 1, 1024)};
 }
 
@@ -69,12 +69,13 @@ struct Reaction {
   Arrhenius rate;
   std::vector<Species> from;
   std::vector<Species> to;
-  // Where any molecule is a partner: those that are better or worse than 1.
+  // If any molecule can be the third body: efficiencies other than 1.
   std::optional<std::map<Species, double>> partners = std::nullopt;
-  std::optional<Arrhenius> low = std::nullopt; // at low pressure: Troe's formula leads to `rate`
+  std::optional<Arrhenius> low =
+      std::nullopt; // low-pressure limit: Troe's formula leads from it to `rate`
 };
 
-// The reactions of GRI-Mech 3.0 without carbon and nitrogen's own, in its order.
+// The reactions of GRI-Mech 3.0 without those of carbon and nitrogen, in its order.
 [[nodiscard]] const std::vector<Reaction>& mechanism() {
   using Partners = std::map<Species, double>;
   static const std::vector<Reaction> all = {
@@ -116,7 +117,7 @@ struct Reaction {
 
 using Polynomial = std::array<double, 7>;
 
-// NASA's coefficients below 1000 K and above, of those that react.
+// NASA coefficients below 1000 K and above, of the reacting species.
 constexpr std::array<std::array<Polynomial, 2>, reacting> polynomials = {{
     {{{2.34433112, 7.98052075e-03, -1.9478151e-05, 2.01572094e-08, -7.37611761e-12, -917.935173,
        0.683010238},
@@ -154,8 +155,8 @@ constexpr std::array<std::array<Polynomial, 2>, reacting> polynomials = {{
 constexpr std::array<double, all_species> grams_per_mol = {2.016,  1.008,  15.999, 31.998, 17.007,
                                                            18.015, 33.006, 34.014, 39.95,  28.014};
 
-// The reference in higher precision: every reaction by itself, from the tables, its equilibrium
-// from enthalpies and entropies.
+// The reference in higher precision: every reaction separately, from the tables, with the
+// equilibrium from enthalpies and entropies.
 template <class Wide>
 class State {
 public:
@@ -175,7 +176,8 @@ public:
     }
   }
 
-  // kg/m^3/s that all reactions make together, and the sum of what each way of each makes or takes.
+  // Net production in kg/m^3/s, and the sum of the magnitudes of all forward and reverse
+  // contributions.
   std::array<Wide, all_species> made{};
   std::array<Wide, all_species> turned{};
 
@@ -183,7 +185,7 @@ private:
   static constexpr Wide gas_constant = static_cast<Wide>(8.31446261815324L); // J/mol/K
   static constexpr Wide standard_pressure = 101325;
 
-  // `order`: of the reaction that it is the constant of.
+  // `order` is that of the reaction.
   [[nodiscard]] Wide constant(const Arrhenius& of, std::size_t order) const {
     const Wide kelvin = static_cast<Wide>(of.activation) * static_cast<Wide>(4.184L) / gas_constant;
     return static_cast<Wide>(of.a) *
@@ -191,7 +193,7 @@ private:
            std::pow(temperature_, static_cast<Wide>(of.b)) * std::exp(-kelvin / temperature_);
   }
 
-  // Gibbs' energy of a mole over R T; of partners that come out as they went in it does not matter.
+  // Molar Gibbs energy over R T; third bodies cancel.
   [[nodiscard]] Wide gibbs(Species species) const {
     if (species >= reacting)
       return 0;
@@ -232,7 +234,7 @@ private:
     const bool is_falloff = reaction.low.has_value();
     Wide k = constant(reaction.rate, order + (reaction.partners && !is_falloff ? 1 : 0));
     k = is_falloff ? falloff(constant(*reaction.low, order + 1), k, partners) : k * partners;
-    Wide equilibrium = 0; // its logarithm, in concentrations
+    Wide equilibrium = 0; // its logarithm, in concentration units
     Wide forward = k;
     Wide reverse = k;
     const Wide standard = std::log(standard_pressure / (gas_constant * temperature_));
@@ -256,7 +258,7 @@ private:
   std::array<Wide, all_species> concentration_{};
 };
 
-// Random states with their rates; points of large grids share them, in an order that meets no power
+// Random states with their rates; points of large grids share them, in an order that avoids powers
 // of two.
 template <class Real>
 struct States {
@@ -325,7 +327,7 @@ public:
     const auto points = static_cast<double>(points_);
     return {{"flops", flops_per_point * points}, {"ops", points}};
   }
-  void poison() override { spoil(*queue_, made_); }
+  void poison() override { poison_arrays(*queue_, made_); }
 
   [[nodiscard]] double error() override {
     const auto made = on_host(*queue_, made_);
@@ -358,7 +360,7 @@ private:
   Array<Real> made_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64, [&]<class Real>(Real) {
     const auto points = settings.edge * settings.edge * settings.edge;
     const States<Real> states(points);

@@ -1,17 +1,17 @@
-// The exclusive prefix sum of n numbers in three kernels: each group adds up a part, one group scans
-// the parts' sums, and each group scans its part from its offset on. A part is a run of tiles.
-// Below them the same in a single pass.
+// The exclusive prefix sum of n numbers in three kernels: each group sums a part, one group scans
+// these sums, and each group scans its part starting from its offset. A part is a run of tiles. A
+// single-pass version follows below.
 
 #define TILE (GROUP * PER_ITEM)
-// A number between 128 B of them: items that walk runs of their own find them in different banks.
+// One number of padding per 128 B: items that access separate runs use different banks.
 #define PADDED(i) ((i) + (i) / (u32)(128 / sizeof(real)))
 
 DEVICE u64 part_begin(u64 n, u32 part, u32 parts) {
   return n / parts * part + n % parts * part / parts;
 }
 
-// Items' numbers in `part` become the sums up to and with each, in log2(GROUP) steps (W. D. Hillis
-// and G. L. Steele, "Data parallel algorithms", 1986).
+// Inclusive scan of the items' numbers in `part`, in log2(GROUP) steps (W. D. Hillis and G. L.
+// Steele, "Data parallel algorithms", 1986).
 DEVICE void scan_group(LOCAL_ARG real* part) {
   for (u32 step = 1; step < GROUP; step *= 2) {
     BARRIER();
@@ -45,7 +45,7 @@ KERNEL add_parts(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT sums, u64
     sums[GROUP_ID] = part[0];
 }
 
-// One group: `parts` sums become what stands before each, and one more their total.
+// One group: exclusive scan of `parts` sums, with the total appended.
 KERNEL scan_sums(GLOBAL real* RESTRICT sums, u32 parts) {
   LOCAL real part[GROUP];
   u64 begin = part_begin(parts, LOCAL_ID, GROUP);
@@ -65,7 +65,7 @@ KERNEL scan_sums(GLOBAL real* RESTRICT sums, u32 parts) {
     sums[parts] = part[GROUP - 1];
 }
 
-// What other devices' numbers come to stands before each part of this one.
+// Adds the total of the preceding devices to the offset of each part.
 KERNEL add_offset(GLOBAL real* RESTRICT sums, u32 parts, real offset) {
   FOR_EACH_INDEX(i, parts + 1) sums[i] += offset;
 }
@@ -102,45 +102,46 @@ KERNEL scan_parts(GLOBAL const real* RESTRICT in, GLOBAL const real* RESTRICT su
       if (tile + i < end)
         out[tile + i] = numbers[PADDED(i)];
     }
-    BARRIER(); // nobody loads the next tile over this one
+    BARRIER(); // the next tile must not overwrite this one
   }
 }
 
 #ifdef SINGLE_PASS
-// A group scans one tile and learns what stands before it by decoupled look-back (D. Merrill and
-// M. Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016): it shows the sum of
-// its tile, looks at those before until one shows the sum of all up to it, and shows that of its own.
+// A group scans one tile and obtains the sum before it by decoupled look-back (D. Merrill and M.
+// Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016): it publishes the sum
+// of its tile, reads the preceding tiles until one has published its inclusive prefix, and
+// publishes its own.
 //
-// Tiles are taken by tickets: the group that waits knows that those before have begun, and they need
-// nothing of it. `states` begins with the tickets' counter; two words for each tile follow. Each
-// carries half of a sum and, above it, which sum that is: a status is written once, so halves of the
-// same status belong together, whenever they arrive. Nothing but these words is passed from group to
-// group: they need no order among other accesses, only to be written and read whole.
+// Groups take tiles by ticket: a waiting group can rely on the preceding ones having started, and
+// they do not depend on it. `states` begins with the ticket counter, followed by two words per
+// tile. Each word holds half of a sum and, in its upper bits, the status that says which sum it is:
+// each status is written once, so halves with the same status belong together, in any order of
+// arrival. Groups exchange only these words, so relaxed accesses to whole words suffice.
 #define EMPTY 0u
 #define OF_TILE 1u
 #define UP_TO_TILE 2u
 #define STATE(states, tile) ((states) + 2 * ((u64)(tile) + 1))
 
-// In double precision also for fp32: one sum may have passed through thousands of tiles.
-DEVICE void show(GLOBAL u64* state, u32 status, double sum) {
+// In double precision also for fp32: a sum may have been accumulated over thousands of tiles.
+DEVICE void publish(GLOBAL u64* state, u32 status, double sum) {
   const u64 bits = DOUBLE_BITS(sum);
   ATOMIC_STORE_64(state, (u64)status << 32 | bits >> 32);
   ATOMIC_STORE_64(state + 1, (u64)status << 32 | (bits & 0xffffffffu));
 }
 
-DEVICE u32 look_at(GLOBAL u64* state, double* sum) {
+DEVICE u32 read_state(GLOBAL u64* state, double* sum) {
   const u64 high = ATOMIC_LOAD_64(state);
   const u64 low = ATOMIC_LOAD_64(state + 1);
   *sum = BITS_DOUBLE(high << 32 | (low & 0xffffffffu));
   return high >> 32 == low >> 32 ? (u32)(high >> 32) : EMPTY;
 }
 
-// What is shown there, once anything is.
+// Waits until a state is published and reads it.
 DEVICE u32 wait_for(GLOBAL u64* state, double* sum) {
-  u32 status = look_at(state, sum);
+  u32 status = read_state(state, sum);
   while (status == EMPTY) {
     PAUSE();
-    status = look_at(state, sum);
+    status = read_state(state, sum);
   }
   return status;
 }
@@ -148,7 +149,7 @@ DEVICE u32 wait_for(GLOBAL u64* state, double* sum) {
 #ifdef WARP
 #define LANE (LOCAL_ID % WARP)
 
-// What the items of a warp up to and with this one have.
+// Inclusive scan over the items of a warp.
 DEVICE real scan_warp(real own) {
   for (u32 step = 1; step < WARP; step *= 2) {
     const real left = SHUFFLE_UP(own, step);
@@ -157,13 +158,13 @@ DEVICE real scan_warp(real own) {
   return own;
 }
 
-// One warp looks at as many tiles at once: the first lane at the nearest.
+// One warp reads as many tiles as it has lanes: the first lane reads the nearest.
 DEVICE double look_back(GLOBAL u64* states, u32 tile) {
   double before = 0;
   u32 found = 0;
   for (u32 end = tile; found == 0; end -= WARP) {
     double sum = 0;
-    u32 status = UP_TO_TILE; // before the first
+    u32 status = UP_TO_TILE; // before the first tile
     if (LANE < end)
       status = wait_for(STATE(states, end - 1 - LANE), &sum);
     found = BALLOT(status == UP_TO_TILE);
@@ -176,8 +177,8 @@ DEVICE double look_back(GLOBAL u64* states, u32 tile) {
   return before;
 }
 
-// What stands before an item's numbers, which add up to `sum`.
-DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL u64* states, u32 tile,
+// The sum before an item's numbers, which add up to `sum`.
+DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* group_prefix, GLOBAL u64* states, u32 tile,
                           real sum, real offset) {
   const u32 warp = LOCAL_ID / WARP;
   const real up_to = scan_warp(sum);
@@ -192,17 +193,17 @@ DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL 
     double before = offset;
     if (tile > 0) {
       if (LANE == 0)
-        show(STATE(states, tile), OF_TILE, whole);
+        publish(STATE(states, tile), OF_TILE, whole);
       before = look_back(states, tile);
     }
     if (LANE == 0) {
-      show(STATE(states, tile), UP_TO_TILE, before + whole);
-      shown[0] = before;
+      publish(STATE(states, tile), UP_TO_TILE, before + whole);
+      group_prefix[0] = before;
     }
     part[LANE] = LANE == 0 ? 0 : before_warp;
   }
   BARRIER();
-  return shown[0] + (part[warp] + (LANE == 0 ? 0 : left));
+  return group_prefix[0] + (part[warp] + (LANE == 0 ? 0 : left));
 }
 #else
 DEVICE double look_back(GLOBAL u64* states, u32 tile) {
@@ -216,26 +217,26 @@ DEVICE double look_back(GLOBAL u64* states, u32 tile) {
   return before;
 }
 
-// What stands before an item's numbers, which add up to `sum`.
-DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* shown, GLOBAL u64* states, u32 tile,
+// The sum before an item's numbers, which add up to `sum`.
+DEVICE double before_item(LOCAL_ARG real* part, LOCAL_ARG double* group_prefix, GLOBAL u64* states, u32 tile,
                           real sum, real offset) {
   part[LOCAL_ID] = sum;
   scan_group(part);
   if (LOCAL_ID == 0) {
     const real whole = part[GROUP - 1];
-    shown[0] = offset;
+    group_prefix[0] = offset;
     if (tile > 0) {
-      show(STATE(states, tile), OF_TILE, whole);
-      shown[0] = look_back(states, tile);
+      publish(STATE(states, tile), OF_TILE, whole);
+      group_prefix[0] = look_back(states, tile);
     }
-    show(STATE(states, tile), UP_TO_TILE, shown[0] + whole);
+    publish(STATE(states, tile), UP_TO_TILE, group_prefix[0] + whole);
   }
   BARRIER();
-  return shown[0] + (LOCAL_ID == 0 ? 0 : part[LOCAL_ID - 1]);
+  return group_prefix[0] + (LOCAL_ID == 0 ? 0 : part[LOCAL_ID - 1]);
 }
 #endif
 
-// A tile comes and goes 16 B at a time; only the last one may not be whole.
+// Tiles are loaded and stored 16 B at a time; only the last one may be incomplete.
 DEVICE void load_tile(LOCAL_ARG real* numbers, GLOBAL const real* in, u32 held) {
   if (held == TILE)
     for (u32 k = 0; k < PER_ITEM / WIDTH; ++k) {
@@ -273,12 +274,12 @@ DEVICE void store_tile(LOCAL_ARG const real* numbers, GLOBAL real* out, u32 held
       out[i] = numbers[PADDED(i)];
 }
 
-// What stands before the first number is `offset`.
+// `offset` is the sum before the first number.
 KERNEL scan_tiles(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT out, GLOBAL u64* states,
                   real offset, u64 n) {
   LOCAL real numbers[PADDED(TILE)];
   LOCAL real part[GROUP];
-  LOCAL double shown[1];
+  LOCAL double group_prefix[1];
   LOCAL u32 ticket[1];
   if (LOCAL_ID == 0)
     ticket[0] = ATOMIC_ADD((GLOBAL u32*)states, 1u);
@@ -289,7 +290,7 @@ KERNEL scan_tiles(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT out, GLO
   real sum = 0;
   for (u32 k = 0; k < PER_ITEM; ++k)
     sum += numbers[PADDED(LOCAL_ID * PER_ITEM + k)];
-  real before = (real)before_item(part, shown, states, ticket[0], sum, offset);
+  real before = (real)before_item(part, group_prefix, states, ticket[0], sum, offset);
   for (u32 k = 0; k < PER_ITEM; ++k) {
     const u32 i = LOCAL_ID * PER_ITEM + k;
     const real own = numbers[PADDED(i)];

@@ -1,4 +1,5 @@
-// gpu.scan: the exclusive prefix sum of n numbers on one device, on several at once, or shared out.
+// gpu.scan: the exclusive prefix sum of n numbers on one device, on several at once, or distributed
+// over several.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -28,14 +29,14 @@ namespace {
 using namespace device;
 
 constexpr unsigned groups_per_unit =
-    5; // of three kernels, that fit at once: 48 registers of an item
+    5; // groups of the three kernels resident at once: 48 registers per item
 
-// How the work is divided. A single pass wants large tiles, so that fewer sums are passed on, and
-// has a warp for that on CUDA; elsewhere few devices take groups of more than 256.
+// How the work is divided. A single pass needs large tiles, so that fewer sums are passed on, and
+// has warps for this on CUDA; elsewhere few devices support groups of more than 256.
 struct Shape {
   bool is_single_pass;
   unsigned group;
-  std::size_t item_bytes; // of a tile
+  std::size_t item_bytes; // bytes per item of a tile
 };
 constexpr Shape three_kernels = {.is_single_pass = false, .group = 256, .item_bytes = 32};
 constexpr Shape single_pass = {.is_single_pass = true, .group = 256, .item_bytes = 64};
@@ -45,11 +46,11 @@ struct Settings {
   bool is_fp64;
   std::string algorithm;
   bool is_shared;
-  std::uint64_t count; // of numbers; shared out, of all devices together
+  std::uint64_t count; // of numbers; over all devices if distributed
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .algorithm = std::string(
               arguments.choice("--algorithm", "auto", {"auto", "three-kernels", "single-pass"})),
           .is_shared = arguments.flag("--together", false),
@@ -99,9 +100,9 @@ template <class Real>
           source<float>(single_pass_cuda), source<double>(single_pass_cuda)};
 }
 
-// A prefix of numbers in higher precision: its sum, and the sum of its squares, whose root is how
-// far a walk of such steps gets. That, not the sum of magnitudes, is what one number is still
-// seen beside after 2^28 of them.
+// A prefix sum in higher precision, and the sum of squares, whose root is the typical magnitude of
+// a random walk with such steps. Relative to that, not to the sum of magnitudes, a single number is
+// still visible after 2^28 of them.
 template <class Real>
 struct Prefix {
   using Wide = std::conditional_t<std::is_same_v<Real, float>, double, long double>;
@@ -150,7 +151,7 @@ public:
   [[nodiscard]] double bytes() const { return static_cast<double>(in_.bytes()); }
   [[nodiscard]] const Prefix<Real>& whole() const { return whole_; }
 
-  // Before others' totals are known.
+  // Runs before the totals of other devices are known.
   void enqueue_sums() {
     add_parts_(*queue_, grid(parts_), in_, sums_, std::uint64_t{numbers_.size()});
     scan_sums_(*queue_, grid(1), sums_, std::uint32_t{parts_});
@@ -161,7 +162,7 @@ public:
     queue_->finish();
     return value;
   }
-  // The offset goes to a few sums: no further pass over the numbers.
+  // The offset is added to a few sums: no further pass over the numbers.
   void enqueue_after(Real offset) {
     if (shape_.is_single_pass) {
       enqueue_tiles(offset);
@@ -170,7 +171,7 @@ public:
       enqueue_parts();
     }
   }
-  // With nothing before them.
+  // Without preceding numbers.
   void enqueue() {
     if (shape_.is_single_pass) {
       enqueue_tiles(0);
@@ -180,9 +181,9 @@ public:
     }
   }
 
-  void poison() { spoil(*queue_, sums_, states_, out_); }
+  void poison() { poison_arrays(*queue_, sums_, states_, out_); }
 
-  // Of the worst result, with what stands before the first number.
+  // The error of the worst result; `prefix` is that before the first number.
   [[nodiscard]] double error(Prefix<Real> prefix) {
     constexpr std::size_t piece = 1 << 22;
     std::vector<Real> results(std::min(piece, numbers_.size()));
@@ -214,7 +215,7 @@ private:
     scan_parts_(*queue_, grid(parts_), in_, sums_, out_, std::uint64_t{numbers_.size()});
   }
   void enqueue_tiles(Real offset) {
-    queue_->fill(states_.memory(), 0, 0, states_.bytes()); // no ticket taken, no sum shown
+    queue_->fill(states_.memory(), 0, 0, states_.bytes()); // no ticket taken, no sum published
     (*scan_tiles_)(*queue_, grid(tiles_), in_, out_, states_, offset,
                    std::uint64_t{numbers_.size()});
   }
@@ -228,10 +229,10 @@ private:
   ScanParts<Real> scan_parts_;
   std::optional<ScanTiles<Real>> scan_tiles_;
   unsigned parts_;
-  unsigned tiles_; // of a single pass
+  unsigned tiles_; // tiles of a single pass
   std::vector<Real> numbers_;
   Array<Real> in_;
-  Array<Real> sums_; // of the parts, and their total
+  Array<Real> sums_; // sums of the parts, and their total
   Array<std::uint64_t> states_;
   Array<Real> out_;
   Prefix<Real> whole_;
@@ -258,7 +259,7 @@ private:
 template <class Real>
 using Scans = std::vector<std::unique_ptr<Scan<Real>>>;
 
-// Each member adds the totals of those before it, as after MPI_Exscan.
+// Each member adds the totals of the preceding members, as after MPI_Exscan.
 template <class Real>
 class Part : public Share {
 public:
@@ -302,8 +303,9 @@ using MakeAlone = std::function<std::unique_ptr<Workload>(Device&)>;
 using MakeShare = std::function<std::unique_ptr<Share>(std::size_t)>;
 
 template <class Real>
-void measure_shared(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
-  const auto scans = shared_out<Scan<Real>>(
+void measure_shared(Program& program, Team& team, const ChosenDevices& chosen,
+                    const Settings& settings) {
+  const auto scans = split_evenly<Scan<Real>>(
       team, chosen, settings.count, [&](Device& device, std::uint64_t count, std::size_t member) {
         return std::make_unique<Scan<Real>>(device, chosen.is_optimised(), settings.algorithm,
                                             count, member + 1);
@@ -315,7 +317,8 @@ void measure_shared(Program& program, Team& team, const Chosen& chosen, const Se
 }
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   program.note("algorithm", shape_for(chosen[0].facts(), settings.algorithm).is_single_pass
                                 ? "single-pass"
                                 : "three-kernels");
@@ -327,7 +330,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
                  }));
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

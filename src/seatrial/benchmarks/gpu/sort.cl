@@ -1,16 +1,16 @@
-// Stable radix sorts of keys, with values where PAIRS is 1, least significant digit first.
+// Stable least-significant-digit radix sorts of keys, with values if PAIRS is 1.
 #define TILE (GROUP * PER_ITEM)
 #define DIGIT(key) (((key) >> shift) % DIGITS)
 
 #ifndef ONESWEEP
 // 4 bits at a time: each group counts the digits of its part, one group scans the counts, and each
-// group moves its part, tile by tile, to where the counts say (N. Satish, M. Harris and M. Garland,
-// "Designing efficient sorting algorithms for manycore GPUs", 2009).
+// group moves its part, tile by tile, to the positions given by the counts (N. Satish, M. Harris
+// and M. Garland, "Designing efficient sorting algorithms for manycore GPUs", 2009).
 #define DIGITS 16
-// A word between 32 of them: items that walk runs of their own find them in different banks.
+// One word of padding per 32: items that access separate runs use different banks.
 #define PADDED(i) ((i) + (i) / 32)
 
-// A tile's digits are counted 4 to a word of 64 bits: digit d stands in word d / 4 at bit 16 (d % 4).
+// Digit counts of a tile are packed 4 to a 64-bit word: digit d is in word d / 4 at bit 16 (d % 4).
 #define WORDS 4
 #define COUNT_IN(word, digit) ((u32)((word) >> (16 * ((digit) % 4))) & 0xffffu)
 
@@ -42,7 +42,7 @@ KERNEL count_digits(GLOBAL const u32* RESTRICT keys, GLOBAL u32* RESTRICT counts
     counts[LOCAL_ID * GROUPS + GROUP_ID] = seen[LOCAL_ID * GROUP];
 }
 
-// One group: each count becomes the sum of those before it.
+// One group: exclusive scan of the counts.
 KERNEL scan_counts(GLOBAL u32* RESTRICT counts, u32 n) {
   LOCAL u32 part[GROUP];
   u64 begin = part_begin(n, LOCAL_ID, GROUP);
@@ -66,7 +66,7 @@ KERNEL scan_counts(GLOBAL u32* RESTRICT counts, u32 n) {
   }
 }
 
-// What each item counted becomes what the items up to it counted, all digits at once.
+// Inclusive scan over the items' counts, all digits at once.
 DEVICE void scan_words(LOCAL_ARG u64* seen) {
   for (u32 step = 1; step < GROUP; step *= 2) {
     u64 left[WORDS];
@@ -80,8 +80,8 @@ DEVICE void scan_words(LOCAL_ARG u64* seen) {
   BARRIER();
 }
 
-// Counts a tile's digits: `seen` by the items up to each, an item's own pairs being a run, and
-// where the sorted tile's pairs of each digit begin.
+// Counts a tile's digits: `seen` gets the counts up to each item, which holds a contiguous run, and
+// `first` the start of each digit in the sorted tile.
 DEVICE void count_tile(LOCAL_ARG const u32* keys, LOCAL_ARG u64* seen, LOCAL_ARG u32* first, u32 held,
                        u32 shift) {
   for (u32 word = 0; word < WORDS; ++word)
@@ -102,8 +102,8 @@ DEVICE void count_tile(LOCAL_ARG const u32* keys, LOCAL_ARG u64* seen, LOCAL_ARG
   BARRIER();
 }
 
-// Sorts a tile by one digit: a pair's place is where its digit begins, and after those of its digit
-// that stand before it.
+// Sorts a tile by one digit: a pair goes to the start of its digit plus the number of preceding
+// pairs with the same digit.
 DEVICE void sort_tile(LOCAL_ARG u32* keys, LOCAL_ARG u32* values, LOCAL_ARG const u64* seen,
                       LOCAL_ARG const u32* first, u32 held, u32 shift) {
   u32 own_keys[PER_ITEM];
@@ -123,7 +123,7 @@ DEVICE void sort_tile(LOCAL_ARG u32* keys, LOCAL_ARG u32* values, LOCAL_ARG cons
   for (u32 k = 0; k < PER_ITEM; ++k) {
     u32 digit = DIGIT(own_keys[k]);
     u32 rank = 0;
-    for (u32 word = 0; word < WORDS; ++word) // an index that is known keeps `taken` in registers
+    for (u32 word = 0; word < WORDS; ++word) // a constant index keeps `taken` in registers
       if (word == digit / 4) {
         rank = first[digit] + COUNT_IN(taken[word], digit);
         taken[word] += (u64)1 << (16 * (digit % 4));
@@ -138,16 +138,16 @@ DEVICE void sort_tile(LOCAL_ARG u32* keys, LOCAL_ARG u32* values, LOCAL_ARG cons
   BARRIER();
 }
 
-// A tile is sorted by its digit and goes to memory in runs. Counts that are wrong (a device's fault)
-// move no pair out of the arrays.
+// Each tile is sorted by its digit and written in runs. Wrong counts (a device fault) cannot cause
+// out-of-bounds writes.
 KERNEL move_pairs(GLOBAL const u32* RESTRICT keys, GLOBAL const u32* RESTRICT values,
                   GLOBAL const u32* RESTRICT counts, GLOBAL u32* RESTRICT to_keys,
                   GLOBAL u32* RESTRICT to_values, u32 shift, u64 n) {
   LOCAL u32 tile_keys[PADDED(TILE)];
   LOCAL u32 tile_values[PAIRS ? PADDED(TILE) : 1];
   LOCAL u64 seen[WORDS * GROUP];
-  LOCAL u32 next[DIGITS];  // where the group's next pair of each digit goes
-  LOCAL u32 first[DIGITS]; // where each digit begins in the sorted tile
+  LOCAL u32 next[DIGITS];  // target of the group's next pair of each digit
+  LOCAL u32 first[DIGITS]; // start of each digit in the sorted tile
   u64 end = part_begin(n, GROUP_ID + 1, GROUPS);
   if (LOCAL_ID < DIGITS)
     next[LOCAL_ID] = counts[LOCAL_ID * GROUPS + GROUP_ID];
@@ -185,13 +185,13 @@ KERNEL move_pairs(GLOBAL const u32* RESTRICT keys, GLOBAL const u32* RESTRICT va
 #else
 // Onesweep (A. Adinets and D. Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for
 // GPUs", 2022), 8 bits at a time: one kernel counts the digits of all passes, and then each pass
-// moves every key once. A group sorts one tile by the digit and learns how many keys of each digit
-// stand in the tiles before it by decoupled look-back.
+// moves every key once. A group sorts one tile by the digit and obtains the number of keys with
+// each digit in the preceding tiles by decoupled look-back.
 #define DIGITS 256
 #define PASSES 4
-#define LOOK 4 // tiles that are looked back at at once
+#define TILES_AT_ONCE 4 // tiles read at once in the look-back
 #ifndef WARP
-// Items that rank their keys together; here they meet as a group does.
+// Items that rank their keys together; without warps they synchronise as a group.
 #define WARP 32
 #define WARP_BARRIER() BARRIER()
 #define WITHOUT_BALLOT
@@ -204,7 +204,7 @@ DEVICE void count_key(LOCAL_ARG u32* seen, u32 key) {
     ATOMIC_ADD(&seen[pass * DIGITS + (key >> 8 * pass) % DIGITS], 1u);
 }
 
-// counts[pass x DIGITS + digit] begin at 0.
+// counts[pass x DIGITS + digit] must start at 0.
 KERNEL count_all(GLOBAL const u32* RESTRICT keys, GLOBAL u32* counts, u64 n) {
   LOCAL u32 seen[PASSES * DIGITS];
   for (u32 i = LOCAL_ID; i < PASSES * DIGITS; i += GROUP)
@@ -224,7 +224,7 @@ KERNEL count_all(GLOBAL const u32* RESTRICT keys, GLOBAL u32* counts, u64 n) {
     ATOMIC_ADD(&counts[i], seen[i]);
 }
 
-// The sum of what the items before this one have; `part` is of GROUP words.
+// Exclusive sum over the preceding items; `part` has GROUP words.
 DEVICE u32 sum_before(LOCAL_ARG u32* part, u32 own) {
 #ifdef WITHOUT_BALLOT
   part[LOCAL_ID] = own;
@@ -252,7 +252,7 @@ DEVICE u32 sum_before(LOCAL_ARG u32* part, u32 own) {
 #endif
 }
 
-// A group for each pass: counts become where each digit begins.
+// One group per pass: turns counts into the start of each digit.
 KERNEL scan_digits(GLOBAL u32* counts) {
   LOCAL u32 part[GROUP];
   const u32 own = LOCAL_ID < DIGITS ? counts[GROUP_ID * DIGITS + LOCAL_ID] : 0;
@@ -261,10 +261,10 @@ KERNEL scan_digits(GLOBAL u32* counts) {
     counts[GROUP_ID * DIGITS + LOCAL_ID] = before;
 }
 
-// Tiles are taken by tickets, so that those before have begun and need nothing of the group that
-// waits for them. `states` begins with the tickets' counter; DIGITS words for each tile follow: what
-// is counted in the lower bits, and what that is in the upper two. The word is all that is passed
-// from group to group: it needs no order among other accesses.
+// Groups take tiles by ticket, so that the preceding ones have started and do not depend on the
+// waiting group. `states` begins with the ticket counter, followed by DIGITS words per tile: the
+// count in the lower bits, its status in the upper two. Groups exchange only these words, so
+// relaxed accesses suffice.
 #define EMPTY 0u
 #define OF_TILE 1u
 #define UP_TO_TILE 2u
@@ -273,17 +273,17 @@ KERNEL scan_digits(GLOBAL u32* counts) {
 #define STATUS(word) ((word) >> 30)
 #define COUNT(word) ((word) & 0x3fffffffu)
 
-// How many keys of a digit stand in the tiles before; several tiles are looked at at once.
+// The number of keys with a digit in the preceding tiles; reads several tiles at once.
 DEVICE u32 look_back(GLOBAL u32* states, u32 tile, u32 digit) {
   u32 before = 0;
   u32 status = tile > 0 ? EMPTY : UP_TO_TILE;
   u32 end = tile;
   while (status != UP_TO_TILE) {
-    u32 seen[LOOK];
+    u32 seen[TILES_AT_ONCE];
     u32 taken = 0;
-    for (u32 i = 0; i < LOOK; ++i)
+    for (u32 i = 0; i < TILES_AT_ONCE; ++i)
       seen[i] = ATOMIC_LOAD(STATE(states, end > i ? end - 1 - i : 0, digit));
-    for (u32 i = 0; i < LOOK; ++i)
+    for (u32 i = 0; i < TILES_AT_ONCE; ++i)
       if (taken == i && status != UP_TO_TILE && STATUS(seen[i]) != EMPTY) {
         before += COUNT(seen[i]);
         status = STATUS(seen[i]);
@@ -296,7 +296,7 @@ DEVICE u32 look_back(GLOBAL u32* states, u32 tile, u32 digit) {
   return before;
 }
 
-// The lanes of this one's warp that have the same digit, as bits; `lanes` is of GROUP words.
+// The lanes of this warp with the same digit, as a bit mask; `lanes` has GROUP words.
 DEVICE u32 same_digit(LOCAL_ARG u32* lanes, u32 digit) {
 #ifdef WITHOUT_BALLOT
   u32 same = 0;
@@ -314,8 +314,8 @@ DEVICE u32 same_digit(LOCAL_ARG u32* lanes, u32 digit) {
   return same;
 }
 
-// Each key's rank among those of its digit in its warp, in the order they stand in memory; `seen`
-// becomes how many of each digit the warp has.
+// Ranks each key among those with its digit in the warp, in memory order; `seen` gets the warp's
+// count of each digit.
 DEVICE void rank_keys(const u32* own, u32* rank, LOCAL_ARG u32* seen, LOCAL_ARG u32* lanes,
                       u32 shift) {
   for (u32 k = 0; k < PER_ITEM; ++k) {
@@ -331,7 +331,8 @@ DEVICE void rank_keys(const u32* own, u32* rank, LOCAL_ARG u32* seen, LOCAL_ARG 
   }
 }
 
-// How many of an item's digit the tile has; each warp's count becomes that of the warps before it.
+// The tile's count of the item's digit; each warp's count is replaced by that of the preceding
+// warps.
 DEVICE u32 count_tile(LOCAL_ARG u32* seen) {
   u32 sum = 0;
   for (u32 warp = 0; warp < WARPS; ++warp) {
@@ -342,15 +343,15 @@ DEVICE u32 count_tile(LOCAL_ARG u32* seen) {
   return sum;
 }
 
-// Keys beyond the last tile's end count as the highest: they stand behind it when it is sorted, and
-// go nowhere. Counts that are wrong (a device's fault) move no key out of the arrays.
+// Keys past the end count as the highest value: they sort to the end of the tile and are not
+// written. Wrong counts (a device fault) cannot cause out-of-bounds writes.
 KERNEL sort_tiles(GLOBAL const u32* RESTRICT keys, GLOBAL const u32* RESTRICT values,
                   GLOBAL const u32* RESTRICT starts, GLOBAL u32* states,
                   GLOBAL u32* RESTRICT to_keys, GLOBAL u32* RESTRICT to_values, u32 shift, u64 n) {
-  LOCAL u32 held_by[TILE]; // the warps' counts, then the sorted tile
+  LOCAL u32 held_by[TILE]; // first the warps' counts, then the sorted tile
   LOCAL u32 part[GROUP];
-  LOCAL u32 first[DIGITS]; // where each digit begins in the sorted tile
-  LOCAL u32 base[DIGITS];  // how far from there it goes
+  LOCAL u32 first[DIGITS]; // start of each digit in the sorted tile
+  LOCAL u32 base[DIGITS];  // offset from there to its target
   LOCAL u32 ticket[1];
   if (LOCAL_ID == 0)
     ticket[0] = ATOMIC_ADD(states, 1u);
@@ -359,7 +360,7 @@ KERNEL sort_tiles(GLOBAL const u32* RESTRICT keys, GLOBAL const u32* RESTRICT va
   BARRIER();
   const u64 begin = (u64)ticket[0] * TILE;
   const u32 held = n - begin < TILE ? (u32)(n - begin) : TILE;
-  const u32 own_begin = LOCAL_ID / WARP * WARP * PER_ITEM + LANE; // a warp's keys are a run
+  const u32 own_begin = LOCAL_ID / WARP * WARP * PER_ITEM + LANE; // a warp's keys are contiguous
   u32 own[PER_ITEM];
   u32 rank[PER_ITEM];
   for (u32 k = 0; k < PER_ITEM; ++k)
@@ -391,7 +392,7 @@ KERNEL sort_tiles(GLOBAL const u32* RESTRICT keys, GLOBAL const u32* RESTRICT va
     base[LOCAL_ID] = starts[shift / 8 * DIGITS + LOCAL_ID] + before - own_first;
   }
   BARRIER();
-  u32 digits[PER_ITEM / 4]; // 4 to a word: where they went, they say to the values
+  u32 digits[PER_ITEM / 4]; // 4 per word: the values follow their keys
   for (u32 k = 0; k < PER_ITEM; ++k) {
     const u32 i = k * GROUP + LOCAL_ID;
     const u32 digit = DIGIT(held_by[i]);

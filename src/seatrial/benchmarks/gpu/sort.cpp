@@ -1,4 +1,4 @@
-// gpu.sort: a stable radix sort of pairs of u32 on one device, or on several at once.
+// gpu.sort: a stable radix sort of pairs of u32, on one device or on several at once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +20,13 @@ namespace {
 
 using namespace device;
 
-// How the work is divided. An LSD sort has as many groups as fit at once (registers let 2 to 4 be
-// there: 12 come in whole rounds), Onesweep one for each tile; its larger tiles make longer runs.
+// How the work is divided. An LSD sort uses as many groups as fit at once (registers allow 2 to 4;
+// a multiple of 12 gives complete rounds), Onesweep one group per tile; its larger tiles make
+// longer runs.
 struct Shape {
   bool is_onesweep;
   unsigned group;
-  unsigned per_item; // keys of a tile
+  unsigned per_item; // keys per item of a tile
 };
 constexpr Shape lsd = {.is_onesweep = false, .group = 256, .per_item = 8};
 constexpr Shape onesweep = {.is_onesweep = true, .group = 256, .per_item = 8};
@@ -35,10 +36,10 @@ constexpr unsigned groups_per_unit = 12;
 struct Settings {
   std::string algorithm;
   bool has_values;
-  std::uint64_t count; // of keys
+  std::uint64_t count; // number of keys
 };
 
-// Onesweep keeps two bits of a count for its status.
+// Onesweep uses two bits of a count for its status.
 [[nodiscard]] Settings prepare(Arguments& arguments) {
   return {.algorithm =
               std::string(arguments.choice("--algorithm", "auto", {"auto", "lsd", "onesweep"})),
@@ -87,7 +88,7 @@ using SortTiles =
           source(onesweep_cuda, false)};
 }
 
-// About half of the keys are among those before them, so that an unstable sort is seen.
+// About half of the keys are duplicates of earlier ones, so that an unstable sort is detected.
 [[nodiscard]] std::vector<std::uint32_t> random_keys(std::uint64_t count) {
   std::mt19937_64 random(1);
   std::vector<std::uint32_t> keys(count);
@@ -99,12 +100,12 @@ using SortTiles =
   return keys;
 }
 
-// No value twice, and in no order.
+// Distinct values in no particular order.
 [[nodiscard]] std::uint32_t value_at(std::uint64_t place) {
   return static_cast<std::uint32_t>(place) * 2654435761U; // odd
 }
 
-// Keys and values in memory of the device; without values a word in their place.
+// Keys and values in device memory; without values, one placeholder word.
 struct Arrays {
   Arrays(Device& device, std::size_t count, bool has_values)
       : keys(device, count), values(device, has_values ? count : 1) {}
@@ -112,8 +113,8 @@ struct Arrays {
   Words values;
 };
 
-// What is sorted, and what must come of it. The first pass takes what was given and leaves it as it
-// is: every run sorts the same, and nothing is copied for it.
+// The input and the expected result. The first pass does not overwrite the input: every run sorts
+// the same data without copying it.
 class Sort : public Workload {
 public:
   Sort(Device& device, const Settings& settings)
@@ -122,7 +123,7 @@ public:
         sorted_(device, count_, has_values_) {
     const auto keys = random_keys(count_);
     write(given_.keys, keys);
-    expected_.resize(count_); // of the same keys the first stands first
+    expected_.resize(count_); // equal keys keep their order
     for (std::uint64_t i = 0; i < count_; ++i)
       expected_[i] = std::uint64_t{keys[i]} << 32 | i;
     std::sort(expected_.begin(), expected_.end());
@@ -143,7 +144,7 @@ public:
     for (const auto* each : {&odd_.keys, &odd_.values, &sorted_.keys, &sorted_.values})
       fill(*each, 0xffffffff);
   }
-  // How many keys, or values beside them, are not where they must be.
+  // The number of wrong keys and values.
   [[nodiscard]] double error() override {
     const auto keys = on_host(*queue_, sorted_.keys);
     const auto values = on_host(*queue_, sorted_.values);
@@ -155,7 +156,7 @@ public:
   }
 
 protected:
-  // `pass(from, to, number)` for each of an even number of passes.
+  // Calls `pass(from, to, number)` for each of an even number of passes.
   template <class Pass>
   void in_passes(unsigned passes, Pass pass) {
     for (unsigned number = 0; number < passes; ++number)
@@ -180,7 +181,7 @@ private:
   Arrays given_;
   Arrays odd_; // after the 1st, 3rd, ... pass
   Arrays sorted_;
-  std::vector<std::uint64_t> expected_; // a key, and where it stood
+  std::vector<std::uint64_t> expected_; // a key and its original position
 };
 
 [[nodiscard]] std::uint64_t tiles_of(const Shape& shape, std::uint64_t count) {
@@ -217,7 +218,7 @@ private:
   static constexpr unsigned digit_bits = 4;
   static constexpr unsigned digits = 1 << digit_bits;
 
-  // No more than there are tiles.
+  // At most the number of tiles.
   [[nodiscard]] static unsigned groups_for(const Facts& facts, std::uint64_t count) {
     const std::uint64_t most = (facts.is_cpu ? 1 : groups_per_unit) * facts.compute_units;
     return static_cast<unsigned>(std::min(tiles_of(lsd, count), most));
@@ -249,7 +250,7 @@ public:
     count_all_(queue(), grid(counters_), keys(), counts_, count());
     scan_digits_(queue(), grid(passes), counts_);
     in_passes(passes, [this](const Arrays& from, const Arrays& to, unsigned number) {
-      fill(states_, 0); // no ticket taken, nothing shown
+      fill(states_, 0); // no ticket taken, nothing published
       sort_tiles_(queue(), grid(tiles_), from.keys, from.values, counts_, states_, to.keys,
                   to.values, std::uint32_t{number * digit_bits}, count());
     });
@@ -264,7 +265,7 @@ private:
   static constexpr unsigned digit_bits = 8;
   static constexpr unsigned digits = 1 << digit_bits;
   static constexpr unsigned passes = 32 / digit_bits;
-  static constexpr unsigned counters_per_unit = 4; // groups that count, 2048 items in all
+  static constexpr unsigned counters_per_unit = 4; // counting groups, 2048 items in total
 
   [[nodiscard]] Grid grid(unsigned groups) const {
     return {.groups = groups, .items = shape_.group};
@@ -281,7 +282,7 @@ private:
   Words states_;
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   const auto shape = shape_for(chosen[0].facts(), settings.algorithm);
   program.note("algorithm", shape.is_onesweep ? "onesweep" : "lsd");
   measure_each(program, team, chosen, "sort", [&](Device& device) -> std::unique_ptr<Workload> {

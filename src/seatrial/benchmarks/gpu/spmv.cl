@@ -1,8 +1,8 @@
-// y = A x of a sparse matrix, in three layouts (N. Bell and M. Garland, "Implementing sparse
+// y = A x for a sparse matrix in three formats (N. Bell and M. Garland, "Implementing sparse
 // matrix-vector multiplication on throughput-oriented processors", 2009; F. Vazquez et al.,
 // "Improving the performance of the sparse matrix vector product with GPUs", 2010).
 
-// CSR, an item for each row: neighbours read far apart.
+// CSR, one item per row: accesses of adjacent items are far apart.
 KERNEL csr_scalar(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT columns,
                   GLOBAL const u32* RESTRICT starts, GLOBAL const real* RESTRICT x,
                   GLOBAL real* RESTRICT y, u32 rows) {
@@ -14,7 +14,7 @@ KERNEL csr_scalar(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT
   }
 }
 
-// CSR, LANES items for each row. All items of a group go round equally often: they meet.
+// CSR, LANES items per row. All items of a group iterate equally often, since they synchronise.
 KERNEL csr_vector(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT columns,
                   GLOBAL const u32* RESTRICT starts, GLOBAL const real* RESTRICT x,
                   GLOBAL real* RESTRICT y, u32 rows) {
@@ -37,14 +37,14 @@ KERNEL csr_vector(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT
     if (lane == 0)
       for (u32 other = 1; other < LANES; ++other)
         sum += part[LOCAL_ID + other];
-    BARRIER(); // before the next rows' parts
+    BARRIER(); // before the next rows
 #endif
     if (lane == 0 && row < rows)
       y[row] = sum;
   }
 }
 
-// ELLPACK-R: rows of one length, column by column, and how much of each row is there.
+// ELLPACK-R: rows padded to one length, stored by column, and the actual length of each row.
 KERNEL ellpack_r(GLOBAL const real* RESTRICT values, GLOBAL const u32* RESTRICT columns,
                  GLOBAL const u32* RESTRICT lengths, GLOBAL const real* RESTRICT x,
                  GLOBAL real* RESTRICT y, u32 rows) {

@@ -1,4 +1,4 @@
-// gpu.spmv: a sparse matrix times a vector, in three layouts of the matrix, one after another.
+// gpu.spmv: sparse matrix-vector products in three matrix formats, one after another.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ namespace {
 using namespace device;
 
 constexpr unsigned group = 128;
-// That share a row: a warp, of which a CPU has none.
+// Items that share a row: a warp; a CPU has none.
 [[nodiscard]] constexpr unsigned lanes(bool is_cpu) {
   return is_cpu ? 4 : 32;
 }
@@ -47,7 +47,7 @@ struct Settings {
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .rows = arguments.number<std::uint32_t>("--rows", 1024, 1, 1 << 20),
           .fill = arguments.number("--fill", 0.01, 1e-9, 0.5)};
 }
@@ -72,7 +72,7 @@ template <class Real>
   return {source<float>(false), source<double>(false)};
 }
 
-// The product in higher precision, and what it is the sum of in magnitude.
+// The product in higher precision, and the sum of the terms' magnitudes.
 template <class Real>
 using Wider = std::conditional_t<std::is_same_v<Real, float>, double, long double>;
 
@@ -82,8 +82,8 @@ struct Problem {
   explicit Problem(const Settings& settings) : rows(settings.rows) {
     std::mt19937_64 random(1);
     std::uniform_real_distribution<double> any(-1, 1);
-    // Places are taken with the same probability each; from one to the next is then a geometric
-    // distance (J. S. Vitter, "Faster methods for random sampling", 1984).
+    // Each position is used with the same probability, so the distance between them is geometric
+    // (J. S. Vitter, "Faster methods for random sampling", 1984).
     std::geometric_distribution<std::uint64_t> gap(settings.fill);
     const auto places = std::uint64_t{rows} * rows;
     starts.push_back(0);
@@ -121,7 +121,7 @@ private:
   }
 };
 
-// The same matrix as ELLPACK-R: column by column, short rows filled up.
+// The same matrix in ELLPACK-R: by column, short rows padded.
 template <class Real>
 struct Ellpack {
   explicit Ellpack(const Problem<Real>& problem) : lengths(problem.rows) {
@@ -146,7 +146,7 @@ struct Ellpack {
 template <class Real>
 class Product : public Workload {
 public:
-  // `values`, `columns` and `extents` are the matrix in the layout's own way.
+  // `values`, `columns` and `extents` hold the matrix in this format.
   Product(Device& device, bool is_optimised, const Layout& layout, const Problem<Real>& problem,
           const std::vector<Real>& values, const std::vector<std::uint32_t>& columns,
           const std::vector<std::uint32_t>& extents)
@@ -172,13 +172,13 @@ public:
                        static_cast<double>(extents_.bytes() + x_.bytes() + y_.bytes());
     return {{"ops", 2 * entries}, {"bytes", bytes}};
   }
-  void poison() override { spoil(*queue_, y_); }
+  void poison() override { poison_arrays(*queue_, y_); }
   [[nodiscard]] double error() override {
     const auto y = on_host(*queue_, y_);
     WorstError worst;
     for (std::uint32_t row = 0; row < problem_.rows; ++row) {
       const auto wrong = std::fabs(y[row] - problem_.product[row]);
-      const bool is_zero = wrong == 0; // also in rows without an entry
+      const bool is_zero = wrong == 0; // also for empty rows
       worst.add(is_zero ? 0 : static_cast<double>(wrong / problem_.magnitude[row]));
     }
     return worst.value();
@@ -198,7 +198,8 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Problem<Real> problem(settings);
   const Ellpack<Real> ellpack(problem);
   program.note("entries", problem.values.size());
@@ -217,7 +218,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   program.check("error", worst.value());
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

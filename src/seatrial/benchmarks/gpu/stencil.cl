@@ -1,6 +1,6 @@
-// One step of a 9-point stencil: each point becomes the weighted sum of itself, its four near and
-// its four diagonal neighbours. Each item goes down a column of ROWS points and keeps what the next
-// row needs of the last two. Cells outside the grid stand around it and stay as they are.
+// One step of a 9-point stencil: each point becomes the weighted sum of itself, its four direct and
+// its four diagonal neighbours. Each item processes a column of ROWS points and keeps the values of
+// the last two rows that the next row needs. The halo cells around the grid stay constant.
 KERNEL stencil_step(GLOBAL const real* RESTRICT in, GLOBAL real* RESTRICT out, real centre,
                     real near, real diagonal, u32 rows, u32 columns, u32 pitch) {
   const u32 column = GROUP_ID * LOCAL_SIZE + LOCAL_ID;

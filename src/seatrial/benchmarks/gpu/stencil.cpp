@@ -1,4 +1,4 @@
-// gpu.stencil: steps of a 9-point stencil on a square grid, on one device or shared out by rows.
+// gpu.stencil: steps of a 9-point stencil on a square grid, on one device or distributed by rows.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,13 +25,13 @@ using namespace device;
 
 constexpr unsigned group = 128;
 constexpr unsigned rows_of_item = 16;
-// Cells before a row, so that rows begin where memory is fetched from.
+// Padding before a row, so that rows are aligned to memory transactions.
 constexpr std::uint32_t margin = 32;
-// All positive and 1 together: however many steps, no value leaves the range of the first.
+// All positive with sum 1: values stay in the range of the initial ones for any number of steps.
 constexpr double centre = 0.25;
 constexpr double near = 0.125;
 constexpr double diagonal = 0.0625;
-// Steps of a checked run: what is random in the beginning is smooth after many.
+// Steps of a checked run: random values become smooth after many steps.
 constexpr std::uint32_t checked_steps = 5;
 constexpr std::uint32_t steps_on_gpu = 1000;
 constexpr std::uint32_t steps_on_cpu = 10;
@@ -40,11 +40,11 @@ struct Settings {
   bool is_fp64;
   bool is_shared;
   std::uint32_t side;
-  std::uint32_t iterations; // 0: as the device can
+  std::uint32_t iterations; // 0: chosen for the device
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .is_shared = arguments.flag("--together", false),
           .side = arguments.number<std::uint32_t>("--side", 512, 1, 1 << 17),
           .iterations = arguments.number<std::uint32_t>("--iterations", 0, 0, 1 << 20)};
@@ -67,7 +67,7 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// The first values: side + 2 rows of `pitch` cells, random ones in the grid and around it.
+// The initial values: side + 2 rows of `pitch` cells, random in the grid and in the halo.
 template <class Real>
 struct Grid2D {
   explicit Grid2D(std::uint32_t wanted)
@@ -84,8 +84,8 @@ struct Grid2D {
   std::vector<Real> cells;
 };
 
-// Rows [first, first + rows) after the steps of a checked run in higher precision: the rows that
-// they can be reached from are computed alone.
+// Rows [first, first + rows) after a checked run, in higher precision: only the rows that influence
+// them are computed.
 template <class Real>
 [[nodiscard]] auto reference(const Grid2D<Real>& grid, std::uint32_t first, std::uint32_t rows) {
   using Wide = std::conditional_t<std::is_same_v<Real, float>, double, long double>;
@@ -113,8 +113,8 @@ template <class Real>
   return now;
 }
 
-// Rows of the grid on a device, with one more on either side, twice: a step goes from one copy to
-// the other.
+// Rows of the grid on a device, with a halo row on either side, in two copies: a step reads one and
+// writes the other.
 template <class Real>
 class Rows {
 public:
@@ -138,7 +138,7 @@ public:
     now_ = 1 - now_;
   }
 
-  // A row as it is now: 0 is the one above the first, count() + 1 the one below the last.
+  // Reads a current row: 0 is the halo row above the first, count() + 1 the one below the last.
   void read(std::uint32_t row, Real* to) {
     queue_->read(to, copies_[now_].memory(), row * pitch() * sizeof(Real), pitch() * sizeof(Real));
   }
@@ -147,7 +147,7 @@ public:
                   pitch() * sizeof(Real));
   }
 
-  // The first values, and none in the grid's part of what the first step writes.
+  // Sets the initial values, and poisons the grid in the copy that the first step writes.
   void begin() {
     now_ = 0;
     for (auto& copy : copies_)
@@ -163,7 +163,7 @@ public:
     queue_->finish();
   }
 
-  // Whether all values are in the range of the first, as they are after any number of steps.
+  // Whether all values are within the range of the initial ones, as after any number of steps.
   [[nodiscard]] bool is_bounded() {
     constexpr Real rounding = Real{1} + Real{1} / 1024;
     const auto values = all();
@@ -174,8 +174,8 @@ public:
     return true;
   }
 
-  // Of each value after a checked run, as first values are of magnitude 1; of the largest grids
-  // some bands of rows.
+  // The error of each value after a checked run, given that initial values have magnitude 1; on the
+  // largest grids only some bands of rows.
   [[nodiscard]] double error() {
     constexpr std::uint32_t band = 64;
     constexpr std::uint32_t rows_of_largest = 4096;
@@ -220,7 +220,7 @@ private:
   return device.facts().is_cpu ? steps_on_cpu : steps_on_gpu;
 }
 
-// 11 operations at each point, as SHOC counts: 3 products, 8 sums.
+// 11 operations per point, as in SHOC: 3 products, 8 sums.
 [[nodiscard]] std::vector<std::pair<std::string, double>>
 work_of(std::uint32_t side, std::uint32_t steps, std::size_t element) {
   const auto points = static_cast<double>(side) * side * steps;
@@ -229,15 +229,15 @@ work_of(std::uint32_t side, std::uint32_t steps, std::size_t element) {
           {"bytes", 2 * points * static_cast<double>(element)}};
 }
 
-// What is random is smooth after the measured steps, so that these are checked for values in range
-// alone; then the steps of a checked run follow on poisoned memory. `run()` makes them.
+// Random values become smooth after the measured steps, so their results are only checked for their
+// range; then a checked run follows on poisoned memory. `run()` does the steps.
 template <class Real, class Run>
 [[nodiscard]] double error_of(Rows<Real>& rows, bool is_checked_run, Run run) {
   if (is_checked_run)
     return rows.error();
   const bool is_bounded = rows.is_bounded();
   rows.begin();
-  run(); // in any case: others may wait for this device in it
+  run(); // always: other devices may wait for this one in it
   return is_bounded ? rows.error() : std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -273,25 +273,25 @@ private:
   std::uint32_t side_;
   std::uint32_t iterations_;
   Rows<Real> rows_;
-  bool is_begun_ = false;   // nothing ran since the first values were set
-  bool is_checked_ = false; // the last run was the first since then
+  bool is_begun_ = false;   // nothing has run since the initial values were set
+  bool is_checked_ = false; // the last run was the first one since then
 };
 
-// The rows at the edges of the parts, of steps of even and odd number: nobody writes an edge that
-// another may still read.
+// The edge rows of the parts, for even and odd steps: no member writes an edge that another may
+// still read.
 template <class Real>
 struct Edges {
   Edges(std::size_t members, std::size_t pitch) {
     for (auto& of_step : rows)
       of_step.resize(members, {std::vector<Real>(pitch), std::vector<Real>(pitch)});
   }
-  std::array<std::vector<std::array<std::vector<Real>, 2>>, 2> rows; // upper and lower
+  std::array<std::vector<std::array<std::vector<Real>, 2>>, 2> rows; // upper and lower edge
 };
 
 template <class Real>
 class Part : public Share {
 public:
-  Part(Team& team, const Chosen& chosen, std::size_t member, const Settings& settings,
+  Part(Team& team, const ChosenDevices& chosen, std::size_t member, const Settings& settings,
        const Grid2D<Real>& grid, Edges<Real>& edges)
       : team_(team), member_(member), edges_(edges), side_(settings.side),
         iterations_(iterations(settings, chosen[0])),
@@ -332,7 +332,7 @@ private:
     return static_cast<std::uint32_t>(side * member / members);
   }
 
-  // Every member's outer rows go to its neighbours, by the host's memory.
+  // Sends every member's edge rows to its neighbours through host memory.
   void exchange() {
     auto& rows = edges_.rows[turn_];
     turn_ = 1 - turn_;
@@ -360,7 +360,8 @@ private:
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const Grid2D<Real> grid(settings.side);
   program.note("iterations", iterations(settings, chosen[0]));
   if (!settings.is_shared) {
@@ -370,14 +371,14 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
     return;
   }
   if (settings.side < chosen.size())
-    throw Failure(Exit::usage, "--side: a row for each device");
+    throw Failure(Exit::usage, "--side: expected at least one row per device");
   Edges<Real> edges(chosen.size(), grid.pitch);
   measure_together(program, team, chosen, "steps", [&](std::size_t member) {
     return std::make_unique<Part<Real>>(team, chosen, member, settings, grid, edges);
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

@@ -1,5 +1,5 @@
-// gpu.transfer: copies between the host's memory and each device's, one device at a time and all at
-// once, so that what they share on the way shows.
+// gpu.transfer: copies between host memory and each device's memory, one device at a time and all
+// at once, which shows shared paths.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -32,14 +32,15 @@ constexpr std::uint64_t KiB = 1024;
 constexpr std::uint64_t MiB = 1024 * KiB;
 constexpr std::uint64_t smallest = KiB;
 constexpr std::uint64_t growth = 4;
-// Below this a device's marks cost as much as the copies between them.
+// Below this size the device's markers cost as much as the copies between them.
 constexpr std::uint64_t marked_from = 64 * KiB;
 constexpr std::uint32_t poisoned = 0xffffffff;
 
 struct Settings {
   HostKind host;
-  std::uint64_t largest;   // 0: what suits the device
-  std::optional<int> node; // of the host's memory; none: that of the CPU which drives the device
+  std::uint64_t largest; // 0: chosen for the device
+  std::optional<int>
+      node; // NUMA node of the host memory; none: that of the CPU that drives the device
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
@@ -48,7 +49,7 @@ struct Settings {
       .largest = arguments.number<std::uint64_t>("--largest", 0, 0, std::uint64_t{1} << 53),
       .node = std::nullopt};
   if (settings.largest % sizeof(std::uint64_t) != 0)
-    throw Failure(Exit::usage, "--largest: a multiple of 8 B");
+    throw Failure(Exit::usage, "--largest: expected a multiple of 8 B");
   if (const int node = arguments.number("--memory-node", -1, 0, 1023); node >= 0)
     settings.node = node;
   return settings;
@@ -69,16 +70,16 @@ enum class Way { h2d, d2h, both };
   return way == Way::h2d ? "h2d" : way == Way::d2h ? "d2h" : "both";
 }
 
-// What is measured: a size, one way or both at once, on one device or on all at once.
+// One measurement: a size, one direction or both at once, on one device or on all at once.
 struct Step {
   Way way;
   std::uint64_t size;
   bool is_together;
 };
 
-// Powers of 4 from 1 KiB, and the largest itself. The caches of a processor that is its own device
-// hold little more than 16 MiB.
-[[nodiscard]] std::vector<Step> steps_for(const Chosen& chosen, std::uint64_t asked) {
+// Powers of 4 from 1 KiB, and the largest size itself. The caches of a CPU used as a device hold
+// little more than 16 MiB.
+[[nodiscard]] std::vector<Step> steps_for(const ChosenDevices& chosen, std::uint64_t asked) {
   const auto largest = asked != 0                 ? std::max(asked, smallest)
                        : chosen[0].facts().is_cpu ? 16 * MiB
                                                   : 64 * MiB;
@@ -96,7 +97,7 @@ struct Step {
   return steps;
 }
 
-// The way between the host and one device: a queue for each direction.
+// The link between the host and one device, with a queue for each direction.
 class Link {
 public:
   Link(Device& device, bool is_optimised, const Settings& settings, const std::vector<Step>& steps)
@@ -104,7 +105,7 @@ public:
         bytes_(steps.back().size), down_(device.queue()), up_(device.queue()),
         in_(device, bytes_ / sizeof(std::uint64_t)), out_(device, bytes_ / sizeof(std::uint64_t)),
         sent_(device, kind_, bytes_, settings.node),
-        received_(device, kind_, bytes_, settings.node), back_(bytes_), trains_(steps.size()) {
+        received_(device, kind_, bytes_, settings.node), back_(bytes_), timers_(steps.size()) {
     if (kind_ == HostKind::mapped) {
       module_ = device.build(source_for(device, source(), is_optimised));
       carry_.emplace(*module_, "carry");
@@ -118,23 +119,24 @@ public:
     mpi::fill(sent_.first(bytes_), seed_);
   }
 
-  // One copy on poisoned memory, or in each direction one; how many bytes did not arrive.
+  // One copy onto poisoned memory, or one in each direction; returns the number of wrong bytes.
   [[nodiscard]] double wrong_of(const Step& step) {
     poison();
-    static_cast<void>(train_s(step, 1));
+    static_cast<void>(batch_time_s(step, 1));
     return (step.way == Way::d2h ? 0 : wrong_down(step.size)) +
            (step.way == Way::h2d ? 0 : wrong_up(step.size));
   }
 
   void poison() {
-    mpi::spoil(received_.first(bytes_), seed_ + 1);
+    mpi::poison(received_.first(bytes_), seed_ + 1);
     down_->fill(in_.memory(), 0, poisoned, bytes_);
     down_->finish();
   }
 
-  // Of the device's memory, which is read back by other means than it was measured with.
+  // The number of wrong bytes in device memory, which is read back by a different method than the
+  // measured one.
   [[nodiscard]] double wrong_down(std::uint64_t size) {
-    mpi::spoil(back_, seed_);
+    mpi::poison(back_, seed_);
     down_->read(back_.data(), in_.memory(), 0, size);
     down_->finish();
     return static_cast<double>(mpi::wrong_bytes({back_.data(), size}, seed_));
@@ -144,16 +146,16 @@ public:
   }
 
   [[nodiscard]] Timed sample(const Step& step, std::size_t number) {
-    auto& train = trains_[number];
-    if (!train)
-      train = std::make_unique<TrainTimer>(
-          [this, step](std::uint64_t copies) { return train_s(step, copies); });
-    latest_ = train->sample();
+    auto& timer = timers_[number];
+    if (!timer)
+      timer = std::make_unique<BatchTimer>(
+          [this, step](std::uint64_t copies) { return batch_time_s(step, copies); });
+    latest_ = timer->sample();
     return latest_;
   }
 
-  // As much again, so that others find the way as busy as this one did.
-  void load(const Step& step) { static_cast<void>(train_s(step, latest_.runs)); }
+  // Repeats the same load, so that other devices still see a busy link.
+  void load(const Step& step) { static_cast<void>(batch_time_s(step, latest_.runs)); }
 
   [[nodiscard]] PageNodes placed(std::optional<int> wanted) const {
     const auto node = wanted ? wanted : own_node();
@@ -180,15 +182,16 @@ private:
       up_->read(received_.data(), out_.memory(), 0, size);
   }
 
-  // Copies one after another in each direction, none waited for but the last.
-  [[nodiscard]] double train_s(const Step& step, std::uint64_t copies) {
+  // Copies one after another in each direction; waits only for the last.
+  [[nodiscard]] double batch_time_s(const Step& step, std::uint64_t copies) {
     const auto enqueue = [&] {
       for (std::uint64_t i = 0; i < copies; ++i) {
         if (step.way != Way::d2h)
           enqueue_down(step.size);
         if (step.way != Way::h2d)
           enqueue_up(step.size);
-        if (step.way == Way::both) { // or one queue would start when the other is at its end
+        if (step.way ==
+            Way::both) { // otherwise one queue would start when the other is nearly done
           down_->flush();
           up_->flush();
         }
@@ -209,7 +212,7 @@ private:
     return queue.seconds_between(*begin, *end);
   }
 
-  std::uint64_t seed_; // of what goes down; the next one is of what comes up
+  std::uint64_t seed_; // for data to the device; seed + 1 is for data to the host
   HostKind kind_;
   std::uint64_t bytes_;
   std::unique_ptr<Queue> down_;
@@ -222,25 +225,25 @@ private:
   HostMemory sent_;
   HostMemory received_;
   std::vector<std::byte> back_;
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
   Timed latest_{.runs = 1, .elapsed_s = 0};
 };
 
-void require_room(const Chosen& chosen, std::uint64_t bytes) {
+void require_room(const ChosenDevices& chosen, std::uint64_t bytes) {
   const auto host = available_memory();
   if (3 * bytes * chosen.size() > host.bytes / 2)
     throw Skip("three buffers of " + std::to_string(bytes) +
-               " B for each device would fill more than half of the memory that is available (" +
+               " B for each device would take more than half of the available memory (" +
                host.source + ")");
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (2 * bytes > chosen[i].free_bytes() / 2)
       throw Skip("two buffers of " + std::to_string(bytes) +
-                 " B would fill more than half of a device's memory");
+                 " B would take more than half of the device's memory");
 }
 
 class Measurement {
 public:
-  Measurement(Team& team, const Chosen& chosen, const Settings& settings)
+  Measurement(Team& team, const ChosenDevices& chosen, const Settings& settings)
       : team_(team), chosen_(chosen), settings_(settings),
         steps_(steps_for(chosen, settings.largest)), links_(chosen.size()),
         samples_(chosen.size()) {
@@ -251,7 +254,7 @@ public:
     });
   }
 
-  // Each step once on poisoned memory, those of all devices at once as well.
+  // Runs each step once on poisoned memory, including those with all devices at once.
   [[nodiscard]] double wrong_before() {
     std::vector<double> wrong(links_.size());
     for (const auto& step : steps_)
@@ -261,7 +264,7 @@ public:
     return sum(wrong);
   }
 
-  // A slow drift of the machine meets all steps alike.
+  // A slow drift of the machine affects all steps equally.
   void run_round(bool is_kept) {
     for (std::size_t number = 0; number < steps_.size(); ++number) {
       arrived_ = 0;
@@ -273,7 +276,8 @@ public:
     }
   }
 
-  // What the last measured copies of the largest size left, each way.
+  // The number of wrong bytes left by the last measured copies of the largest size, in each
+  // direction.
   [[nodiscard]] double wrong_after() {
     std::vector<double> wrong(links_.size());
     team_.run([&](std::size_t member) {
@@ -290,7 +294,9 @@ public:
     team_.run([&](std::size_t member) { placed[member] = links_[member]->placed(settings_.node); });
     for (std::size_t taken = 0; taken < samples_[0].size(); ++taken)
       report_step(program, steps_[taken % steps_.size()], taken, placed);
-    team_.run([&](std::size_t member) { links_[member].reset(); }); // by the thread that made it
+    team_.run([&](std::size_t member) {
+      links_[member].reset();
+    }); // destroyed by the thread that created it
   }
 
 private:
@@ -301,7 +307,7 @@ private:
     return all;
   }
 
-  // On one device after another, or on all at once. Those that do not work sleep meanwhile.
+  // Runs on one device after another, or on all at once. Idle members sleep.
   template <class Action>
   void on_devices(const Step& step, Action action) {
     if (step.is_together) {
@@ -315,8 +321,8 @@ private:
       team_.run_on(std::span(&member, 1), action);
   }
 
-  // Of several at once each goes on copying until all have their sample: none is measured while
-  // another has ended.
+  // With several devices each keeps copying until all have their sample, so that none is measured
+  // after another has stopped.
   [[nodiscard]] Timed sampled(std::size_t member, std::size_t number) {
     const auto& step = steps_[number];
     const auto timed = links_[member]->sample(step, number);
@@ -350,7 +356,7 @@ private:
                                         .add("size_B", step.size)
                                         .add("device", chosen_[member].facts().index))
                       .add("work", json::Object().add("bytes", bytes_of(step, timed)))
-                      .add("device", limiting_facts(chosen_, 1, member))
+                      .add("device", facts_for_limit(chosen_, 1, member))
                       .add("pages_looked_at", placed[member].looked_at)
                       .add("pages_astray", placed[member].astray));
     }
@@ -358,21 +364,21 @@ private:
       program.add(sample_event(series + "_all", i, slowest_s)
                       .add("point", json::Object().add("size_B", step.size))
                       .add("work", json::Object().add("bytes", rate * slowest_s))
-                      .add("device", limiting_facts(chosen_, chosen_.size()))
+                      .add("device", facts_for_limit(chosen_, chosen_.size()))
                       .add("pages_looked_at", std::size_t{0})
                       .add("pages_astray", std::size_t{0}));
   }
 
   Team& team_;
-  const Chosen& chosen_;
+  const ChosenDevices& chosen_;
   const Settings& settings_;
   std::vector<Step> steps_;
   std::vector<std::unique_ptr<Link>> links_;
-  std::vector<std::vector<Timed>> samples_; // by member: round by round, step by step
+  std::vector<std::vector<Timed>> samples_; // per member: by round, then by step
   std::atomic<std::size_t> arrived_{0};
 };
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   Measurement measurement(team, chosen, settings);
   double wrong = measurement.wrong_before();
   measurement.run_round(false);

@@ -1,5 +1,5 @@
-// gpu.triad: a = b + s c with a, b and c in the host's memory, in blocks on two queues, so that one
-// block travels while another is worked on.
+// gpu.triad: a = b + s c with a, b and c in host memory, in blocks on two queues, so that one block
+// is transferred while another is computed.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -29,28 +29,28 @@ constexpr std::uint64_t KiB = 1024;
 constexpr std::uint64_t MiB = 1024 * KiB;
 constexpr std::uint64_t smallest = 64 * KiB;
 constexpr std::uint64_t growth = 4;
-// With numbers that are small multiples of 1/16, b + s c is a multiple of 1/64 below 1024: exact in
+// With inputs that are small multiples of 1/16, b + s c is a multiple of 1/64 below 1024: exact in
 // fp32, with or without a fused multiply-add.
 constexpr double factor = 1.75;
 
 struct Settings {
   bool is_fp64;
-  std::uint64_t largest; // bytes of a block of one array; 0: what suits the device
+  std::uint64_t largest; // bytes of a block of one array; 0: chosen for the device
 };
 
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  return {.is_fp64 = asks_for_fp64(arguments),
+  return {.is_fp64 = fp64_requested(arguments),
           .largest = arguments.number<std::uint64_t>("--largest", 0, 0, std::uint64_t{1} << 53)};
 }
 
-// 64 KiB to the largest, each 4 times the one before.
+// From 64 KiB to the largest, each 4 times the previous one.
 [[nodiscard]] std::vector<std::uint64_t> blocks_for(const Facts& facts, std::uint64_t asked) {
   const auto largest = asked != 0 ? asked : facts.is_cpu ? 4 * MiB : 16 * MiB;
   std::vector<std::uint64_t> blocks;
   for (std::uint64_t block = smallest; block <= largest; block *= growth)
     blocks.push_back(block);
   if (blocks.empty())
-    throw Failure(Exit::usage, "--largest: a block has at least 64 KiB");
+    throw Failure(Exit::usage, "--largest: expected at least 64 KiB");
   return blocks;
 }
 
@@ -69,8 +69,8 @@ template <class Real>
   return {source<float>(), source<double>()};
 }
 
-// A run is a pass over the whole arrays: two blocks of the largest size, so that neighbouring
-// blocks are on different queues and never share memory of the host.
+// A run is a pass over the complete arrays: two blocks of the largest size, so that adjacent blocks
+// are on different queues and never share host memory.
 [[nodiscard]] std::uint64_t pass_bytes(const std::vector<std::uint64_t>& blocks) {
   return 2 * blocks.back();
 }
@@ -88,21 +88,21 @@ template <class Real>
   return points;
 }
 
-// Three arrays of the host and two blocks of each on the device, which together are as large.
-void require_room(const Chosen& chosen, std::uint64_t array_bytes) {
+// Three arrays on the host and two blocks of each on the device, which have the same total size.
+void require_room(const ChosenDevices& chosen, std::uint64_t array_bytes) {
   const auto host = available_memory();
   if (3 * array_bytes * chosen.size() > host.bytes / 2)
     throw Skip("three arrays of " + std::to_string(array_bytes) +
-               " B for each device would fill more than half of the memory that is available (" +
+               " B for each device would take more than half of the available memory (" +
                host.source + ")");
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (3 * array_bytes > chosen[i].free_bytes() / 2)
       throw Skip("three arrays of " + std::to_string(array_bytes) +
-                 " B would fill more than half of a device's memory");
+                 " B would take more than half of the device's memory");
 }
 
 template <class Real>
-class Pipeline : public Subject {
+class Pipeline : public PointRunner {
 public:
   Pipeline(Device& device, bool is_optimised, std::vector<std::uint64_t> blocks)
       : blocks_(std::move(blocks)), count_(pass_bytes(blocks_) / sizeof(Real)),
@@ -112,7 +112,7 @@ public:
         triad_(*module_, "triad"), lanes_{Lane(device, blocks_.back() / sizeof(Real)),
                                           Lane(device, blocks_.back() / sizeof(Real))},
         a_(device, count_, Where::pinned), b_(device, count_, Where::pinned),
-        c_(device, count_, Where::pinned), trains_(blocks_.size()) {
+        c_(device, count_, Where::pinned), timers_(blocks_.size()) {
     std::mt19937_64 random(1);
     std::uniform_int_distribution<int> any(-4096, 4096);
     for (std::uint64_t i = 0; i < count_; ++i) {
@@ -133,14 +133,14 @@ public:
   }
 
   [[nodiscard]] Timed sample(std::size_t point) override {
-    auto& train = trains_[point];
-    if (!train)
-      train = std::make_unique<TrainTimer>(
+    auto& timer = timers_[point];
+    if (!timer)
+      timer = std::make_unique<BatchTimer>(
           [this, point](std::uint64_t passes) { return passes_s(blocks_[point], passes); });
-    return train->sample();
+    return timer->sample();
   }
 
-  // Elements that are not exactly b + s c.
+  // The number of elements that are not exactly b + s c.
   [[nodiscard]] double error_after() override {
     std::uint64_t wrong = 0;
     for (std::uint64_t i = 0; i < count_; ++i) {
@@ -181,10 +181,10 @@ private:
     triad_(queue, {.groups = groups_, .items = group}, lane.a, lane.b, lane.c,
            static_cast<Real>(factor), count);
     queue.read(a_.host() + first, lane.a.memory(), 0, bytes);
-    queue.flush(); // it is to start while the host hands the next block to the other queue
+    queue.flush(); // starts the work while the host enqueues the next block on the other queue
   }
 
-  // By the host's clock: the queues are two, and each mark belongs to one.
+  // Uses the host's clock: markers belong to a single queue, and there are two.
   [[nodiscard]] double passes_s(std::uint64_t block, std::uint64_t passes) {
     const auto count = block / sizeof(Real);
     const auto interval = timed([&] {
@@ -198,7 +198,7 @@ private:
   }
 
   std::vector<std::uint64_t> blocks_;
-  std::uint64_t count_; // elements of an array
+  std::uint64_t count_; // elements per array
   unsigned groups_;
   std::unique_ptr<Module> module_;
   Triad<Real> triad_;
@@ -206,11 +206,12 @@ private:
   Array<Real> a_;
   Array<Real> b_;
   Array<Real> c_;
-  std::vector<std::unique_ptr<TrainTimer>> trains_;
+  std::vector<std::unique_ptr<BatchTimer>> timers_;
 };
 
 template <class Real>
-void measure_as(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
+                const Settings& settings) {
   const auto blocks = blocks_for(chosen[0].facts(), settings.largest);
   require_room(chosen, pass_bytes(blocks));
   measure_points(program, team, chosen, points_of(blocks, sizeof(Real)), [&](Device& device) {
@@ -218,7 +219,7 @@ void measure_as(Program& program, Team& team, const Chosen& chosen, const Settin
   });
 }
 
-void measure(Program& program, Team& team, const Chosen& chosen, const Settings& settings) {
+void measure(Program& program, Team& team, const ChosenDevices& chosen, const Settings& settings) {
   in_precision(chosen, settings.is_fp64,
                [&]<class Real>(Real) { measure_as<Real>(program, team, chosen, settings); });
 }

@@ -1,10 +1,10 @@
 // memory.gups: random updates of a table in memory, by all threads at once.
 //
-// The table, the updates and the share of them that may be lost are those of RandomAccess in the
+// The table, the updates and the fraction of them that may be lost are those of RandomAccess in the
 // HPC Challenge (P. Luszczek et al., "Introduction to the HPC Challenge Benchmark Suite", 2005):
-// T[i] = i at the start, and each value of a shift register is exclusive-ored into the word that
-// its low bits name. Threads share the table without locks, so an update is lost now and then. The
-// same updates again, made atomically, must bring every word back.
+// T[i] = i at the start, and each value of a shift register is xored into the word selected by its
+// low bits. Threads share the table without locks, so some updates are lost. Repeating the same
+// updates atomically must restore every word.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -18,7 +18,7 @@
 #include "affinity.hpp"
 #include "clock.hpp"
 #include "failure.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "team.hpp"
@@ -29,12 +29,12 @@ using namespace seatrial;
 
 using Word = std::uint64_t;
 
-constexpr std::size_t least_samples = 3;
-constexpr std::size_t most_samples = 2'000;
+constexpr std::size_t min_samples = 3;
+constexpr std::size_t max_samples = 2'000;
 
 struct Settings {
-  std::size_t words;     // of the table, a power of two
-  std::uint64_t updates; // of each thread in a sample
+  std::size_t words;     // table size, a power of two
+  std::uint64_t updates; // per thread and sample
   bool huge_pages;
 };
 
@@ -49,12 +49,13 @@ Settings prepare(Arguments& arguments) {
   return settings;
 }
 
-// The next value of the shift register of x^63 + x^2 + x + 1, which goes through all values but 0.
+// The next value of the shift register with polynomial x^63 + x^2 + x + 1, which takes all values
+// but 0.
 [[nodiscard]] constexpr Word next_of(Word value) noexcept {
   return value << 1 ^ (value >> 63 != 0 ? 7u : 0u);
 }
 
-// Where a thread's values begin (splitmix64): far apart from each other by chance.
+// The start value of a thread (splitmix64): with high probability far from those of other threads.
 [[nodiscard]] constexpr Word first_of(std::size_t member) noexcept {
   Word z = (member + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -62,12 +63,13 @@ Settings prepare(Arguments& arguments) {
   return (z ^ (z >> 31)) | 1;
 }
 
-// The word that a value names by its low bits.
+// The word selected by a value's low bits.
 [[nodiscard]] Word& word_of(std::span<Word> table, Word value) noexcept {
   return table[value & (table.size() - 1)];
 }
 
-// The value after so many updates. An update is a load and a store: others may come between.
+// Returns the value after `count` updates. An update is a load and a store; other threads' updates
+// may come between them.
 [[gnu::noinline]] Word update(std::span<Word> table, Word value, std::uint64_t count) noexcept {
   for (; count != 0; --count) {
     value = next_of(value);
@@ -95,7 +97,7 @@ public:
       for (std::size_t i = part.begin; i < part.end; ++i)
         table_[i] = i;
       members_[member].value = first_of(member);
-      members_[member].intervals.reserve(most_samples + 1);
+      members_[member].intervals.reserve(max_samples + 1);
     });
   }
 
@@ -103,11 +105,11 @@ public:
     team_.run([&](std::size_t member) {
       auto& own = members_[member];
       own.has_moved = !is_bound_to(program_.cpus[member]);
-      sample(own); // brings the clock to what it will be
+      sample(own); // lets the clock frequency settle
       const auto deadline = Clock::now() + std::chrono::duration<double>(program_.slice_s);
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
-          is_over_ = done == most_samples || (done >= least_samples && Clock::now() >= deadline);
+          is_over_ = done == max_samples || (done >= min_samples && Clock::now() >= deadline);
         team_.barrier().wait();
         if (is_over_)
           break;
@@ -119,7 +121,7 @@ public:
 
   void report(Program& program) {
     const auto samples = members_.front().intervals.size();
-    for (std::size_t i = 1; i < samples; ++i) { // but the first
+    for (std::size_t i = 1; i < samples; ++i) { // without the first, the warm-up
       std::vector<Interval> intervals;
       for (const auto& member : members_)
         intervals.push_back(member.intervals[i]);
@@ -160,10 +162,10 @@ private:
     team_.barrier().wait();
     own.intervals.push_back(
         timed([&] { own.value = update(table_, own.value, settings_.updates); }));
-    to_outside(own.value);
+    do_not_eliminate(own.value);
   }
 
-  // Words that are not as they were at the start.
+  // The number of words that differ from the start.
   [[nodiscard]] std::size_t changed() {
     team_.run([&](std::size_t member) {
       const auto part = part_of(member);
@@ -183,7 +185,7 @@ private:
   Pages pages_;
   std::span<Word> table_;
   std::vector<Member> members_;
-  bool is_over_ = false; // member 0 writes it before the barrier
+  bool is_over_ = false; // written by member 0 before the barrier
 };
 
 void measure(Program& program, const Settings& settings) {

@@ -1,10 +1,10 @@
-// memory.latency: how long a load takes whose address the load before it gave.
+// memory.latency: the time of a load whose address comes from the previous load (pointer chasing).
 //
 // Each working set is one ring of pointers with one node in every cache line, in random order: no
-// prefetcher can tell the next address, and no two loads can overlap. The order is kept beside the
-// ring. So the ring can be walked once without waiting for its own pointers, which proves it whole
-// and leaves the caches as a walk along it would; and after any number of loads it is known where
-// a chase must be.
+// prefetcher can predict the next address, and no two loads can overlap. The order is also stored
+// separately. So the ring can be walked once without waiting for its pointers, which verifies it
+// and leaves the caches in the same state as chasing the pointers; and the expected position after
+// any number of loads is known.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -26,7 +26,7 @@
 #include "clock.hpp"
 #include "failure.hpp"
 #include "numa.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "team.hpp"
@@ -36,16 +36,16 @@ namespace {
 
 using namespace seatrial;
 
-constexpr double least_sample_s = 1e-3;
-constexpr double sample_s = 1.2e-3;                 // what one sample is to last
-constexpr std::size_t loads_per_turn = 32;          // of the chase's loop
-constexpr std::uint64_t addition_blocks = 1u << 13; // 131,072 additions: some 40 us
+constexpr double min_sample_s = 1e-3;
+constexpr double sample_s = 1.2e-3;                 // target duration of a sample
+constexpr std::size_t loads_per_turn = 32;          // loads per loop iteration of the chase
+constexpr std::uint64_t addition_blocks = 1u << 13; // 131,072 additions: about 40 us
 
 struct Settings {
-  std::vector<std::size_t> sizes; // bytes, ascending
+  std::vector<std::size_t> sizes; // in bytes, ascending
   std::size_t line_bytes;
   bool huge_pages;
-  std::optional<int> node; // of the memory; none: where the pages are touched
+  std::optional<int> node; // NUMA node of the memory; none: first touch
 };
 
 Settings prepare(Arguments& arguments) {
@@ -58,7 +58,7 @@ Settings prepare(Arguments& arguments) {
   if (const int node = arguments.number("--memory-node", -1, -1, 1023); node >= 0)
     settings.node = node;
   if (!std::ranges::is_sorted(settings.sizes))
-    throw Failure(Exit::usage, "--sizes: expected ascending numbers");
+    throw Failure(Exit::usage, "--sizes: expected numbers in ascending order");
   if (!std::has_single_bit(settings.line_bytes))
     throw Failure(Exit::usage, "--line-bytes: expected a power of two");
   return settings;
@@ -70,7 +70,7 @@ class Random {
 public:
   explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
 
-  // A number below `bound`, which is at most 2^32: what that favours is less than one in 2^32.
+  // A random number below `bound`, which is at most 2^32: the bias is below 2^-32.
   std::uint32_t below(std::uint64_t bound) noexcept {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -83,20 +83,20 @@ private:
   std::uint64_t state_;
 };
 
-// One load after the other; where the last of them led.
+// Dependent loads; returns the final address.
 [[gnu::noinline]] const void* chase(const void* at, std::uint64_t turns) noexcept {
   for (; turns != 0; --turns)
     unrolled<loads_per_turn>([&](std::size_t) { at = *static_cast<const void* const*>(at); });
   return at;
 }
 
-// What a walk along a ring found.
+// The result of walking a ring.
 struct Walk {
-  std::size_t broken = 0; // nodes that lead elsewhere than they should, or where one led before
-  std::size_t predictable = 0; // steps of the length of the one before, or to a line near by
+  std::size_t broken = 0;      // nodes that point to the wrong node, or to one already visited
+  std::size_t predictable = 0; // steps of the same length as the previous one, or to a nearby line
 };
 
-// Lines of memory in a random order that ends where it began.
+// Cache lines linked in random order as a closed ring.
 class Ring {
 public:
   Ring(std::span<std::byte> memory, std::span<std::uint32_t> order, std::size_t line_bytes,
@@ -105,14 +105,14 @@ public:
 
   [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
 
-  // Makes a ring of the first so many lines, at least as many as before.
+  // Extends the ring to the first `lines` lines; it never shrinks.
   void grow_to(std::size_t lines) noexcept {
-    // Pages in order of address, as programs touch them.
+    // Touch pages in address order, as programs do.
     for (auto at = lines_ * line_bytes_; at < lines * line_bytes_; at += base_page())
       memory_[at] = std::byte{0};
     // The inside-out shuffle (D. Knuth, "The Art of Computer Programming" 2, 3.4.2): every order is
-    // as likely as any other, so that every ring is, as with the algorithm of S. Sattolo (1986),
-    // and an order grows without starting anew.
+    // equally likely, and so is every ring, as with S. Sattolo's algorithm (1986), and an order can
+    // be extended without starting again.
     for (; lines_ < lines; ++lines_) {
       const auto other = random_.below(lines_ + 1);
       order_[lines_] = order_[other];
@@ -122,15 +122,16 @@ public:
       *node(order_[step]) = node(order_[following(step)]);
   }
 
-  // The node at which so many loads from the first one on end.
+  // The node reached after this many loads from the first one.
   [[nodiscard]] const void* after(std::uint64_t loads) const noexcept {
     return node(order_[loads % lines_]);
   }
 
-  // Loads every node once, in the order of the ring. No load waits for another, since the order is
-  // known; what it loads proves that a chase has to go the same way, through all of the lines.
+  // Loads every node once, in ring order. No load waits for another, since the order is known; the
+  // loaded pointers prove that a chase must take the same path through all lines.
   [[nodiscard]] Walk walk() const {
-    constexpr std::int64_t near_by = 8; // lines: a pair of them, or what a stream would run ahead
+    constexpr std::int64_t near_by =
+        8; // lines: an adjacent-line pair, or the range of a stream prefetcher
     Walk found;
     std::vector<bool> reached(lines_);
     std::int64_t stride_before = 0;
@@ -155,7 +156,7 @@ private:
   }
 
   std::span<std::byte> memory_;
-  std::span<std::uint32_t> order_; // the lines, as the ring goes through them
+  std::span<std::uint32_t> order_; // the lines in ring order
   std::size_t line_bytes_;
   std::size_t lines_ = 0;
   Random random_;
@@ -164,7 +165,7 @@ private:
 struct Sample {
   std::uint64_t loads;
   double chase_s;
-  std::array<double, 2> additions_s; // before and after
+  std::array<double, 2> additions_s; // before and after the chase
 };
 
 // The samples of one working set.
@@ -176,25 +177,26 @@ struct Point {
 class Latency {
 public:
   Latency(const Settings& settings, std::uint64_t seed)
-      : settings_(settings), most_lines_(settings.sizes.back() / settings.line_bytes),
-        ring_bytes_(round_up(most_lines_ * settings.line_bytes, huge_page)),
-        pages_(ring_bytes_ + most_lines_ * sizeof(std::uint32_t), settings.huge_pages,
+      : settings_(settings), max_lines_(settings.sizes.back() / settings.line_bytes),
+        ring_bytes_(round_up(max_lines_ * settings.line_bytes, huge_page)),
+        pages_(ring_bytes_ + max_lines_ * sizeof(std::uint32_t), settings.huge_pages,
                settings.node),
         ring_({pages_.data(), ring_bytes_},
-              {reinterpret_cast<std::uint32_t*>(pages_.data() + ring_bytes_), most_lines_},
+              {reinterpret_cast<std::uint32_t*>(pages_.data() + ring_bytes_), max_lines_},
               settings.line_bytes, seed) {
-    if (most_lines_ > std::numeric_limits<std::uint32_t>::max())
-      throw Failure(Exit::usage, "--sizes: more lines than 32 bits can number");
+    if (max_lines_ > std::numeric_limits<std::uint32_t>::max())
+      throw Failure(Exit::usage, "--sizes: too many cache lines for 32-bit indices");
     points_.reserve(settings.sizes.size());
   }
 
-  // Working sets one after the other, since each has to settle in the caches before its samples.
+  // Measures working sets one after another, since each has to settle in the caches before its
+  // samples.
   void measure(double slice_s) {
     for (const auto bytes : settings_.sizes) {
       ring_.grow_to(bytes / settings_.line_bytes);
       const auto walk = ring_.walk();
       broken_ += walk.broken;
-      if (ring_.lines() >= enough_lines_to_tell)
+      if (ring_.lines() >= min_lines_for_check)
         predictable_ = std::max(predictable_, static_cast<double>(walk.predictable) /
                                                   static_cast<double>(ring_.lines()));
       points_.push_back(samples_of(bytes, slice_s / static_cast<double>(settings_.sizes.size())));
@@ -206,8 +208,8 @@ public:
     program.note("page_bytes", base_page());
     program.note("huge_pages", pages_.huge_verdict());
     program.note("huge_page_fraction", pages_.huge_fraction());
-    program.note("page_nodes", placed.error == 0 ? std::string("told")
-                                                 : std::string("not told: move_pages: ") +
+    program.note("page_nodes", placed.error == 0 ? std::string("reported")
+                                                 : std::string("not reported: move_pages: ") +
                                                        std::strerror(placed.error));
     for (const auto& point : points_)
       for (std::size_t i = 0; i < point.samples.size(); ++i) {
@@ -227,9 +229,9 @@ public:
   }
 
 private:
-  // Below, steps are short because the set is.
-  static constexpr std::size_t enough_lines_to_tell = 1024;
-  static constexpr std::size_t least_samples = 3;
+  // In smaller sets steps are short in any case.
+  static constexpr std::size_t min_lines_for_check = 1024;
+  static constexpr std::size_t min_samples = 3;
 
   [[nodiscard]] Point samples_of(std::size_t bytes, double slice_s) {
     position_ = ring_.after(0);
@@ -238,11 +240,11 @@ private:
     Point point{bytes, {}};
     point.samples.reserve(64);
     const auto begin = Clock::now();
-    while (point.samples.size() < least_samples || seconds(Clock::now() - begin) < slice_s) {
+    while (point.samples.size() < min_samples || seconds(Clock::now() - begin) < slice_s) {
       const double before = additions_s();
       const double elapsed = chase_s(turns);
       lost_ += position_ != ring_.after(loads_);
-      if (elapsed < least_sample_s) // the tries were disturbed
+      if (elapsed < min_sample_s) // the calibration was disturbed
         turns += turns / 2 + 1;
       else
         point.samples.push_back({turns * loads_per_turn, elapsed, {before, additions_s()}});
@@ -250,8 +252,8 @@ private:
     return point;
   }
 
-  // The shortest of some tries, so that a disturbance does not make samples short. They also take
-  // small sets some times round before the first sample.
+  // Uses the shortest of several tries, so that a disturbance does not make samples short. The
+  // tries also cycle small sets several times before the first sample.
   [[nodiscard]] std::uint64_t turns_per_sample() noexcept {
     constexpr double trial_s = 0.1e-3;
     std::uint64_t turns = 1;
@@ -270,17 +272,17 @@ private:
   }
 
   [[nodiscard]] static double additions_s() noexcept {
-    const auto addend = from_outside(std::uint64_t{3});
-    return timed([&] { to_outside(chain_of_additions(addend, addend, addition_blocks)); })
+    const auto addend = do_not_fold(std::uint64_t{3});
+    return timed([&] { do_not_eliminate(chain_of_additions(addend, addend, addition_blocks)); })
         .elapsed_s();
   }
 
-  // Pages all over the largest ring, each of which belongs on the node asked for or on our own.
+  // Samples pages from the largest ring, which should be on the requested node or on the local one.
   [[nodiscard]] PageNodes placement() const {
-    constexpr std::size_t most_pages = 1u << 16;
+    constexpr std::size_t max_pages = 1u << 16;
     const auto node = settings_.node ? settings_.node : own_node();
-    const auto bytes = most_lines_ * settings_.line_bytes;
-    const auto stride = round_up(bytes / most_pages + 1, base_page());
+    const auto bytes = max_lines_ * settings_.line_bytes;
+    const auto stride = round_up(bytes / max_pages + 1, base_page());
     std::vector<void*> addresses;
     for (std::size_t at = 0; at < bytes; at += stride)
       addresses.push_back(pages_.data() + at);
@@ -288,15 +290,15 @@ private:
   }
 
   const Settings& settings_;
-  const std::size_t most_lines_;
+  const std::size_t max_lines_;
   const std::size_t ring_bytes_;
-  Pages pages_; // of the ring, and behind it of its order
+  Pages pages_; // pages of the ring, followed by those of its order
   Ring ring_;
   std::vector<Point> points_;
-  const void* position_ = nullptr; // in the ring, after so many loads from its first node on
+  const void* position_ = nullptr; // position in the ring after `loads_` loads from its first node
   std::uint64_t loads_ = 0;
   std::size_t broken_ = 0;
-  std::size_t lost_ = 0; // samples that ended elsewhere than their loads should have led
+  std::size_t lost_ = 0; // samples that ended at the wrong node
   double predictable_ = 0;
 };
 
@@ -305,7 +307,7 @@ void measure(Program& program, const Settings& settings) {
     throw Failure(Exit::usage, "--cpus: expected one CPU");
   Team team(program.cpus);
   program.hello(team);
-  // Another order in each repeat, so that what one order does by chance shows as spread.
+  // Each repeat uses a different order, so that the effect of a particular order shows as spread.
   const auto seed = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()) ^
                     static_cast<std::uint64_t>(getpid()) << 32;
   program.note("seed", seed);

@@ -18,7 +18,7 @@
 
 #include "clock.hpp"
 #include "numa.hpp"
-#include "opaque.hpp"
+#include "optimisation_barrier.hpp"
 #include "pages.hpp"
 #include "program.hpp"
 #include "team.hpp"
@@ -28,17 +28,17 @@ namespace {
 
 using namespace seatrial;
 
-constexpr std::size_t line_doubles = 64 / sizeof(double); // a cache line's worth
+constexpr std::size_t line_doubles = 64 / sizeof(double); // one cache line
 
 struct Settings {
   std::size_t array_bytes;
   bool nontemporal;
   bool huge_pages;
-  std::optional<int> node;         // of the memory; none: where the pages are touched
-  std::optional<std::size_t> only; // the one kernel that is measured, by its place in `kernels`
+  std::optional<int> node;         // NUMA node of the memory; none: first touch
+  std::optional<std::size_t> only; // index in `kernels` of the only kernel to measure
 };
 
-// The place of a kernel by its name; none for all of them.
+// The index of a kernel by its name; none for "all".
 std::optional<std::size_t> kernel_named(std::string_view name) {
   constexpr std::array<std::string_view, 4> names = {"copy", "scale", "add", "triad"};
   const auto at = std::ranges::find(names, name);
@@ -73,7 +73,7 @@ struct Arrays {
 
 enum class Operation { copy, scale, add, triad };
 
-// Reals or vectors of them.
+// For scalars or vectors.
 template <Operation operation, class Value>
 [[gnu::always_inline]] inline Value result(Value a, Value b, Value s) noexcept {
   if constexpr (operation == Operation::copy)
@@ -83,7 +83,7 @@ template <Operation operation, class Value>
   else if constexpr (operation == Operation::add)
     return a + b;
   else
-    return a + s * b; // exact for these inputs, so fused or not is the same
+    return a + s * b; // exact for these inputs, whether fused or not
 }
 
 template <Operation operation>
@@ -107,8 +107,8 @@ void sweep(const Arrays& part, double scalar) noexcept {
       else
         store(c + at, result<operation>(x, y, s));
     }
-    // Keeps compilers from making a call of memcpy out of the loop, which may store
-    // non-temporally as it sees fit.
+    // Keeps compilers from replacing the loop with a call of memcpy, which may use non-temporal
+    // stores.
     asm volatile("" ::: "memory");
   }
   if constexpr (nontemporal)
@@ -118,7 +118,7 @@ void sweep(const Arrays& part, double scalar) noexcept {
 template <Operation operation>
 std::size_t wrong_elements(const Arrays& part, double scalar) noexcept {
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < part.c.size(); ++i) // true for NaN, too
+  for (std::size_t i = 0; i < part.c.size(); ++i) // also true for NaN
     wrong += part.c[i] != result<operation>(part.a[i], part.b[i], scalar);
   return wrong;
 }
@@ -140,11 +140,11 @@ constexpr Kernel kernel(std::string_view name) {
 constexpr std::array kernels = {kernel<Operation::copy>("copy"), kernel<Operation::scale>("scale"),
                                 kernel<Operation::add>("add"), kernel<Operation::triad>("triad")};
 
-// The i-th input: random, since constant data draw less power and may compress, and a multiple of
-// 2^-40 in [1, 2), so that with a small integer as scalar every result is exact (at most 44 of
-// double's 53 bits) and the comparison needs no tolerance. The mixing function is that of
-// splitmix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
-// OOPSLA 2014.
+// The i-th input: random, since constant data would draw less power and may be compressed, and a
+// multiple of 2^-40 in [1, 2), so that with a small integer scalar every result is exact (at most
+// 44 of double's 53 bits) and the comparison needs no tolerance. The mixing function is that of
+// splitmix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA
+// 2014.
 double input(std::uint64_t i) noexcept {
   std::uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -154,15 +154,15 @@ double input(std::uint64_t i) noexcept {
   return std::bit_cast<double>(one | (z >> 24 << 12)); // the upper 40 of 52 fraction bits
 }
 
-// The inputs from number `seed` on, of which each array has its own.
+// Fills an array with the inputs from number `seed` on; each array has its own.
 void fill_with_inputs(std::span<double> values, std::uint64_t seed) noexcept {
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = input(seed + i);
 }
 
-// Share of distinct finite values other than zero: of some elements all over the array, and of as
-// many neighbours in its middle, the lesser. Steps of the golden section land on every residue, so
-// that no period of the data can hide between them.
+// The fraction of distinct, finite, nonzero values, the lower of two: among elements sampled from
+// the whole array, and among as many adjacent ones in its middle. Steps of the golden section hit
+// every residue, so that no periodic data can hide between them.
 double distinct_fraction(std::span<const double> values) {
   const auto sampled = std::min<std::size_t>(values.size(), 4096);
   const auto share = [&](auto position) {
@@ -202,22 +202,22 @@ public:
     });
   }
 
-  // Rounds of all kernels, so that a disturbance of the machine hits all alike: one to warm up,
-  // then until the slice is over, of one kernel only where that is asked for. Every round makes
-  // samples; what the last but one left behind is compared, and each output of the last. Nothing
-  // has to be poisoned for it: each kernel finds the output of another in `c`, which differs from
-  // its own in every element (see `round`).
+  // Runs rounds of all kernels, so that a disturbance of the machine affects all of them: one to
+  // warm up, then more until the slice is over, of only one kernel if requested. Every round yields
+  // samples; the results left by the second-last round and each output of the last round are
+  // compared. No poisoning is needed: each kernel finds the output of another one in `c`, which
+  // differs from its own in every element (see `round`).
   void measure(double slice_s, Turns& turns) {
     team_.run([&](std::size_t member) {
       round(member, Purpose::warm_up);
       turns.pass(team_, member);
-      // Setting up takes longer than a slice, so two that take turns do not share one but have one
-      // each: what is lost in blocks is gained in samples.
+      // Set-up takes longer than a slice, so two programs that take turns have one slice each
+      // instead of sharing one: fewer repeats but more samples.
       const auto slices = turns.are_given() ? 2 : 1;
       const auto deadline = Clock::now() + std::chrono::duration<double>(slices * slice_s);
       for (std::size_t done = 1;; ++done) {
         if (member == 0)
-          last_ = done >= least_rounds && Clock::now() >= deadline;
+          last_ = done >= min_rounds && Clock::now() >= deadline;
         team_.barrier().wait();
         if (last_)
           break;
@@ -226,7 +226,7 @@ public:
         round(member, Purpose::measure);
         turns.pass(team_, member);
       }
-      const auto k = settings_.only.value_or(kernels.size() - 1); // what the last round left behind
+      const auto k = settings_.only.value_or(kernels.size() - 1); // output of the last round
       wrong_[member][k] += kernels[k].wrong_elements(part(member), scalar_);
       round(member, Purpose::measure_and_compare);
     });
@@ -239,8 +239,8 @@ public:
     program.note("huge_pages", pages_.huge_verdict());
     program.note("huge_page_fraction", pages_.huge_fraction());
     const auto placed = placement();
-    program.note("page_nodes", placed.error == 0 ? std::string("told")
-                                                 : std::string("not told: move_pages: ") +
+    program.note("page_nodes", placed.error == 0 ? std::string("reported")
+                                                 : std::string("not reported: move_pages: ") +
                                                        std::strerror(placed.error));
     const auto rounds = elapsed_s_[settings_.only.value_or(0)].size();
     for (std::size_t i = 0; i < rounds; ++i)
@@ -267,14 +267,14 @@ public:
 private:
   enum class Purpose { warm_up, measure, measure_and_compare };
 
-  static constexpr std::size_t least_rounds = 3;
+  static constexpr std::size_t min_rounds = 3;
 
   static std::size_t element_count(const Settings& settings) {
     return round_up(settings.array_bytes / sizeof(double), line_doubles);
   }
 
-  // Arrays begin at different offsets within 4 KiB: cores that tell a load from an earlier store by
-  // the low 12 bits of the address alone would take a[i] for c[i] (Intel, "Optimization Reference
+  // Arrays begin at different offsets within 4 KiB: cores that match loads with earlier stores by
+  // the low 12 address bits only would confuse a[i] with c[i] (Intel, "Optimization Reference
   // Manual", 4K aliasing). On Zen 5 offsets from 0 to 1 MiB made no difference above 0.5 %.
   static constexpr std::size_t stagger = 1024;
 
@@ -282,21 +282,22 @@ private:
     return round_up(count_ * sizeof(double) + stagger, huge_page) + stagger;
   }
 
-  // Parts differ by a base page at most, so that no member has to be waited for; cut at huge pages
-  // they could differ by a tenth. They begin at a page boundary in `a` and, by the stagger, 1 and
-  // 2 KiB behind one in `b` and `c`. No cache line has two owners, but a page can have: see
-  // touch_own_pages.
+  // Parts differ by at most one base page, so that no member has to wait; split at huge pages they
+  // could differ by a tenth. They begin at a page boundary in `a` and, because of the stagger, 1
+  // and 2 KiB after one in `b` and `c`. No cache line is shared between members, but a page can be:
+  // see touch_own_pages.
   [[nodiscard]] Arrays part(std::size_t member) const {
     return arrays_.part(bound(member), bound(member + 1));
   }
 
-  // The element at which the part of a member begins.
+  // The first element of a member's part.
   [[nodiscard]] std::size_t bound(std::size_t member) const {
     const auto unit = std::min(base_page() / sizeof(double), count_);
     return member == team_.size() ? count_ : count_ / unit * member / team_.size() * unit;
   }
 
-  // The member whose part holds an element. Bounds are rounded down, so the guess may be one off.
+  // The member whose part contains an element. Bounds are rounded down, so the guess may be off by
+  // one.
   [[nodiscard]] std::size_t owner(std::size_t element) const {
     auto member = std::min(element * team_.size() / count_, team_.size() - 1);
     while (member > 0 && bound(member) > element)
@@ -306,14 +307,14 @@ private:
     return member;
   }
 
-  // Pages all over the arrays. Each belongs on the node of a member that has a part of the huge
-  // page which it may lie in.
+  // Samples pages from the arrays. Each should be on the node of a member that owns part of the
+  // huge page around it.
   [[nodiscard]] PageNodes placement() const {
-    constexpr std::size_t most_pages = 1u << 14; // of each array
+    constexpr std::size_t max_pages = 1u << 14; // of each array
     const auto page = base_page() / sizeof(double);
-    const auto stride = std::max(round_up(count_ / most_pages + 1, page), page);
+    const auto stride = std::max(round_up(count_ / max_pages + 1, page), page);
     std::vector<void*> addresses;
-    std::vector<std::array<std::size_t, 2>> owners; // first and last
+    std::vector<std::array<std::size_t, 2>> owners; // first and last owner
     for (const auto array : {arrays_.a, arrays_.b, arrays_.c})
       for (std::size_t i = 0; i < count_; i += stride) {
         const auto before =
@@ -335,11 +336,11 @@ private:
     return settings_.only.value_or(kernel) == kernel;
   }
 
-  // A page lies on the NUMA node of the thread that touches it first. Inside a part that is its
-  // owner anyway; a page with a boundary in it must go to the owner of the greater piece, not to
-  // whoever comes first, or the same run gives another figure each time. Which pages the kernel
-  // will give is not known yet, so huge ones are shared out first; what it made a huge page of is
-  // then no longer touched for the first time.
+  // A page is placed on the NUMA node of the thread that touches it first. Inside a part that is
+  // its owner; a page with a boundary in it must go to the owner of the larger piece, not to
+  // whichever comes first, or the results of identical runs would differ. Whether the kernel will
+  // use huge pages is not known yet, so huge-page ranges are distributed first; touching what
+  // became a huge page again has no effect.
   void touch_own_pages(const Arrays& own) noexcept {
     for (const auto page : {huge_page, base_page()}) {
       for (const auto array : {own.a, own.b, own.c})
@@ -356,22 +357,22 @@ private:
     };
     if (offset(own.data()) <= page / 2)
       own.front() = 0;
-    // One base page before the end, which leaves the base page of the boundary to its owner.
+    // One base page before the end, which leaves the boundary's base page to its owner.
     if (offset(own.data() + own.size()) > page / 2)
       own[own.size() - std::min(own.size(), base_page() / sizeof(double))] = 0;
   }
 
-  // As STREAM counts: what the program reads and writes. A plain store to a line that is not in
-  // the cache moves the line in first (write-allocate), which no count of STREAM's contains.
+  // Counted as in STREAM: the bytes that the program reads and writes. A plain store to a line that
+  // is not cached first loads the line (write-allocate), which STREAM does not count.
   [[nodiscard]] json::Object work(const Kernel& kernel) const {
     const auto bytes = (kernel.arrays_read + 1) * count_ * sizeof(double);
     const auto allocated = settings_.nontemporal ? 0 : count_ * sizeof(double);
     return json::Object().add("bytes", bytes).add("traffic_bytes", bytes + allocated);
   }
 
-  // The caches hold lines of a partner now, which would be written back at our cost. A quarter of
-  // what ran last, which is a cache's worth or more of each array, leaves there what a sweep finds
-  // that follows another without a break; it writes what stands there already.
+  // The caches now hold dirty lines of a partner program, and writing them back would slow us down.
+  // Running a quarter of the last sweep, at least a cache's worth of each array, restores the cache
+  // state of back-to-back sweeps; it writes the values that are already there.
   void restore_caches(std::size_t member, bool has_warmed_up_only) noexcept {
     const auto after_warm_up = settings_.only == std::size_t{0} ? kernels.size() - 1 : 0;
     const auto after_round = settings_.only.value_or(kernels.size() - 1);
@@ -384,8 +385,9 @@ private:
 
   void round(std::size_t member, Purpose purpose) noexcept {
     const auto own = part(member);
-    // Each kernel must find the output of another, so that one that writes nothing is seen: warming
-    // up backwards leaves another one behind than a round does, except for the first kernel alone.
+    // Each kernel must find the output of another one, so that a kernel that writes nothing is
+    // detected: warming up backwards leaves a different output behind than a round does, except if
+    // only the first kernel is measured.
     const bool forwards = (purpose == Purpose::warm_up) == (settings_.only == std::size_t{0});
     for (std::size_t turn = 0; turn < kernels.size(); ++turn) {
       const auto k = forwards ? turn : kernels.size() - 1 - turn;
@@ -408,8 +410,8 @@ private:
   const std::size_t count_; // elements per array
   Pages pages_;
   Arrays arrays_;
-  std::vector<Interval> stamps_;                               // per member, of one sweep
-  std::vector<std::optional<int>> nodes_;                      // per member, of its memory
+  std::vector<Interval> stamps_;                               // per member, for one sweep
+  std::vector<std::optional<int>> nodes_;                      // node of each member's memory
   std::array<std::vector<double>, kernels.size()> elapsed_s_;  // per kernel and round
   std::vector<std::array<std::size_t, kernels.size()>> wrong_; // per member and kernel
   bool last_ = false;
@@ -419,8 +421,8 @@ void measure(Program& program, const Settings& settings) {
   Team team(program.cpus);
   program.hello(team);
   if (settings.nontemporal && !has_nontemporal_store)
-    throw Skip("needs non-temporal stores, which this target does not offer");
-  Stream stream(team, settings, from_outside(3.0));
+    throw Skip("needs non-temporal stores, which this target does not have");
+  Stream stream(team, settings, do_not_fold(3.0));
   stream.measure(program.slice_s, program.turns);
   stream.report(program);
 }

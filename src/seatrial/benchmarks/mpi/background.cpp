@@ -1,8 +1,8 @@
-// mpi.background: the latency between two ranks while all others stream to each other.
+// mpi.background: the latency between two ranks while all others exchange data.
 //
-// Ranks 0 and `ranks` / 2 play ping-pong. The others, i with i + ranks / 2, do nothing in one
+// Ranks 0 and `ranks` / 2 play ping-pong. The others, in pairs i and i + ranks / 2, are idle in one
 // sample, and in the next exchange windows of messages until the two have finished: quiet and
-// loaded samples alternate, so that a disturbance of the machine falls on both.
+// loaded samples alternate, so that a disturbance of the machine affects both.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "mpi/cpu_pair.hpp"
 #include "mpi/exchange.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
-#include "mpi/seats.hpp"
 #include "mpi/waiting.hpp"
 #include "pages.hpp"
 
@@ -25,9 +25,9 @@ namespace {
 
 using namespace seatrial;
 
-constexpr std::size_t least_rounds = 5;
-constexpr std::size_t most_idle_rounds = 10;
-constexpr std::uint64_t most_growth = 16; // of a sample, where the load comes too late
+constexpr std::size_t min_rounds = 5;
+constexpr std::size_t max_idle_rounds = 10;
+constexpr std::uint64_t max_growth = 16; // growth limit of a sample if the load starts too late
 constexpr std::uint64_t trial_trips = 8;
 constexpr int ping_tag = 1;
 constexpr int order_tag = 2;
@@ -53,20 +53,20 @@ std::uint64_t pattern_of(std::uint64_t seed, int rank) {
   return seed << 24 | static_cast<std::uint64_t>(rank + 1);
 }
 
-// One of the two that play ping-pong.
+// One of the two ping-pong ranks.
 class Player {
 public:
   Player(bool leads, int rank, int other, std::size_t bytes)
       : leads_(leads), rank_(rank), other_(other), bytes_(bytes), sent_(bytes, false),
         received_(bytes, false) {}
 
-  // The time of all trips, verified.
+  // The time of all trips, with verified data.
   double run(std::uint64_t seed, std::uint64_t trips) {
     mpi::fill({sent_.data(), bytes_}, pattern_of(seed, rank_));
-    mpi::spoil({received_.data(), bytes_}, pattern_of(seed, other_));
-    rally(1); // until both are there
+    mpi::poison({received_.data(), bytes_}, pattern_of(seed, other_));
+    run_trips(1); // until both have started
     const auto start = Clock::now();
-    rally(trips);
+    run_trips(trips);
     const double elapsed_s = seconds(Clock::now() - start);
     wrong_ += mpi::wrong_bytes({received_.data(), bytes_}, pattern_of(seed, other_));
     return elapsed_s;
@@ -75,7 +75,7 @@ public:
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
 
 private:
-  void rally(std::uint64_t trips) {
+  void run_trips(std::uint64_t trips) {
     for (std::uint64_t i = 0; i < trips; ++i) {
       if (leads_)
         send();
@@ -99,19 +99,19 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// One of those that make the load.
+// One of the ranks that create the load.
 class Streamer {
 public:
   Streamer(bool leads, int rank, int other, const Settings& settings)
       : leads_(leads), rank_(rank), other_(other),
         exchange_(settings.background_bytes, settings.window) {}
 
-  // Windows until the players have finished; back with how many. The one of lower rank decides
-  // before each, so that both end with the same.
+  // Exchanges windows until the players have finished; returns how many. The lower rank decides
+  // before each window, so that both stop after the same one.
   std::uint64_t run(std::uint64_t seed) {
     exchange_.fill(pattern_of(seed, rank_), pattern_of(seed, other_));
     exchange_.run(other_, 1);
-    mpi::meet(); // the load is there
+    mpi::sleeping_barrier(); // the load has started
     MPI_Request finished = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &finished);
     std::uint64_t windows = 0;
@@ -143,10 +143,10 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// What this rank does. Of an odd number the last one does nothing.
-class Part {
+// The role of this rank. With an odd number of ranks the last one is idle.
+class Role {
 public:
-  Part(int rank, int ranks, const Settings& settings) {
+  Role(int rank, int ranks, const Settings& settings) {
     const int half = ranks / 2;
     if (rank >= 2 * half)
       return;
@@ -157,16 +157,16 @@ public:
     else
       streamer_.emplace(leads, rank, other, settings);
     if (settings.shares && player_) {
-      seats_.emplace();
-      seats_->take(leads);
+      cpu_pair_.emplace();
+      cpu_pair_->bind(leads);
     }
   }
 
-  // Collective: the time of so many trips on the players, else 0.
+  // Collective: the time of this many trips on the players, else 0.
   double quiet(std::uint64_t seed, std::uint64_t trips, double idle_s) {
-    mpi::meet();
+    mpi::sleeping_barrier();
     const double elapsed_s = player_ ? player_->run(seed, trips) : 0;
-    mpi::meet(player_ ? 0 : idle_s);
+    mpi::sleeping_barrier(player_ ? 0 : idle_s);
     return elapsed_s;
   }
 
@@ -177,7 +177,7 @@ public:
       windows_ = streamer_->run(seed);
       return 0;
     }
-    mpi::meet();
+    mpi::sleeping_barrier();
     const double elapsed_s = player_ ? player_->run(seed, trips) : 0;
     MPI_Request finished = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &finished);
@@ -185,7 +185,7 @@ public:
     return elapsed_s;
   }
 
-  // Of the last loaded sample; 1 of a rank that does not stream.
+  // Windows of the last loaded sample; 1 on a rank that does not stream.
   [[nodiscard]] std::uint64_t windows() const noexcept { return windows_; }
   [[nodiscard]] bool streams() const noexcept { return streamer_.has_value(); }
 
@@ -196,17 +196,17 @@ public:
 private:
   std::optional<Player> player_;
   std::optional<Streamer> streamer_;
-  std::optional<mpi::Seats> seats_;
+  std::optional<mpi::CpuPair> cpu_pair_;
   std::uint64_t windows_ = 0;
 };
 
-// Times of the two samples of a round, and their trips there and back.
+// The times of the two samples of a round, and their round trips.
 struct Round {
   double quiet_s;
   std::uint64_t quiet_trips;
-  double loaded_s; // 0 where some rank of the background streamed nothing meanwhile
+  double loaded_s; // 0 if some background rank exchanged nothing during the sample
   std::uint64_t loaded_trips;
-  double background_bytes; // that were streamed meanwhile, by all
+  double background_bytes; // exchanged by all background ranks during the sample
 };
 
 std::size_t report(mpi::Program& program, const std::vector<Round>& rounds) {
@@ -231,29 +231,29 @@ std::size_t report(mpi::Program& program, const std::vector<Round>& rounds) {
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
-  mpi::wake_in_time();
+  mpi::reduce_timer_slack();
   mpi::require_memory(2 * std::max(settings.window * settings.background_bytes, settings.bytes));
-  Part part(program.rank, program.ranks, settings);
+  Role role(program.rank, program.ranks, settings);
   std::uint64_t seed = 0;
   program.at("warm-up");
-  part.quiet(++seed, trial_trips, 0);
+  role.quiet(++seed, trial_trips, 0);
   const auto trips_in_sample = [&](double trial_s) {
     return static_cast<std::uint64_t>(trial_trips * settings.sample_s / mpi::of_first(trial_s)) + 1;
   };
-  const auto quiet_trips = trips_in_sample(part.quiet(++seed, trial_trips, 0));
-  auto loaded_trips = trips_in_sample(part.loaded(++seed, trial_trips));
-  const auto most_trips = most_growth * loaded_trips;
+  const auto quiet_trips = trips_in_sample(role.quiet(++seed, trial_trips, 0));
+  auto loaded_trips = trips_in_sample(role.loaded(++seed, trial_trips));
+  const auto max_trips = max_growth * loaded_trips;
 
   std::vector<Round> rounds;
-  std::size_t enough = 0; // rounds that were loaded
-  const mpi::Rounds turn(least_rounds, program.slice_s);
-  while (rounds.size() < enough + most_idle_rounds && turn.another(enough)) {
+  std::size_t enough = 0; // rounds with load
+  const mpi::Rounds turn(min_rounds, program.slice_s);
+  while (rounds.size() < enough + max_idle_rounds && turn.another(enough)) {
     program.at("quiet sample " + std::to_string(rounds.size()));
-    const double quiet_s = part.quiet(++seed, quiet_trips, settings.sample_s);
+    const double quiet_s = role.quiet(++seed, quiet_trips, settings.sample_s);
     program.at("loaded sample " + std::to_string(rounds.size()));
-    const double loaded_s = part.loaded(++seed, loaded_trips);
-    const bool is_loaded = mpi::sum(part.windows() == 0 ? 1 : 0) == 0;
-    const double streamed = part.streams() ? static_cast<double>(part.windows()) : 0;
+    const double loaded_s = role.loaded(++seed, loaded_trips);
+    const bool is_loaded = mpi::sum(role.windows() == 0 ? 1 : 0) == 0;
+    const double streamed = role.streams() ? static_cast<double>(role.windows()) : 0;
     rounds.push_back(
         {.quiet_s = quiet_s,
          .quiet_trips = quiet_trips,
@@ -264,10 +264,10 @@ void measure(mpi::Program& program, const Settings& settings) {
     if (is_loaded)
       ++enough;
     else
-      loaded_trips = std::min(2 * loaded_trips, most_trips); // the two had finished too soon
+      loaded_trips = std::min(2 * loaded_trips, max_trips); // the players finished too soon
   }
   program.check("loaded_samples", static_cast<double>(report(program, rounds)));
-  program.check("wrong_bytes", mpi::sum(static_cast<double>(part.wrong())));
+  program.check("wrong_bytes", mpi::sum(static_cast<double>(role.wrong())));
 }
 
 } // namespace

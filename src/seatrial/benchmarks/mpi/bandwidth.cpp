@@ -1,11 +1,11 @@
-// mpi.bandwidth, mpi.bidirectional and mpi.multi-pair: messages that stream between pairs of ranks.
+// mpi.bandwidth, mpi.bidirectional and mpi.multi-pair: message streams between pairs of ranks.
 //
-// Rank p streams to rank p + pairs. A window of non-blocking sends is under way at once and the
-// receiver answers each with a byte, as osu_bw and osu_mbw_mr have it; with --both 1 the two of a
-// pair stream to each other and nobody answers, as in osu_bibw. All messages go from one buffer
-// into another, as theirs do. A sample is as many windows as last about a millisecond; all sizes
-// take their samples in turn. Before each sample the send buffers get a pattern that nobody sent
-// before, and no byte of the receive buffers is what has to come; after it they are compared.
+// Rank p streams to rank p + pairs. A window of non-blocking sends is in flight at once and the
+// receiver acknowledges each window with one byte, as in osu_bw and osu_mbw_mr; with --both 1 both
+// ranks of a pair send and there is no acknowledgement, as in osu_bibw. As in these, all messages
+// use one send and one receive buffer. A sample consists of enough windows to last about a
+// millisecond; samples of all sizes are interleaved. Before each sample the send buffers are filled
+// with a new pattern, and the receive buffers with different bytes; afterwards they are compared.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,9 +29,9 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 1e-3;
-constexpr std::size_t least_rounds = 3;
-constexpr double late_times = 8; // so much beyond the slice one round is enough
-constexpr std::size_t large_message = std::size_t{16} << 20; // warms up by fewer of them
+constexpr std::size_t min_rounds = 3;
+constexpr double late_times = 8; // beyond this multiple of the slice one round is enough
+constexpr std::size_t large_message = std::size_t{16} << 20; // warms up with fewer messages
 constexpr int message_tag = 1;
 constexpr int answer_tag = 2;
 
@@ -41,7 +41,7 @@ struct Settings {
   bool huge_pages;
   int window;
   int pairs;
-  bool both; // both of a pair send
+  bool both; // both ranks of a pair send
 };
 
 Settings prepare(Arguments& arguments) {
@@ -64,15 +64,15 @@ public:
         received_(largest, settings.huge_pages),
         requests_(2 * static_cast<std::size_t>(settings.window)) {}
 
-  // One sample, verified: the time of so many windows, as this rank saw it.
+  // One sample, with verified data: the time of this many windows on this rank.
   double run(const mpi::Message& message, int window, std::uint64_t windows) {
     ++seed_;
     if (sends_)
       mpi::fill({sent_.data(), message.bytes}, seed_of(rank_));
     if (receives_)
-      mpi::spoil({received_.data(), message.bytes}, seed_of(peer_));
+      mpi::poison({received_.data(), message.bytes}, seed_of(peer_));
     MPI_Barrier(MPI_COMM_WORLD);
-    stream(message, message.bytes < large_message ? window : 1); // past the first touch
+    stream(message, message.bytes < large_message ? window : 1); // passes the first touch
     MPI_Barrier(MPI_COMM_WORLD);
     const auto start = Clock::now();
     for (std::uint64_t i = 0; i < windows; ++i)
@@ -134,12 +134,12 @@ private:
 
 struct Size {
   std::unique_ptr<mpi::Message> message;
-  std::uint64_t windows = 0; // in one sample
+  std::uint64_t windows = 0; // windows per sample
   std::vector<double> elapsed_s{};
 };
 
-// Collective: the samples of one size, from the times of all ranks that time themselves. The mean
-// of the pairs is the time that counts, as in osu_mbw_mr; the slowest pair's stands beside it.
+// Collective: adds the samples of one size, from the times of all ranks that measure. The mean over
+// the pairs is the main figure, as in osu_mbw_mr; the slowest pair is reported too.
 void add_samples(mpi::Program& program, const Settings& settings, const Size& size) {
   const auto all = mpi::gather(size.elapsed_s);
   const auto pairs = static_cast<std::size_t>(settings.pairs);
@@ -187,7 +187,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     size.windows = static_cast<std::uint64_t>(sample_s / trial_s) + 1;
   }
 
-  const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& size : sizes) {
       program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));

@@ -1,9 +1,8 @@
-// mpi.bisection: what passes between two halves of the ranks when all of them exchange at once.
+// mpi.bisection: the bandwidth between two halves of the ranks when all exchange at once.
 //
 // Rank i of one half and rank i of the other send each other windows of messages. The first
-// bisection is that of the rank numbers, i with i + ranks / 2; in the others chance deals the ranks
-// to the halves, the same way each time. All bisections take their samples in turn. A sample ends
-// with its slowest pair.
+// bisection pairs rank i with i + ranks / 2; the others assign ranks to halves at random, with a
+// fixed seed. Samples of all bisections are interleaved. A sample ends with its slowest pair.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,9 +24,9 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 4e-3;
-constexpr std::size_t least_rounds = 5;
+constexpr std::size_t min_rounds = 5;
 constexpr std::uint64_t trial_windows = 2;
-constexpr int nobody = -1;
+constexpr int no_rank = -1;
 
 struct Settings {
   std::size_t bytes;
@@ -43,7 +42,7 @@ Settings prepare(Arguments& arguments) {
           .shares = arguments.flag("--shares", false)};
 }
 
-// Whom a rank exchanges with; nobody for the one that is left over.
+// The rank's partner; none for the rank left over.
 int partner_in(std::size_t bisection, int rank, int ranks) {
   std::vector<int> dealt(static_cast<std::size_t>(ranks));
   std::iota(dealt.begin(), dealt.end(), 0);
@@ -54,13 +53,13 @@ int partner_in(std::size_t bisection, int rank, int ranks) {
   const auto half = ranks / 2;
   const auto place = static_cast<int>(std::ranges::find(dealt, rank) - dealt.begin());
   if (place >= 2 * half)
-    return nobody;
+    return no_rank;
   return dealt[static_cast<std::size_t>(place < half ? place + half : place - half)];
 }
 
 struct Bisection {
   int partner;
-  std::uint64_t windows = 0; // in one sample
+  std::uint64_t windows = 0; // windows per sample
   std::vector<double> elapsed_s;
 };
 
@@ -69,22 +68,22 @@ public:
   Halves(mpi::Program& program, const Settings& settings)
       : program_(program), shares_(settings.shares), exchange_(settings.bytes, settings.window) {}
 
-  // One sample, verified; on rank 0 the time of the slowest rank.
+  // One sample, with verified data; on rank 0 the time of the slowest rank.
   double run(int partner, std::uint64_t windows) {
     ++seed_;
     const auto others = pattern_of(partner);
     exchange_.fill(pattern_of(program_.rank), others);
     if (shares_)
-      mpi::meet();
+      mpi::sleeping_barrier();
     else
       MPI_Barrier(MPI_COMM_WORLD);
     const auto start = Clock::now();
-    if (partner != nobody)
+    if (partner != no_rank)
       exchange_.run(partner, windows);
-    const double mine_s = partner == nobody ? 0 : seconds(Clock::now() - start);
+    const double mine_s = partner == no_rank ? 0 : seconds(Clock::now() - start);
     double slowest_s = 0;
     MPI_Reduce(&mine_s, &slowest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (partner != nobody)
+    if (partner != no_rank)
       wrong_ += exchange_.wrong(others);
     return slowest_s;
   }
@@ -103,7 +102,8 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// Rank 0: a sample for each bisection and round, and the slowest and the middle one of each round.
+// On rank 0: a sample for each bisection and round, and the slowest and the median one of each
+// round.
 void report(mpi::Program& program, const Settings& settings, const std::vector<Bisection>& all) {
   const auto bytes_of = [&](const Bisection& one) {
     return 2 * static_cast<std::uint64_t>(program.ranks / 2) * one.windows * settings.window *
@@ -129,7 +129,7 @@ void report(mpi::Program& program, const Settings& settings, const std::vector<B
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
-  mpi::wake_in_time();
+  mpi::reduce_timer_slack();
   mpi::require_memory(2 * settings.window * settings.bytes);
   Halves halves(program, settings);
   std::vector<Bisection> all;
@@ -142,7 +142,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     one.windows = static_cast<std::uint64_t>(trial_windows * sample_s / trial_s) + 1;
     all.push_back(one);
   }
-  const mpi::Rounds rounds(least_rounds, program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& one : all) {
       program.at("bisection " + std::to_string(&one - all.data()) + ", with rank " +

@@ -1,8 +1,8 @@
-// mpi.barrier to mpi.exscan: how long the collective operations of all ranks take, over sizes.
+// mpi.barrier to mpi.exscan: the time of collective operations over all ranks, by size.
 //
-// A size is counted as the OSU micro-benchmarks do: the message of bcast; what each rank gives to
-// gather and allgather and gets from scatter; each pair's part of the all-to-all operations; the
-// whole vector of reductions. Operations with counts of their own are given equal ones.
+// Sizes are counted as in the OSU micro-benchmarks: the message of bcast; each rank's contribution
+// to gather and allgather and its share of scatter; each pair's block of the all-to-all operations;
+// the whole vector of reductions. Operations with per-rank counts get equal ones.
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +49,7 @@ Settings prepare(Arguments& arguments) {
                                             : mpi::Reduction::min};
 }
 
-// How many blocks of the size a rank's buffers hold at most.
+// The maximum number of blocks of this size in a rank's buffers.
 struct Room {
   std::size_t send;
   std::size_t receive;
@@ -115,13 +115,13 @@ private:
   [[nodiscard]] Blocks one(std::size_t bytes, std::uint64_t source, std::uint64_t target) const {
     return {{.offset = 0, .bytes = bytes, .source = source, .target = target}};
   }
-  static constexpr std::uint64_t everybody = 0; // a target: the same data goes to all
+  static constexpr std::uint64_t everybody = 0; // a target: all ranks get the same data
   static constexpr auto each = [](std::size_t i) -> std::uint64_t { return i; };
   [[nodiscard]] static auto always(std::uint64_t rank) {
     return [rank](std::size_t) { return rank; };
   }
 
-  // The root's data lies where the others receive it.
+  // The root sends from the buffer in which the others receive.
   [[nodiscard]] mpi::Operation broadcast(std::size_t bytes) const {
     auto kept = std::make_shared<mpi::Message>(MPI_CHAR, bytes);
     auto* buffer = rank_ == root ? send_ : receive_;
@@ -144,7 +144,8 @@ private:
       calls = call(SEATRIAL_COLLECTIVE(Alltoallv, alltoallv), send_, counts.data(), places.data(),
                    message.type, receive_, counts.data(), places.data(), message.type);
     else if (addresses.back() > INT_MAX)
-      throw Failure(Exit::usage, "--sizes: alltoallw places its blocks in int bytes");
+      throw Failure(Exit::usage,
+                    "--sizes: alltoallw needs block displacements that fit into an int");
     else
       calls =
           call(SEATRIAL_COLLECTIVE(Alltoallw, alltoallw), send_, counts.data(), byte_places.data(),
@@ -197,7 +198,7 @@ private:
     const std::size_t elements = bytes / sizeof(Element);
     if (bytes % sizeof(Element) != 0 || elements == 0 || elements > INT_MAX)
       throw Failure(Exit::usage, "--sizes: " + std::to_string(bytes) +
-                                     " B are no number of elements that MPI counts");
+                                     " B are not a number of elements that fits into an int");
     auto counts = std::make_shared<std::vector<int>>(shares(elements));
     const int count = static_cast<int>(elements);
     const MPI_Op reduction = settings_.reduction == mpi::Reduction::sum   ? MPI_SUM
@@ -225,8 +226,9 @@ private:
         calls = call(SEATRIAL_COLLECTIVE(Reduce_scatter, reduce_scatter), send_, receive_,
                      counts->data(), type, reduction);
       else if (elements % peers() != 0)
-        throw Failure(Exit::usage, "--sizes: " + std::to_string(bytes) +
-                                       " B do not give all ranks of reduce-scatter-block as many");
+        throw Failure(Exit::usage,
+                      "--sizes: " + std::to_string(bytes) +
+                          " B cannot be divided equally between the ranks of reduce-scatter-block");
       else
         calls = call(SEATRIAL_COLLECTIVE(Reduce_scatter_block, reduce_scatter_block), send_,
                      receive_, counts->front(), type, reduction);
@@ -237,7 +239,7 @@ private:
             std::move(calls)};
   }
 
-  // How a vector is shared out: the first ranks get what is left over, one element each.
+  // How a vector is distributed: the remainder goes to the first ranks, one element each.
   [[nodiscard]] std::vector<int> shares(std::size_t elements) const {
     std::vector<int> counts;
     for (std::size_t i = 0; i < peers(); ++i)

@@ -1,8 +1,8 @@
-// mpi.incast: all other ranks send to one, as fast as it takes.
+// mpi.incast: all other ranks send to one rank, as fast as it can receive.
 //
-// Each sender keeps a window of messages under way until the receiver has looked at the clock long
-// enough and tells it to stop. What arrives while the clock runs counts, sender by sender: so the
-// bandwidth at the receiver and the share of the sender that got least are of the same time.
+// Each sender keeps a window of messages in flight until the sample time is over and the receiver
+// signals it to stop. Messages that arrive during the sample are counted per sender, so that the
+// receiver's bandwidth and the share of the slowest sender refer to the same interval.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +22,9 @@ namespace {
 
 using namespace seatrial;
 
-constexpr std::size_t least_samples = 5;
+constexpr std::size_t min_samples = 5;
 constexpr int stop_tag = 1;
-constexpr int data_tag = 2; // and up: each message under way of a sender has its own
+constexpr int data_tag = 2; // and up: each message in flight of a sender has its own tag
 
 struct Settings {
   std::size_t bytes;
@@ -38,12 +38,12 @@ Settings prepare(Arguments& arguments) {
           .sample_s = arguments.number("--sample", 0.02, 0.001, 3600.0)};
 }
 
-// A sender's pattern: another one in each sample, and in each of its messages under way.
+// A sender's pattern: different in each sample, and for each of its messages in flight.
 std::uint64_t pattern_of(std::uint64_t sample, int rank, std::size_t slot) {
   return mpi::pattern_word(sample, static_cast<std::size_t>(rank) << 20 | slot);
 }
 
-// Sends until it is told to stop.
+// Sends until the receiver signals it to stop.
 class Sender {
 public:
   Sender(int rank, const Settings& settings)
@@ -63,7 +63,7 @@ public:
     }
     if (stopped == 0)
       MPI_Wait(&stop, MPI_STATUS_IGNORE);
-    for (std::size_t slot = 0; slot < window_; ++slot) // an empty message ends each series
+    for (std::size_t slot = 0; slot < window_; ++slot) // an empty message ends each slot's messages
       send(slot, 0);
     MPI_Waitall(static_cast<int>(window_), requests_.data(), MPI_STATUSES_IGNORE);
   }
@@ -71,7 +71,7 @@ public:
 private:
   std::byte* message(std::size_t slot) { return memory_.data() + slot * bytes_; }
 
-  // When the message before in this slot has left.
+  // Sends once the previous message in this slot has completed.
   void send(std::size_t slot, std::size_t bytes) {
     MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE);
     MPI_Isend(message(slot), static_cast<int>(bytes), MPI_BYTE, 0,
@@ -87,10 +87,10 @@ private:
 
 struct Arrived {
   double elapsed_s;
-  std::vector<std::uint64_t> messages; // of each sender, while the clock ran
+  std::vector<std::uint64_t> messages; // messages of each sender during the sample
 };
 
-// Takes what comes, and counts it. Each message under way of each sender has its place.
+// Receives and counts messages. Each message in flight of each sender has its own buffer.
 class Receiver {
 public:
   Receiver(int senders, const Settings& settings)
@@ -102,7 +102,7 @@ public:
 
   Arrived run(std::uint64_t sample) {
     for (std::size_t place = 0; place < requests_.size(); ++place) {
-      mpi::spoil({message(place), bytes_}, pattern_at(sample, place));
+      mpi::poison({message(place), bytes_}, pattern_at(sample, place));
       expect(place);
     }
     still_open_ = requests_.size();
@@ -137,7 +137,7 @@ private:
               MPI_COMM_WORLD, &requests_[place]);
   }
 
-  // Tells `arrived` the sender of each message that is there, and expects its next one.
+  // Calls `arrived` with the sender of each message that has arrived, and posts the next receive.
   template <class Arrived>
   void take(Arrived arrived) {
     int count = 0;
@@ -158,11 +158,11 @@ private:
 
   // All senders send before the clock starts.
   void warm_up() {
-    std::vector<bool> heard(senders_);
+    std::vector<bool> has_sent(senders_);
     for (std::size_t silent = senders_; silent > 0;)
       take([&](std::size_t sender) {
-        silent -= heard[sender] ? 0 : 1;
-        heard[sender] = true;
+        silent -= has_sent[sender] ? 0 : 1;
+        has_sent[sender] = true;
       });
   }
 
@@ -174,7 +174,7 @@ private:
   std::vector<MPI_Request> requests_;
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
-  std::size_t still_open_ = 0; // series that have not ended
+  std::size_t still_open_ = 0; // slots that have not ended
   std::size_t wrong_ = 0;
 };
 
@@ -198,7 +198,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   mpi::require_memory(settings.bytes * settings.window * (program.rank == 0 ? senders : 1));
   std::vector<Arrived> found;
   std::size_t wrong = 0;
-  const mpi::Rounds samples(least_samples, program.slice_s);
+  const mpi::Rounds samples(min_samples, program.slice_s);
   if (program.rank == 0) {
     Receiver receiver(program.ranks - 1, settings);
     for (std::size_t i = 0; samples.another(i); ++i) {

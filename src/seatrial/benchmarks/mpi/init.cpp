@@ -1,10 +1,10 @@
-// mpi.init: how long MPI takes to begin, and the memory that it takes in each rank.
+// mpi.init: the start-up time of MPI, and its memory per rank.
 //
-// The time is that of MPI_Init alone, timed by each rank; the memory what the process grew by, once
-// when MPI_Init is over and once when every rank has had a message from every other: libraries that
-// connect when asked show only then what a peer costs. Memory is the proportional set size, in
-// which a page that so many processes share counts by that share of it (proc(5), smaps_rollup), and
-// where the kernel does not tell it, the resident set size.
+// The time is that of MPI_Init only, measured by each rank. The memory is the growth of the
+// process, once after MPI_Init and once after every rank has received a message from every other:
+// libraries that connect on demand show the memory per peer only then. Memory is the proportional
+// set size, which divides a shared page between its processes (proc(5), smaps_rollup), or the
+// resident set size if the kernel does not report it.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -36,8 +36,8 @@ struct Memory {
   if (const auto resident = read_value("/proc/self/status", "VmRSS:"))
     return {static_cast<double>(*resident) * kibibyte, false};
   throw Failure(Exit::system,
-                "neither /proc/self/smaps_rollup nor /proc/self/status tells how much "
-                "memory this process has");
+                "neither /proc/self/smaps_rollup nor /proc/self/status reports how much "
+                "memory this process uses");
 }
 
 struct Settings {
@@ -46,14 +46,14 @@ struct Settings {
   Memory after;
 };
 
-// Called before anything else of MPI.
+// Called before any other MPI function.
 Settings prepare(Arguments&) {
   const auto before = memory_of_this_process();
   const auto init = timed([] { MPI_Init(nullptr, nullptr); });
   return {before, init.elapsed_s(), memory_of_this_process()};
 }
 
-// One message of one byte from every rank to every other, each told apart by its value.
+// Sends one byte from every rank to every other, each with a distinct value.
 [[nodiscard]] double connect_all(const mpi::Program& program) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   constexpr auto value = [](int from, int to) {
@@ -86,7 +86,7 @@ void measure(mpi::Program& program, const Settings& settings) {
       return;
     const double mean = std::accumulate(all.begin(), all.end(), 0.0) / program.ranks;
     const double most = std::ranges::max(all);
-    // The time of what has no time of its own is that of MPI_Init on the slowest rank.
+    // Entries without a time use that of MPI_Init on the slowest rank.
     program.add(sample_event(series, 0, unit ? settings.init_s : most)
                     .add("work", json::Object().add(unit ? unit : "s", most).add("mean", mean)));
   };

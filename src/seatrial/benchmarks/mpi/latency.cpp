@@ -1,11 +1,11 @@
-// mpi.latency: half the round trip of a ping-pong, over message sizes.
+// mpi.latency: half the round-trip time of a ping-pong, by message size.
 //
-// Rank 0 sends, rank 1 answers with as much, each from one buffer into another, blocking, as the
-// field defines it. A sample is a series of trips that lasts about a millisecond, so that reading
-// the clock is lost in it; all sizes take their samples in turn, and between them a cache line
-// bounces between the same two ranks, so that a disturbance of the machine falls on all alike.
-// Before each sample both send buffers get a pattern that nobody sent before, and no byte of the
-// receive buffers is what has to come; after it both look whether the other's arrived.
+// Rank 0 sends and rank 1 answers with the same size, with blocking calls and separate send and
+// receive buffers, the usual definition. A sample is a series of trips that lasts about a
+// millisecond, so that the time to read the clock is negligible. Samples of all sizes, and of a
+// cache line bouncing between the same two ranks, are interleaved, so that a disturbance of the
+// machine affects all of them. Before each sample both send buffers are filled with a new pattern
+// and the receive buffers with different bytes; afterwards both ranks check the received data.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -30,17 +30,18 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 1e-3;
-constexpr std::size_t least_rounds = 3;
-constexpr double late_times = 8; // so much beyond the slice one round is enough
-constexpr std::size_t large_message = std::size_t{16} << 20; // one trip tells how long it takes
-constexpr std::uint64_t bounce_trips = 50;                   // there and back on each line
+constexpr std::size_t min_rounds = 3;
+constexpr double late_times = 8; // beyond this multiple of the slice one round is enough
+constexpr std::size_t large_message = std::size_t{16}
+                                      << 20; // one trip is enough to estimate its time
+constexpr std::uint64_t bounce_trips = 50;   // round trips on each line
 constexpr int tag = 1;
 
 struct Settings {
   std::vector<std::size_t> sizes;
   std::string datatype;
   bool huge_pages;
-  bool bounces; // both ranks are on one host, on CPUs of their own
+  bool bounces; // both ranks are on one host, on separate CPUs
 };
 
 Settings prepare(Arguments& arguments) {
@@ -56,8 +57,9 @@ struct Buffers {
   std::byte* received;
 };
 
-// Rank 0 serves, rank 1 answers: the time of so many trips there and back.
-double rally(int rank, const Buffers& buffers, const mpi::Message& message, std::uint64_t trips) {
+// Rank 0 sends first, rank 1 answers: the time of this many round trips.
+double run_trips(int rank, const Buffers& buffers, const mpi::Message& message,
+                 std::uint64_t trips) {
   const MPI_Datatype type = message.type;
   const int count = message.count;
   const auto start = Clock::now();
@@ -78,16 +80,16 @@ class PingPong {
 public:
   PingPong(int rank, Buffers buffers) : rank_(rank), buffers_(buffers) {}
 
-  // One sample, verified; the time of all trips on rank 0.
+  // One sample, with verified data; the time of all trips on rank 0.
   double run(const mpi::Message& message, std::uint64_t trips) {
     ++seed_;
     const auto mine = 2 * seed_ + static_cast<std::uint64_t>(rank_);
     const auto others = mine ^ 1;
     mpi::fill({buffers_.sent, message.bytes}, mine);
-    mpi::spoil({buffers_.received, message.bytes}, others);
+    mpi::poison({buffers_.received, message.bytes}, others);
     MPI_Barrier(MPI_COMM_WORLD);
-    rally(rank_, buffers_, message, 1); // past the barrier's skew
-    const double elapsed_s = rally(rank_, buffers_, message, trips);
+    run_trips(rank_, buffers_, message, 1); // absorbs the barrier's skew
+    const double elapsed_s = run_trips(rank_, buffers_, message, trips);
     wrong_ += mpi::wrong_bytes({buffers_.received, message.bytes}, others);
     return elapsed_s;
   }
@@ -103,7 +105,7 @@ private:
 
 struct Size {
   std::unique_ptr<mpi::Message> message;
-  std::uint64_t trips = 0; // there and back, in one sample
+  std::uint64_t trips = 0; // round trips per sample
   std::vector<double> elapsed_s;
   std::vector<double> bounce_s;
 };
@@ -127,7 +129,7 @@ void add_samples(mpi::Program& program, const std::vector<Size>& sizes, bool wit
 
 void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks != 2)
-    throw Failure(Exit::usage, "a ping-pong has 2 ranks, not " + std::to_string(program.ranks));
+    throw Failure(Exit::usage, "a ping-pong needs 2 ranks, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
   mpi::require_memory(2 * largest);
   const Pages sent(largest + 1, settings.huge_pages);
@@ -149,7 +151,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     size.trips = static_cast<std::uint64_t>(static_cast<double>(trips) * sample_s / trial_s) + 1;
   }
 
-  const mpi::Rounds rounds(least_rounds, program.slice_s, late_times * program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& size : sizes) {
       program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));

@@ -1,5 +1,5 @@
-// mpi.neighbor-allgather to mpi.neighbor-alltoallw: how long ranks on a periodic grid take to
-// exchange data with those beside them. A size is that of one block to one neighbour.
+// mpi.neighbor-allgather to mpi.neighbor-alltoallw: the time for ranks on a periodic grid to
+// exchange data with their neighbours. The size is that of one block to one neighbour.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

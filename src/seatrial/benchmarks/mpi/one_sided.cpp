@@ -1,10 +1,10 @@
 // mpi.put, mpi.get, mpi.accumulate: one rank reads and writes another's memory.
 //
-// Rank 0 does it to the window of rank 1. Two series: "time", each operation completed before the
-// next, and "bandwidth", a window of operations completed together, all sizes in turn; a sample
-// lasts about a millisecond. Before each sample buffer and window get a pattern that nobody wrote
-// before; after it the bytes are compared where they had to arrive. Sums are of unsigned integers,
-// so that every bit of what so many operations make is known.
+// Rank 0 accesses the window of rank 1. There are two series: "time", where each operation
+// completes before the next, and "bandwidth", where many operations complete together; all sizes
+// are interleaved, and a sample lasts about a millisecond. Before each sample the buffer and the
+// window are filled with new patterns; afterwards the target bytes are compared. Accumulate adds
+// unsigned integers, so that every bit of the result is known.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ namespace {
 using namespace seatrial;
 
 constexpr double sample_s = 1e-3;
-constexpr std::size_t least_rounds = 3;
+constexpr std::size_t min_rounds = 3;
 constexpr std::uint64_t trial_epochs = 4;
 constexpr int target = 1;
 
@@ -40,7 +40,7 @@ enum class Synchronization { flush, lock, fence, pscw };
 struct Settings {
   Operation operation;
   Synchronization synchronization;
-  bool allocates; // MPI gives the window's memory; else it takes ours
+  bool allocates; // MPI allocates the window's memory; else we do
   std::uint64_t window;
   std::vector<std::size_t> sizes;
 };
@@ -63,12 +63,12 @@ Settings prepare(Arguments& arguments) {
           .sizes = arguments.numbers<std::size_t>("--sizes", 1, largest)};
 }
 
-// The window of rank 1, and the group that an epoch of the fourth kind is opened to.
+// The window of rank 1, and the group for post-start-complete-wait.
 class Window {
 public:
   Window(bool allocates, std::byte* memory, std::size_t bytes) {
     void* base = memory;
-    // Whole pages: MPICH 4.0.2 writes 8 bytes beside a shared window whose size is no multiple
+    // Whole pages: MPICH 4.0.2 writes 8 bytes beyond a shared window whose size is not a multiple
     // of 16.
     const auto size = static_cast<MPI_Aint>(round_up(bytes, base_page()));
     if (allocates)
@@ -106,14 +106,14 @@ public:
       : rank_(program.rank), operation_(settings.operation),
         synchronization_(settings.synchronization), buffer_(buffer), window_(window) {}
 
-  // So many epochs of so many operations each, verified; the time of all on rank 0.
+  // This many epochs of this many operations each, verified; the total time on rank 0.
   double run(const mpi::Message& message, std::uint64_t epochs, std::uint64_t operations) {
     begin_sample(message.bytes);
     const bool is_passive = synchronization_ == Synchronization::flush;
     MPI_Barrier(MPI_COMM_WORLD);
     if (is_passive && rank_ == 0)
       MPI_Win_lock_all(0, window_.get());
-    epoch(message, operations); // past the barrier's skew, and the first touch
+    epoch(message, operations); // absorbs the barrier's skew and the first touch
     const auto start = Clock::now();
     for (std::uint64_t i = 0; i < epochs; ++i)
       epoch(message, operations);
@@ -128,8 +128,8 @@ public:
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
 
 private:
-  // On rank 1, whose window it is, memory is its own to load and store between two barriers only
-  // inside an epoch of its own (MPI 4.0, 12.7: "Semantics and Correctness").
+  // Rank 1 owns the window, but between two barriers it may load and store that memory only inside
+  // an access epoch (MPI 4.0, 12.7: "Semantics and Correctness").
   template <class Action>
   void in_own_window(Action action) {
     if (rank_ != target)
@@ -167,7 +167,7 @@ private:
     });
   }
 
-  // Unsigned sums wrap around: the pattern, so many times.
+  // Unsigned sums wrap around: the pattern times the number of operations.
   template <class Element>
   [[nodiscard]] std::size_t wrong_sums(std::span<const std::byte> found,
                                        std::uint64_t additions) const {
@@ -246,7 +246,7 @@ private:
   std::size_t wrong_ = 0;
 };
 
-// Sums are of words where they can be.
+// Sums use whole words if the size allows.
 [[nodiscard]] MPI_Datatype element_of(Operation operation, std::size_t bytes) {
   if (operation != Operation::accumulate)
     return MPI_BYTE;
@@ -256,14 +256,15 @@ private:
 struct Series {
   const char* name;
   const mpi::Message& message;
-  std::uint64_t operations; // in an epoch
-  std::uint64_t epochs = 0; // in a sample
+  std::uint64_t operations; // per epoch
+  std::uint64_t epochs = 0; // per sample
   std::vector<double> elapsed_s;
 };
 
 void measure(mpi::Program& program, const Settings& settings) {
   if (program.ranks != 2)
-    throw Failure(Exit::usage, "two ranks are measured, not " + std::to_string(program.ranks));
+    throw Failure(Exit::usage,
+                  "this benchmark needs 2 ranks, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
   mpi::require_memory(2 * largest);
   const Pages buffer(largest, true);
@@ -271,7 +272,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   const Window window(settings.allocates, own.data(), largest);
   Access access(program, settings, buffer.data(), window);
 
-  std::list<mpi::Message> messages; // which cannot move
+  std::list<mpi::Message> messages; // must not be moved
   std::vector<Series> all;
   for (const auto bytes : settings.sizes) {
     const auto& message = messages.emplace_back(element_of(settings.operation, bytes), bytes);
@@ -287,7 +288,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     series.epochs = static_cast<std::uint64_t>(trial_epochs * sample_s / trial_s) + 1;
   }
 
-  const mpi::Rounds rounds(least_rounds, program.slice_s);
+  const mpi::Rounds rounds(min_rounds, program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (auto& series : all) {
       program.at(std::to_string(series.message.bytes) + " B, round " + std::to_string(round));

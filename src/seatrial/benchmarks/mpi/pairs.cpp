@@ -1,11 +1,10 @@
-// mpi.pairs: latency and bandwidth between every two ranks, in the rounds of a tournament.
+// mpi.pairs: latency and bandwidth between all pairs of ranks, in the rounds of a tournament.
 //
-// In a visit the two ranks of a pair play ping-pong in short bursts while the ranks that are not in
-// turn sleep; `--at-once` pairs of a round are visited at the same time. All pairs are visited once
-// in a sweep, and there are several sweeps: what disturbs the machine for a while falls on some
-// visits of many pairs, and what is slow is slow in all of its own. A sample is a visit. Only
-// MPI_Send and MPI_Recv on MPI_COMM_WORLD pass between the two, so that a tool that wraps them sees
-// every message.
+// In a visit the two ranks of a pair run a ping-pong in short bursts while idle ranks sleep;
+// `--at-once` pairs of a round are visited at the same time. A sweep visits every pair once, and
+// there are several sweeps: a temporary disturbance of the machine affects some visits of many
+// pairs, while a slow pair is slow in all of its visits. A sample is a visit. The two ranks only
+// use MPI_Send and MPI_Recv on MPI_COMM_WORLD, so that a tool that wraps these sees every message.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -16,12 +15,12 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "mpi/cpu_pair.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
-#include "mpi/seats.hpp"
 #include "mpi/tournament.hpp"
 #include "mpi/waiting.hpp"
 #include "pages.hpp"
@@ -30,29 +29,29 @@ namespace {
 
 using namespace seatrial;
 
-constexpr std::size_t least_sweeps = 5;
-constexpr std::size_t least_bursts = 5;
+constexpr std::size_t min_sweeps = 5;
+constexpr std::size_t min_bursts = 5;
 constexpr double burst_s = 40e-6;
 constexpr int ping_tag = 1;
 constexpr int control_tag = 2;
 
-// A message size that every pair is visited with.
+// A message size that is measured for every pair.
 struct Kind {
   const char* series;
   std::size_t bytes;
-  double visit_s; // of bursts; checking the data comes on top
+  double visit_s; // time for bursts; checking the data is extra
 };
 
 struct Settings {
   std::vector<Kind> kinds;
-  std::vector<int> rounds; // of the tournament that are played
+  std::vector<int> rounds; // rounds of the tournament to run
   int at_once;
   bool shares; // ranks share CPUs
 };
 
 Settings prepare(Arguments& arguments) {
   constexpr std::size_t largest = std::size_t{1} << 30;
-  constexpr int most = mpi::CommonArguments::most_ranks;
+  constexpr int most = mpi::CommonArguments::max_ranks;
   return {.kinds = {{.series = "latency",
                      .bytes = arguments.number<std::size_t>("--latency", 8, 1, largest),
                      .visit_s = 0.5e-3},
@@ -64,9 +63,9 @@ Settings prepare(Arguments& arguments) {
           .shares = arguments.flag("--shares", false)};
 }
 
-// What the lower rank of a pair found in a visit: the times of its bursts.
+// The result of a visit on the lower rank of the pair: the times of its bursts.
 struct Visit {
-  std::uint64_t trips; // there and back, in each burst
+  std::uint64_t trips; // round trips per burst
   std::size_t bursts;
   double median_s;
   double best_s;
@@ -79,29 +78,29 @@ struct Buffers {
 
 class Player {
 public:
-  // With `seats` the two that are in turn sit on these CPUs meanwhile.
-  Player(int rank, Buffers buffers, std::optional<mpi::Seats> seats)
-      : rank_(rank), buffers_(buffers), seats_(std::move(seats)) {}
+  // With `cpu_pair` the two active ranks are bound to these CPUs.
+  Player(int rank, Buffers buffers, std::optional<mpi::CpuPair> cpu_pair)
+      : rank_(rank), buffers_(buffers), cpu_pair_(std::move(cpu_pair)) {}
 
-  // Both ranks of the pair: bursts until the time of a visit is over, then whether the data is
-  // right.
+  // On both ranks of the pair: runs bursts until the time of a visit is over, then verifies the
+  // data.
   std::optional<Visit> visit(std::pair<int, int> pair, const Kind& kind, std::uint64_t seed) {
     const bool leads = rank_ == pair.first;
-    if (seats_)
-      seats_->take(leads);
+    if (cpu_pair_)
+      cpu_pair_->bind(leads);
     other_ = leads ? pair.second : pair.first;
     bytes_ = static_cast<int>(kind.bytes);
     const auto mine = 2 * seed + (leads ? 0u : 1u);
     mpi::fill({buffers_.sent, kind.bytes}, mine);
-    mpi::spoil({buffers_.received, kind.bytes}, mine ^ 1);
+    mpi::poison({buffers_.received, kind.bytes}, mine ^ 1);
     std::optional<Visit> found;
     if (leads)
       found = lead(kind.visit_s);
     else
       follow();
     wrong_ += mpi::wrong_bytes({buffers_.received, kind.bytes}, mine ^ 1);
-    if (seats_)
-      seats_->leave();
+    if (cpu_pair_)
+      cpu_pair_->restore();
     return found;
   }
 
@@ -110,16 +109,16 @@ public:
 private:
   Visit lead(double visit_s) {
     announce(1);
-    const double trial_s = volleys(1); // the other one may still have been asleep
+    const double trial_s = run_trips(1); // the other rank may still have been asleep
     announce(1);
-    const double trip_s = std::min(trial_s, volleys(1));
+    const double trip_s = std::min(trial_s, run_trips(1));
     const auto trips =
         std::clamp<std::uint64_t>(static_cast<std::uint64_t>(burst_s / trip_s), 1, 10000);
     std::vector<double> elapsed_s;
     const auto begin = Clock::now();
-    while (elapsed_s.size() < least_bursts || seconds(Clock::now() - begin) < visit_s) {
+    while (elapsed_s.size() < min_bursts || seconds(Clock::now() - begin) < visit_s) {
       announce(trips);
-      elapsed_s.push_back(volleys(trips));
+      elapsed_s.push_back(run_trips(trips));
     }
     announce(0);
     std::ranges::sort(elapsed_s);
@@ -129,14 +128,14 @@ private:
             .best_s = elapsed_s.front()};
   }
 
-  // How many trips come next, none being the end; back when the other one knows.
+  // Announces the number of trips that follow, 0 at the end; returns when the other rank has it.
   void announce(std::uint64_t trips) {
     MPI_Send(&trips, 1, MPI_UINT64_T, other_, control_tag, MPI_COMM_WORLD);
     if (trips != 0)
       MPI_Recv(nullptr, 0, MPI_BYTE, other_, control_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
 
-  double volleys(std::uint64_t trips) {
+  double run_trips(std::uint64_t trips) {
     const auto start = Clock::now();
     for (std::uint64_t i = 0; i < trips; ++i) {
       MPI_Send(buffers_.sent, bytes_, MPI_BYTE, other_, ping_tag, MPI_COMM_WORLD);
@@ -163,16 +162,16 @@ private:
 
   int rank_;
   Buffers buffers_;
-  std::optional<mpi::Seats> seats_;
+  std::optional<mpi::CpuPair> cpu_pair_;
   int other_ = 0;
   int bytes_ = 0;
   std::size_t wrong_ = 0;
 };
 
-// All visits of one round with one message size, `at_once` at a time.
-void play_round(mpi::Program& program, Player& player, const Settings& settings,
-                const std::vector<std::pair<int, int>>& pairs, std::size_t kind, std::size_t sweep,
-                std::vector<double>& found) {
+// Runs all visits of one round with one message size, `at_once` at a time.
+void run_round(mpi::Program& program, Player& player, const Settings& settings,
+               const std::vector<std::pair<int, int>>& pairs, std::size_t kind, std::size_t sweep,
+               std::vector<double>& found) {
   const auto at_once = static_cast<std::size_t>(settings.at_once);
   const auto& [series, bytes, visit_s] = settings.kinds[kind];
   for (std::size_t first = 0; first < pairs.size(); first += at_once) {
@@ -183,7 +182,7 @@ void play_round(mpi::Program& program, Player& player, const Settings& settings,
           return pair.first == program.rank || pair.second == program.rank;
         });
     if (mine == end) {
-      mpi::meet(visit_s);
+      mpi::sleeping_barrier(visit_s);
       continue;
     }
     program.at(std::string(series) + " between ranks " + std::to_string(mine->first) + " and " +
@@ -196,12 +195,12 @@ void play_round(mpi::Program& program, Player& player, const Settings& settings,
                     static_cast<double>(kind), static_cast<double>(sweep),
                     static_cast<double>(visit->trips), static_cast<double>(visit->bursts),
                     visit->median_s, visit->best_s});
-    program.at("waiting for the other pairs");
-    mpi::meet();
+    program.at("waiting for other pairs");
+    mpi::sleeping_barrier();
   }
 }
 
-// Rank 0: a sample for each visit, from the rows of numbers that `play_round` appended.
+// On rank 0: adds a sample for each visit, from the rows that `run_round` appended.
 void report(mpi::Program& program, const Settings& settings,
             const std::vector<std::vector<double>>& all) {
   constexpr std::size_t columns = 8;
@@ -209,7 +208,7 @@ void report(mpi::Program& program, const Settings& settings,
   for (const auto& of_rank : all)
     for (auto row = of_rank.begin(); row != of_rank.end(); row += columns)
       std::copy_n(row, columns, visits.emplace_back().begin());
-  std::ranges::sort(visits); // by pair, size and sweep
+  std::ranges::sort(visits); // sort by pair, size and sweep
   for (const auto& v : visits) {
     const auto& kind = settings.kinds[static_cast<std::size_t>(v[2])];
     const auto trips = static_cast<std::uint64_t>(v[4]);
@@ -224,32 +223,34 @@ void report(mpi::Program& program, const Settings& settings,
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
-  mpi::wake_in_time();
+  mpi::reduce_timer_slack();
   const auto largest = std::ranges::max(settings.kinds, {}, &Kind::bytes).bytes;
   mpi::require_memory(2 * largest);
-  // Huge pages are granted to some ranks and not to others, who then look slower than they are.
+  // No huge pages: some ranks would get them and others not, which would then look slower than they
+  // are.
   const Pages sent(largest, false);
   const Pages received(largest, false);
-  std::optional<mpi::Seats> seats;
+  std::optional<mpi::CpuPair> cpu_pair;
   if (settings.shares && settings.at_once == 1) {
-    seats.emplace();
-    program.note("seats", seats->cpus());
+    cpu_pair.emplace();
+    program.note("seats", cpu_pair->cpus());
   }
-  Player player(program.rank, {sent.data(), received.data()}, std::move(seats));
+  Player player(program.rank, {sent.data(), received.data()}, std::move(cpu_pair));
   const mpi::Tournament tournament(program.ranks);
   for (const int round : settings.rounds)
     if (round >= tournament.rounds())
-      throw Failure(Exit::usage, "--rounds: the tournament has no round " + std::to_string(round));
+      throw Failure(Exit::usage,
+                    "--rounds: no such round in the tournament: " + std::to_string(round));
   std::vector<double> found;
-  const mpi::Rounds sweeps(least_sweeps, program.slice_s);
+  const mpi::Rounds sweeps(min_sweeps, program.slice_s);
   for (std::size_t sweep = 0; sweeps.another(sweep); ++sweep) {
-    auto rounds = settings.rounds; // in another order each time, the same on all ranks
+    auto rounds = settings.rounds; // in a different order each time, the same on all ranks
     std::ranges::sort(rounds, {}, [&](int round) {
       return mpi::pattern_word(sweep + 1, static_cast<std::size_t>(round));
     });
     for (std::size_t kind = 0; kind < settings.kinds.size(); ++kind)
       for (const int round : rounds)
-        play_round(program, player, settings, tournament.pairs(round), kind, sweep, found);
+        run_round(program, player, settings, tournament.pairs(round), kind, sweep, found);
   }
   report(program, settings, mpi::gather_lists(found));
   program.check("wrong_bytes", mpi::sum(static_cast<double>(player.wrong())));

@@ -1,4 +1,4 @@
-// Arrays of a device, from and to the host's vectors.
+// Copies between device arrays and host vectors.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace seatrial::device {
 
-// An array that holds these elements, of at least one. Waits.
+// A device array with these elements (at least one). Waits for the copy.
 template <class Element>
 [[nodiscard]] Array<Element> on_device(Device& device, Queue& queue,
                                        const std::vector<Element>& elements) {
@@ -21,7 +21,7 @@ template <class Element>
   return array;
 }
 
-// All elements of an array. Waits.
+// All elements of an array. Waits for the copy.
 template <class Element>
 [[nodiscard]] std::vector<Element> on_host(Queue& queue, const Array<Element>& array) {
   std::vector<Element> elements(array.size());
@@ -30,9 +30,9 @@ template <class Element>
   return elements;
 }
 
-// Fills arrays with what no right result has: NaN, or the largest number of integers.
+// Fills arrays with a value that no correct result has: NaN, or the largest integer.
 template <class... Elements>
-void spoil(Queue& queue, const Array<Elements>&... arrays) {
+void poison_arrays(Queue& queue, const Array<Elements>&... arrays) {
   constexpr std::uint32_t nan = 0xffffffff;
   (queue.fill(arrays.memory(), 0, nan, arrays.bytes()), ...);
 }

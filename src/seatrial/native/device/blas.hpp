@@ -1,5 +1,5 @@
-// A tuned library of matrix products, found at run time: cublas.hpp and clblast.hpp are those that
-// are known.
+// A tuned matrix product library, found at run time: cublas.hpp and clblast.hpp are the supported
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace seatrial::device {
 
-// What the matrices are made of, and how products are added up. tf32 are floats of which 10 bits of
-// fraction count; fp16 and bf16 give a product in fp32. All three are added up in fp32.
+// The element type of the matrices and the accumulation precision. tf32 are floats with a fraction
+// of 10 bits; fp16 and bf16 give a product in fp32. All three accumulate in fp32.
 enum class Precision { fp64, fp32, tf32, fp16, bf16 };
 
 [[nodiscard]] constexpr Precision precision_named(std::string_view name) noexcept {
@@ -22,7 +22,7 @@ enum class Precision { fp64, fp32, tf32, fp16, bf16 };
                           : Precision::fp32;
 }
 
-// Square matrices in rows: D = alpha A B, where `is_transposed` says that b holds the rows of B's
+// Square matrices in row-major order: D = alpha A B; with `is_transposed`, b holds the rows of B's
 // transpose.
 struct MatrixProduct {
   Precision precision;
@@ -31,7 +31,7 @@ struct MatrixProduct {
   double alpha;
 };
 
-// Of one device; what it does goes to one queue of it.
+// A BLAS library on one device; its work goes to one queue.
 class Blas {
 public:
   Blas() = default;
@@ -39,9 +39,9 @@ public:
   Blas& operator=(const Blas&) = delete;
   virtual ~Blas() = default;
 
-  // With its version, where it tells one.
+  // Includes the version if the library reports one.
   [[nodiscard]] virtual std::string name() const = 0;
-  // Whether it can, on this device; throws Unsupported where it cannot.
+  // Throws Unsupported if the device or library does not support this precision.
   virtual void require(Precision precision) const = 0;
   virtual void multiply(const MatrixProduct& product, const Memory& a, const Memory& b,
                         Memory& d) = 0;

@@ -1,5 +1,4 @@
-// Copies of random data between the host's pinned memory and a device's, of which every byte is
-// checked.
+// Copies random data between pinned host memory and device memory, and checks every byte.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,8 @@ namespace seatrial::device {
 
 enum class Copy { download, readback, both };
 
-// One after another on a queue of their own; `rank` makes the data differ from those of others.
+// Copies run one after another on their own queue; `rank` seeds the data, so that they differ
+// between ranks.
 class Copies {
 public:
   Copies(Device& device, std::uint64_t bytes, int rank)
@@ -30,16 +30,16 @@ public:
     mpi::fill(sent_.first(bytes_), seed_);
   }
 
-  // What is copied to, made wrong.
+  // Overwrites the targets with wrong data.
   void poison() {
-    mpi::spoil(received_.first(bytes_), seed_ + 1);
+    mpi::poison(received_.first(bytes_), seed_ + 1);
     queue_->fill(*in_, 0, 0xffffffff, bytes_ / 4 * 4);
     queue_->finish();
   }
 
   void verify(Copy copy) {
     if (copy != Copy::readback) {
-      mpi::spoil(back_, seed_);
+      mpi::poison(back_, seed_);
       queue_->read(back_.data(), *in_, 0, bytes_);
       queue_->finish();
       wrong_ += mpi::wrong_bytes(back_, seed_);
@@ -48,7 +48,7 @@ public:
       wrong_ += mpi::wrong_bytes(received_.first(bytes_), seed_ + 1);
   }
 
-  // So many copies, none waited for; of both directions in turn so many of each.
+  // Enqueues this many copies without waiting; for both directions, this many of each, alternating.
   void begin(Copy copy, std::uint64_t copies) {
     first_ = queue_->mark();
     for (std::uint64_t i = 0; i < copies; ++i) {
@@ -61,7 +61,7 @@ public:
     queue_->flush();
   }
 
-  // Waits for them; the time that they took on the device.
+  // Waits for the copies; returns their time on the device.
   double end_s() {
     queue_->finish();
     return queue_->seconds_between(*first_, *last_);
@@ -71,7 +71,7 @@ public:
 
 private:
   std::uint64_t bytes_;
-  std::uint64_t seed_; // of what goes down; the next one is of what comes up
+  std::uint64_t seed_; // for data to the device; seed + 1 is for data to the host
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Memory> in_;
   std::unique_ptr<Memory> out_;

@@ -1,5 +1,5 @@
 // CLBlast, the tuned library of OpenCL devices (C. Nugteren, "CLBlast: A Tuned OpenCL BLAS
-// Library", 2018), on the queue of a device.
+// Library", 2018), running on a device queue.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,18 @@
 
 namespace seatrial::device::opencl {
 
-// The functions that are used (clblast_c.h).
+// The functions in use (clblast_c.h).
 class ClblastApi : public DriverLibrary {
 public:
-  // `path` is the file of the library; "": the one that the loader finds.
+  // `path` is the library's file; "": the one that the loader finds.
   explicit ClblastApi(const std::string& path)
       : DriverLibrary({path.empty() ? "libclblast.so.1" : path}, "library",
-                      "CLBlast is a package of its own (Debian: libclblast1); --blas FILE names "
-                      "one") {}
+                      "install CLBlast (Debian: libclblast1) or name its file with --blas FILE") {}
 
   [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }
 
-  // layout, op(A), op(B), m, n, k, alpha, A, its offset, its pitch, B, ..., beta, C, ..., queue,
-  // event
+  // layout, op(A), op(B), m, n, k, alpha, A, its offset, its leading dimension, B, ..., beta, C,
+  // ..., queue, event
   template <class Real>
   using Gemm = Call<int, int, int, std::size_t, std::size_t, std::size_t, Real, Handle, std::size_t,
                     std::size_t, Handle, std::size_t, std::size_t, Real, Handle, std::size_t,
@@ -34,7 +33,7 @@ public:
 
 namespace constant {
 constexpr int in_rows = 101;
-constexpr int as_it_is = 111;
+constexpr int not_transposed = 111;
 constexpr int transposed = 112;
 } // namespace constant
 
@@ -45,10 +44,10 @@ public:
 
   [[nodiscard]] std::string name() const override { return "CLBlast"; }
 
-  // Its half precision adds up in half precision too, which is another thing than elsewhere.
+  // Its half precision also accumulates in half precision, unlike the other backends.
   void require(Precision precision) const override {
     if (precision != Precision::fp32 && precision != Precision::fp64)
-      throw Unsupported("precision", "CLBlast has fp32 and fp64 that are added up as such; tensor "
+      throw Unsupported("precision", "CLBlast supports fp32 and fp64 only; tensor "
                                      "cores need backend=cuda");
     if (precision == Precision::fp64 && !facts_.has_fp64)
       throw Unsupported("fp64", facts_.name + " has no double precision");
@@ -67,8 +66,8 @@ private:
   void call(const Gemm& gemm, const MatrixProduct& product, const Memory& a, const Memory& b,
             const Memory& d, Real alpha) {
     const std::size_t n = product.order;
-    gemm(constant::in_rows, constant::as_it_is,
-         product.is_transposed ? constant::transposed : constant::as_it_is, n, n, n, alpha,
+    gemm(constant::in_rows, constant::not_transposed,
+         product.is_transposed ? constant::transposed : constant::not_transposed, n, n, n, alpha,
          ours(a).handle(), 0, n, ours(b).handle(), 0, n, Real{0}, ours(d).handle(), 0, n, &queue_,
          nullptr);
   }

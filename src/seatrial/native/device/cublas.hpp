@@ -1,4 +1,4 @@
-// cuBLAS, on the context and the stream of a queue.
+// cuBLAS, in the context and on the stream of a queue.
 #pragma once
 
 #include <cstdlib>
@@ -10,15 +10,15 @@
 
 namespace seatrial::device::cuda {
 
-// The functions that are used (docs.nvidia.com/cuda/cublas); those of a second version under the
-// name that cublas_v2.h gives them. Since version 11 the kind of computation is a type of its own.
+// The functions in use (docs.nvidia.com/cuda/cublas); functions with a second version use the name
+// that cublas_v2.h gives them. Since version 11 the compute type is an enum of its own.
 class CublasApi : public DriverLibrary {
 public:
-  // `path` is the file of the library; "": the first that the loader finds.
+  // `path` is the library's file; "": the first that the loader finds.
   explicit CublasApi(const std::string& path)
       : DriverLibrary(names(path), "library",
-                      "cuBLAS comes with CUDA (libcublas), or with the Python package "
-                      "nvidia-cublas; --blas FILE names one") {}
+                      "cuBLAS is part of CUDA (libcublas) and of the Python package "
+                      "nvidia-cublas; name its file with --blas FILE") {}
 
   [[nodiscard]] std::string meaning(int code) const override {
     using Text = const char* (*)(int);
@@ -30,8 +30,8 @@ public:
   Call<Handle> destroy{*this, "cublasDestroy_v2"};
   Call<Handle, int*> version{*this, "cublasGetVersion_v2"};
   Call<Handle, Handle> set_stream{*this, "cublasSetStream_v2"};
-  // handle, op(A), op(B), m, n, k, alpha, A, its type, its pitch, B, ..., beta, C, ..., kind of
-  // computation, algorithm
+  // handle, op(A), op(B), m, n, k, alpha, A, its type, its leading dimension, B, ..., beta, C, ...,
+  // compute type, algorithm
   Call<Handle, int, int, int, int, int, const void*, Address, int, int, Address, int, int,
        const void*, Address, int, int, int, int>
       gemm{*this, "cublasGemmEx"};
@@ -57,7 +57,7 @@ constexpr int of_bf16 = 14;       // CUDA_R_16BF
 constexpr int compute_fp32 = 68;  // CUBLAS_COMPUTE_32F
 constexpr int compute_fp64 = 70;  // CUBLAS_COMPUTE_64F
 constexpr int compute_tf32 = 77;  // CUBLAS_COMPUTE_32F_FAST_TF32
-constexpr int as_it_is = 0;       // CUBLAS_OP_N
+constexpr int not_transposed = 0; // CUBLAS_OP_N
 constexpr int transposed = 1;     // CUBLAS_OP_T
 constexpr int any_algorithm = -1; // CUBLAS_GEMM_DEFAULT
 } // namespace constant
@@ -81,30 +81,30 @@ public:
     return "cuBLAS " + std::to_string(number);
   }
 
-  // Where tensor cores have no such numbers cuBLAS would refuse them, or quietly do something else.
+  // If tensor cores do not support the type, cuBLAS would fail or silently use another one.
   void require(Precision precision) const override {
     constexpr int with_wide_exponents = 80;
     if ((precision == Precision::tf32 || precision == Precision::bf16) &&
         facts_.capability < with_wide_exponents)
-      throw Unsupported("precision", facts_.name + " is of capability " +
+      throw Unsupported("precision", facts_.name + " has compute capability " +
                                          std::to_string(facts_.capability) +
-                                         "; tf32 and bf16 begin with 80 (A100)");
+                                         "; tf32 and bf16 need 80 (A100) or later");
   }
 
-  // Matrices in rows are transposed ones in columns, as cuBLAS takes them: D' = B' A'.
+  // Row-major matrices are transposed column-major ones, which cuBLAS takes: D' = B' A'.
   void multiply(const MatrixProduct& product, const Memory& a, const Memory& b,
                 Memory& d) override {
     const bool is_fp64 = product.precision == Precision::fp64;
     const auto number = static_cast<float>(product.alpha);
-    constexpr double zero = 0; // a float of zero is the same bits, and C is not read
+    constexpr double zero = 0; // also a valid float zero; C is not read
     const void* alpha = is_fp64 ? static_cast<const void*>(&product.alpha) : &number;
     const auto n = static_cast<int>(product.order);
     const int in = type_of(product.precision);
     const int out = is_fp64 ? constant::of_fp64 : constant::of_fp32;
     static_cast<void>(queue_.enter());
-    api_.gemm(handle_, product.is_transposed ? constant::transposed : constant::as_it_is,
-              constant::as_it_is, n, n, n, alpha, ours(b).address(), in, n, ours(a).address(), in,
-              n, &zero, ours(d).address(), out, n, compute_of(product.precision),
+    api_.gemm(handle_, product.is_transposed ? constant::transposed : constant::not_transposed,
+              constant::not_transposed, n, n, n, alpha, ours(b).address(), in, n, ours(a).address(),
+              in, n, &zero, ours(d).address(), out, n, compute_of(product.precision),
               constant::any_algorithm);
   }
 

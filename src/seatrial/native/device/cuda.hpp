@@ -1,4 +1,4 @@
-// The CUDA backend: the driver's interface, and NVRTC where something must be compiled.
+// The CUDA backend: the driver API, and NVRTC to compile kernels at run time.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 #include "device/cuda_context.hpp"
 #include "device/cuda_image.hpp"
 #include "device/device.hpp"
-#include "device/memory_lack.hpp"
 #include "device/nvrtc.hpp"
+#include "device/out_of_memory.hpp"
 
 namespace seatrial::device::cuda {
 
@@ -134,7 +134,7 @@ private:
 class CudaQueue : public Queue {
 public:
   explicit CudaQueue(const Context& context) : context_(context), api_(context.api()) {
-    constexpr unsigned non_blocking = 1; // of the default stream
+    constexpr unsigned non_blocking = 1; // does not synchronise with the default stream
     context_.enter();
     api_.create_stream(&stream_, non_blocking);
   }
@@ -176,7 +176,7 @@ public:
     std::array<std::uint64_t, most> values;
     std::array<void*, most> addresses;
     if (arguments.size() > most)
-      throw Failure(Exit::software, "a kernel of more than 32 arguments");
+      throw Failure(Exit::software, "a kernel with more than 32 arguments");
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const auto& argument = arguments[i];
       values[i] = argument.memory != nullptr  ? ours(*argument.memory).address()
@@ -204,14 +204,14 @@ public:
     return 1e-3 * static_cast<double>(milliseconds);
   }
 
-  // For libraries that work on its stream, in its context.
+  // For libraries that use its stream and context.
   [[nodiscard]] Handle enter() const {
     context_.enter();
     return stream_;
   }
   [[nodiscard]] bool try_enter() const noexcept { return context_.try_enter(); }
 
-  void flush() override {} // a stream starts at once
+  void flush() override {} // a stream starts work at once
   void finish() override {
     context_.enter();
     api_.wait_stream(stream_);
@@ -241,7 +241,7 @@ public:
 
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
     constexpr int out_of_memory = 2;
-    return or_no_room(facts_, bytes, {out_of_memory}, [&]() -> std::unique_ptr<Memory> {
+    return or_out_of_memory(facts_, bytes, {out_of_memory}, [&]() -> std::unique_ptr<Memory> {
       return std::make_unique<CudaMemory>(context(), bytes, where);
     });
   }
@@ -331,7 +331,7 @@ private:
     return facts;
   }
 
-  // Made when it is first needed: a context takes time and memory of the device.
+  // Created on first use: a context takes time and device memory.
   [[nodiscard]] const Context& context() const {
     if (!context_)
       context_.emplace(api_, ordinal_);

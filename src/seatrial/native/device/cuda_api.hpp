@@ -1,4 +1,4 @@
-// The functions and constants of CUDA's driver interface that are used.
+// The functions and constants of the CUDA driver API that are used.
 #pragma once
 
 #include <array>
@@ -17,20 +17,20 @@ using Address = std::uint64_t;
 struct ArrayShape {
   std::size_t width; // in texels
   std::size_t height;
-  int format; // of a channel
+  int format; // data type of a channel
   unsigned channels;
 };
 static_assert(sizeof(ArrayShape) == 24);
 
-// One end of a copy of rows.
+// Source or target of a 2D copy.
 struct End2D {
   std::size_t x_bytes = 0;
   std::size_t y = 0;
-  int memory = 0; // where it lies
+  int memory = 0; // memory type
   const void* host = nullptr;
   Address device = 0;
   Handle array = nullptr;
-  std::size_t pitch = 0; // bytes from a row to the next; of arrays none
+  std::size_t pitch = 0; // bytes from one row to the next; unused for arrays
 };
 
 // CUDA_MEMCPY2D
@@ -43,30 +43,30 @@ struct Copy2D {
 static_assert(sizeof(End2D) == 56 && sizeof(Copy2D) == 128);
 
 // CUDA_RESOURCE_DESC of an array
-struct TextureOf {
+struct ResourceDescription {
   int kind;
   Handle array;
   std::array<std::uint64_t, 15> unused{};
   unsigned flags = 0;
 };
-static_assert(sizeof(TextureOf) == 144 && offsetof(TextureOf, flags) == 136);
+static_assert(sizeof(ResourceDescription) == 144 && offsetof(ResourceDescription, flags) == 136);
 
-// CUDA_TEXTURE_DESC; its rest is of mipmaps and of borders.
-struct TextureReads {
-  std::array<int, 3> beyond_edges; // by dimension
+// CUDA_TEXTURE_DESC; the remaining members concern mipmaps and borders.
+struct TextureDescription {
+  std::array<int, 3> address_modes; // address mode of each dimension
   int filter;
-  unsigned flags = 0; // none: coordinates count texels
+  unsigned flags = 0; // none: coordinates are in texels
   std::array<std::uint32_t, 21> unused{};
 };
-static_assert(sizeof(TextureReads) == 104);
+static_assert(sizeof(TextureDescription) == 104);
 
-// The driver's functions (docs.nvidia.com/cuda/cuda-driver-api); those of a second version under
-// the name that cuda.h gives them.
+// The driver's functions (docs.nvidia.com/cuda/cuda-driver-api); functions with a second version
+// use the name that cuda.h gives them.
 class Api : public DriverLibrary {
 public:
   Api()
       : DriverLibrary({"libcuda.so.1"}, "driver",
-                      "the driver of NVIDIA's GPUs brings it (Debian: libcuda1)") {
+                      "it is part of the NVIDIA driver (Debian: libcuda1)") {
     init(0);
   }
 
@@ -101,7 +101,7 @@ public:
   Call<Handle*, const ArrayShape*> create_array{*this, "cuArrayCreate_v2"};
   Call<Handle> destroy_array{*this, "cuArrayDestroy"};
   Call<const Copy2D*> copy_2d{*this, "cuMemcpy2D_v2"};
-  Call<Address*, const TextureOf*, const TextureReads*, const void*> create_texture{
+  Call<Address*, const ResourceDescription*, const TextureDescription*, const void*> create_texture{
       *this, "cuTexObjectCreate"};
   Call<Address> destroy_texture{*this, "cuTexObjectDestroy"};
   Call<Handle*, unsigned> create_stream{*this, "cuStreamCreate"};
@@ -126,7 +126,7 @@ public:
       launch{*this, "cuLaunchKernel"};
 };
 
-// Attributes of a device and of a function, as cuda.h numbers them.
+// Attributes of a device and of a function, as in cuda.h.
 namespace attribute {
 constexpr int max_group = 1;
 constexpr int local_bytes = 8;
@@ -140,12 +140,12 @@ constexpr int copy_engines = 40;
 constexpr int integrated = 18;
 constexpr int major = 75;
 constexpr int minor = 76;
-constexpr int function_local = 1;   // shared memory of a group, as CUDA calls it
-constexpr int function_spilled = 3; // local memory of a thread, as CUDA calls it
+constexpr int function_local = 1;   // CUDA's shared memory per block
+constexpr int function_spilled = 3; // CUDA's local memory per thread
 constexpr int function_registers = 4;
 } // namespace attribute
 
-// Of images, as cuda.h numbers them.
+// Constants for images, as in cuda.h.
 namespace image {
 constexpr int floats = 0x20; // CU_AD_FORMAT_FLOAT
 constexpr int on_host = 1;   // CU_MEMORYTYPE_HOST

@@ -5,7 +5,8 @@
 
 namespace seatrial::device::cuda {
 
-// A context is current on a thread until another is: asked again and again, it costs nothing.
+// A context stays current on a thread until another one is set: setting the same one again costs
+// nothing.
 class Context {
 public:
   Context(const Api& api, int ordinal) : api_(api), ordinal_(ordinal) {
@@ -25,7 +26,7 @@ public:
     api_.set_current(handle_);
     current() = handle_;
   }
-  // Where nothing may be thrown.
+  // For destructors, which must not throw.
   [[nodiscard]] bool try_enter() const noexcept {
     try {
       enter();

@@ -1,5 +1,4 @@
-// An image in CUDA: an array, which the device lays out as its texture units like it, and a texture
-// object to read it by.
+// An image in CUDA: an array, in the layout of the texture units, and a texture object to read it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace seatrial::device::cuda {
 
-// Memory of a device for texels of four floats.
+// Device memory for texels of four floats.
 class CudaArray {
 public:
   CudaArray(const Context& context, std::size_t width, std::size_t height) : context_(context) {
@@ -47,10 +46,11 @@ public:
         .height = height};
     const auto& api = context_.api();
     api.copy_2d(&copy);
-    api.wait_stream(nullptr); // the copy may return before all of it has arrived
-    const TextureOf what = {.kind = image::of_array, .array = array_.handle()};
-    const TextureReads how = {.beyond_edges = {image::clamped, image::clamped, image::clamped},
-                              .filter = image::nearest};
+    api.wait_stream(nullptr); // the copy may return before it is complete
+    const ResourceDescription what = {.kind = image::of_array, .array = array_.handle()};
+    const TextureDescription how = {
+        .address_modes = {image::clamped, image::clamped, image::clamped},
+        .filter = image::nearest};
     api.create_texture(&handle_, &what, &how, nullptr);
   }
   ~CudaImage() override {
@@ -58,7 +58,7 @@ public:
       static_cast<void>(context_.api().destroy_texture.status(handle_));
   }
 
-  // As kernels take it.
+  // The kernel argument.
   [[nodiscard]] Address handle() const noexcept { return handle_; }
 
 private:

@@ -1,8 +1,8 @@
-// One device of one backend: its memory, queues, and the kernels that are built for it. Programs
-// know these interfaces alone; cuda.hpp and opencl.hpp are the backends.
+// One device of one backend: its memory, its queues, and the kernels built for it. Programs use
+// only these interfaces; cuda.hpp and opencl.hpp are the backends.
 //
-// All that a queue is given runs in its order and in the background; only `finish` waits. A device
-// may be used by one host thread at a time. What a device makes must not outlive it.
+// Work in a queue runs in order and asynchronously; only `finish` waits. A device may be used by
+// one host thread at a time. Objects created by a device must not outlive it.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace seatrial::device {
 
-// Where memory lies. Pinned host memory is what copies are fast from, mapped is host memory that
-// kernels reach into, managed moves to where it is touched.
+// The kinds of memory. Pinned host memory allows fast copies, mapped memory is host memory that
+// kernels access directly, managed memory migrates to where it is touched.
 enum class Where { device, pinned, mapped, managed };
 
 class Memory {
@@ -30,15 +30,15 @@ public:
   virtual ~Memory() = default;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  // Its address on the host; nullptr where the host cannot reach it.
+  // Its host address; nullptr if the host cannot access it.
   [[nodiscard]] virtual void* host() const noexcept = 0;
 
 private:
   std::size_t bytes_;
 };
 
-// A two-dimensional image of texels, four floats each, that kernels read through the device's
-// texture units (TEXTURE_AT of the dialect).
+// A two-dimensional image of texels, four floats each, that kernels read through the texture units
+// (TEXTURE_AT of the dialect).
 class Image {
 public:
   Image() = default;
@@ -47,15 +47,15 @@ public:
   virtual ~Image() = default;
 };
 
-// A kernel's work: groups of items, in one or two dimensions.
+// The launch size of a kernel: groups of items, in one or two dimensions.
 struct Grid {
   unsigned groups;
-  unsigned items; // of a group
+  unsigned items; // items per group
   unsigned groups_y = 1;
   unsigned items_y = 1;
 };
 
-// One argument of a kernel: memory of the device, an image, or the bytes of a number.
+// One argument of a kernel: device memory, an image, or the bytes of a number.
 struct Argument {
   const Memory* memory = nullptr;
   const Image* image = nullptr;
@@ -73,11 +73,11 @@ struct Argument {
   }
 };
 
-// What a compiler says that a kernel takes; 0 where it does not say.
+// The resources of a kernel as reported by the compiler; 0 if not reported.
 struct Resources {
-  unsigned registers = 0;    // of one item
-  std::uint64_t spilled = 0; // bytes of memory that an item needs because there are too few of them
-  std::uint64_t local = 0;   // bytes of a group
+  unsigned registers = 0;    // per item
+  std::uint64_t spilled = 0; // bytes per item in memory because registers ran out
+  std::uint64_t local = 0;   // bytes per group
 };
 
 class KernelHandle {
@@ -97,11 +97,11 @@ public:
   Module& operator=(const Module&) = delete;
   virtual ~Module() = default;
 
-  // One of the kernels that its source declares.
+  // A kernel that its source declares.
   [[nodiscard]] virtual std::unique_ptr<KernelHandle> kernel(const std::string& name) = 0;
 };
 
-// A place in a queue's order.
+// A marker in a queue (a CUDA or OpenCL event).
 class Mark {
 public:
   Mark() = default;
@@ -119,32 +119,32 @@ public:
 
   virtual void write(Memory& to, std::size_t at, const void* from, std::size_t bytes) = 0;
   virtual void read(void* to, const Memory& from, std::size_t at, std::size_t bytes) = 0;
-  // Both of this device, or one of a device that it can reach.
+  // Both on this device, or one on a device that this one can access.
   virtual void copy(Memory& to, std::size_t to_at, const Memory& from, std::size_t from_at,
                     std::size_t bytes) = 0;
-  // Every 4 B become this pattern; the range is a multiple of 4 B.
+  // Fills the range, a multiple of 4 B, with a 4 B pattern.
   virtual void fill(Memory& to, std::size_t at, std::uint32_t pattern, std::size_t bytes) = 0;
   virtual void launch(KernelHandle& kernel, const Grid& grid,
                       std::span<const Argument> arguments) = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Mark> mark() = 0;
-  // The device's own time from one mark to another; waits for the later one.
+  // The time between two markers on the device's clock; waits for the later one.
   [[nodiscard]] virtual double seconds_between(const Mark& earlier, const Mark& later) = 0;
-  // Hands over what was collected, without waiting.
+  // Submits the queued work without waiting.
   virtual void flush() = 0;
   virtual void finish() = 0;
 };
 
-// A kernel as the program will call it: its name and the type of each parameter, in the dialect's
-// words (`const float*`, `u32`). What the source declares must be the same.
+// A kernel as the program calls it: its name and the type of each parameter in the dialect (`const
+// float*`, `u32`). It must match the declaration in the source.
 struct Declaration {
   std::string name;
   std::vector<std::string> types;
 };
 
-// Kernels, without the dialect that goes before them, and how they are to be compiled.
+// Kernel source without the dialect's header, and how to compile it.
 struct Source {
-  std::string name; // of the file, for messages
+  std::string name; // file name, for messages
   std::string_view text;
   std::vector<std::string> defines; // NAME=VALUE
   std::vector<Declaration> kernels;
@@ -161,15 +161,15 @@ public:
   [[nodiscard]] virtual const Facts& facts() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t free_bytes() const = 0;
   [[nodiscard]] virtual std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) = 0;
-  // Of these texels, row by row, which it takes at once. Throws Unsupported where the device reads
-  // no images.
+  // Creates an image from these texels, row by row; they are copied at once. Throws Unsupported if
+  // the device does not support images.
   [[nodiscard]] virtual std::unique_ptr<Image> image(std::size_t width, std::size_t height,
                                                      std::span<const float> texels) = 0;
   [[nodiscard]] virtual std::unique_ptr<Queue> queue() = 0;
-  // Throws Failure with the compiler's words where it does not compile, or where a kernel takes
-  // something else than declared.
+  // Throws Failure with the compiler's output if compilation fails or a kernel's parameters differ
+  // from the declaration.
   [[nodiscard]] virtual std::unique_ptr<Module> build(const Source& source) = 0;
-  // Whether copies to and from memory of the other can go directly, without the host's memory.
+  // Whether copies to and from the other device's memory can bypass host memory.
   [[nodiscard]] virtual bool can_reach(const Device& other) const = 0;
   virtual void reach(const Device& other, bool is_on) = 0;
 };

@@ -1,5 +1,5 @@
-// What gpu.device-memory reads, where its items go, and what must come of it: whole numbers all, so
-// that sums are exact in any order.
+// The data that gpu.device-memory reads, its access patterns and the expected results: integers
+// only, so that sums are exact in any order.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,22 @@
 namespace seatrial::device_memory {
 
 constexpr unsigned group = 256;
-constexpr std::uint32_t steps = 8;   // words of a round in local memory, texels likewise
-constexpr std::uint32_t tile = 4096; // words of local memory: 16 KiB a group
-constexpr std::uint32_t side = 16;   // of a group's square of texels
+constexpr std::uint32_t steps = 8;   // words per round in local memory, and texels per round
+constexpr std::uint32_t tile = 4096; // words of local memory: 16 KiB per group
+constexpr std::uint32_t side = 16;   // side of a group's square of texels
 constexpr std::uint32_t texel_words = 4;
-constexpr std::uint32_t reads_of_item = 64; // of texels
+constexpr std::uint32_t reads_of_item = 64; // texels per item
 constexpr std::uint32_t channel_bits = 12;
 // The sum of what an item reads is exact in fp32.
 static_assert(reads_of_item * texel_words << channel_bits <= 1 << 24 && reads_of_item % steps == 0);
 
-constexpr float scale = 3; // of STREAM's triad
+constexpr float scale = 3; // as in STREAM's triad
 static_assert((1 << channel_bits) * (1 + static_cast<int>(scale)) <= 1 << 24);
 
 constexpr std::array textures = {"texture_linear", "texture_cached", "texture_random"};
 
-// How a round's place follows from the last one's. Reads wander over the whole tile, writes from
-// one slot of an item's column to another: `slots` of them are reached.
+// How the position of a round follows from the previous one. Reads visit the whole tile; writes
+// move between the slots of an item's column: `slots` of them are used.
 struct Walk {
   std::uint32_t step;
   std::uint32_t mask;
@@ -38,7 +38,7 @@ constexpr Walk writing = {.step = 3 * group, .mask = 7 * group};
 constexpr std::uint32_t slots = writing.mask / group + steps;
 static_assert(group - 1 + reading.mask + (steps - 1) * group < tile && slots * group <= tile);
 
-// What each item of the first group adds up in local memory.
+// The sum in local memory of each item of the first group.
 [[nodiscard]] inline std::vector<std::uint32_t> local_sums(const std::vector<std::uint32_t>& words,
                                                            std::uint32_t rounds) {
   std::vector<std::uint32_t> sums(group);
@@ -52,7 +52,7 @@ static_assert(group - 1 + reading.mask + (steps - 1) * group < tile && slots * g
   return sums;
 }
 
-// The round that writes each slot of local memory last.
+// The last round that writes each slot of local memory.
 [[nodiscard]] inline std::array<std::uint32_t, slots> last_writes(std::uint32_t rounds) {
   std::array<std::uint32_t, slots> last{};
   std::uint32_t shift = 0;
@@ -87,7 +87,7 @@ public:
       walk(kind);
   }
 
-  // The whole numbers that are copied and added: parts of the words that have nothing in common.
+  // The integers that are copied and added: disjoint bit fields of the words.
   [[nodiscard]] static float high_bits(std::uint32_t word) {
     return static_cast<float>(word >> (32 - channel_bits));
   }
@@ -100,7 +100,7 @@ public:
   std::vector<float> texels;
   std::uint32_t width = side;
   std::uint32_t height = side;
-  std::uint32_t apart = 1; // squares from one group's to the next, so that they fill the image
+  std::uint32_t apart = 1; // distance in squares between groups, so that they fill the image
   std::array<std::vector<float>, textures.size()> texel_sums;
 
 private:
@@ -111,7 +111,7 @@ private:
     return channels[0] + channels[1] + channels[2] + channels[3];
   }
 
-  // The texels that each item reads, added up.
+  // The sum of the texels that each item reads.
   void walk(std::size_t kind) {
     for (std::uint32_t g = 0; g < groups_; ++g)
       for (std::uint32_t item = 0; item < group; ++item) {

@@ -16,18 +16,18 @@ DeviceArguments::DeviceArguments(Arguments& arguments)
     indices = arguments.numbers<std::size_t>("--devices", 0, 1023);
 }
 
-Chosen::Chosen(const Devices& devices, const DeviceArguments& arguments)
+ChosenDevices::ChosenDevices(const Devices& devices, const DeviceArguments& arguments)
     : is_optimised_(arguments.is_optimised) {
   devices.require_one();
   for (const auto index : arguments.indices) {
     if (index >= devices.size())
-      throw Skip("there is no device " + std::to_string(index) + ": " +
-                 std::to_string(devices.size()) + " found");
+      throw Skip("no device " + std::to_string(index) + ": " + std::to_string(devices.size()) +
+                 " found");
     chosen_.push_back(&devices[index]);
   }
 }
 
-bool asks_for_fp64(Arguments& arguments) {
+bool fp64_requested(Arguments& arguments) {
   return arguments.choice("--precision", "fp32", {"fp32", "fp64"}) == "fp64";
 }
 
@@ -49,9 +49,11 @@ int list_devices(std::string_view backend) {
     const Devices devices(each, "", "");
     for (std::size_t i = 0; i < devices.size(); ++i)
       found.push_back(devices[i].facts().document());
-    for (const auto& lack : devices.absent())
-      absent.push_back(
-          json::Object().add("backend", lack.backend).add("need", lack.need).add("why", lack.why));
+    for (const auto& missing : devices.absent())
+      absent.push_back(json::Object()
+                           .add("backend", missing.backend)
+                           .add("need", missing.need)
+                           .add("why", missing.why));
   }
   std::printf("%s\n", json::Object().add("devices", found).add("absent", absent).text().c_str());
   return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
@@ -82,16 +84,16 @@ int compile_all(const std::vector<Source>& sources, const char* capability,
   return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
 }
 
-Opened::Opened(seatrial::Program& program, const DeviceArguments& wanted) {
+OpenedDevices::OpenedDevices(seatrial::Program& program, const DeviceArguments& wanted) {
   try {
     devices_.emplace(wanted.backend, wanted.platform, wanted.nvrtc, wanted.is_as_gpu);
     chosen_.emplace(*devices_, wanted);
-  } catch (...) { // a record begins with who wrote it, whatever it says then
+  } catch (...) { // a record always begins with its hello event
     program.hello(Team(program.cpus));
     throw;
   }
   if (program.cpus.size() != chosen_->size())
-    throw Failure(Exit::usage, "--cpus: one CPU for each device");
+    throw Failure(Exit::usage, "--cpus: expected one CPU per device");
   team_.emplace(program.cpus);
   program.hello(*team_);
   std::vector<json::Object> documents;

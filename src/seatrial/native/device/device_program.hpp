@@ -1,4 +1,4 @@
-// What every program that measures devices does around its measurement.
+// The frame of every device benchmark program.
 //
 //   PROGRAM --record DIR --cpus LIST [--backend cuda|opencl|auto] [--devices 0,1] ...
 //   PROGRAM --list [auto|cuda|opencl]     the devices of this machine, as one JSON object
@@ -22,22 +22,22 @@
 
 namespace seatrial::device {
 
-// The arguments that all of them take beside the common ones.
+// The arguments that all device programs take beside the common ones.
 struct DeviceArguments {
   explicit DeviceArguments(Arguments& arguments);
 
   std::string backend;
   std::string platform;
   std::string nvrtc;
-  bool is_optimised; // kernels without it tell a compiler's faults from ours
-  bool is_as_gpu;    // a processor gets what GPUs get: for tests
+  bool is_optimised; // unoptimised kernels separate compiler bugs from ours
+  bool is_as_gpu;    // treat a CPU as a GPU: for tests
   std::vector<std::size_t> indices = {0};
 };
 
-// The devices that were asked for. Each is driven by the member of the team of the same number.
-class Chosen {
+// The requested devices. Each is driven by the team member of the same number.
+class ChosenDevices {
 public:
-  Chosen(const Devices& devices, const DeviceArguments& arguments);
+  ChosenDevices(const Devices& devices, const DeviceArguments& arguments);
 
   [[nodiscard]] std::size_t size() const noexcept { return chosen_.size(); }
   [[nodiscard]] Device& operator[](std::size_t i) const { return *chosen_[i]; }
@@ -49,11 +49,12 @@ private:
 };
 
 // --precision fp32|fp64
-[[nodiscard]] bool asks_for_fp64(Arguments& arguments);
+[[nodiscard]] bool fp64_requested(Arguments& arguments);
 
-// `action(Real{})` in the precision that was asked for. Throws Unsupported where a device has none.
+// Calls `action(Real{})` in the requested precision. Throws Unsupported if a device does not
+// support it.
 template <class Action>
-void in_precision(const Chosen& chosen, bool is_fp64, Action action) {
+void in_precision(const ChosenDevices& chosen, bool is_fp64, Action action) {
   if (!is_fp64) {
     action(float{});
     return;
@@ -64,37 +65,37 @@ void in_precision(const Chosen& chosen, bool is_fp64, Action action) {
   action(double{});
 }
 
-// Kernels of one file for one device, with what all dialects need to know of it.
+// The kernels of one file for one device, with the defines that the dialects need.
 [[nodiscard]] Source source_for(const Device& device, Source source, bool is_optimised);
 
 namespace detail {
 
 [[nodiscard]] int list_devices(std::string_view backend);
 
-// A line of JSON for each source: what the compiler says of its kernels.
+// Prints one JSON line per source: the compiler's resource report for its kernels.
 [[nodiscard]] int compile_all(const std::vector<Source>& sources, const char* capability,
                               const std::string& nvrtc);
 
-// Those that were asked for, opened before the threads are bound: a driver's own threads are to run
-// everywhere.
-class Opened {
+// The requested devices, opened before the threads are bound: a driver's own threads must be free
+// to run on any CPU.
+class OpenedDevices {
 public:
-  Opened(seatrial::Program& program, const DeviceArguments& wanted);
+  OpenedDevices(seatrial::Program& program, const DeviceArguments& wanted);
 
-  Chosen& chosen() noexcept { return *chosen_; }
+  ChosenDevices& chosen() noexcept { return *chosen_; }
   Team& team() noexcept { return *team_; }
 
 private:
   std::optional<Devices> devices_;
-  std::optional<Chosen> chosen_;
+  std::optional<ChosenDevices> chosen_;
   std::optional<Team> team_;
 };
 
 } // namespace detail
 
-// `prepare(arguments)` takes the benchmark's own arguments; `sources()` are its kernels in every
-// variant; `measure(program, team, chosen, settings)` does the rest. Devices are opened before the
-// threads are bound: a driver's own threads are to run everywhere.
+// `prepare(arguments)` reads the benchmark's own arguments; `sources()` returns its kernels in
+// every variant; `measure(program, team, chosen, settings)` does the rest. Devices are opened
+// before the threads are bound: a driver's own threads must be free to run on any CPU.
 template <class Prepare, class Sources, class Measure>
 int run_program(const char* name, int argc, char** argv, Prepare prepare, Sources sources,
                 Measure measure) noexcept {
@@ -115,7 +116,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare, Source
       },
       [&](seatrial::Program& program, const auto& settings) {
         const auto& [wanted, own] = settings;
-        detail::Opened opened(program, wanted);
+        detail::OpenedDevices opened(program, wanted);
         measure(program, opened.team(), std::as_const(opened.chosen()), own);
       });
 }

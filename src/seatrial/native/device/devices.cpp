@@ -37,9 +37,9 @@ void Devices::require_one() const {
 void Devices::attempt(const std::string& backend, const std::function<void()>& open) {
   try {
     open();
-  } catch (const Unsupported& lack) {
-    absent_.push_back({backend, lack.need(), lack.what()});
-  } catch (const CallFailed& failed) { // a driver without a device fails in many ways
+  } catch (const Unsupported& missing) {
+    absent_.push_back({backend, missing.need(), missing.what()});
+  } catch (const CallFailed& failed) { // drivers without a device fail in many ways
     absent_.push_back({backend, "device", failed.what()});
   }
 }
@@ -48,7 +48,7 @@ void Devices::open_cuda(const std::string& nvrtc) {
   const auto& api = drivers_->cuda.emplace();
   const int count = cuda::device_count(api);
   if (count == 0)
-    throw Unsupported("device", "the CUDA driver shows no device");
+    throw Unsupported("device", "the CUDA driver reports no device");
   for (int i = 0; i < count; ++i)
     devices_.push_back(std::make_unique<cuda::CudaDevice>(api, i, nvrtc));
 }
@@ -57,7 +57,7 @@ void Devices::open_opencl(std::string_view platform, bool is_as_gpu) {
   const auto& api = drivers_->opencl.emplace();
   const auto found = opencl::found_devices(api, platform);
   if (found.empty())
-    throw Unsupported("device", "OpenCL shows no device" +
+    throw Unsupported("device", "OpenCL reports no device" +
                                     (platform.empty() ? "" : " of " + std::string(platform)));
   for (std::size_t i = 0; i < found.size(); ++i)
     devices_.push_back(std::make_unique<opencl::OpenClDevice>(

@@ -1,5 +1,4 @@
-// The devices of a machine that a program may use: those of the backend that was asked for, or of
-// the first that has any.
+// The devices that a program may use: those of the requested backend, or of the first that has any.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace seatrial::device {
 
-// A backend that cannot be used here, and why.
+// A backend that cannot be used on this machine, and the reason.
 struct Absent {
   std::string backend;
   std::string need;
@@ -22,9 +21,9 @@ struct Absent {
 
 class Devices {
 public:
-  // `backend` is cuda, opencl, or auto: the first that has a device. `platform` are words in the
-  // name of OpenCL's platform, `nvrtc` the file of CUDA's compiler; "": any. `is_as_gpu`:
-  // processors get what GPUs get, which is how that is tested without one.
+  // `backend` is cuda, opencl, or auto: the first that has a device. `platform` is text in the name
+  // of the OpenCL platform, `nvrtc` the file of CUDA's run-time compiler; "": any. `is_as_gpu`:
+  // CPUs are treated as GPUs, to test the GPU code without one.
   Devices(std::string_view backend, std::string_view platform, const std::string& nvrtc,
           bool is_as_gpu = false);
   ~Devices();
@@ -35,11 +34,11 @@ public:
   [[nodiscard]] Device& operator[](std::size_t index) const { return *devices_[index]; }
   [[nodiscard]] const std::vector<Absent>& absent() const noexcept { return absent_; }
 
-  // Throws Unsupported where there is none, with the reason of each backend.
+  // Throws Unsupported if there is none, with the reason of each backend.
   void require_one() const;
 
 private:
-  struct Drivers; // of the backends that were opened
+  struct Drivers; // drivers of the opened backends
 
   void attempt(const std::string& backend, const std::function<void()>& open);
   void open_cuda(const std::string& nvrtc);

@@ -1,4 +1,4 @@
-// The dialect that every kernel is written in, by backend.
+// The dialect in which all kernels are written, for each backend.
 #pragma once
 
 #include "device/embedded.hpp"

@@ -1,10 +1,11 @@
-// What both dialects have in common; REAL is the precision that the program asks for.
+// The part common to both dialects; REAL is the requested precision.
 #ifdef REAL
 typedef REAL real;
 #endif
 
-// Items take the indices of [0, n) in turn. On a GPU neighbours take neighbours, so that a warp's
-// accesses join; on a CPU each item takes a run of its own, as its core's caches want it.
+// Distributes the indices [0, n) over the items. On a GPU adjacent items take adjacent indices, so
+// that a warp's accesses coalesce; on a CPU each item takes a contiguous range, which suits its
+// core's caches.
 #ifdef DEVICE_IS_CPU
 #define FOR_EACH_INDEX(i, n)                                                                        \
   for (u64 i##_items = (u64)GROUPS * LOCAL_SIZE, i##_id = (u64)GROUP_ID * LOCAL_SIZE + LOCAL_ID,   \

@@ -1,5 +1,5 @@
-// The dialect of the kernels, in CUDA C++ (and HIP's, which is alike).
-#ifdef GROUPS_AT_ONCE // of GROUP items, on a multiprocessor: how many registers an item may have
+// The kernel dialect in CUDA C++ (and HIP, which is nearly the same).
+#ifdef GROUPS_AT_ONCE // groups of GROUP items per multiprocessor: limits the registers of an item
 #define KERNEL extern "C" __global__ void __launch_bounds__(GROUP, GROUPS_AT_ONCE)
 #else
 #define KERNEL extern "C" __global__ void
@@ -7,7 +7,7 @@
 #define DEVICE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
-#define LOCAL_ARG // before a pointer to such memory, as a parameter of a DEVICE function
+#define LOCAL_ARG // before a pointer to local memory, as a parameter of a DEVICE function
 #define CONSTANT static __device__ const
 #define RESTRICT __restrict__
 #define BARRIER() __syncthreads()
@@ -21,31 +21,31 @@
 #define GROUPS_Y (gridDim.y)
 #define ATOMIC_ADD(address, value) atomicAdd(address, value)
 #define ATOMIC_MIN(address, value) atomicMin(address, value)
-// Of words that groups show each other: relaxed, nothing else is ordered by them. A volatile access
-// of an aligned word is a relaxed one of the whole word (PTX ISA, "Memory Consistency Model").
+// For words shared between groups: relaxed, they order nothing else. A volatile access of an
+// aligned word is a relaxed access of the whole word (PTX ISA, "Memory Consistency Model").
 #define ATOMIC_LOAD(address) (*(const volatile u32*)(address))
 #define ATOMIC_STORE(address, value) (*(volatile u32*)(address) = (value))
 #define ATOMIC_LOAD_64(address) (*(const volatile u64*)(address))
 #define ATOMIC_STORE_64(address, value) (*(volatile u64*)(address) = (value))
 #if __CUDA_ARCH__ >= 700
-#define PAUSE() __nanosleep(64) // before it is looked again at what another group is to show
+#define PAUSE() __nanosleep(64) // between polls of another group's word
 #else
 #define PAUSE()
 #endif
 #define DOUBLE_BITS(value) ((u64)__double_as_longlong(value))
 #define BITS_DOUBLE(bits) __longlong_as_double((i64)(bits))
 #define POPCOUNT(bits) ((u32)__popc(bits))
-// Items of a warp, all of which come here at once; OpenCL 1.2 has no such thing.
+// For the items of a warp, all of which call this together; OpenCL 1.2 has no equivalent.
 #define WARP 32
 #define WARP_BARRIER() __syncwarp()
 #define BALLOT(is) __ballot_sync(0xffffffffu, is)
 #define SHUFFLE(value, lane) __shfl_sync(0xffffffffu, value, lane)
 #define SHUFFLE_UP(value, step) __shfl_up_sync(0xffffffffu, value, step)
 #define SHUFFLE_XOR(value, mask) __shfl_xor_sync(0xffffffffu, value, mask)
-#define FIRST_BIT(bits) ((u32)__ffs(bits) - 1) // of bits that are not all 0
+#define FIRST_BIT(bits) ((u32)__ffs(bits) - 1) // `bits` must not be 0
 #define FMA(a, b, c) fma(a, b, c)
 #define MUL_HI(a, b) __umulhi(a, b)
-#define TEXTURE unsigned long long // a parameter: an image of texels of four floats
+#define TEXTURE unsigned long long // a parameter: an image with texels of four floats
 #define TEXTURE_AT(texture, x, y) tex2D<float4>(texture, (float)(x), (float)(y))
 typedef unsigned int uint;
 typedef unsigned int u32;

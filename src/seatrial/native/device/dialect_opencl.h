@@ -1,9 +1,9 @@
-// The dialect of the kernels, in OpenCL C 1.2.
+// The kernel dialect in OpenCL C 1.2.
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define OPENCL 1
 #define KERNEL __kernel void
-// PoCL 3.1 leaves the local memory of a kernel to all its threads where the optimiser moves it into a
-// function that the kernel calls: each must be part of its kernel before that.
+// PoCL 3.1 shares a kernel's local memory between all its threads if the optimiser moves it into a
+// function that the kernel calls, so all functions are inlined first.
 #define DEVICE static inline __attribute__((always_inline))
 #define GLOBAL __global
 #define LOCAL __local
@@ -21,7 +21,7 @@
 #define GROUPS_Y ((uint)get_num_groups(1))
 #define ATOMIC_ADD(address, value) atomic_add(address, value)
 #define ATOMIC_MIN(address, value) atomic_min(address, value)
-// Of words that groups show each other: relaxed, nothing else is ordered by them.
+// For words shared between groups: relaxed, they order nothing else.
 #define ATOMIC_LOAD(address) atomic_or((volatile __global uint*)(address), 0u)
 #define ATOMIC_STORE(address, value) ((void)atomic_xchg((volatile __global uint*)(address), value))
 #ifdef cl_khr_int64_base_atomics
@@ -29,7 +29,7 @@
 #define ATOMIC_LOAD_64(address) atom_add((volatile __global ulong*)(address), (ulong)0)
 #define ATOMIC_STORE_64(address, value) ((void)atom_xchg((volatile __global ulong*)(address), value))
 #endif
-#define PAUSE() // OpenCL 1.2 has none
+#define PAUSE() // OpenCL 1.2 has no pause
 #define DOUBLE_BITS(value) as_ulong(value)
 #define BITS_DOUBLE(bits) as_double(bits)
 #define POPCOUNT(bits) popcount((uint)(bits))

@@ -1,6 +1,6 @@
-// A library of a driver, found and loaded at run time: nothing is linked with it, and its headers
-// are not needed either. Its functions are called through objects that turn a status other than 0
-// into an exception with the call and its arguments.
+// A driver library, found and loaded at run time: the program is not linked with it and needs no
+// headers. Its functions are called through objects that turn a nonzero status into an exception
+// with the call and its arguments.
 #pragma once
 
 #include <sstream>
@@ -16,7 +16,7 @@
 
 namespace seatrial::device {
 
-// A call of a driver that failed. `status()` of the call is the library's own.
+// A failed driver call. `status()` is the library's status code.
 class CallFailed : public Failure {
 public:
   CallFailed(const std::string& what, int code) : Failure(Exit::system, what), code_(code) {}
@@ -28,7 +28,7 @@ private:
 
 class DriverLibrary {
 public:
-  // The first of these names that the loader finds. `need` and `how` say what is missing where
+  // Loads the first of these names that the loader finds. `need` and `how` say what is missing if
   // there is none.
   DriverLibrary(const std::vector<std::string>& names, const std::string& need,
                 const std::string& how) {
@@ -46,10 +46,10 @@ public:
   // Never closed: its threads may still run its code.
   virtual ~DriverLibrary() = default;
 
-  // nullptr where the library is too old for it.
+  // nullptr if the library is too old for it.
   [[nodiscard]] void* find(const char* symbol) const noexcept { return dlsym(handle_, symbol); }
 
-  // What a status means, in the library's own words.
+  // The library's own text for a status code.
   [[nodiscard]] virtual std::string meaning(int code) const = 0;
 
 private:
@@ -91,15 +91,16 @@ public:
 
   void operator()(Parameters... arguments) const {
     if (const int code = status(arguments...); code != 0)
-      throw CallFailed(detail::call_text(name_, arguments...) + " gave " + std::to_string(code) +
-                           " (" + library_.meaning(code) + ")",
+      throw CallFailed(detail::call_text(name_, arguments...) + " returned " +
+                           std::to_string(code) + " (" + library_.meaning(code) + ")",
                        code);
   }
 
-  // The status itself, where a failure is an answer.
+  // Returns the status, for calls where a failure is a valid answer.
   [[nodiscard]] int status(Parameters... arguments) const {
     if (function_ == nullptr)
-      throw Unsupported("driver", std::string("the driver has no ") + name_ + "; a newer one does");
+      throw Unsupported("driver",
+                        std::string("the driver has no ") + name_ + "; install a newer driver");
     return function_(arguments...);
   }
 
@@ -111,23 +112,24 @@ private:
   Function function_;
 };
 
-// A function that returns what it made, and its status by its last argument.
+// A function that returns the created object, and its status in its last argument.
 template <class Made, class... Parameters>
-class Maker {
+class CreateCall {
 public:
-  Maker(const DriverLibrary& library, const char* name)
+  CreateCall(const DriverLibrary& library, const char* name)
       : library_(library), name_(name), function_(reinterpret_cast<Function>(library.find(name))) {}
 
   [[nodiscard]] bool is_there() const noexcept { return function_ != nullptr; }
 
   [[nodiscard]] Made operator()(Parameters... arguments) const {
     if (function_ == nullptr)
-      throw Unsupported("driver", std::string("the driver has no ") + name_ + "; a newer one does");
+      throw Unsupported("driver",
+                        std::string("the driver has no ") + name_ + "; install a newer driver");
     int code = 0;
     const auto made = function_(arguments..., &code);
     if (code != 0)
-      throw CallFailed(detail::call_text(name_, arguments...) + " gave " + std::to_string(code) +
-                           " (" + library_.meaning(code) + ")",
+      throw CallFailed(detail::call_text(name_, arguments...) + " returned " +
+                           std::to_string(code) + " (" + library_.meaning(code) + ")",
                        code);
     return made;
   }

@@ -1,5 +1,5 @@
-// A text file that becomes part of the program, so that it runs where its sources are not. The
-// assembler looks for it where -I and -Wa,-I say.
+// Embeds a text file in the program, so that it runs without its sources. The assembler finds the
+// file through -I and -Wa,-I.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What a driver tells of a device.
+// What a driver reports about a device.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace seatrial::device {
 
-// 0 and "" are "not told".
+// 0 and "" mean "not reported".
 struct Facts {
   std::string backend; // cuda, opencl
-  int index = 0;       // as the backend counts
+  int index = 0;       // the backend's index
   std::string name;
   std::string vendor;
   std::string driver; // version
   std::string pci;    // 0000:3b:00.0
   std::uint64_t memory_bytes = 0;
-  std::uint64_t cache_bytes = 0; // the last level
-  std::uint64_t local_bytes = 0; // of one work-group
+  std::uint64_t cache_bytes = 0; // last-level cache
+  std::uint64_t local_bytes = 0; // per work-group
   unsigned compute_units = 0;
-  unsigned warp = 0; // items that step together
+  unsigned warp = 0; // items that run in lockstep
   unsigned largest_group = 0;
-  double clock_Hz = 0; // the highest
+  double clock_Hz = 0; // maximum
   double memory_clock_Hz = 0;
   unsigned memory_bus_bits = 0;
-  int capability = 0; // of CUDA: 10 x major + minor
+  int capability = 0; // CUDA compute capability: 10 x major + minor
   unsigned copy_engines = 0;
   bool has_fp64 = false;
   bool is_cpu = false;

@@ -1,4 +1,4 @@
-// Memory of the host that copies start from or end in: of each kind, and on a NUMA node of choice.
+// Host memory as source or target of copies: of each kind, on a chosen NUMA node.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace seatrial::device {
 
-// Pinned: what a device's copy engines reach by themselves. Pageable: as programs usually have it.
-// Mapped: what kernels reach into.
+// Pinned: accessible to the device's copy engines. Pageable: ordinary memory. Mapped: accessible to
+// kernels.
 enum class HostKind { pinned, pageable, mapped };
 
 [[nodiscard]] inline HostKind host_kind(std::string_view word) {
@@ -28,12 +28,12 @@ enum class HostKind { pinned, pageable, mapped };
                             : HostKind::pageable;
 }
 
-// Touched by the thread that makes it: without a `node` it lies next to that thread's CPU.
+// First touched by the thread that creates it: without a `node` it is local to that thread's CPU.
 class HostMemory {
 public:
   HostMemory(Device& device, HostKind kind, std::size_t bytes, std::optional<int> node)
       : bytes_(bytes) {
-    std::optional<TouchedOnNode> touched;
+    std::optional<FirstTouchOnNode> touched;
     if (node)
       touched.emplace(*node);
     if (kind == HostKind::pageable)
@@ -44,18 +44,18 @@ public:
     std::memset(data(), 0xff, bytes);
   }
 
-  // Not to be kept: it may be elsewhere after a kernel's run.
+  // Do not keep the pointer: it may change after a kernel has run.
   [[nodiscard]] std::byte* data() const noexcept {
     return pages_ ? pages_->data() : reinterpret_cast<std::byte*>(shared_->host());
   }
   [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const noexcept {
     return {data(), bytes};
   }
-  // What kernels are given; mapped memory alone has it.
+  // The kernel argument; only mapped memory has it.
   [[nodiscard]] const Array<std::uint64_t>& array() const noexcept { return *shared_; }
 
-  // Where some of its pages are: they should be on that node. A driver's memory may have none that
-  // the kernel tells of.
+  // The nodes of some of its pages, which should be on `node`. The kernel may report none for a
+  // driver's memory.
   [[nodiscard]] PageNodes placed(int node) const {
     constexpr std::size_t most = 1024;
     const auto page = base_page();

@@ -1,5 +1,5 @@
-// A kernel with its parameters' types: a call that does not fit does not compile, and what the
-// source declares is held against them when it is built.
+// A kernel with typed parameters: a call with wrong arguments does not compile, and the source's
+// declaration is checked when it is built.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace seatrial::device {
 
-// The names of the dialect for the types that kernels may take.
+// The dialect's names of the types that kernels may take.
 template <class Type>
 [[nodiscard]] constexpr std::string_view plain_name() {
   if constexpr (std::is_same_v<Type, float>) {
@@ -28,7 +28,7 @@ template <class Type>
   } else if constexpr (std::is_same_v<Type, std::uint64_t>) {
     return "u64";
   } else {
-    static_assert(std::is_same_v<Type, std::int64_t>, "kernels take no such type");
+    static_assert(std::is_same_v<Type, std::int64_t>, "unsupported kernel parameter type");
     return "i64";
   }
 }
@@ -48,7 +48,7 @@ template <class Type>
   }
 }
 
-// Memory of elements of one type; what a kernel's pointer is given.
+// Device memory for elements of one type; passed for a kernel's pointer.
 template <class Element>
 class Array {
 public:
@@ -58,7 +58,7 @@ public:
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return count_ * sizeof(Element); }
   [[nodiscard]] Memory& memory() const noexcept { return *memory_; }
-  // Where the host can reach it.
+  // Its host address; nullptr if the host cannot access it.
   [[nodiscard]] Element* host() const noexcept { return static_cast<Element*>(memory_->host()); }
 
 private:
@@ -66,7 +66,7 @@ private:
   std::size_t count_;
 };
 
-// What failed, with the kernel's name and its work.
+// Throws the failure with the kernel's name and launch size.
 [[noreturn]] void throw_launch_failed(const std::string& kernel, const Grid& grid,
                                       const CallFailed& failed);
 
@@ -81,7 +81,7 @@ public:
 
   template <class... Given>
   void operator()(Queue& queue, const Grid& grid, const Given&... given) const {
-    static_assert(sizeof...(Given) == sizeof...(Types), "the kernel takes another number of them");
+    static_assert(sizeof...(Given) == sizeof...(Types), "wrong number of kernel arguments");
     const std::array<Argument, sizeof...(Types)> arguments = {argument<Types>(given)...};
     try {
       queue.launch(*handle_, grid, arguments);
@@ -100,10 +100,11 @@ private:
       return Argument::of(given);
     } else if constexpr (std::is_pointer_v<Type>) {
       static_assert(std::is_same_v<Given, Array<std::remove_const_t<std::remove_pointer_t<Type>>>>,
-                    "memory of other elements than the kernel takes");
+                    "array element type differs from the kernel's parameter");
       return Argument::of(given.memory());
     } else {
-      static_assert(std::is_same_v<Given, Type>, "a number of another type than the kernel takes");
+      static_assert(std::is_same_v<Given, Type>,
+                    "argument type differs from the kernel's parameter");
       return Argument::of(given);
     }
   }

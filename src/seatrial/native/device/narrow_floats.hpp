@@ -1,5 +1,5 @@
-// Numbers of fewer bits than C++ has, made on the host: rounded to the nearest, ties to even, as
-// IEEE 754 does by default.
+// Narrow floating-point formats, converted on the host: rounded to nearest, ties to even, the IEEE
+// 754 default.
 #pragma once
 
 #include <bit>
@@ -8,15 +8,16 @@
 
 namespace seatrial::device {
 
-// As it is with the lowest `dropped` bits of its fraction rounded away.
+// Rounds away the lowest `dropped` bits of the fraction.
 [[nodiscard]] constexpr std::uint32_t rounded_bits(std::uint32_t bits, unsigned dropped) noexcept {
   const std::uint32_t half = std::uint32_t{1} << (dropped - 1);
   const std::uint32_t is_odd = (bits >> dropped) & 1;
-  return (bits + half - 1 + is_odd) >> dropped << dropped; // a carry goes to the exponent, rightly
+  return (bits + half - 1 + is_odd) >> dropped
+                                           << dropped; // a carry correctly increments the exponent
 }
 
-// TF32: 8 bits of exponent, 10 of fraction, kept in a float ("NVIDIA A100 Tensor Core GPU
-// Architecture", 2020). Of finite numbers, as all here.
+// TF32: 8 exponent bits, 10 fraction bits, kept in a float ("NVIDIA A100 Tensor Core GPU
+// Architecture", 2020). For finite numbers only.
 [[nodiscard]] constexpr float to_tf32(float number) noexcept {
   return std::bit_cast<float>(rounded_bits(std::bit_cast<std::uint32_t>(number), 13));
 }
@@ -29,18 +30,18 @@ namespace seatrial::device {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
 
-// IEEE 754 binary16 of numbers below 65520, which is where it ends: 5 bits of exponent, 10 of
-// fraction, and steps of 2^-24 below 2^-14.
+// IEEE 754 binary16 for numbers below its limit of 65520: 5 exponent bits, 10 fraction bits, and a
+// spacing of 2^-24 below 2^-14.
 [[nodiscard]] constexpr std::uint16_t to_fp16(float number) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(number);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
   const auto magnitude = bits & 0x7fffffff;
-  constexpr std::uint32_t least_normal = 0x38800000; // 2^-14
-  if (magnitude >= least_normal)
+  constexpr std::uint32_t min_normal = 0x38800000; // 2^-14
+  if (magnitude >= min_normal)
     return static_cast<std::uint16_t>(sign |
                                       ((rounded_bits(magnitude, 13) - 0x38000000) >> 13)); // bias
   constexpr float magic =
-      0.5F; // beside it a float's last place is 2^-24, so the sum is rounded there
+      0.5F; // near it the spacing of floats is 2^-24, so the sum is rounded there
   const auto sum = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + magic);
   return static_cast<std::uint16_t>(sign | (sum - std::bit_cast<std::uint32_t>(magic)));
 }
@@ -55,7 +56,7 @@ namespace seatrial::device {
 
 static_assert(to_fp16(1.0F) == 0x3c00 && to_fp16(-0.5F) == 0xb800 && to_fp16(65504.0F) == 0x7bff);
 static_assert(to_fp16(0x1p-14F) == 0x0400 && to_fp16(0x1p-24F) == 1 && to_fp16(0x1p-25F) == 0);
-static_assert(to_fp16(0x1.8p-24F) == 2 && to_fp16(0x1.ffcp-15F) == 0x0400); // ties go to even
+static_assert(to_fp16(0x1.8p-24F) == 2 && to_fp16(0x1.ffcp-15F) == 0x0400); // ties to even
 static_assert(to_fp16(1 + 0x1p-11F) == 0x3c00 && to_fp16(1 + 0x3p-11F) == 0x3c02);
 static_assert(from_fp16(0x3555) == 0x1.554p-2F && from_fp16(0x8001) == -0x1p-24F);
 static_assert(to_bf16(1 + 0x1p-8F) == 0x3f80 && to_bf16(1 + 0x3p-8F) == 0x3f82);

@@ -1,4 +1,4 @@
-// NVIDIA's run-time compiler: CUDA C++ to machine code, with or without a GPU.
+// NVIDIA's run-time compiler: CUDA C++ to machine code; no GPU is needed.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@
 
 namespace seatrial::device {
 
-// What ptxas says that a kernel takes.
+// A kernel's resources as reported by ptxas.
 struct Use {
   std::string kernel;
   unsigned registers = 0;
-  unsigned spilled = 0; // bytes stored and loaded again
+  unsigned spilled = 0; // bytes of spill stores and loads
   unsigned local = 0;   // bytes of shared memory
 };
 
-// The number before (or after) some words in a line; 0 where they are not in it.
+// The number before some words in a line; 0 if the words are missing.
 [[nodiscard]] inline unsigned number_before(std::string_view line, std::string_view words) {
   const auto end = line.find(words);
   if (end == std::string_view::npos)
@@ -34,7 +34,7 @@ struct Use {
       std::strtoul(std::string(line.substr(start, end)).c_str(), nullptr, 10));
 }
 
-// From the log of `ptxas -v`.
+// Parses the log of `ptxas -v`.
 [[nodiscard]] inline std::vector<Use> uses_of(const std::string& log) {
   std::vector<Use> uses;
   std::istringstream lines(log);
@@ -58,11 +58,11 @@ struct Use {
 
 class Nvrtc : private DriverLibrary {
 public:
-  // `path` is the file of the library; "": the first that the loader finds.
+  // `path` is the library's file; "": the first that the loader finds.
   explicit Nvrtc(const std::string& path)
       : DriverLibrary(names(path), "compiler",
-                      "NVRTC comes with CUDA (libnvrtc), or with the Python package "
-                      "nvidia-cuda-nvrtc; --nvrtc FILE names one") {}
+                      "NVRTC is part of CUDA (libnvrtc) and of the Python package "
+                      "nvidia-cuda-nvrtc; name its file with --nvrtc FILE") {}
 
   // 10 x major + minor.
   [[nodiscard]] int version() const {
@@ -90,7 +90,8 @@ public:
     std::string log;
   };
 
-  // Machine code for a GPU of this capability. Throws Failure with the compiler's words.
+  // Compiles to machine code for a GPU of this capability. Throws Failure with the compiler's
+  // output.
   [[nodiscard]] Compiled compile(const Source& source, int capability) const {
     const std::string text = std::string(seatrial_dialect_cuda()) +
                              std::string(seatrial_dialect_common()) + "#line 1 \"" + source.name +
@@ -142,7 +143,7 @@ private:
     Handle handle = nullptr;
   };
 
-  // The compiler itself holds each kernel against what the program will give it.
+  // Lets the compiler check each kernel against the types that the program passes.
   [[nodiscard]] static std::string signatures(const Source& source) {
     std::string text =
         "\n#line 1 \"signatures\"\n"
@@ -153,13 +154,13 @@ private:
       for (const auto& type : kernel.types)
         types.append(types.empty() ? "" : ", ").append(type);
       text += "static_assert(Same<decltype(&" + kernel.name + "), void (*)(" + types +
-              ")>::is, \"" + kernel.name + " takes something else than " + types + "\");\n";
+              ")>::is, \"" + kernel.name + " has parameters other than " + types + "\");\n";
     }
     return text;
   }
 
-  // CUDA's folder on PATH or at its usual place is looked at too: a toolkit is often there without
-  // the loader knowing it.
+  // Also searches CUDA_HOME and the default CUDA folder: a toolkit is often installed outside the
+  // loader's search path.
   [[nodiscard]] static std::vector<std::string> names(const std::string& path) {
     if (!path.empty())
       return {path};

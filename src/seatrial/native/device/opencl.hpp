@@ -1,4 +1,4 @@
-// The OpenCL backend, version 1.2 and later, through the loader of vendors' drivers.
+// The OpenCL backend, version 1.2 and later, through the ICD loader.
 #pragma once
 
 #include <array>
@@ -14,14 +14,14 @@
 
 #include "device/device.hpp"
 #include "device/dialect.hpp"
-#include "device/memory_lack.hpp"
 #include "device/opencl_api.hpp"
 #include "device/opencl_context.hpp"
 #include "device/opencl_image.hpp"
+#include "device/out_of_memory.hpp"
 
 namespace seatrial::device::opencl {
 
-// Memory that the host reaches is mapped all the time but while a kernel works on it.
+// Host-accessible memory stays mapped except while a kernel uses it.
 class OpenClMemory : public Memory {
 public:
   OpenClMemory(const Context& context, std::size_t bytes, Where where)
@@ -29,7 +29,7 @@ public:
     const auto& api = context_.api();
     const bool is_of_host = where != Where::device;
     if (where == Where::managed)
-      throw Unsupported("managed memory", "OpenCL 1.2 has none");
+      throw Unsupported("managed memory", "OpenCL 1.2 has no managed memory");
     handle_ = api.create_buffer(context_.handle(),
                                 constant::read_write | (is_of_host ? constant::host_memory : 0),
                                 bytes, nullptr);
@@ -51,7 +51,7 @@ public:
   [[nodiscard]] void* host() const noexcept override { return host_; }
   [[nodiscard]] Handle handle() const noexcept { return handle_; }
 
-  void give_to(Handle queue) const {
+  void unmap_for(Handle queue) const {
     if (host_ != nullptr)
       context_.api().unmap(queue, handle_, host_, 0, nullptr, nullptr);
   }
@@ -78,7 +78,7 @@ public:
       : context_(context), handle_(context.api().create_kernel(program, name.c_str())) {}
   ~OpenClKernel() override { static_cast<void>(context_.api().release_kernel.status(handle_)); }
 
-  // Registers are nobody's business here; what is spilled is private memory.
+  // OpenCL does not report registers; spills appear as private memory.
   [[nodiscard]] Resources resources() const override {
     const auto of = [&](unsigned what) {
       std::uint64_t value = 0;
@@ -89,7 +89,7 @@ public:
         .registers = 0, .spilled = of(constant::used_private), .local = of(constant::used_local)};
   }
 
-  // Throws Failure where the source declares something else.
+  // Throws Failure if the source's declaration differs.
   void check(const Declaration& declaration, const std::string& real) const {
     unsigned count = 0;
     const auto& api = context_.api();
@@ -107,7 +107,7 @@ public:
   [[nodiscard]] Handle handle() const noexcept { return handle_; }
 
 private:
-  // The type of a parameter in the dialect's words.
+  // The type of a parameter in the dialect.
   [[nodiscard]] std::string parameter(unsigned i, const std::string& real) const {
     const auto& ask = context_.api().argument_info;
     unsigned space = 0;
@@ -128,7 +128,7 @@ private:
     if (!is_pointer)
       return type;
     if (space != constant::in_global)
-      return "a pointer elsewhere";
+      return "a pointer to another address space";
     return ((qualifiers & constant::is_const) != 0 ? "const " : "") + type + "*";
   }
 
@@ -159,7 +159,7 @@ public:
                     source.name + " does not compile:\n" +
                         text_of(api.build_info, program_, context_.device(), constant::log));
     if (status != 0)
-      throw CallFailed("clBuildProgram gave " + std::to_string(status) + " (" +
+      throw CallFailed("clBuildProgram returned " + std::to_string(status) + " (" +
                            api.meaning(status) + ") for " + source.name,
                        status);
     for (const auto& declaration : source.kernels)
@@ -172,7 +172,7 @@ public:
   }
 
 private:
-  // What the dialect's `real` is.
+  // The type behind the dialect's `real`.
   [[nodiscard]] static std::string real_of(const Source& source) {
     for (const auto& define : source.defines)
       if (define.starts_with("REAL="))
@@ -189,7 +189,7 @@ public:
   OpenClMark(const Api& api, Handle queue) : api_(api) { api_.marker(queue, 0, nullptr, &event_); }
   ~OpenClMark() override { static_cast<void>(api_.release_event.status(event_)); }
 
-  // In the device's own time; waits for this mark.
+  // Time on the device's clock; waits for this marker.
   [[nodiscard]] double since(const OpenClMark& earlier) const {
     api_.wait(1, &event_);
     return 1e-9 * static_cast<double>(at() - earlier.at());
@@ -247,7 +247,7 @@ public:
       }
       const auto memory = ours(*argument.memory).handle();
       api_.set_argument(handle, i, sizeof memory, &memory);
-      ours(*argument.memory).give_to(queue_);
+      ours(*argument.memory).unmap_for(queue_);
     }
     const std::array<std::size_t, 2> group = {grid.items, grid.items_y};
     const std::array<std::size_t, 2> all = {static_cast<std::size_t>(grid.groups) * grid.items,
@@ -283,11 +283,11 @@ public:
   }
 
   [[nodiscard]] const Facts& facts() const noexcept override { return facts_; }
-  // OpenCL does not tell what is free.
+  // OpenCL does not report free memory.
   [[nodiscard]] std::uint64_t free_bytes() const override { return facts_.memory_bytes; }
   [[nodiscard]] std::unique_ptr<Memory> allocate(std::size_t bytes, Where where) override {
-    // Larger than the largest, no room on the device or in what it has of the host, none left.
-    return or_no_room(facts_, bytes, {-61, -4, -5, -6}, [&]() -> std::unique_ptr<Memory> {
+    // The buffer is too large, the device or its host memory is full, or allocation failed.
+    return or_out_of_memory(facts_, bytes, {-61, -4, -5, -6}, [&]() -> std::unique_ptr<Memory> {
       return std::make_unique<OpenClMemory>(context(), bytes, where);
     });
   }
@@ -303,7 +303,7 @@ public:
   }
   [[nodiscard]] bool can_reach(const Device&) const override { return false; }
   void reach(const Device&, bool) override {
-    throw Unsupported("peer access", "OpenCL has none between devices");
+    throw Unsupported("peer access", "OpenCL has no peer access between devices");
   }
 
 private:
@@ -353,22 +353,23 @@ private:
   mutable std::optional<Context> context_;
 };
 
-struct Found {
+struct FoundDevice {
   Handle platform;
   Handle device;
 };
 
-// Every available device of every platform whose name holds these words, in the loader's order.
-[[nodiscard]] inline std::vector<Found> found_devices(const Api& api, std::string_view words) {
+// Every available device of the platforms whose name contains `words`, in the loader's order.
+[[nodiscard]] inline std::vector<FoundDevice> found_devices(const Api& api,
+                                                            std::string_view words) {
   unsigned count = 0;
   const int status = api.platforms.status(0, nullptr, &count);
   if (status == constant::no_platform || count == 0)
-    throw Unsupported("driver", "no OpenCL driver is known to the loader (/etc/OpenCL/vendors); a "
-                                "GPU's driver brings one, PoCL runs on any CPU (Debian: "
+    throw Unsupported("driver", "the OpenCL loader finds no driver (/etc/OpenCL/vendors); a "
+                                "GPU driver includes one, and PoCL runs on any CPU (Debian: "
                                 "pocl-opencl-icd)");
   std::vector<Handle> platforms(count);
   api.platforms(count, platforms.data(), nullptr);
-  std::vector<Found> found;
+  std::vector<FoundDevice> found;
   for (const auto platform : platforms) {
     const auto name = text_of(api.platform_info, platform, constant::platform_name);
     unsigned there = 0;

@@ -1,4 +1,4 @@
-// The functions and constants of OpenCL that are used, as its loader gives them.
+// The functions and constants of OpenCL that are used, as provided by the ICD loader.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ using Word = std::intptr_t;
 
 // cl_image_format
 struct TexelFormat {
-  unsigned order; // of the channels
-  unsigned type;  // of a channel
+  unsigned order; // channel order
+  unsigned type;  // channel type
 };
 
-// cl_image_desc; all that is 0 here does not matter for images of the host's texels.
+// cl_image_desc; the members that are 0 here do not apply to images from host texels.
 struct ImageShape {
   unsigned type;
   std::size_t width;
@@ -36,18 +36,18 @@ struct ImageShape {
 };
 static_assert(sizeof(ImageShape) == 72);
 
-// The functions that are used (registry.khronos.org/OpenCL).
+// The functions in use (registry.khronos.org/OpenCL).
 class Api : public DriverLibrary {
 public:
   Api()
       : DriverLibrary({"libOpenCL.so.1"}, "driver",
-                      "it comes with a GPU's driver or a loader of its own (Debian: "
+                      "it is part of a GPU driver or a separate package (Debian: "
                       "ocl-icd-libopencl1)") {}
 
   [[nodiscard]] std::string meaning(int code) const override { return error_name(code); }
 
 private:
-  OpenClVendors vendors_; // made before the loader is asked for the first time
+  OpenClVendors vendors_; // constructed before the first call of the loader
 
 public:
   Call<unsigned, Handle*, unsigned*> platforms{*this, "clGetPlatformIDs"};
@@ -55,28 +55,28 @@ public:
                                                                          "clGetPlatformInfo"};
   Call<Handle, Flags, unsigned, Handle*, unsigned*> devices{*this, "clGetDeviceIDs"};
   Call<Handle, unsigned, std::size_t, void*, std::size_t*> device_info{*this, "clGetDeviceInfo"};
-  Maker<Handle, const Word*, unsigned, const Handle*, void*, void*> create_context{
+  CreateCall<Handle, const Word*, unsigned, const Handle*, void*, void*> create_context{
       *this, "clCreateContext"};
   Call<Handle> release_context{*this, "clReleaseContext"};
-  Maker<Handle, Handle, Handle, Flags> create_queue{*this, "clCreateCommandQueue"};
+  CreateCall<Handle, Handle, Handle, Flags> create_queue{*this, "clCreateCommandQueue"};
   Call<Handle> release_queue{*this, "clReleaseCommandQueue"};
-  Maker<Handle, Handle, Flags, std::size_t, void*> create_buffer{*this, "clCreateBuffer"};
-  Maker<Handle, Handle, Flags, const TexelFormat*, const ImageShape*, const void*> create_image{
-      *this, "clCreateImage"};
+  CreateCall<Handle, Handle, Flags, std::size_t, void*> create_buffer{*this, "clCreateBuffer"};
+  CreateCall<Handle, Handle, Flags, const TexelFormat*, const ImageShape*, const void*>
+      create_image{*this, "clCreateImage"};
   Call<Handle> release_memory{*this, "clReleaseMemObject"};
-  Maker<void*, Handle, Handle, unsigned, Flags, std::size_t, std::size_t, unsigned, const Handle*,
-        Handle*>
+  CreateCall<void*, Handle, Handle, unsigned, Flags, std::size_t, std::size_t, unsigned,
+             const Handle*, Handle*>
       map{*this, "clEnqueueMapBuffer"};
   Call<Handle, Handle, void*, unsigned, const Handle*, Handle*> unmap{*this,
                                                                       "clEnqueueUnmapMemObject"};
-  Maker<Handle, Handle, unsigned, const char**, const std::size_t*> create_program{
+  CreateCall<Handle, Handle, unsigned, const char**, const std::size_t*> create_program{
       *this, "clCreateProgramWithSource"};
   Call<Handle, unsigned, const Handle*, const char*, void*, void*> build_program{*this,
                                                                                  "clBuildProgram"};
   Call<Handle, Handle, unsigned, std::size_t, void*, std::size_t*> build_info{
       *this, "clGetProgramBuildInfo"};
   Call<Handle> release_program{*this, "clReleaseProgram"};
-  Maker<Handle, Handle, const char*> create_kernel{*this, "clCreateKernel"};
+  CreateCall<Handle, Handle, const char*> create_kernel{*this, "clCreateKernel"};
   Call<Handle, unsigned, std::size_t, void*, std::size_t*> kernel_info{*this, "clGetKernelInfo"};
   Call<Handle, unsigned, unsigned, std::size_t, void*, std::size_t*> argument_info{
       *this, "clGetKernelArgInfo"};
@@ -155,7 +155,7 @@ constexpr int no_platform = -1001;
 constexpr int build_failed = -11;
 } // namespace constant
 
-// A text that a `clGet...Info` gives.
+// A string returned by a `clGet...Info` function.
 template <class Ask, class... Objects>
 [[nodiscard]] std::string text_of(const Ask& ask, Objects... objects) {
   std::size_t size = 0;

@@ -19,7 +19,7 @@ public:
     unsigned has_images = 0;
     api.device_info(context_.device(), constant::images, sizeof has_images, &has_images, nullptr);
     if (has_images == 0)
-      throw Unsupported("images", "the device reads no images");
+      throw Unsupported("images", "the device does not support images");
     const TexelFormat format = {.order = constant::rgba, .type = constant::floats};
     const ImageShape shape = {.type = constant::image_2d, .width = width, .height = height};
     handle_ = api.create_image(context_.handle(), constant::read_only | constant::copied_from_host,

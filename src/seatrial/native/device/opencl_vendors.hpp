@@ -1,5 +1,5 @@
-// Makes NVIDIA's OpenCL known where only its driver was brought along, as containers do: the
-// library is there, but no file under /etc/OpenCL/vendors names it.
+// Registers NVIDIA's OpenCL library if only the driver is mounted, as in containers: the library
+// exists, but no file under /etc/OpenCL/vendors names it.
 #pragma once
 
 #include <cstdlib>
@@ -13,8 +13,8 @@
 
 namespace seatrial::device {
 
-// A folder of vendor files for this process: those of the machine, and one for NVIDIA's library
-// where they do not name it. Must live until the loader of OpenCL has looked.
+// A folder of ICD files for this process: those of the machine, plus one for NVIDIA's library if it
+// is missing. Must live until the OpenCL loader has read it.
 class OpenClVendors {
 public:
   OpenClVendors() {

@@ -1,4 +1,4 @@
-// Two devices that copy to each other: their memory, copies through the host's, and peer access.
+// Two devices that copy to each other: their memory, copies through host memory, and peer access.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace seatrial::device {
 
 inline constexpr std::uint64_t relay_piece = std::uint64_t{4} << 20;
 
-// What every device has: data to send, a place to receive them, a queue for each direction.
-struct Seat {
-  Seat(Device& device, std::uint64_t bytes)
+// The buffers of one device: data to send, an inbox, and a queue for each direction.
+struct PeerBuffers {
+  PeerBuffers(Device& device, std::uint64_t bytes)
       : device(device), seed(static_cast<std::uint64_t>(device.facts().index) + 1), bytes(bytes),
         data(device.allocate(bytes, Where::device)), inbox(device.allocate(bytes, Where::device)),
         sending(device.queue()), receiving(device.queue()),
@@ -33,9 +33,9 @@ struct Seat {
     receiving->finish();
   }
 
-  // Bytes of the inbox that are not those which the device of that seed sends.
+  // The number of inbox bytes that differ from the data of the device with this seed.
   [[nodiscard]] double wrong(std::uint64_t sender, std::uint64_t size) {
-    mpi::spoil(back, sender);
+    mpi::poison(back, sender);
     receiving->read(back.data(), *inbox, 0, size);
     receiving->finish();
     return static_cast<double>(mpi::wrong_bytes({back.data(), size}, sender));
@@ -49,13 +49,14 @@ struct Seat {
   std::unique_ptr<Queue> sending;
   std::unique_ptr<Queue> receiving;
   std::vector<std::byte> back;
-  std::array<std::unique_ptr<Memory>, 2> pieces; // of the host, for what goes through there
+  std::array<std::unique_ptr<Memory>, 2> pieces; // host memory for copies through the host
 };
 
-// Copies through the host's memory: while a piece goes up to the target, the next one comes down.
+// Copies through host memory: while one piece is written to the target, the next one is read from
+// the source.
 class Relay {
 public:
-  Relay(Seat& source, Seat& target, std::uint64_t size, std::uint64_t copies)
+  Relay(PeerBuffers& source, PeerBuffers& target, std::uint64_t size, std::uint64_t copies)
       : source_(source), target_(target), size_(size),
         in_copy_((size + relay_piece - 1) / relay_piece), pieces_(copies * in_copy_) {}
 
@@ -90,26 +91,29 @@ private:
     return std::min(relay_piece, size_ - at(number));
   }
 
-  Seat& source_;
-  Seat& target_;
+  PeerBuffers& source_;
+  PeerBuffers& target_;
   std::uint64_t size_;
-  std::uint64_t in_copy_; // relay_pieces
-  std::uint64_t pieces_;  // of all copies
+  std::uint64_t in_copy_; // pieces per copy
+  std::uint64_t pieces_;  // pieces of all copies
   std::uint64_t step_ = 0;
 };
 
-// Peer access between two devices while this lives: drivers allow each device few peers at once.
-class Reach {
+// Enables peer access between two devices for its lifetime: drivers limit the number of peers
+// enabled at once.
+class PeerAccess {
 public:
-  Reach(Device& a, Device& b, bool is_wanted) : a_(a), b_(b), is_wanted_(is_wanted) { set(true); }
-  ~Reach() {
+  PeerAccess(Device& a, Device& b, bool is_wanted) : a_(a), b_(b), is_wanted_(is_wanted) {
+    set(true);
+  }
+  ~PeerAccess() {
     try {
       set(false);
-    } catch (...) { // what is measured next does not rely on it
+    } catch (...) { // the next measurement does not depend on it
     }
   }
-  Reach(const Reach&) = delete;
-  Reach& operator=(const Reach&) = delete;
+  PeerAccess(const PeerAccess&) = delete;
+  PeerAccess& operator=(const PeerAccess&) = delete;
 
 private:
   void set(bool is_on) {

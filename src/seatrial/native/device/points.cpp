@@ -6,16 +6,16 @@ namespace seatrial::device {
 
 namespace {
 
-// Rounds of all points: a slow drift of the device meets all of them. All devices work at the same
-// point at the same time.
+// Each round measures all points, so that a slow drift of the device affects all of them. All
+// devices measure the same point at the same time.
 [[nodiscard]] std::vector<std::vector<Timed>>
 sampled_points(Program& program, Team& team, std::size_t points,
-               std::vector<std::unique_ptr<Subject>>& subjects) {
-  std::vector<std::vector<Timed>> samples(subjects.size());
+               std::vector<std::unique_ptr<PointRunner>>& runners) {
+  std::vector<std::vector<Timed>> samples(runners.size());
   const auto round = [&](std::size_t member, bool is_kept) {
     for (std::size_t point = 0; point < points; ++point) {
       team.barrier().wait();
-      const auto timed = subjects[member]->sample(point);
+      const auto timed = runners[member]->sample(point);
       if (is_kept)
         samples[member].push_back(timed);
     }
@@ -25,7 +25,7 @@ sampled_points(Program& program, Team& team, std::size_t points,
   bool is_last = false;
   team.run([&](std::size_t member) {
     for (std::size_t done = 0;; ++done) {
-      team.barrier().wait(); // all samples are there
+      team.barrier().wait(); // all samples are complete
       if (member == 0)
         is_last = count.is_enough(done, whole_rounds(samples, points));
       team.barrier().wait();
@@ -45,8 +45,8 @@ sampled_points(Program& program, Team& team, std::size_t points,
 }
 
 // The samples of one point in one round.
-void add_samples(Program& program, const Chosen& chosen, const SeriesPoint& point, std::size_t i,
-                 const std::vector<Timed>& of_devices) {
+void add_samples(Program& program, const ChosenDevices& chosen, const SeriesPoint& point,
+                 std::size_t i, const std::vector<Timed>& of_devices) {
   double slowest_s = 0;
   std::size_t good = 0;
   const auto event_at = [&](const std::string& series, double elapsed_s, const int* device) {
@@ -67,26 +67,26 @@ void add_samples(Program& program, const Chosen& chosen, const SeriesPoint& poin
     const int* device = chosen.size() > 1 ? &chosen[member].facts().index : nullptr;
     program.add(event_at(point.series, sample.elapsed_s, device)
                     .add("work", counted(point, runs))
-                    .add("device", limiting_facts(chosen, 1, member)));
+                    .add("device", facts_for_limit(chosen, 1, member)));
   }
   if (chosen.size() > 1 && good == chosen.size())
     program.add(event_at(point.series + "_all", slowest_s, nullptr)
                     .add("work", counted(point, static_cast<double>(good)))
-                    .add("device", limiting_facts(chosen, chosen.size())));
+                    .add("device", facts_for_limit(chosen, chosen.size())));
 }
 
 } // namespace
 
-void measure_points(Program& program, Team& team, const Chosen& chosen,
-                    const std::vector<SeriesPoint>& points, const SubjectMaker& make) {
-  std::vector<std::unique_ptr<Subject>> subjects(chosen.size());
+void measure_points(Program& program, Team& team, const ChosenDevices& chosen,
+                    const std::vector<SeriesPoint>& points, const PointRunnerMaker& make) {
+  std::vector<std::unique_ptr<PointRunner>> runners(chosen.size());
   std::vector<double> errors(2 * chosen.size());
   team.run([&](std::size_t member) {
-    subjects[member] = make(chosen[member]);
-    errors[2 * member] = subjects[member]->error_before();
+    runners[member] = make(chosen[member]);
+    errors[2 * member] = runners[member]->error_before();
   });
-  const auto samples = sampled_points(program, team, points.size(), subjects);
-  team.run([&](std::size_t member) { errors[2 * member + 1] = subjects[member]->error_after(); });
+  const auto samples = sampled_points(program, team, points.size(), runners);
+  team.run([&](std::size_t member) { errors[2 * member + 1] = runners[member]->error_after(); });
   for (std::size_t taken = 0; taken < samples[0].size(); ++taken) {
     std::vector<Timed> of_devices;
     for (const auto& each : samples)
@@ -97,7 +97,9 @@ void measure_points(Program& program, Team& team, const Chosen& chosen,
   for (const double error : errors)
     worst.add(error);
   program.check("error", worst.value());
-  team.run([&](std::size_t member) { subjects[member].reset(); }); // by the thread that made it
+  team.run([&](std::size_t member) {
+    runners[member].reset();
+  }); // destroyed by the thread that created it
 }
 
 } // namespace seatrial::device

@@ -1,5 +1,5 @@
-// What is measured at several points of a series (sizes, numbers of kernels), on one device or on
-// several at once, each point by the clock that suits it.
+// Measures several points of a series (sizes, numbers of kernels) on one device or on several at
+// once; each subject chooses its own clock.
 #pragma once
 
 #include <cstddef>
@@ -16,36 +16,37 @@
 
 namespace seatrial::device {
 
-// A point of a series, and what one run there does, as counted.
+// A point of a series, and the work of one run there.
 struct SeriesPoint {
   std::string series;
-  std::string axis; // the name of the coordinate; "": the series is one point
+  std::string axis; // name of the coordinate; "": the series has a single point
   std::uint64_t at = 0;
   std::vector<std::pair<std::string, double>> work;
 };
 
-// Made for one device; it measures every point there.
-class Subject {
+// Measures every point on one device.
+class PointRunner {
 public:
-  Subject() = default;
-  Subject(const Subject&) = delete;
-  Subject& operator=(const Subject&) = delete;
-  virtual ~Subject() = default;
+  PointRunner() = default;
+  PointRunner(const PointRunner&) = delete;
+  PointRunner& operator=(const PointRunner&) = delete;
+  virtual ~PointRunner() = default;
 
-  // Work on poisoned memory before anything is measured, and how far its results are from the
-  // reference. What the measured runs write is poison afterwards.
+  // Runs on poisoned memory before the measurement; returns the error relative to the reference.
+  // The outputs of the measured runs are poisoned afterwards.
   [[nodiscard]] virtual double error_before() = 0;
   [[nodiscard]] virtual Timed sample(std::size_t point) = 0;
-  // How far the results of the measured runs are from the reference.
+  // The error of the measured runs' results relative to the reference.
   [[nodiscard]] virtual double error_after() = 0;
 };
 
-using SubjectMaker = std::function<std::unique_ptr<Subject>(Device&)>;
+using PointRunnerMaker = std::function<std::unique_ptr<PointRunner>(Device&)>;
 
-// Samples of every point: `make(device)` gives a device's subject. On several devices there is a
-// sample for each, with the device in its point, and one of the series NAME_all: one run on each,
-// by the time of the slowest. The check `error` is that of the worst device, before and after.
-void measure_points(Program& program, Team& team, const Chosen& chosen,
-                    const std::vector<SeriesPoint>& points, const SubjectMaker& make);
+// Takes samples of every point: `make(device)` creates a device's subject. With several devices
+// there is one sample per device, with the device in its point, and one in the series NAME_all: one
+// run on each device, with the time of the slowest. The check `error` is that of the worst device,
+// before and after.
+void measure_points(Program& program, Team& team, const ChosenDevices& chosen,
+                    const std::vector<SeriesPoint>& points, const PointRunnerMaker& make);
 
 } // namespace seatrial::device

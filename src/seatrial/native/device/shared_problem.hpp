@@ -1,4 +1,4 @@
-// What devices that share one problem need of each other: their shares of it, and what each found.
+// Sharing one problem between devices: their parts of it, and an exchange of values.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace seatrial::device {
 
-// Runs of `count` elements that differ by one at most, and none without any:
-// `make(device, count, member)` gives each member's, made by its own thread.
+// Splits `count` elements into contiguous parts that differ by at most one, none of them empty:
+// `make(device, count, member)` creates each member's part, in its own thread.
 template <class Part, class Make>
-[[nodiscard]] std::vector<std::unique_ptr<Part>> shared_out(Team& team, const Chosen& chosen,
-                                                            std::uint64_t count, Make make) {
+[[nodiscard]] std::vector<std::unique_ptr<Part>>
+split_evenly(Team& team, const ChosenDevices& chosen, std::uint64_t count, Make make) {
   std::vector<std::unique_ptr<Part>> parts(chosen.size());
   team.run([&](std::size_t member) {
     const auto first = count * member / chosen.size();
@@ -26,19 +26,19 @@ template <class Part, class Make>
   return parts;
 }
 
-// One value of each member, known to all as after MPI_Allgather.
+// One value per member, visible to all, as after MPI_Allgather.
 template <class Value>
 class Gathered {
 public:
   explicit Gathered(Team& team) : team_(team), values_(team.size()) {}
 
-  // What `use(values)` makes of them. All members call it at once.
+  // Returns `use(values)`. Collective over all members.
   template <class Use>
   [[nodiscard]] auto exchange(std::size_t member, Value own, Use use) {
     values_[member] = own;
     team_.barrier().wait();
     const auto made = use(values_);
-    team_.barrier().wait(); // nobody changes a value that another still reads
+    team_.barrier().wait(); // no member changes a value that another still reads
     return made;
   }
 

@@ -1,5 +1,5 @@
-// How long work takes: k times and 2 k times, and the difference, so that neither the start of a
-// batch nor the reading of its time counts.
+// Times work by running it k and 2 k times and taking the difference, which cancels the overhead of
+// starting a batch and reading the clock.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,29 @@
 
 namespace seatrial::device {
 
-// A sample: so many runs of the work in so much time; none where that is 0.
+// A sample: number of runs and elapsed time; an elapsed time of 0 means no sample.
 struct Timed {
   std::uint64_t runs;
   double elapsed_s;
 };
 
-// Takes samples by the clock that `batch(runs)` reads: it does so many runs and says how long they
-// took.
-class TrainTimer {
+// Takes samples with the clock of `batch(runs)`, which does this many runs and returns their time.
+class BatchTimer {
 public:
-  explicit TrainTimer(std::function<double(std::uint64_t runs)> batch);
+  explicit BatchTimer(std::function<double(std::uint64_t runs)> batch);
 
-  // k more runs must take about as long as k: where something held up one of the batches they do
-  // not, and after some attempts `elapsed_s` is 0: no sample, and longer batches from then on.
+  // k further runs must take about as long as the first k. If a batch was disturbed they do not;
+  // after some attempts `elapsed_s` is 0 (no sample), and later batches are longer.
   [[nodiscard]] Timed sample();
 
 private:
-  [[nodiscard]] double quicker();
+  [[nodiscard]] double faster_of_two();
 
   std::function<double(std::uint64_t)> batch_;
   std::uint64_t runs_ = 1;
 };
 
-// By the device's own clock; `enqueue()` hands one run of the work to the queue.
-[[nodiscard]] TrainTimer device_timer(Queue& queue, std::function<void()> enqueue);
+// Uses the device's clock; `enqueue()` submits one run to the queue.
+[[nodiscard]] BatchTimer device_timer(Queue& queue, std::function<void()> enqueue);
 
 } // namespace seatrial::device

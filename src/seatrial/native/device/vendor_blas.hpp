@@ -8,8 +8,8 @@
 
 namespace seatrial::device {
 
-// For what goes to a queue of the device, which must outlive it. `path` is the library's file; "":
-// where the loader finds it. Throws Unsupported where there is none.
+// The library runs on a queue of the device, which must outlive it. `path` is the library's file;
+// "": the one that the loader finds. Throws Unsupported if there is none.
 [[nodiscard]] std::unique_ptr<Blas> vendor_blas(const Device& device, Queue& queue,
                                                 const std::string& path);
 

@@ -23,9 +23,9 @@ json::Object times(const Workload& workload, double runs) {
 
 } // namespace
 
-json::Object limiting_facts(const Chosen& chosen, std::size_t devices, std::size_t first) {
+json::Object facts_for_limit(const ChosenDevices& chosen, std::size_t devices, std::size_t first) {
   const auto& facts = chosen[first].facts();
-  std::vector<std::string> pci; // "" where the driver does not tell
+  std::vector<std::string> pci; // "" if the driver does not report it
   for (std::size_t i = first; i < first + devices; ++i)
     pci.push_back(chosen[i].facts().pci);
   return json::Object()
@@ -48,8 +48,9 @@ std::size_t whole_rounds(const std::vector<std::vector<Timed>>& samples, std::si
   return std::ranges::min(whole);
 }
 
-double measured_each(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                     const std::optional<json::Object>& point, const WorkloadMaker& make) {
+double measured_each(Program& program, Team& team, const ChosenDevices& chosen,
+                     const std::string& series, const std::optional<json::Object>& point,
+                     const WorkloadMaker& make) {
   std::vector<std::unique_ptr<Workload>> workloads(chosen.size());
   std::vector<double> errors(2 * chosen.size());
   std::vector<std::vector<Timed>> samples(chosen.size());
@@ -64,10 +65,10 @@ double measured_each(Program& program, Team& team, const Chosen& chosen, const s
       auto& workload = *workloads[member];
       auto timer = device_timer(workload.queue(), [&] { workload.enqueue(); });
       for (std::size_t done = 0;; ++done) {
-        team.barrier().wait(); // all samples are there
+        team.barrier().wait(); // all samples are complete
         if (member == 0)
           is_last = count.is_enough(done, whole_rounds(samples, 1));
-        team.barrier().wait(); // it is decided again only after all have read it and come back
+        team.barrier().wait(); // no new decision before all have read this one
         if (is_last)
           break;
         samples[member].push_back(timer.sample());
@@ -89,7 +90,7 @@ double measured_each(Program& program, Team& team, const Chosen& chosen, const s
       runs += 1;
       auto event = sample_event(series, i, sample.elapsed_s)
                        .add("work", times(*workloads[member], static_cast<double>(sample.runs)))
-                       .add("device", limiting_facts(chosen, 1, member));
+                       .add("device", facts_for_limit(chosen, 1, member));
       if (chosen.size() > 1)
         event.add("point", json::Object(point.value_or(json::Object()))
                                .add("device", chosen[member].facts().index));
@@ -100,7 +101,7 @@ double measured_each(Program& program, Team& team, const Chosen& chosen, const s
     if (chosen.size() > 1 && runs == static_cast<double>(chosen.size())) {
       auto event = sample_event(series + "_all", i, slowest_s)
                        .add("work", times(*workloads[0], runs))
-                       .add("device", limiting_facts(chosen, chosen.size()));
+                       .add("device", facts_for_limit(chosen, chosen.size()));
       if (point)
         event.add("point", *point);
       program.add(event);
@@ -109,13 +110,13 @@ double measured_each(Program& program, Team& team, const Chosen& chosen, const s
   return worst.value();
 }
 
-void measure_each(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                  const WorkloadMaker& make) {
+void measure_each(Program& program, Team& team, const ChosenDevices& chosen,
+                  const std::string& series, const WorkloadMaker& make) {
   program.check("error", measured_each(program, team, chosen, series, std::nullopt, make));
 }
 
-void measure_together(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                      const ShareMaker& make) {
+void measure_together(Program& program, Team& team, const ChosenDevices& chosen,
+                      const std::string& series, const ShareMaker& make) {
   constexpr double sample_s = 10e-3;
   std::vector<std::unique_ptr<Share>> shares(chosen.size());
   std::vector<double> errors(2 * chosen.size());
@@ -148,7 +149,7 @@ void measure_together(Program& program, Team& team, const Chosen& chosen, const 
         is_last = count.is_enough(done, done);
       team.barrier().wait();
       const bool is_over = is_last;
-      team.barrier().wait(); // nobody decides again before all have read it
+      team.barrier().wait(); // no new decision before all have read this one
       if (is_over)
         break;
       seen[member].push_back(batch(member));
@@ -167,7 +168,7 @@ void measure_together(Program& program, Team& team, const Chosen& chosen, const 
       work.add(what, amount * static_cast<double>(runs));
     program.add(sample_event(series, i, elapsed_s(intervals))
                     .add("work", work)
-                    .add("device", limiting_facts(chosen, chosen.size())));
+                    .add("device", facts_for_limit(chosen, chosen.size())));
   }
   program.check("error", worst.value());
 }

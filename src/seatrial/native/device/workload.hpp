@@ -1,5 +1,5 @@
-// A benchmark's work on one device, and how it is measured on one device (S), on several at once
-// that do not know of each other (EP), or on several that share one problem (TP).
+// A benchmark's work on one device, measured on one device (S), on several independent devices at
+// once (EP), or on several that share one problem (TP).
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace seatrial::device {
 
-// Made for one device, run often. All its memory is its own.
+// Created for one device and run many times. It owns all its memory.
 class Workload {
 public:
   Workload() = default;
@@ -32,18 +32,18 @@ public:
   virtual ~Workload() = default;
 
   [[nodiscard]] virtual Queue& queue() = 0;
-  // Hands one run to the queue.
+  // Submits one run to the queue.
   virtual void enqueue() = 0;
-  // What one run does, as counted: {"bytes": ...} or {"ops": ...}.
+  // The work of one run: {"bytes": ...} or {"ops": ...}.
   [[nodiscard]] virtual std::vector<std::pair<std::string, double>> work() const = 0;
-  // Fills whatever a run must write with values that no right result has.
+  // Fills all outputs with values that no correct result has.
   virtual void poison() = 0;
-  // How far the results of the last run are from the reference, as the benchmark's check wants it;
-  // NaN where a result is none.
+  // The error of the last run's results relative to the reference, in the unit of the benchmark's
+  // check; NaN if a result is missing.
   [[nodiscard]] virtual double error() = 0;
 };
 
-// The worst of errors, of which none at all is infinitely bad.
+// The largest of several errors; infinite if there is none.
 class WorstError {
 public:
   void add(double error) noexcept { worst_ = std::isnan(error) ? error : larger(error); }
@@ -58,15 +58,16 @@ private:
   double worst_ = -1;
 };
 
-// One run on poisoned memory, and how far it is from the reference.
+// Runs once on poisoned memory and returns the error.
 [[nodiscard]] double checked_run(Workload& workload);
 
-// What a sample's limit follows from: it is of so many devices, from the `first` chosen one on.
-[[nodiscard]] json::Object limiting_facts(const Chosen& chosen, std::size_t devices,
-                                          std::size_t first = 0);
+// The facts from which a sample's limit is derived, for `devices` devices from the `first` chosen
+// one on.
+[[nodiscard]] json::Object facts_for_limit(const ChosenDevices& chosen, std::size_t devices,
+                                           std::size_t first = 0);
 
-// For what others wait for at a barrier: an exception would leave them there for ever, so it ends
-// the program at once, with its words and its exit status.
+// For code that other members wait for at a barrier: an exception would leave them waiting forever,
+// so it ends the program at once with its message and exit status.
 template <class Action>
 void or_end(Action action) noexcept {
   const auto end = [](const char* why, Exit status) {
@@ -83,12 +84,13 @@ void or_end(Action action) noexcept {
   }
 }
 
-// How many rounds of samples are taken: for as long as the program's slice, within reason. Those
-// without a sample of some device are made up for.
+// Decides how many rounds of samples to take: as many as fit into the time slice, within limits.
+// Rounds without a sample of some device are repeated.
 struct SampleCount {
   static constexpr std::size_t least = 5;
   static constexpr std::size_t most = 200;
-  static constexpr double late_times = 20; // so much beyond the slice one whole round is enough
+  static constexpr double late_times =
+      20; // beyond this multiple of the slice one complete round is enough
 
   explicit SampleCount(double slice_s) : slice_s_(slice_s) {}
   [[nodiscard]] bool is_enough(std::size_t done, std::size_t whole) const {
@@ -102,30 +104,31 @@ private:
   Clock::time_point begin_ = Clock::now();
 };
 
-// Rounds in which every device has a sample, at the point that has the fewest. Each device's
-// samples come round by round, point by point.
+// The number of rounds in which every device has a sample, at the point with the fewest. Each
+// device's samples are ordered by round, then by point.
 [[nodiscard]] std::size_t whole_rounds(const std::vector<std::vector<Timed>>& samples,
                                        std::size_t points);
 
 using WorkloadMaker = std::function<std::unique_ptr<Workload>(Device&)>;
 
-// Samples of a series by the devices' clocks, on each chosen device at once: `make(device)` gives a
-// device's workload. Returns the error of the worst device, before and after the measurement.
+// Takes samples of a series with the devices' clocks, on all chosen devices at once: `make(device)`
+// creates a device's workload. Returns the worst error of any device, before and after the
+// measurement.
 //
-// On one device a sample is of that. On several there is one for each, with the device as its
-// point, and one of the series NAME_all: the work of all over the time of the slowest. `point` are
-// the coordinates of what this call measures, for programs that measure several things; they take
-// the worst error of all calls as their check.
-[[nodiscard]] double measured_each(Program& program, Team& team, const Chosen& chosen,
+// With several devices there is one sample per device, with the device in its point, and one in the
+// series NAME_all: the work of all devices over the time of the slowest. `point` holds the
+// coordinates of this call, for programs that measure several points; they report the worst error
+// of all calls as their check.
+[[nodiscard]] double measured_each(Program& program, Team& team, const ChosenDevices& chosen,
                                    const std::string& series,
                                    const std::optional<json::Object>& point,
                                    const WorkloadMaker& make);
 
-// The same for programs that measure one thing; the error is their check.
-void measure_each(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                  const WorkloadMaker& make);
+// The same for programs that measure a single point; the error is their check.
+void measure_each(Program& program, Team& team, const ChosenDevices& chosen,
+                  const std::string& series, const WorkloadMaker& make);
 
-// A device's share of work that several do together.
+// One device's share of the work on a common problem.
 class Share {
 public:
   Share() = default;
@@ -133,19 +136,19 @@ public:
   Share& operator=(const Share&) = delete;
   virtual ~Share() = default;
 
-  // One run, to its end on the device. All members call it at once, and may meet at the team's
-  // barrier in it.
+  // Does one run and waits for the device. All members call it at once; it may use the team's
+  // barrier.
   virtual void run() = 0;
-  // What one run of all shares does together.
+  // The total work of one run over all shares.
   [[nodiscard]] virtual std::vector<std::pair<std::string, double>> work() const = 0;
   virtual void poison() = 0;
   [[nodiscard]] virtual double error() = 0;
 };
 
-// Samples of a series by the host's clock, from the first device's start to the last one's end:
-// `make(member)` gives a member's share.
+// Takes samples of a series with the host's clock, from the first device's start to the last one's
+// end: `make(member)` creates a member's share.
 using ShareMaker = std::function<std::unique_ptr<Share>(std::size_t member)>;
-void measure_together(Program& program, Team& team, const Chosen& chosen, const std::string& series,
-                      const ShareMaker& make);
+void measure_together(Program& program, Team& team, const ChosenDevices& chosen,
+                      const std::string& series, const ShareMaker& make);
 
 } // namespace seatrial::device

@@ -1,12 +1,12 @@
-// keep: runs a launcher, and leaves nothing of it running, whatever happens to the lab.
+// keep: runs a launcher and leaves none of its processes running, whatever happens to seatrial.
 //
 //   keep --parent PID --grace SECONDS -- COMMAND [arguments]
 // It adopts every descendant that loses its parent (PR_SET_CHILD_SUBREAPER, prctl(2)), so neither a
-// session of its own nor a double fork lets one escape. All of them are ended when the command has
-// ended, when the lab is gone (the kernel then sends SIGTERM), and on SIGTERM, SIGINT and SIGHUP:
-// first those at the leaves, which are the ranks, so that they can still say what they were doing;
-// a little later the launcher and its daemons; after the grace by SIGKILL. Its end is the
-// command's. What MPI libraries leave of a run that did not end well is removed.
+// new session nor a double fork lets one escape. All of them are terminated when the command has
+// ended, when seatrial has ended (the kernel then sends SIGTERM), and on SIGTERM, SIGINT and
+// SIGHUP: first the leaves, which are the ranks, so that they can still report what they were
+// doing; then the launcher and its daemons; after the grace period with SIGKILL. It exits as the
+// command did. Files that MPI libraries leave behind after a failed run are removed.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -46,8 +46,8 @@ constexpr std::array ends = {SIGTERM, SIGINT, SIGHUP};
 constexpr double for_the_leaves_s = 1.0;
 constexpr double poll_s = 0.02;
 
-// A process and who started it, as /proc/PID/stat tells (proc(5)): the name in it is in brackets
-// and may hold anything.
+// A process and its parent, from /proc/PID/stat (proc(5)): the name in it is in parentheses and may
+// contain anything.
 struct Process {
   pid_t pid;
   pid_t parent;
@@ -70,7 +70,7 @@ struct Process {
   return Process{pid, parent, state != 'Z' && state != 'X'};
 }
 
-// All that come from this process, those that run, the nearest first.
+// All running descendants of this process, the nearest first.
 [[nodiscard]] std::vector<Process> descendants() {
   std::multimap<pid_t, Process> by_parent;
   if (DIR* folder = ::opendir("/proc")) {
@@ -102,11 +102,11 @@ struct Process {
   return std::ranges::any_of(all, [&](const Process& one) { return one.parent == process.pid; });
 }
 
-void tell(const std::vector<Process>& processes, int signal) {
+void send_signal(const std::vector<Process>& processes, int signal) {
   for (const auto& process : processes) {
     ::kill(process.pid, signal);
     if (signal == SIGTERM)
-      ::kill(process.pid, SIGCONT); // a stopped one would never get it
+      ::kill(process.pid, SIGCONT); // a stopped process would not handle it
   }
 }
 
@@ -119,7 +119,7 @@ public:
       sigaddset(&watched_, signal);
   }
 
-  // How the command ended, as wait(2) gives it.
+  // Runs the command; returns its status as from wait(2).
   [[nodiscard]] int run(pid_t parent) {
     sigset_t before;
     sigprocmask(SIG_BLOCK, &watched_, &before);
@@ -143,31 +143,31 @@ public:
 
 private:
   void start(const sigset_t& before) {
-    std::array<int, 2> told{};
-    if (::pipe2(told.data(), O_CLOEXEC) != 0)
+    std::array<int, 2> error_pipe{};
+    if (::pipe2(error_pipe.data(), O_CLOEXEC) != 0)
       throw Failure(Exit::system, std::string("pipe: ") + std::strerror(errno));
     const auto self = ::getpid();
     child_ = ::fork();
     if (child_ == 0) {
       sigprocmask(SIG_SETMASK, &before, nullptr);
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM); // were this process killed, the launcher ends its ranks
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM); // if this process is killed, the launcher ends its ranks
       if (::getppid() == self)
         ::execvp(command_[0], command_);
       const int error = errno;
-      [[maybe_unused]] const auto written = ::write(told[1], &error, sizeof error);
+      [[maybe_unused]] const auto written = ::write(error_pipe[1], &error, sizeof error);
       ::_exit(127);
     }
-    ::close(told[1]);
+    ::close(error_pipe[1]);
     int error = child_ < 0 ? errno : 0;
-    while (child_ > 0 && ::read(told[0], &error, sizeof error) < 0 && errno == EINTR) {
+    while (child_ > 0 && ::read(error_pipe[0], &error, sizeof error) < 0 && errno == EINTR) {
     }
-    ::close(told[0]);
+    ::close(error_pipe[0]);
     if (error != 0)
       throw Failure(Exit::launcher,
                     std::string(command_[0]) + " cannot be started: " + std::strerror(error));
   }
 
-  // All that ended; among them may be the command.
+  // Reaps all processes that ended; the command may be among them.
   void collect() {
     int status = 0;
     for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
@@ -175,7 +175,7 @@ private:
         status_ = status;
   }
 
-  // Whether nothing runs any more; waits for it at most so long.
+  // Waits until nothing is running, for at most `limit_s`; false if something still is.
   [[nodiscard]] bool wait_for(double limit_s, bool only_leaves) {
     const auto begin = Clock::now();
     for (;;) {
@@ -192,7 +192,7 @@ private:
     }
   }
 
-  // Orphans are our children: where there is none, nothing is left.
+  // Orphans become our children: without children nothing is left.
   [[nodiscard]] bool has_children() const {
     siginfo_t found{};
     return ::waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -206,15 +206,15 @@ private:
       std::vector<Process> leaves;
       std::ranges::copy_if(all, std::back_inserter(leaves),
                            [&](const Process& one) { return !has_child(one, all); });
-      tell(leaves, SIGTERM);
+      send_signal(leaves, SIGTERM);
       if (wait_for(for_the_leaves_s, true))
         return finish();
       all = descendants();
     }
-    tell(all, SIGTERM);
+    send_signal(all, SIGTERM);
     if (!wait_for(grace_s_, false)) {
-      do // what they started meanwhile, too
-        tell(descendants(), SIGKILL);
+      do // also processes that were started meanwhile
+        send_signal(descendants(), SIGKILL);
       while (!wait_for(1.0, false));
     }
     finish();
@@ -236,8 +236,8 @@ private:
   std::optional<int> status_;
 };
 
-// The same end as the command's: a signal is one here, too.
-[[nodiscard]] int end_as(int status) {
+// Exits as the command did, also by the same signal.
+[[nodiscard]] int exit_like(int status) {
   if (!WIFSIGNALED(status))
     return WEXITSTATUS(status);
   const rlimit no_core{0, 0};
@@ -262,7 +262,7 @@ private:
   const auto parent = arguments.number("--parent", 0, 0, 1 << 30);
   const auto grace_s = arguments.number("--grace", 5.0, 0.0, 600.0);
   arguments.finish();
-  return end_as(Keeper(argv + split + 1, grace_s).run(parent));
+  return exit_like(Keeper(argv + split + 1, grace_s).run(parent));
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// What MPI libraries lay down beside their processes, and leave behind where these are killed.
+// Files that MPI libraries create, and leave behind if their processes are killed.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@
 
 namespace seatrial {
 
-// Shared memory (shm_open(3)) under the names that libraries give it, and Open MPI's folders, which
-// are called by the process id of mpirun. Nothing else is touched: a file must be ours, must not
-// have been there when we began, and nobody may have it mapped.
+// Shared memory (shm_open(3)) under the names that libraries use, and Open MPI's session folders,
+// named after the process id of mpirun. Nothing else is touched: a file must be ours, must not have
+// existed when we started, and must not be mapped by any process.
 class Leftovers {
 public:
   Leftovers() : before_(segments()) {}
 
-  // After the end of `launcher` and of all that it started. What is removed is said on stderr.
+  // Call after `launcher` and all its descendants have ended. Removed files are reported on stderr.
   void clear(pid_t launcher) const {
     for (const auto& name : segments())
       if (!before_.contains(name) && is_ours(memory / name) && !is_mapped(name))
@@ -86,7 +86,7 @@ private:
   static void remove(const std::filesystem::path& path) {
     std::error_code error;
     std::filesystem::remove_all(path, error);
-    std::fprintf(stderr, "keep: %s, which the ranks left behind, %s\n", path.c_str(),
+    std::fprintf(stderr, "keep: %s, left behind by the ranks, %s\n", path.c_str(),
                  error ? "could not be removed" : "was removed");
   }
 

@@ -1,12 +1,12 @@
-// place: binds a rank to its CPUs, tells where it is, and becomes the rank's program.
+// place: binds a rank to its CPUs, records where it runs, and then runs the rank's program.
 //
 // A launcher starts it once for each rank:
 //   place --rank-from NAME[,NAME] --cpus 0,1/2,3 --ranks 4 [--record DIR] -- PROGRAM [arguments]
-// The rank's number is the value of the first of these variables that is set. The lists of CPUs are
-// those of the ranks of one host, again and again: rank r takes the (r modulo their number)th. They
-// are the kernel's numbers, which no launcher counts alike: some count cores, some in the order of
-// hwloc. Without --cpus nothing is bound. With --record a file rank-NNNNNN.jsonl tells the host and
-// the CPUs as read back, for programs that do not do so themselves.
+// The rank is the value of the first of these variables that is set. The CPU lists are those of the
+// ranks of one host and repeat for each host: rank r takes list r modulo their number. CPUs are
+// numbered as by the kernel, because launchers number them differently: some count cores, some use
+// the order of hwloc. Without --cpus nothing is bound. With --record a file rank-NNNNNN.jsonl
+// records the host and the CPUs as read back, for programs that do not write a record themselves.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -33,13 +33,13 @@ namespace {
 
 using namespace seatrial;
 
-constexpr int most_ranks = 1 << 24;
+constexpr int max_ranks = 1 << 24;
 
 struct Settings {
   explicit Settings(Arguments& arguments)
       : rank_from(arguments.required("--rank-from")), cpus(arguments.find("--cpus").value_or("")),
         record(arguments.find("--record").value_or("")),
-        ranks(arguments.number("--ranks", 0, 1, most_ranks)) {
+        ranks(arguments.number("--ranks", 0, 1, max_ranks)) {
     arguments.finish();
   }
 
@@ -68,21 +68,21 @@ struct Settings {
   return value;
 }
 
-[[nodiscard]] int rank_told_by(const std::string& names) {
+[[nodiscard]] int rank_from_launcher(const std::string& names) {
   for (const auto& name : parts_of(names, ','))
     if (const char* value = std::getenv(name.c_str()))
-      return number_of(value, name, most_ranks);
-  throw Failure(Exit::launcher,
-                "the launcher tells no rank: none of " + names + " is set where it starts ranks");
+      return number_of(value, name, max_ranks);
+  throw Failure(Exit::launcher, "the launcher sets no rank: none of " + names +
+                                    " is set in the ranks' environment");
 }
 
 void bind_to_all(const std::vector<int>& cpus) {
-  constexpr int most_cpus = 1 << 16;
+  constexpr int max_cpus = 1 << 16;
   int size = 0;
   for (const int cpu : cpus)
     size = std::max(size, cpu + 1);
-  if (size > most_cpus)
-    throw Failure(Exit::usage, "there is no CPU " + std::to_string(size - 1));
+  if (size > max_cpus)
+    throw Failure(Exit::usage, "no CPU " + std::to_string(size - 1));
   seatrial::detail::CpuSet set(size);
   for (const int cpu : cpus)
     set.add(cpu);
@@ -92,12 +92,12 @@ void bind_to_all(const std::vector<int>& cpus) {
 }
 
 void place(const Settings& settings) {
-  const int rank = rank_told_by(settings.rank_from);
+  const int rank = rank_from_launcher(settings.rank_from);
   if (!settings.cpus.empty()) {
     const auto lists = parts_of(settings.cpus, '/');
     std::vector<int> cpus;
     for (const auto& cpu : parts_of(lists[static_cast<std::size_t>(rank) % lists.size()], ','))
-      cpus.push_back(number_of(cpu, "a CPU of --cpus", most_ranks));
+      cpus.push_back(number_of(cpu, "a CPU of --cpus", max_ranks));
     bind_to_all(cpus);
   }
   if (!settings.record.empty()) {

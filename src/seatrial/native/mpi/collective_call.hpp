@@ -1,4 +1,4 @@
-// A collective operation with its arguments, called in each of the ways that MPI offers.
+// A collective operation with its arguments, in each call form that MPI offers.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include "failure.hpp"
 #include "mpi/mpi.hpp"
 
-// Persistent collectives came with MPI 4.0; Open MPI 5 has them and calls itself MPI 3.1.
+// Persistent collectives are part of MPI 4.0; Open MPI 5 has them but reports MPI 3.1.
 #if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 #define SEATRIAL_COLLECTIVE(name, lower)                                                           \
   ::seatrial::mpi::Forms<MPI_##name, MPI_I##lower, MPI_##name##_init> {}
@@ -20,7 +20,7 @@
 
 namespace seatrial::mpi {
 
-// The three functions of one operation; a null pointer where the library lacks the persistent one.
+// The three functions of one operation; a null pointer if the library has no persistent one.
 template <auto Blocking, auto Nonblocking, auto Persistent>
 struct Forms {};
 
@@ -54,7 +54,7 @@ public:
   }
   void persistent([[maybe_unused]] MPI_Request* request) override {
     if constexpr (std::is_null_pointer_v<decltype(Persistent)>)
-      throw Skip("call=persistent needs MPI 4, which this library is not: " + library_version());
+      throw Skip("call=persistent needs MPI 4, but this library is " + library_version());
     else
       std::apply([&](Values... values) { Persistent(values..., comm_, MPI_INFO_NULL, request); },
                  values_);
@@ -67,7 +67,7 @@ private:
 
 } // namespace detail
 
-// All but the communicator, which is last in each form.
+// All arguments except the communicator, which is last in each form.
 template <class Form, class... Values>
 [[nodiscard]] std::unique_ptr<Call> make_call(Form, MPI_Comm comm, Values... values) {
   return std::make_unique<detail::CallOf<Form, Values...>>(comm, values...);

@@ -1,4 +1,4 @@
-// What a collective operation moves: filled before it, looked at after it.
+// The data of a collective operation: filled before it, checked after it.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,14 @@ public:
   Data& operator=(const Data&) = delete;
   virtual ~Data() = default;
 
-  // What nobody sent before into the send buffer, and into the other what must not remain there.
+  // Fills the send buffer with new data and the receive buffer with data that must be overwritten.
   virtual void fill(std::uint64_t round) = 0;
-  // How many bytes, or elements of a reduction, are not what that round must give.
+  // The number of bytes, or elements of a reduction, that differ from the expected result of this
+  // round.
   [[nodiscard]] virtual std::size_t wrong(std::uint64_t round) const = 0;
 };
 
-// A part of a buffer. All ranks give it the same source and target: those name its content.
+// A part of a buffer, identified by source and target: all ranks give it the same content.
 struct Block {
   std::size_t offset;
   std::size_t bytes;
@@ -54,7 +55,7 @@ public:
     for (const auto& block : sent_)
       mpi::fill({send_ + block.offset, block.bytes}, seed_of(round, block));
     for (const auto& block : received_)
-      mpi::spoil({receive_ + block.offset, block.bytes}, seed_of(round, block));
+      mpi::poison({receive_ + block.offset, block.bytes}, seed_of(round, block));
   }
 
   [[nodiscard]] std::size_t wrong(std::uint64_t round) const override {
@@ -73,16 +74,16 @@ private:
 
 enum class Reduction { sum, max, min };
 
-// Whose vectors a rank's result is of: all ranks', those up to itself, or those before it.
+// The ranks whose vectors enter a rank's result: all ranks, those up to itself, or those before it.
 enum class Scope { all, up_to_me, before_me };
 
-// Vectors whose reduction is known without reducing them: element p of rank r is a(r) + b(p), small
-// whole numbers, so that every order of additions gives the same floating-point sum. Characters of
-// many ranks overflow all the same, and then wrap or stay at the largest, as the library adds them.
+// Vectors whose reduction is known in closed form: element p of rank r is a(r) + b(p), small
+// integers, so that every order of additions gives the same floating-point sum. With many ranks
+// characters still overflow, and then wrap or saturate, depending on the library.
 template <class Element>
 class ReducedData : public Data {
 public:
-  // The result holds `count` elements from place `first` on; none where there is no result here.
+  // The result holds `count` elements from position `first` on; none if this rank has no result.
   struct Result {
     std::size_t first;
     std::size_t count;
@@ -101,12 +102,12 @@ public:
              [&](std::size_t i, std::int64_t b) { send_[i] = as_element(mine + b); });
     const Expected expected = of_members(round);
     for_each(round, result_.first, result_.count, [&](std::size_t i, std::int64_t b) {
-      receive_[i] = as_element(expected.at(b) + 1); // what must not remain
+      receive_[i] = as_element(expected.at(b) + 1); // must be overwritten
     });
   }
 
   [[nodiscard]] std::size_t wrong(std::uint64_t round) const override {
-    if (members_ == 0) // MPI leaves the first rank's exscan undefined
+    if (members_ == 0) // the first rank's exscan result is undefined
       return 0;
     std::size_t wrong = 0;
     const Expected expected = of_members(round);
@@ -117,7 +118,7 @@ public:
   }
 
 private:
-  // The result at a place, from what that place has of its own: a sum counts it once a member.
+  // The result at a position: b(p) is counted once for each member.
   struct Expected {
     std::int64_t base;
     std::int64_t times;
@@ -128,7 +129,7 @@ private:
     return scope == Scope::all ? ranks : scope == Scope::up_to_me ? rank + 1 : rank;
   }
 
-  // Numbers so small that the sum of all ranks' is exact; at most 8 bits of a pattern's word.
+  // Keeps numbers so small that the sum over all ranks is exact; at most 8 bits of a pattern word.
   static std::uint64_t mask_for(int ranks) noexcept {
     constexpr int digits = sizeof(Element) == 1 ? 7 : std::numeric_limits<Element>::digits;
     const auto most = (std::uint64_t{1} << digits) / (2 * static_cast<std::uint64_t>(ranks));
@@ -162,7 +163,7 @@ private:
     return found == as_element(value);
   }
 
-  // Eight places share one word of the pattern: a million of them are looked at in milliseconds.
+  // Eight positions share one pattern word, so that a million of them are checked in milliseconds.
   template <class Visit>
   void for_each(std::uint64_t round, std::size_t first, std::size_t count, Visit visit) const {
     std::uint64_t word = 0;

@@ -1,4 +1,4 @@
-// Counts, places and datatypes of operations whose ranks exchange blocks of equal size.
+// Counts, displacements and datatypes of operations whose ranks exchange blocks of equal size.
 #pragma once
 
 #include <climits>
@@ -11,8 +11,8 @@
 
 namespace seatrial::mpi {
 
-// `peers` blocks one behind another. MPI counts and places in int: where those do not reach, each
-// block is one element of a type of its own.
+// `peers` contiguous blocks. MPI's counts and displacements are ints: if these are too small, each
+// block is one element of a derived datatype.
 class EqualBlocks {
 public:
   EqualBlocks(std::size_t bytes, std::size_t peers)
@@ -21,20 +21,20 @@ public:
     for (std::size_t i = 0; i < peers; ++i) {
       places.push_back(static_cast<int>(i) * message.count);
       const auto at = static_cast<MPI_Aint>(i * bytes);
-      byte_places.push_back(static_cast<int>(at)); // used only where it fits
+      byte_places.push_back(static_cast<int>(at)); // used only if it fits
       addresses.push_back(at);
     }
   }
 
   Message message;
   std::vector<int> counts;
-  std::vector<int> places; // in elements
+  std::vector<int> places; // displacements in elements
   std::vector<MPI_Datatype> types;
   std::vector<int> byte_places;
   std::vector<MPI_Aint> addresses;
 };
 
-// Where the block of each peer lies in a buffer that has one for each.
+// The blocks of a buffer that has one for each peer.
 template <class Source, class Target>
 [[nodiscard]] std::vector<Block> blocks(std::size_t peers, std::size_t bytes, Source source,
                                         Target target) {

@@ -1,8 +1,8 @@
-// What the programs of collective operations share: arguments, the order of samples, the record.
+// Common parts of the collective benchmarks: arguments, the order of samples, the record.
 //
-// All sizes take their samples in turn, so that a disturbance of the machine falls on all alike.
-// Before each sample the buffers get data that nobody sent before, and after it the result is
-// compared with what it must be. Rank 0 gathers the times after the timed region.
+// Samples of all sizes are interleaved, so that a disturbance of the machine affects all of them.
+// Before each sample the buffers are filled with new data, and after it the result is compared with
+// the expected one. Rank 0 gathers the times after the timed region.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ enum class Form { blocking, nonblocking, persistent };
 
 struct CollectiveSettings {
   std::string operation;
-  std::vector<std::size_t> sizes; // none: the operation has no size
+  std::vector<std::size_t> sizes; // empty: the operation has no size
   Form form;
   Start start;
-  std::uint64_t tests; // calls of MPI_Test within the computation
+  std::uint64_t tests; // MPI_Test calls during the computation
 
   CollectiveSettings(Arguments& arguments, std::initializer_list<std::string_view> operations)
       : operation(arguments.choice("--operation", "", operations)) {
@@ -49,7 +49,7 @@ struct CollectiveSettings {
   }
 };
 
-// One operation at one size. `kept` owns what the call's arguments point at.
+// One operation at one size. `kept` owns the buffers that the call's arguments point to.
 struct Operation {
   std::shared_ptr<void> kept;
   std::unique_ptr<Data> data;
@@ -58,7 +58,7 @@ struct Operation {
 
 namespace detail {
 
-// The operation as it is timed: everything else is prepared.
+// The timed operation: everything else is prepared beforehand.
 class Timed {
 public:
   Timed(Call& call, Form form) : call_(call), form_(form) {
@@ -90,7 +90,7 @@ public:
     });
   }
 
-  // Starts, computes `steps` with `tests` looks at the request in between, waits.
+  // Starts the operation, computes `steps` with `tests` calls of MPI_Test in between, and waits.
   [[nodiscard]] Series run_overlapped(Timing& timing, Pace& pace, std::uint64_t steps,
                                       std::uint64_t tests) {
     const auto part = steps / (tests + 1);
@@ -137,9 +137,9 @@ public:
     }
   }
 
-  // Collective: everything, up to the checks.
+  // Collective: does all measurements and checks.
   void measure() {
-    for (auto& point : points_) // the first sample of each size is none: its pages are new
+    for (auto& point : points_) // the first sample of each size is discarded: its pages are new
       take(point, "warm-up");
     for (auto& point : points_)
       point.samples.clear();
@@ -152,12 +152,12 @@ public:
   }
 
 private:
-  static constexpr std::size_t least_rounds = 3;
+  static constexpr std::size_t min_rounds = 3;
 
-  // What rank 0 knows of one sample, in seconds over `counted` iterations.
+  // Rank 0's data of one sample, in seconds over `counted` iterations.
   struct Sample {
     Series alone;
-    double overlapped_s = 0; // these two of one iteration
+    double overlapped_s = 0; // these two for one iteration
     double compute_s = 0;
   };
 
@@ -176,18 +176,18 @@ private:
            (settings_.sizes.empty() ? "" : ", " + std::to_string(bytes) + " B");
   }
 
-  // Samples in which no iteration counted are made up for, within reason.
+  // Samples without a valid iteration are repeated, within limits.
   [[nodiscard]] bool goes_on(std::size_t round, double elapsed_s) const {
-    const bool lacks = std::ranges::any_of(
-        points_, [](const auto& point) { return point.samples.size() < least_rounds; });
-    const bool more = round < least_rounds || elapsed_s < program_.slice_s ||
-                      (lacks && elapsed_s < 40 * program_.slice_s);
+    const bool has_too_few = std::ranges::any_of(
+        points_, [](const auto& point) { return point.samples.size() < min_rounds; });
+    const bool more = round < min_rounds || elapsed_s < program_.slice_s ||
+                      (has_too_few && elapsed_s < 40 * program_.slice_s);
     return of_first(more ? 1.0 : 0.0) != 0.0;
   }
 
   void take(Point& point, const std::string& what) {
     program_.at(title(point.bytes) + ", " + what);
-    timing_.look_at_clocks();
+    timing_.check_clocks();
     const auto seed = ++round_;
     point.operation.data->fill(seed);
     Sample sample{.alone = point.timed->run(timing_, point.pace)};
@@ -205,8 +205,8 @@ private:
     overran_ += series.overran;
   }
 
-  // As much computation as the operation just took, alone and behind the operation. Where one of
-  // the series has no iteration that counts, the sample is none.
+  // Computes for as long as the operation took, alone and overlapped with the operation. The sample
+  // is dropped if one of the series has no valid iteration.
   void overlap(Point& point, Sample& sample) {
     const bool is_known = sample.alone.counted != 0;
     const double alone_s = of_first(is_known ? sample.alone.median_s : 0.0);
@@ -221,7 +221,7 @@ private:
     sample.overlapped_s = is_sample ? overlapped.median_s : -1;
   }
 
-  // One event; the point of an operation without a size is empty.
+  // Adds one event; the point of an operation without a size is empty.
   void add(const Point& point, std::string_view series, std::size_t index, double elapsed_s,
            const json::Object& work) {
     auto event = sample_event(series, index, elapsed_s);
@@ -258,7 +258,7 @@ private:
     }
   }
 
-  // Rank 0's: the least time of an iteration that was measured.
+  // On rank 0: the shortest time of a measured iteration.
   [[nodiscard]] double shortest_s() const {
     double shortest_s = 0;
     for (const auto& point : points_)

@@ -1,10 +1,10 @@
-// How the iterations of a collective operation start, and what each rank saw of them.
+// Starts the iterations of a collective operation and times them on each rank.
 //
-// A barrier lets ranks go one after another, and what the first of them waits for the others inside
-// the operation is then taken for the operation's time. So ranks start at agreed times of a common
-// clock, a window apart (SKaMPI's windows: T. Worsch, R. Reussner, W. Augustin, "On benchmarking
-// collective MPI operations", EuroPVM/MPI 2002); an iteration that one rank came late to is no
-// measurement and is dropped. The other two ways are there to compare with other programs.
+// Ranks leave a barrier one after another, and the time that the first one waits for the others
+// inside the operation would count as the operation's time. So ranks start at agreed times of a
+// common clock, one window apart (SKaMPI's windows: T. Worsch, R. Reussner, W. Augustin, "On
+// benchmarking collective MPI operations", EuroPVM/MPI 2002); an iteration that a rank started late
+// is invalid and dropped. The other two ways serve for comparison with other benchmarks.
 #pragma once
 
 #include <algorithm>
@@ -30,25 +30,27 @@ enum class Start { clock, barrier, back_to_back };
   return word == "clock" ? Start::clock : word == "barrier" ? Start::barrier : Start::back_to_back;
 }
 
-// Over the iterations of a series that count: sums of the time of the slowest rank, and of the mean
-// over ranks; of the latter also the median. Known to rank 0; on the others `counted` is 0.
+// Over the valid iterations of a series: sums of the slowest rank's time and of the mean over
+// ranks; of the latter also the median. Set on rank 0; on the others `counted` is 0.
 struct Series {
   double slowest_s = 0;
   double mean_s = 0;
   double median_s = 0;
   std::size_t counted = 0;
-  std::size_t dropped = 0; // a rank came late to them
-  std::size_t overran = 0; // what came before was in time: it took longer than its window
+  std::size_t dropped = 0; // iterations that a rank started late
+  std::size_t overran = 0; // iterations that took longer than their window: the next one started
+                           // late although this one was on time
 };
 
-// How long the iterations of one kind of work last, learnt from one series for the next.
+// The duration of iterations of one kind of work, learnt from one series for the next.
 class Pace {
 public:
   [[nodiscard]] double window_s() const noexcept { return window_s_; }
 
   void begin_with(double longest_s) noexcept { window_s_ = with_room(longest_s); }
 
-  // `maxima_s`: of the iterations that counted. A window that many of them overrun is too small.
+  // `maxima_s`: maximum over ranks of each valid iteration. A window that many iterations overrun
+  // is too small.
   void learn(std::vector<double> maxima_s, std::size_t overran) {
     if (maxima_s.empty()) {
       window_s_ *= overran == 0 ? 1 : 2;
@@ -71,27 +73,27 @@ class Timing {
 public:
   // Collective.
   explicit Timing(Start start)
-      : start_(start), starts_(most_iterations + 1), ends_(most_iterations + 1),
-        late_(most_iterations + 1) {
+      : start_(start), starts_(max_iterations + 1), ends_(max_iterations + 1),
+        late_(max_iterations + 1) {
     Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
     for (int i = 0; i < 100; ++i) {
       const auto before = own_time();
       least = std::min(least, own_time() - before);
     }
-    // As late as this a rank was not there, or was sent away while it waited.
+    // A rank later than this was not ready, or was preempted while it waited.
     tolerance_ = std::max<Nanoseconds>(100, 5 * least);
-    // Enough for the news of an agreed time to reach all; the least, since other work on the CPUs
-    // may make any barrier long.
+    // Enough for the agreed time to reach all ranks; the minimum, since other work on the CPUs may
+    // make a barrier long.
     Nanoseconds barrier = std::numeric_limits<Nanoseconds>::max();
     for (int i = 0; i < 20; ++i) {
       const auto before = own_time();
       MPI_Barrier(MPI_COMM_WORLD);
       barrier = std::min(barrier, own_time() - before);
     }
-    lead_ = std::clamp<Nanoseconds>(10 * barrier, 20'000, most_lead);
+    lead_ = std::clamp<Nanoseconds>(10 * barrier, 20'000, max_lead);
   }
 
-  // Collective: `work` as often as about a sample lasts, after some iterations that do not count.
+  // Collective: repeats `work` for about the duration of a sample, after some warm-up iterations.
   template <class Work>
   [[nodiscard]] Series run(Pace& pace, Work work) {
     if (pace.window_s() == 0)
@@ -104,40 +106,41 @@ public:
   }
 
   // Collective, between series.
-  void look_at_clocks() {
+  void check_clocks() {
     if (start_ == Start::clock)
-      clock_.look_again();
+      clock_.measure_again();
   }
 
-  // Collective: how far the ranks' clocks may be apart, at the end.
+  // Collective: the error of the ranks' clocks, at the end.
   [[nodiscard]] CommonClock::Error clock_error() {
     if (start_ != Start::clock)
       return {};
-    clock_.look_again(true);
+    clock_.measure_again(true);
     return clock_.error();
   }
 
-  // How often a burst was made again.
+  // How often a burst was repeated.
   [[nodiscard]] std::size_t missed() const noexcept { return missed_; }
 
   [[nodiscard]] bool one_clock() const noexcept { return clock_.all_common(); }
 
 private:
   static constexpr double sample_s = 1e-3;
-  static constexpr double most_sample_s = 2e-2;
-  static constexpr double most_wait_s = 2e-1; // for a first burst that no rank misses
+  static constexpr double max_sample_s = 2e-2;
+  static constexpr double max_wait_s = 2e-1; // for a first burst that no rank misses
   static constexpr double burst_s = 2e-4;
-  static constexpr Nanoseconds most_lead = 1'000'000;
-  static constexpr int least_tries = 4; // even where each takes long
-  static constexpr std::int64_t most_iterations = 2048;
-  static constexpr std::size_t warm_ups = 2; // of a series without bursts
+  static constexpr Nanoseconds max_lead = 1'000'000;
+  static constexpr int min_tries = 4; // even if each takes long
+  static constexpr std::int64_t max_iterations = 2048;
+  static constexpr std::size_t warm_ups = 2; // for a series without bursts
 
-  // What rank 0 decides for all. A series goes in bursts, each agreed on anew: whoever is sent away
-  // in one of them is back in the next. The first iteration of a burst of many does not count.
+  // What rank 0 decides for all ranks. A series consists of bursts, each agreed on separately: a
+  // rank preempted in one burst is back for the next. The first iteration of a burst with several
+  // does not count.
   struct Plan {
     Nanoseconds window = 0;
     std::int64_t bursts = 1;
-    std::int64_t each = 1; // iterations of a burst that count
+    std::int64_t each = 1; // counted iterations per burst
     std::int64_t warm_ups = 0;
 
     [[nodiscard]] std::size_t counted() const noexcept {
@@ -145,7 +148,7 @@ private:
     }
   };
 
-  // A few times without any measure, to know what to agree on.
+  // A few unsynchronised iterations, to estimate what to agree on.
   template <class Work>
   [[nodiscard]] double longest_of_first(Work work) {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -161,7 +164,7 @@ private:
     const double window_s = pace.window_s();
     const auto times = [&](double span_s) {
       return std::clamp(static_cast<std::int64_t>(span_s / window_s), std::int64_t{1},
-                        most_iterations);
+                        max_iterations);
     };
     Plan plan;
     plan.window = std::llround(window_s * 1e9);
@@ -172,24 +175,24 @@ private:
     return plan;
   }
 
-  // How a series of bursts goes on. Ranks agree on it before each burst, and after the last.
+  // The state of a series of bursts. Ranks agree on it before each burst and after the last.
   struct Progress {
     Nanoseconds begun = own_time();
-    std::int64_t bursts = -1; // that are done; none is before the first agreement
+    std::int64_t bursts = -1; // completed bursts; -1 before the first agreement
     int tries = 0;
-    bool was_missed = false;         // this rank came when the last burst had begun
-    std::optional<Nanoseconds> next; // when a burst begins, on this rank's clock; none: the end
+    bool was_missed = false; // this rank was late for the last burst
+    std::optional<Nanoseconds>
+        next; // start of the next burst on this rank's clock; none: the series ends
   };
 
-  // Collective, and a barrier: the last to come decides when it begins. A burst that one rank
-  // missed the beginning of is made again, as long as there is time.
+  // Collective and synchronising: the last rank to arrive determines the start. A burst that a rank
+  // started late is repeated, while time remains.
   void agree_on_burst(const Plan& plan, Progress& progress) {
     const auto elapsed_s = static_cast<double>(own_time() - progress.begun) * 1e-9;
-    const bool is_over = progress.bursts > 0
-                             ? elapsed_s > most_sample_s
-                             : elapsed_s > most_wait_s && progress.tries > least_tries;
-    // What lasts long leaves cold caches behind, and the news takes longer.
-    const auto lead = std::max(lead_, std::min(plan.window / 16, most_lead));
+    const bool is_over = progress.bursts > 0 ? elapsed_s > max_sample_s
+                                             : elapsed_s > max_wait_s && progress.tries > min_tries;
+    // Long iterations leave cold caches behind, and the agreement takes longer.
+    const auto lead = std::max(lead_, std::min(plan.window / 16, max_lead));
     if (progress.tries++ == 0)
       MPI_Barrier(MPI_COMM_WORLD);
     const Nanoseconds mine[3] = {clock_.common_time() + lead, progress.was_missed ? 1 : 0,
@@ -205,7 +208,7 @@ private:
       progress.next = clock_.to_own(agreed[0]);
   }
 
-  // These two: how many iterations count.
+  // Both return the number of counted iterations.
   template <class Work>
   [[nodiscard]] std::size_t by_clock(const Plan& plan, Work work) {
     Progress progress;
@@ -275,7 +278,7 @@ private:
             .counted = plan.counted()};
   }
 
-  // After the timed region: an iteration that one rank was late for is infinitely long.
+  // After the timed region: an iteration that a rank started late counts as infinitely long.
   [[nodiscard]] Series gather(Pace& pace, const Plan& plan, std::size_t counted) {
     std::vector<double> mine_s(counted);
     for (std::size_t i = 0; i < counted; ++i) {
@@ -292,7 +295,7 @@ private:
     return is_first ? summed(pace, plan, slowest_s, sums_s) : Series{};
   }
 
-  // On rank 0. Each burst has begun in time.
+  // On rank 0. Every burst has started on time.
   [[nodiscard]] static Series summed(Pace& pace, const Plan& plan,
                                      const std::vector<double>& slowest_s,
                                      const std::vector<double>& sums_s) {
@@ -325,7 +328,7 @@ private:
   CommonClock clock_;
   std::vector<Nanoseconds> starts_;
   std::vector<Nanoseconds> ends_;
-  std::vector<Nanoseconds> late_; // how long after the agreed time
+  std::vector<Nanoseconds> late_; // delay after the agreed time
   std::size_t missed_ = 0;
   Nanoseconds tolerance_ = 0;
   Nanoseconds lead_ = 0;

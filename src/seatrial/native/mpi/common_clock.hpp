@@ -1,12 +1,12 @@
-// One clock for all ranks, so that they can agree on a time at which each of them starts.
+// A common clock for all ranks, so that they can agree on a start time.
 //
 // Ranks of one host share CLOCK_MONOTONIC. The clock of another host is related to rank 0's by
-// exchanging stamps: an answer was given between the question and its arrival, so each exchange
-// bounds the difference from both sides, and many bound it well (the method of SKaMPI; W. Gropp,
-// E. Lusk, "Reproducible measurements of MPI performance characteristics", EuroPVM/MPI 1999, and
-// T. Worsch, R. Reussner, W. Augustin, "On benchmarking collective MPI operations", 2002). Clocks
-// drift, linearly over seconds: S. Hunold, A. Carpen-Amarie, "Reproducible MPI benchmarking is
-// still not as easy as you think", IEEE TPDS 27(12), 2016.
+// exchanging time stamps: the reply was sent between the request and its arrival, so each exchange
+// bounds the offset from both sides, and many exchanges bound it tightly (the method of SKaMPI; W.
+// Gropp, E. Lusk, "Reproducible measurements of MPI performance characteristics", EuroPVM/MPI 1999,
+// and T. Worsch, R. Reussner, W. Augustin, "On benchmarking collective MPI operations", 2002).
+// Clocks drift, linearly over seconds: S. Hunold, A. Carpen-Amarie, "Reproducible MPI benchmarking
+// is still not as easy as you think", IEEE TPDS 27(12), 2016.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace seatrial::mpi {
 
 using Nanoseconds = std::int64_t;
 
-// This rank's own clock.
+// The time on this rank's clock.
 [[nodiscard]] inline Nanoseconds own_time() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
@@ -42,27 +42,27 @@ public:
     first_ = last_ = middle();
   }
 
-  // Collective: looks again how the clocks stand, and how far off the prediction was. Where all
-  // ranks share one clock only the last look, which `always` asks for, is worth its time.
-  void look_again(bool always = false) {
+  // Collective: measures the offsets again, and the error of the prediction. If all ranks share one
+  // clock, only the final measurement, requested by `always`, is worth its time.
+  void measure_again(bool always = false) {
     constexpr Nanoseconds pause = 50'000'000;
     if (!always && (all_common_ || of_first(own_time() - last_.at > pause ? 1.0 : 0.0) == 0.0))
       return;
     measure();
     const Nanoseconds predicted = is_common_ ? 0 : offset(at_);
     const auto beyond = std::max({Nanoseconds{0}, low_ - predicted, predicted - high_});
-    // A shared clock is exact as long as nothing shows that it is not one.
+    // A shared clock is assumed exact unless a measurement contradicts it.
     error_ns_ = std::max(error_ns_, is_common_ ? beyond : std::abs(predicted - middle().offset));
     bound_ns_ = std::max(bound_ns_, is_common_ ? beyond : beyond + (high_ - low_) / 2);
     last_ = middle();
   }
 
-  // When this rank's own clock shows what is `common` on rank 0's.
+  // Converts rank 0's time `common` to this rank's clock.
   [[nodiscard]] Nanoseconds to_own(Nanoseconds common) const noexcept {
     return is_common_ ? common : common + offset(common);
   }
 
-  // What rank 0's clock shows now, for all that this rank knows.
+  // The current time of rank 0's clock, as predicted by this rank.
   [[nodiscard]] Nanoseconds common_time() const noexcept {
     const auto own = own_time();
     return is_common_ ? own : own - offset(own - last_.offset);
@@ -70,14 +70,14 @@ public:
 
   [[nodiscard]] bool all_common() const noexcept { return all_common_; }
 
-  // How far the prediction was off, as the looks saw it, and how far at most it can have been if
-  // one way of the messages took all of their time.
+  // The error of the prediction: as measured, and its upper bound if one direction of the messages
+  // took all the time.
   struct Error {
     double seen_s = 0;
     double bound_s = 0;
   };
 
-  // Collective: the largest of any rank, on all of them.
+  // Collective: the maximum over all ranks, on all of them.
   [[nodiscard]] Error error() const {
     const double mine[2] = {static_cast<double>(error_ns_) * 1e-9,
                             static_cast<double>(bound_ns_) * 1e-9};
@@ -87,15 +87,15 @@ public:
   }
 
 private:
-  // Own time less rank 0's, seen at a time of rank 0.
-  struct Look {
+  // Offset of this clock from rank 0's, at a time of rank 0.
+  struct Reading {
     Nanoseconds at = 0;
     Nanoseconds offset = 0;
   };
 
-  [[nodiscard]] Look middle() const noexcept { return {at_, low_ + (high_ - low_) / 2}; }
+  [[nodiscard]] Reading middle() const noexcept { return {at_, low_ + (high_ - low_) / 2}; }
 
-  // Linear through the first look and the last.
+  // Linear through the first and the last measurement.
   [[nodiscard]] Nanoseconds offset(Nanoseconds at) const noexcept {
     if (last_.at <= first_.at)
       return last_.offset;
@@ -104,7 +104,7 @@ private:
     return last_.offset + std::llround(drift * static_cast<double>(at - last_.at));
   }
 
-  // Collective: the bounds within which this clock is ahead of rank 0's, and when they were found.
+  // Collective: bounds of this clock's offset from rank 0's, and when they were found.
   void measure() {
     MPI_Barrier(MPI_COMM_WORLD);
     const int ranks = world_size();
@@ -146,7 +146,7 @@ private:
     }
     Nanoseconds bounds[3] = {};
     MPI_Recv(bounds, 3, MPI_INT64_T, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    // Drift within the exchanges may let the bounds cross.
+    // Drift during the exchanges may make the bounds cross.
     low_ = std::min(bounds[0], bounds[1]);
     high_ = std::max(bounds[0], bounds[1]);
     at_ = bounds[2];
@@ -154,8 +154,8 @@ private:
 
   bool is_common_ = false;
   bool all_common_ = false;
-  Look first_;
-  Look last_;
+  Reading first_;
+  Reading last_;
   Nanoseconds low_ = 0;
   Nanoseconds high_ = 0;
   Nanoseconds at_ = 0;

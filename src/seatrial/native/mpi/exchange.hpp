@@ -1,4 +1,4 @@
-// Two ranks that send each other a window of messages at once, again and again.
+// Two ranks that repeatedly send each other a window of messages.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ namespace seatrial::mpi {
 
 class Exchange {
 public:
-  // Huge pages would be granted to some ranks and not to others.
+  // No huge pages: some ranks would get them and others not.
   Exchange(std::size_t bytes, std::size_t window)
       : bytes_(bytes), window_(window), sent_(bytes * window, false),
         received_(bytes * window, false), requests_(2 * window, MPI_REQUEST_NULL) {}
 
-  // What this rank sends from now on; no byte of what it receives is there already.
+  // Fills the send buffer; the receive buffer gets different bytes than those expected.
   void fill(std::uint64_t mine, std::uint64_t others) {
     mpi::fill({sent_.data(), bytes_ * window_}, mine);
-    mpi::spoil({received_.data(), bytes_ * window_}, others);
+    mpi::poison({received_.data(), bytes_ * window_}, others);
   }
 
-  // So many windows, in both directions at once.
+  // Exchanges this many windows, in both directions at once.
   void run(int other, std::uint64_t windows) {
     for (std::uint64_t i = 0; i < windows; ++i) {
       for (std::size_t k = 0; k < window_; ++k) {
@@ -37,7 +37,7 @@ public:
     }
   }
 
-  // How many bytes of the last window are not what the other rank sent.
+  // The number of bytes of the last window that differ from what the other rank sent.
   [[nodiscard]] std::size_t wrong(std::uint64_t others) const {
     return wrong_bytes({received_.data(), bytes_ * window_}, others);
   }

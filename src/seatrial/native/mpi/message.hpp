@@ -1,4 +1,4 @@
-// A message of any size, of elements of a datatype, as MPI's calls take it.
+// A message of any size and datatype, in the form that MPI calls take.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct Element {
   MPI_Datatype type;
 };
 
-// The datatype that MPI calls so. Only after MPI_Init: in some libraries the names are no
+// The MPI datatype of this name. Call only after MPI_Init: in some libraries the names are not
 // constants.
 [[nodiscard]] inline MPI_Datatype element_type(std::string_view name) {
   const std::array<Element, 6> known{{{"MPI_CHAR", MPI_CHAR},
@@ -29,14 +29,14 @@ struct Element {
   for (const auto& element : known)
     if (element.name == name)
       return element.type;
-  throw Failure(Exit::usage, "--datatype '" + std::string(name) + "' is not one that is known");
+  throw Failure(Exit::usage, "--datatype '" + std::string(name) + "' is unknown");
 }
 
-// `type` and `count` describe it in every call. MPI counts in int: where there are more elements,
-// the message is one element of a type that is made of blocks, which MPI 3 has as well as MPI 4.
+// `type` and `count` describe it in every call. MPI counts are ints: with more elements, the
+// message is one element of a derived datatype, which works with MPI 3 as well as MPI 4.
 class Message {
 public:
-  Message(MPI_Datatype element, std::size_t bytes, std::size_t most_elements = INT_MAX,
+  Message(MPI_Datatype element, std::size_t bytes, std::size_t max_elements = INT_MAX,
           std::size_t block = std::size_t{1} << 30)
       : type(element), bytes(bytes) {
     int element_bytes = 0;
@@ -44,10 +44,10 @@ public:
     const auto each = static_cast<std::size_t>(element_bytes);
     if (bytes % each != 0)
       throw Failure(Exit::usage, "a message of " + std::to_string(bytes) +
-                                     " B holds no whole number of elements of " +
+                                     " B is not a multiple of the element size, " +
                                      std::to_string(each) + " B");
     const std::size_t elements = bytes / each;
-    if (elements <= most_elements)
+    if (elements <= max_elements)
       count = static_cast<int>(elements);
     else
       make_blocks(element, each, elements, block);

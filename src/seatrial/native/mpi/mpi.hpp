@@ -1,12 +1,12 @@
-// MPI's C interface, and the little that all programs ask of it. Errors end the program with MPI's
-// own words (MPI_ERRORS_ARE_FATAL, the default).
+// MPI's C interface and small helpers for all programs. Errors end the program with MPI's own
+// message (MPI_ERRORS_ARE_FATAL, the default).
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-// The C++ interface left the standard in 2012; its headers do not compile as C++20 everywhere.
+// The C++ bindings left the standard in 2012; their headers do not always compile as C++20.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -27,7 +27,7 @@ namespace seatrial::mpi {
   return size;
 }
 
-// The first line of what the library says of itself.
+// The first line of the library's version text.
 [[nodiscard]] inline std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
@@ -47,7 +47,7 @@ template <>
   return MPI_DOUBLE;
 }
 
-// On rank 0 the list of every rank, in their order and however long; nothing on the others.
+// On rank 0 the lists of all ranks, in rank order and of any length; empty on the others.
 template <typename T>
 [[nodiscard]] std::vector<std::vector<T>> gather_lists(const std::vector<T>& mine) {
   const int count = static_cast<int>(mine.size());
@@ -68,7 +68,7 @@ template <typename T>
   return lists;
 }
 
-// On rank 0 the numbers of every rank one after another, equally many of each; nothing elsewhere.
+// On rank 0 the numbers of all ranks, concatenated, equally many per rank; empty on the others.
 [[nodiscard]] inline std::vector<double> gather(const std::vector<double>& mine) {
   const int count = static_cast<int>(mine.size());
   std::vector<double> all(world_rank() == 0 ? mine.size() * static_cast<std::size_t>(world_size())
@@ -77,7 +77,7 @@ template <typename T>
   return all;
 }
 
-// On rank 0 the host of every rank; nothing on the others.
+// On rank 0 the host of every rank; empty on the others.
 [[nodiscard]] inline std::vector<std::string> gather_hosts() {
   constexpr int length = 256;
   char mine[length] = {};
@@ -97,8 +97,8 @@ template <typename T>
   return value;
 }
 
-// The sum over ranks, on all of them. No reduction: a study may force an algorithm on those that
-// cannot do a single element.
+// The sum over ranks, on all of them. Does not use a reduction: a study may force an algorithm that
+// cannot reduce a single element.
 [[nodiscard]] inline double sum(double mine) {
   double total = 0;
   for (const double each : gather({mine}))

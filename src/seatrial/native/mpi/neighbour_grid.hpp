@@ -1,4 +1,4 @@
-// Ranks on a periodic Cartesian grid, and what they exchange with those beside them.
+// Ranks on a periodic Cartesian grid, and their data exchange with neighbours.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace seatrial::mpi {
 
-// All ranks of the world in their order, the extents as even as MPI_Dims_create makes them.
+// All ranks of MPI_COMM_WORLD in rank order, with the extents chosen by MPI_Dims_create.
 class NeighbourGrid {
 public:
   // Collective.
@@ -35,10 +35,10 @@ public:
   [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
   [[nodiscard]] const std::vector<int>& extents() const noexcept { return extents_; }
 
-  // The ranks before and after this one in each dimension: the order that MPI gives blocks in.
+  // The previous and next rank in each dimension, in the order of MPI's blocks.
   [[nodiscard]] const std::vector<int>& neighbours() const noexcept { return neighbours_; }
 
-  // Whether both neighbours of a dimension are one and the same rank.
+  // Whether both neighbours of a dimension are the same rank.
   [[nodiscard]] bool is_narrow(std::size_t dimension) const noexcept {
     return extents_[dimension] <= 2;
   }
@@ -49,9 +49,9 @@ private:
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// A block of its own for each neighbour. A block that goes to the rank after is, there, the one of
-// the rank before. Where both are the same rank MPI 3 left open which of its two blocks is which
-// (MPI 4.0, section 8.6, says so at last): either order is right there, but each of them once.
+// One block per neighbour. The block sent to the next rank arrives there as the block of its
+// previous rank. If both neighbours are the same rank, MPI 3 leaves open which of its two blocks is
+// which (MPI 4.0, section 8.6, defines it): either order is accepted, but each block exactly once.
 class NeighbourData : public Data {
 public:
   NeighbourData(const NeighbourGrid& grid, std::byte* send, std::byte* receive, std::size_t bytes)
@@ -62,7 +62,7 @@ public:
     for (std::size_t at = 0; at < grid_.neighbours().size(); ++at) {
       const Block sent{.offset = at * bytes_, .bytes = bytes_, .source = me_, .target = at};
       mpi::fill({send_ + sent.offset, bytes_}, seed_of(round, sent));
-      mpi::spoil({receive_ + sent.offset, bytes_}, seed_of(round, received(at, at ^ 1)));
+      mpi::poison({receive_ + sent.offset, bytes_}, seed_of(round, received(at, at ^ 1)));
     }
   }
 
@@ -79,7 +79,7 @@ public:
   }
 
 private:
-  // What lies at place `at` when its sender had it at place `sent_at`.
+  // The block received at position `at` if its sender had it at position `sent_at`.
   [[nodiscard]] Block received(std::size_t at, std::size_t sent_at) const noexcept {
     return {.offset = at * bytes_,
             .bytes = bytes_,

@@ -1,4 +1,4 @@
-// What messages are filled with, and whether it arrived.
+// Fills messages with a pattern and checks that it arrived.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace seatrial::mpi {
 
-// A word for each place, different for each seed (splitmix64's mixer: D. Lea, G. Steele, S. Vigna,
-// OOPSLA 2014): data that was left over from before, or that lies one place off, does not pass.
+// A word for each position, different for each seed (splitmix64's mixer: D. Lea, G. Steele, S.
+// Vigna, OOPSLA 2014): stale data, or data at the wrong offset, is detected.
 [[nodiscard]] constexpr std::uint64_t pattern_word(std::uint64_t seed, std::size_t place) noexcept {
   std::uint64_t z = seed * 0xd1342543de82ef95u + place * 0x9e3779b97f4a7c15u + 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -19,7 +19,7 @@ namespace seatrial::mpi {
 
 namespace detail {
 
-// Each word of the pattern, changed by `flip`, into its place.
+// Writes each word of the pattern, combined with `flip`.
 inline void write_pattern(std::span<std::byte> buffer, std::uint64_t seed,
                           std::uint64_t flip) noexcept {
   const std::size_t words = buffer.size() / sizeof(std::uint64_t);
@@ -38,12 +38,13 @@ inline void fill(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
   detail::write_pattern(buffer, seed, 0);
 }
 
-// Makes every byte another one than `fill` with this seed writes: what stays so never arrived.
-inline void spoil(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
+// Sets every byte to a value that `fill` with this seed does not write: an unchanged byte never
+// arrived.
+inline void poison(std::span<std::byte> buffer, std::uint64_t seed) noexcept {
   detail::write_pattern(buffer, seed, ~std::uint64_t{0});
 }
 
-// How many bytes are not what `fill` with this seed writes.
+// The number of bytes that differ from what `fill` with this seed writes.
 [[nodiscard]] inline std::size_t wrong_bytes(std::span<const std::byte> buffer,
                                              std::uint64_t seed) noexcept {
   std::size_t wrong = 0;

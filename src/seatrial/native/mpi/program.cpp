@@ -21,8 +21,8 @@ namespace seatrial::mpi {
 
 namespace {
 
-// Where this rank is, for the case that it does not come to its end: whoever hangs can be told from
-// whoever waits for it, and whoever died from whom the launcher ended for it.
+// The current phase of this rank, in case it does not finish: it distinguishes a rank that hangs
+// from those that wait for it, and a rank that died from those that the launcher ended.
 struct Phase {
   char text[200] = "start";
   volatile std::sig_atomic_t descriptor = -1;
@@ -30,7 +30,8 @@ struct Phase {
 
 Phase phase;
 
-// The parts in one line of the record; only what a signal handler may do (signal-safety(7)).
+// Writes the parts as one line of the record; only calls what a signal handler may call
+// (signal-safety(7)).
 void write_line(std::initializer_list<std::string_view> parts) noexcept {
   char line[512];
   std::size_t length = 0;
@@ -46,9 +47,9 @@ void write_note(std::string_view key, std::string_view value) noexcept {
   write_line({"{\"ev\":\"note\",\"key\":\"", key, "\",\"value\":\"", value, "\"}\n"});
 }
 
-// The outermost function of MPI's interface that the interrupted thread is in; none outside of MPI.
-// dladdr and backtrace are no functions for a signal handler by the letter: the lines that matter
-// more are written before, and the process is about to end.
+// The outermost MPI function that the interrupted thread is in; empty outside MPI. Strictly, dladdr
+// and backtrace are not async-signal-safe: the more important lines are written before, and the
+// process is about to end.
 std::string_view mpi_call() noexcept {
   void* frames[64];
   const int depth = backtrace(frames, 64);
@@ -69,8 +70,9 @@ void write_phase() noexcept {
   write_note("ended_in", phase.text);
 }
 
-// Launchers kill all other ranks when they see the end of one: it waits until these have spoken.
-void when_told_to_end(int) noexcept {
+// Launchers kill all other ranks when one of them ends, so wait until these have written their
+// notes.
+void on_termination(int) noexcept {
   write_phase();
   write_note("in_call", mpi_call());
   timespec pause{0, 500'000'000};
@@ -90,8 +92,8 @@ std::array<Fault, 5> faults = {{{SIGSEGV, "SIGSEGV", {}},
                                 {SIGILL, "SIGILL", {}},
                                 {SIGABRT, "SIGABRT", {}}}};
 
-// Whoever watched for the fault before (MPI libraries print where it was) has the next word.
-void when_it_fails(int signal) noexcept {
+// The previous handler of the fault (MPI libraries print a backtrace) runs afterwards.
+void on_fault(int signal) noexcept {
   for (const auto& fault : faults)
     if (fault.signal == signal) {
       write_note("died", fault.name);
@@ -99,36 +101,36 @@ void when_it_fails(int signal) noexcept {
       write_note("in_call", mpi_call());
       phase.descriptor = -1;
       ::sigaction(signal, &fault.before, nullptr);
-      ::raise(signal); // taken when this handler returns
+      ::raise(signal); // delivered when this handler returns
     }
 }
 
-void when_it_exits() noexcept {
+void at_process_exit() noexcept {
   if (phase.descriptor >= 0) {
     write_note("died", "exit");
     write_phase();
   }
 }
 
-// After MPI_Init, whose own handlers would take the place of ours.
-void watch_ends(int record) {
-  phase.descriptor = ::fcntl(record, F_DUPFD_CLOEXEC, 0); // the record may be closed before
+// Call after MPI_Init, whose handlers would otherwise replace ours.
+void install_handlers(int record) {
+  phase.descriptor = ::fcntl(record, F_DUPFD_CLOEXEC, 0); // the record may be closed earlier
   void* frame = nullptr;
-  backtrace(&frame, 1); // what it loads at its first call cannot be loaded in a handler
+  backtrace(&frame, 1); // its first call loads a library, which a handler must not do
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
-  action.sa_handler = when_told_to_end;
+  action.sa_handler = on_termination;
   ::sigaction(SIGTERM, &action, nullptr);
-  static std::array<std::byte, 64 << 10> stack; // a rank may die of having none left
+  static std::array<std::byte, 64 << 10> stack; // a rank may die of stack overflow
   stack_t other{};
   other.ss_sp = stack.data();
   other.ss_size = stack.size();
   ::sigaltstack(&other, nullptr);
-  action.sa_handler = when_it_fails;
+  action.sa_handler = on_fault;
   action.sa_flags = SA_ONSTACK;
   for (auto& fault : faults)
     ::sigaction(fault.signal, &action, &fault.before);
-  std::atexit(when_it_exits);
+  std::atexit(at_process_exit);
 }
 
 void watch_no_more() noexcept {
@@ -139,7 +141,7 @@ void watch_no_more() noexcept {
   std::signal(SIGTERM, SIG_DFL);
 }
 
-// Why this rank ends all others, in its own file.
+// Records in this rank's file why it ends all others.
 void write_reason(std::string_view why) {
   write_line({note_event("died", why.substr(0, 200)).text(), "\n"});
   write_phase();
@@ -149,7 +151,7 @@ void write_reason(std::string_view why) {
 } // namespace
 
 CommonArguments::CommonArguments(Arguments& arguments)
-    : record(arguments.required("--record")), ranks(arguments.number("--ranks", 0, 1, most_ranks)),
+    : record(arguments.required("--record")), ranks(arguments.number("--ranks", 0, 1, max_ranks)),
       slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)) {
   if (ranks == 0)
     throw Failure(Exit::usage, "--ranks is missing");
@@ -158,7 +160,7 @@ CommonArguments::CommonArguments(Arguments& arguments)
 Program::Program(std::string_view name, const CommonArguments& arguments, int rank)
     : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), name_(name),
       record_(arguments.record, rank) {
-  watch_ends(record_.descriptor());
+  install_handlers(record_.descriptor());
 }
 
 void Program::hello() {
@@ -197,7 +199,7 @@ void Program::end() {
   finish(end_event());
 }
 
-// The other ranks' files remain only where a run died.
+// The other ranks' files remain only if a run died.
 void Program::finish(const json::Object& last) {
   at("the end");
   MPI_Barrier(MPI_COMM_WORLD);

@@ -1,4 +1,4 @@
-// What every MPI program does around its measurement: the protocol of CONTRACT.md for many ranks.
+// The frame of every MPI program: the protocol of CONTRACT.md for many ranks.
 #pragma once
 
 #include <csignal>
@@ -30,28 +30,29 @@ namespace seatrial::mpi {
 struct CommonArguments {
   explicit CommonArguments(Arguments& arguments);
 
-  static constexpr int most_ranks = 1 << 20;
-  std::string record; // the folder to write into
-  int ranks;          // that the launcher was told to start
-  double slice_s;     // how long to take samples
+  static constexpr int max_ranks = 1 << 20;
+  std::string record; // the output folder
+  int ranks;          // number of ranks that the launcher was asked to start
+  double slice_s;     // time for taking samples
 };
 
-// Events are rank 0's to write: it alone keeps what is added, so all ranks may call the same
-// functions. What belongs to other ranks is gathered first, after the timed region.
+// Only rank 0 writes events: it alone keeps what is added, so all ranks may call the same
+// functions. Data of other ranks is gathered first, after the timed region.
 class Program {
 public:
   Program(std::string_view name, const CommonArguments& arguments, int rank);
 
-  // Collective. Each rank says at once that it lives; a second line of rank 0 holds the masks of
-  // all, as they are after MPI_Init, which may move ranks.
+  // Collective. Each rank writes its hello at once; a second line of rank 0 holds the masks of all
+  // ranks after MPI_Init, which may move ranks.
   void hello();
 
-  // What this rank does now: told if it must be ended from outside. Not inside a timed region.
+  // Sets the current phase, which is reported if the rank must be ended from outside. Do not call
+  // inside a timed region.
   void at(std::string_view phase) noexcept;
 
   void add(const json::Object& event);
 
-  // `value` is what rank 0 knows: reduce it first.
+  // `value` is that of rank 0: reduce it first.
   void check(std::string_view name, double value);
 
   template <class Value>
@@ -59,7 +60,7 @@ public:
     add(note_event(key, value));
   }
 
-  // Collective: all ranks skip, or none.
+  // Collective: all ranks skip or none does.
   void skip(std::string_view reason);
 
   // Collective.
@@ -78,12 +79,12 @@ private:
 
 namespace detail {
 
-// One rank that gives up takes all with it: the others would wait for it for ever.
+// A rank that stops ends all ranks: the others would wait for it forever.
 [[nodiscard]] int give_up(const char* name, int rank, const char* why, Exit status) noexcept;
 
 } // namespace detail
 
-// As `run_program` (program.hpp) for ranks: `prepare(arguments)` takes the benchmark's own
+// Like `run_program` (program.hpp) for ranks: `prepare(arguments)` reads the benchmark's own
 // arguments; `measure(program, settings)` does the rest on every rank. A Skip must be thrown by all
 // ranks or by none.
 template <class Prepare, class Measure>
@@ -104,14 +105,15 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     const CommonArguments common(arguments);
     arguments.finish();
     std::optional<double> init_s;
-    if (int is_up = 0; MPI_Initialized(&is_up), is_up == 0) // mpi.init has timed it already
+    if (int is_up = 0; MPI_Initialized(&is_up), is_up == 0) // mpi.init has already timed it
       init_s = timed([] { MPI_Init(nullptr, nullptr); }).elapsed_s();
     rank = world_rank();
     const int found = world_size();
     if (found != common.ranks)
-      throw Failure(Exit::launcher, "each rank is in a world of " + std::to_string(found) +
-                                        " where " + std::to_string(common.ranks) +
-                                        " ranks were started: the launcher is not that of " +
+      throw Failure(Exit::launcher, "each rank has an MPI_COMM_WORLD of size " +
+                                        std::to_string(found) + ", but " +
+                                        std::to_string(common.ranks) +
+                                        " ranks were started: the launcher does not belong to " +
                                         library_version());
     Program program(name, common, rank);
     program.hello();
@@ -130,8 +132,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
   } catch (const Failure& failure) {
     return detail::give_up(name, rank, failure.what(), failure.status());
   } catch (const std::bad_alloc&) {
-    return detail::give_up(name, rank, "no memory for the program itself (ulimit -v?)",
-                           Exit::system);
+    return detail::give_up(name, rank, "out of memory (ulimit -v?)", Exit::system);
   } catch (const std::exception& error) {
     return detail::give_up(name, rank, error.what(), Exit::software);
   }

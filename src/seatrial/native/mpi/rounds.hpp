@@ -1,4 +1,4 @@
-// Rounds of measuring that end on all ranks at once, when the clock of rank 0 says so.
+// Measurement rounds that end on all ranks together, decided by rank 0's clock.
 #pragma once
 
 #include <chrono>
@@ -12,23 +12,23 @@ namespace seatrial::mpi {
 
 class Rounds {
 public:
-  // At least `least` rounds, and on until `slice_s` is over; where a round is slow, one is enough
-  // once `most_s` is over. The time runs from here.
+  // At least `least` rounds, and more until `slice_s` has passed; if rounds are slow, one is enough
+  // once `max_s` has passed. The time starts at construction.
   Rounds(std::size_t least, double slice_s,
-         double most_s = std::numeric_limits<double>::infinity()) noexcept
-      : least_(least), slice_s_(slice_s), most_s_(most_s) {}
+         double max_s = std::numeric_limits<double>::infinity()) noexcept
+      : least_(least), slice_s_(slice_s), max_s_(max_s) {}
 
-  // Collective, with the same `done` on all: whether another round follows these.
+  // Collective, with the same `done` on all ranks: whether another round follows.
   [[nodiscard]] bool another(std::size_t done) const {
     const double spent_s = seconds(Clock::now() - begin_);
-    const bool mine = done == 0 || spent_s < slice_s_ || (done < least_ && spent_s < most_s_);
+    const bool mine = done == 0 || spent_s < slice_s_ || (done < least_ && spent_s < max_s_);
     return of_first(mine ? 1.0 : 0.0) != 0.0;
   }
 
 private:
   std::size_t least_;
   double slice_s_;
-  double most_s_;
+  double max_s_;
   Clock::time_point begin_ = Clock::now();
 };
 

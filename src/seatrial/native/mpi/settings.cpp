@@ -19,21 +19,21 @@ namespace seatrial::mpi {
 
 namespace {
 
-// How the library spells a control variable in the environment: this prefix is left out of its name
-// (Open MPI), or is part of it (MPICH and what is made of it). `of_ranks` is how the names begin of
-// what ranks know: Open MPI's other frameworks are the launcher's. `told` is what launchers tell
-// ranks by themselves.
+// How the library spells a control variable in the environment: the prefix is dropped from its name
+// (Open MPI) or is part of it (MPICH and its derivatives). `rank_prefixes` are the name prefixes of
+// variables that ranks use: Open MPI's other frameworks belong to the launcher. `set_by_launcher`
+// is a variable that launchers set themselves.
 #ifdef OPEN_MPI
 constexpr std::string_view prefix = "OMPI_MCA_";
 constexpr bool prefix_is_part_of_name = false;
-constexpr std::string_view of_ranks[] = {"coll", "pml",  "btl", "mtl", "osc",      "mpi",
-                                         "opal", "topo", "io",  "op_", "vprotocol"};
-constexpr std::string_view told = "mpi_oversubscribe";
+constexpr std::string_view rank_prefixes[] = {"coll", "pml",  "btl", "mtl", "osc",      "mpi",
+                                              "opal", "topo", "io",  "op_", "vprotocol"};
+constexpr std::string_view set_by_launcher = "mpi_oversubscribe";
 #else
 constexpr std::string_view prefix = "MPIR_CVAR_";
 constexpr bool prefix_is_part_of_name = true;
-constexpr std::string_view of_ranks[] = {prefix};
-constexpr std::string_view told = "MPIR_CVAR_CH3_INTERFACE_HOSTNAME";
+constexpr std::string_view rank_prefixes[] = {prefix};
+constexpr std::string_view set_by_launcher = "MPIR_CVAR_CH3_INTERFACE_HOSTNAME";
 #endif
 
 [[nodiscard]] std::vector<std::string> chosen_variables() {
@@ -47,23 +47,23 @@ constexpr std::string_view told = "MPIR_CVAR_CH3_INTERFACE_HOSTNAME";
     if (!prefix_is_part_of_name)
       name.remove_prefix(prefix.size());
     const auto begins = [&](std::string_view framework) { return name.starts_with(framework); };
-    if (name != told && std::ranges::any_of(of_ranks, begins))
+    if (name != set_by_launcher && std::ranges::any_of(rank_prefixes, begins))
       found.emplace_back(name);
   }
   std::ranges::sort(found);
   return found;
 }
 
-// Open MPI keeps variables of components that it has unloaded: their values lie nowhere any more.
+// Open MPI keeps variables of unloaded components: their values are no longer mapped.
 sigjmp_buf unreadable;
-void leave(int) {
+void skip_unreadable(int) {
   siglongjmp(unreadable, 1);
 }
 
 [[nodiscard]] bool read(MPI_T_cvar_handle handle, void* value) noexcept {
   struct sigaction before = {};
   struct sigaction guard = {};
-  guard.sa_handler = leave;
+  guard.sa_handler = skip_unreadable;
   sigemptyset(&guard.sa_mask);
   if (sigaction(SIGSEGV, &guard, &before) != 0)
     return false;
@@ -90,8 +90,8 @@ void leave(int) {
   return text;
 }
 
-// What the library holds under a name, as text; nothing where it knows no such variable.
-[[nodiscard]] std::optional<std::string> held(const std::string& name) {
+// The library's value of a variable, as text; none if it has no such variable.
+[[nodiscard]] std::optional<std::string> library_value(const std::string& name) {
   constexpr const char* cannot = "?";
   int index = 0;
   int verbosity = 0;
@@ -108,7 +108,7 @@ void leave(int) {
   if (binding != MPI_T_BIND_NO_OBJECT ||
       MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) != MPI_SUCCESS || count < 1)
     return cannot;
-  // Room for the largest type there is, for each element and a terminating zero.
+  // Space for the largest type, for each element and a terminating zero.
   std::vector<std::uint64_t> room(static_cast<std::size_t>(count) + 1, 0);
   if (!read(handle, room.data()))
     return cannot;
@@ -136,7 +136,7 @@ void leave(int) {
 }
 
 [[nodiscard]] double digest(const std::vector<std::string>& lines) {
-  std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a, cut to what a double holds
+  std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a, truncated to the precision of a double
   for (const auto& line : lines)
     for (const char letter : line + '\n')
       hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
@@ -151,7 +151,7 @@ void report_settings(Program& program) {
   int provided = 0;
   if (!names.empty() && MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
     for (const auto& name : names) {
-      const auto value = held(name);
+      const auto value = library_value(name);
       lines.push_back(value ? name + "=" + *value : name);
     }
     MPI_T_finalize();

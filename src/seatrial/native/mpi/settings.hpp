@@ -1,14 +1,14 @@
-// Whether the settings that somebody made by variables of the environment are in force: what the
-// library itself holds, read back through the tool information interface (MPI 4.0, chapter 15). A
-// misspelt name is otherwise ignored without a word.
+// Checks whether MPI settings in environment variables are in force: the library's own values are
+// read back through the tool information interface (MPI 4.0, chapter 15). A misspelt name would
+// otherwise be silently ignored.
 #pragma once
 
 namespace seatrial::mpi {
 
 class Program;
 
-// Collective, after the measurement. "NAME=what the library holds" for each variable that is set,
-// "NAME" for one that it does not know. Notes nothing, and asks nothing, where none is set.
+// Collective, after the measurement. Notes "NAME=value in the library" for each variable that is
+// set, "NAME" for one that the library does not have. Does nothing if none is set.
 void report_settings(Program& program);
 
 } // namespace seatrial::mpi

@@ -1,4 +1,4 @@
-// The cache line bounce between two ranks of one host: what no message between them can beat.
+// The cache line bounce between two ranks of one host: a lower bound for any message between them.
 #pragma once
 
 #include <algorithm>
@@ -20,22 +20,22 @@
 
 namespace seatrial::mpi {
 
-// Memory that both ranks of a communicator of two have mapped.
+// Memory mapped by both ranks of a communicator of two.
 class SharedLine {
 public:
   // Collective over `pair`, whose ranks are on one host.
   explicit SharedLine(MPI_Comm pair) : pair_(pair) {
     MPI_Comm_rank(pair, &rank_);
-    // Not MPI's own shared memory: a library that was told to take ranks for far from each other
-    // (MPICH's NOLOCAL) has none. The second rank may be in another PID namespace, so rank 0 says
-    // the name. Mappings begin at a page, which is aligned enough.
+    // Does not use MPI's shared memory: a library configured to treat ranks as remote (MPICH's
+    // NOLOCAL) has none. The second rank may be in another PID namespace, so rank 0 sends the name.
+    // Mappings start at a page boundary, which is aligned enough.
     char name[64] = {};
     if (rank_ == 0)
       std::snprintf(name, sizeof name, "/seatrial-line-%ld-%d", static_cast<long>(::getpid()),
                     count_++);
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, pair);
     void* base = rank_ == 0 ? map(name, O_CREAT | O_EXCL) : nullptr;
-    MPI_Barrier(pair); // it is there, and rank 0 touched it first: the page is at home on its node
+    MPI_Barrier(pair); // it exists, and rank 0 has touched it first: the page is on its node
     if (rank_ != 0)
       base = map(name, 0);
     MPI_Barrier(pair);
@@ -66,7 +66,7 @@ public:
     return rank_ == 0 ? timed.elapsed_s() / trips : 0.0;
   }
 
-  // Turns that were lost or came out of order, as this rank saw it.
+  // Trips that were lost or out of order, as seen by this rank.
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 
 private:
@@ -77,7 +77,7 @@ private:
     void* base = ::mmap(nullptr, sizeof(BounceLines), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     ::close(file);
     if (base == MAP_FAILED)
-      throw Failure(Exit::system, "shared memory between two ranks cannot be mapped");
+      throw Failure(Exit::system, "cannot map shared memory between two ranks");
     if (how != 0)
       *static_cast<volatile char*>(base) = 0;
     return base;

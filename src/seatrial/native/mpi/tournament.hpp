@@ -1,4 +1,4 @@
-// Which ranks meet in which round, so that every pair of them meets once.
+// Schedules rounds of pairs, so that every pair of ranks meets once.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,8 @@ namespace seatrial::mpi {
 
 // A round-robin tournament by the circle method (R. R. Anstice, 1853; see E. Lucas, Récréations
 // mathématiques II, 1883): with m players, m even, i and j meet in round i + j modulo m - 1, and
-// the last player meets whoever would meet himself. Of an odd number of ranks one rests each round.
+// the last player meets the one that would meet itself. With an odd number of ranks, one is idle in
+// each round.
 class Tournament {
 public:
   explicit Tournament(int ranks) : ranks_(ranks), players_(ranks + ranks % 2) {}

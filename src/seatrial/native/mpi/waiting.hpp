@@ -1,5 +1,4 @@
-// Waiting that leaves the CPU to others: where ranks share CPUs, one that spins takes the time of
-// those that work.
+// Waiting without spinning: if ranks share CPUs, a spinning rank takes time from those that work.
 #pragma once
 
 #include <cerrno>
@@ -11,8 +10,8 @@
 
 namespace seatrial::mpi {
 
-// Naps end when they should, not up to 50 us later (the default slack of Linux's timers).
-inline void wake_in_time() noexcept {
+// Makes short sleeps end on time, not up to 50 us later (the default timer slack of Linux).
+inline void reduce_timer_slack() noexcept {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 }
 
@@ -24,9 +23,9 @@ inline void nap(double seconds) noexcept {
   }
 }
 
-// A barrier among all ranks that sleeps until the last has come. `idle_s` is how long this rank has
-// nothing to do at all: it looks for the others only after that.
-inline void meet(double idle_s = 0) {
+// A barrier over all ranks that sleeps until the last one arrives. `idle_s` is how long this rank
+// has nothing to do: it starts polling only after that.
+inline void sleeping_barrier(double idle_s = 0) {
   constexpr double between_looks_s = 50e-6;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

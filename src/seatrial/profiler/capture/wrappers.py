@@ -17,8 +17,8 @@ from seatrial.profiler.tables.traffic import Traffic, meets_all, traffic_of
 from seatrial.profiler.trace.calls import Traced, traced
 
 _OPENERS = {
-    "MPI_Init": "seatrial_opened(); seatrial_settle_barriers();",
-    "MPI_Init_thread": "seatrial_opened(); seatrial_settle_barriers();",
+    "MPI_Init": "seatrial_opened(); seatrial_agree_on_barriers();",
+    "MPI_Init_thread": "seatrial_opened(); seatrial_agree_on_barriers();",
     "MPI_Session_init": "seatrial_opened_session(session);",
 }
 """The calls that begin MPI: there is nothing to count into before them."""
@@ -246,7 +246,7 @@ def _counted(
     """The call, and what is counted of it. `condition`: of what is `told` to the trace."""
     traffic = traffic_of(function.base)
     comm = _comm(function)
-    leave = "seatrial_leave" if is_often(function) and told is None and not is_split else "seatrial_leave_apart"
+    leave = "seatrial_leave" if is_often(function) and told is None and not is_split else "seatrial_leave_slowly"
     return [
         *([f"  {traffic.before}"] if traffic.before else []),
         *_timed(names, comm if is_split else None),
@@ -265,13 +265,13 @@ def _after(
     bytes_ = "bytes" if statements else "0"
     failed = traffic.failed
     if traffic.attends:  # what failed must not be asked about its communicator
-        statements = f"kind = seatrial_attend({comm}); {statements}"
+        statements = f"kind = seatrial_set_communicator({comm}); {statements}"
         failed = f"kind = {kind}; {failed}"
         kind = "kind"
     after = ["  uint64_t kind;"] if traffic.attends else []
     after += ["  uint64_t bytes = 0;", f"  if (SEATRIAL_LIKELY((int)returned == 0)) {{ {statements} }}"]
     after += [f"  else {{ {failed} }}"] if failed else []
-    how = "SEATRIAL_ALWAYS" if told is not None and told.always else "SEATRIAL_IF_TOLD"
+    how = "SEATRIAL_ALWAYS" if told is not None and told.always else "SEATRIAL_IF_RECORDED"
     return [
         *(after if statements else []),
         *([f"  {condition}seatrial_trace_call({call}, {how}, begin, end);"] if told is not None else []),
@@ -284,7 +284,7 @@ def _after(
 def _entering(names: list[str], met: str | None = None) -> list[str]:
     """The way into a call, which goes on with what is looked at besides. `met`: the communicator all of whose ranks
     make the call."""
-    meets = f"seatrial_meet_uncounted({met}); " if met else ""
+    meets = f"seatrial_wait_uncounted({met}); " if met else ""
     return [
         "  if (!seatrial_enter()) {",
         "    site = seatrial_enter_slowly(site);",
@@ -296,7 +296,7 @@ def _timed(names: list[str], met: str | None = None) -> list[str]:
     """The call itself. `met`: the communicator whose ranks meet before it."""
     return [
         "  const uint64_t begin = seatrial_ticks();",
-        *([f"  const uint64_t met = seatrial_meet({met});"] if met else []),
+        *([f"  const uint64_t met = seatrial_wait_at_barrier({met});"] if met else []),
         f"  const word returned = next({', '.join(names)});",
         "  const uint64_t end = seatrial_ticks();",
     ]
@@ -347,14 +347,14 @@ def _traced_body(call: int, function: Function, names: list[str]) -> list[str]:
 def _opener(call: int, function: Function, names: list[str]) -> list[str]:
     return [
         _next(names),
-        "  const uint32_t where = seatrial_here.where;",
+        "  const uint32_t where = seatrial_thread_state.where;",
         f"  if (where == SEATRIAL_INSIDE) return next({', '.join(names)});",
-        "  seatrial_here.where = SEATRIAL_INSIDE;",
+        "  seatrial_thread_state.where = SEATRIAL_INSIDE;",
         *_timed(names),
         f"  if ((int)returned == 0) {{ {_OPENERS[function.name]} }}",
-        "  seatrial_here.where = where;",
+        "  seatrial_thread_state.where = where;",
         "  site = seatrial_enter_slowly(site);",
-        f"  if (site != 0) seatrial_leave_apart({call}, 0, 0, site, begin, end);",
+        f"  if (site != 0) seatrial_leave_slowly({call}, 0, 0, site, begin, end);",
         "  return returned;",
     ]
 

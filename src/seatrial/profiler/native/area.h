@@ -1,5 +1,4 @@
-/* Where a thread counts. Included by every wrapper, so what is short is inline.
- */
+/* The counters of a thread. Included by every wrapper, so short functions are inline. */
 #ifndef SEATRIAL_AREA_H
 #define SEATRIAL_AREA_H
 
@@ -18,71 +17,68 @@
 struct seatrial_communicator;
 
 enum seatrial_where {
-  SEATRIAL_WITHOUT_AREA, /* outside of MPI, and nothing was counted yet */
+  SEATRIAL_WITHOUT_AREA, /* outside MPI; nothing was counted yet */
   SEATRIAL_OUTSIDE,
-  SEATRIAL_LOOKING, /* outside too, with more to look at: a Fortran binding's
-                       caller, a trace */
-  SEATRIAL_INSIDE   /* of a call: those of its layers are not counted again */
+  SEATRIAL_EXAMINING, /* outside too, with extra work per call: a Fortran binding's call site, or a
+                       trace */
+  SEATRIAL_INSIDE     /* inside a call: nested calls of the library's layers are not counted */
 };
 
-/* What a call needs most often comes first, so that it lies in two lines of the
- * cache. */
-struct seatrial_here {
+/* The members used most often come first, so that they fit into two cache lines. */
+struct seatrial_thread_state {
   uint32_t where;   /* enum seatrial_where */
-  uint32_t outside; /* what `where` is after a call */
+  uint32_t outside; /* the value of `where` after a call */
   struct seatrial_slot* slots;
-  uint64_t until; /* ticks: from then on another bin over time counts, or the
-                     header is stale */
-  uint64_t* bin;  /* of the time in MPI, until then */
+  uint64_t until; /* ticks: from then on another bin over time is used, or the header is stale */
+  uint64_t* bin;  /* for the time in MPI until then */
   struct seatrial_peer* peers;
-  uint64_t generation;                /* of handles, at the latest call; what follows belongs
-                                         to it */
-  word comm_word;                     /* the latest communicator as the program gave it, and what it
-                                         is */
-  struct seatrial_communicator* comm; /* NULL: not asked for */
+  uint64_t generation; /* generation of handles at the latest call; the cached handles below belong
+                          to it */
+  word comm_word; /* the latest communicator handle as passed by the program, and what it refers to
+                   */
+  struct seatrial_communicator* comm; /* NULL: not looked up */
   uint64_t comm_kind;
-  word type_word; /* the latest datatype, and its size */
+  word type_word; /* the latest datatype handle and its size */
   int64_t type_size;
   struct seatrial_thread* area;
   uint64_t loaded_at;
-  uint64_t tidy_at; /* ticks: when the header is told the time next */
-  word site;        /* of a call that came through a Fortran binding, else 0 */
+  uint64_t tidy_at; /* ticks: when the header is next updated */
+  word site;        /* of a call through a Fortran binding, else 0 */
   unsigned bin_shift;
   bool is_refused;
 } __attribute__((aligned(64)));
 
-extern _Thread_local struct seatrial_here seatrial_here
+extern _Thread_local struct seatrial_thread_state seatrial_thread_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Grows when a handle is freed: libraries use handles anew, so what is known of
- * them ends. */
+/* Incremented when a handle is freed: libraries reuse handles, so everything cached about them
+ * becomes invalid. */
 extern uint64_t seatrial_generation SEATRIAL_HIDDEN;
 
-/* Each call is looked at, for one of these reasons. */
-enum seatrial_reason { SEATRIAL_LOOKS_FOR_TRACE = 1, SEATRIAL_LOOKS_FOR_WAITING = 2 };
-extern unsigned seatrial_reasons_to_look SEATRIAL_HIDDEN;
-extern bool seatrial_looks SEATRIAL_HIDDEN; /* since this or another thread began to count */
+/* Reasons to examine each call. */
+enum seatrial_reason { SEATRIAL_EXAMINES_FOR_TRACE = 1, SEATRIAL_EXAMINES_FOR_WAITING = 2 };
+extern unsigned seatrial_examine_reasons SEATRIAL_HIDDEN;
+extern bool seatrial_examines_calls SEATRIAL_HIDDEN; /* set once this or another thread counts */
 
-void seatrial_leave_area(void);
+void seatrial_release_area(void);
 
-/* The call site to count at, and the thread is inside a call; 0 where this one
- * is not counted. */
+/* Returns the call site to count at and marks the thread as inside a call; 0 if this call is not
+ * counted. */
 word seatrial_enter_slowly(word site);
 
 struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site);
 void seatrial_add_time(uint64_t begin, uint64_t end);
 
-/* `seatrial_leave` for calls that are made seldom. */
-void seatrial_leave_apart(unsigned call, uint64_t comm, uint64_t bytes, word site, uint64_t begin,
-                          uint64_t end);
+/* `seatrial_leave` for rare calls. */
+void seatrial_leave_slowly(unsigned call, uint64_t comm, uint64_t bytes, word site, uint64_t begin,
+                           uint64_t end);
 
-/* What recording takes for one call, measured on an area of its own. */
+/* The cost of recording one call, in ticks, measured on a separate area. */
 double seatrial_own_ticks(void);
 
-/* Whether this is a call to count as it is; else `seatrial_enter_slowly` is
- * asked. */
+/* Whether this call is counted on the fast path; otherwise call `seatrial_enter_slowly`. */
 static inline bool seatrial_enter(void) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   if (!SEATRIAL_LIKELY(here->where == SEATRIAL_OUTSIDE &&
                        here->generation == __atomic_load_n(&seatrial_generation, __ATOMIC_ACQUIRE)))
     return false;
@@ -101,10 +97,9 @@ static inline uint64_t seatrial_head_of(const struct seatrial_slot* slot) {
   return head;
 }
 
-/* Where a key is looked for first. The low bits of the site, in which
- * neighbours differ, are turned to where the head has none; one multiplication
- * spreads them (Fibonacci hashing: D. E. Knuth, The Art of Computer
- * Programming, volume 3, section 6.4). */
+/* The first slot to probe for a key. The low bits of the site, in which nearby sites differ, are
+ * rotated to where the head has none; one multiplication spreads them (Fibonacci hashing: D. E.
+ * Knuth, The Art of Computer Programming, volume 3, section 6.4). */
 static inline uint32_t seatrial_place_of(uint64_t head, uint64_t site) {
   const uint64_t key = head ^ (site << 43 | site >> 21);
   return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 52) % SEATRIAL_SLOTS;
@@ -123,7 +118,7 @@ static SEATRIAL_INLINE void seatrial_add_to_slot(struct seatrial_slot* slot, uin
 
 static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,
                                            uint64_t begin, uint64_t end) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   const uint64_t head = seatrial_slot_head(call, comm, bytes);
   struct seatrial_slot* slot = &here->slots[seatrial_place_of(head, site)];
   if (!SEATRIAL_LIKELY(seatrial_head_of(slot) == head && slot->site == site))

@@ -1,6 +1,5 @@
-/* The processor's counter of constant rate: its rate is measured against the
- * system's clock. Where a processor has none, the system's clock is asked,
- * whose ticks are nanoseconds. */
+/* The processor's constant-rate counter; its rate is measured against the system clock. On a
+ * processor without one, the system clock is read; its ticks are nanoseconds. */
 #ifndef SEATRIAL_CLOCK_H
 #define SEATRIAL_CLOCK_H
 
@@ -8,11 +7,10 @@
 #include <stdint.h>
 #include <time.h>
 
-/* True where there is no counter that can be relied on. */
-extern bool seatrial_asks_system __attribute__((visibility("hidden")));
+/* True if there is no reliable counter. */
+extern bool seatrial_uses_system_clock __attribute__((visibility("hidden")));
 
-/* Before the first reading. SEATRIAL_PROFILE_CLOCK=monotonic has the system's
- * clock taken. */
+/* Call before the first reading. SEATRIAL_PROFILE_CLOCK=monotonic selects the system clock. */
 void seatrial_choose_clock(void);
 
 static inline int64_t seatrial_ns(clockid_t clock) {
@@ -21,11 +19,11 @@ static inline int64_t seatrial_ns(clockid_t clock) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-uint64_t seatrial_ask_system(void);
+uint64_t seatrial_read_system_clock(void);
 
 static inline __attribute__((always_inline)) uint64_t seatrial_ticks(void) {
-  if (__builtin_expect(seatrial_asks_system, 0))
-    return seatrial_ask_system();
+  if (__builtin_expect(seatrial_uses_system_clock, 0))
+    return seatrial_read_system_clock();
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -33,7 +31,7 @@ static inline __attribute__((always_inline)) uint64_t seatrial_ticks(void) {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
   return ticks;
 #else
-#error "no counter is known for this processor"
+#error "no cycle counter is implemented for this processor"
 #endif
 }
 

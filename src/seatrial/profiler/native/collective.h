@@ -9,18 +9,18 @@ static inline bool seatrial_is_in_place(word buffer) {
   return buffer == seatrial_mpi.in_place;
 }
 
-/* Whether this rank is the one that a rooted operation sends from. */
+/* Whether this rank is the root that a rooted operation sends from. */
 bool seatrial_is_root(word comm, word root);
 
-/* Whether this rank has a part in an operation that sends to a root: of the root's group of an
- * intercommunicator none has. */
-static inline bool seatrial_gives(word root) {
+/* Whether this rank sends in an operation towards a root; in the root's group of an
+ * intercommunicator no rank does. */
+static inline bool seatrial_sends_to_root(word root) {
   return (int)root != seatrial_mpi.root && (int)root != seatrial_mpi.proc_null;
 }
 
-int64_t seatrial_rank_of(word comm);  /* of this process, in its own group */
-int64_t seatrial_size_of(word comm);  /* of its own group */
-int64_t seatrial_peers_of(word comm); /* whom it sends to */
+int64_t seatrial_rank_of(word comm);  /* of this process in its local group */
+int64_t seatrial_size_of(word comm);  /* size of the local group */
+int64_t seatrial_peers_of(word comm); /* number of ranks it sends to */
 int64_t seatrial_neighbours_of(word comm);
 
 /* The sum of the first `n` counts, each `width` bytes wide. */

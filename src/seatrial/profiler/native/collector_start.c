@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STARTING_S = 5 }; /* a collector has its lock by then */
+enum { STARTING_S = 5 }; /* by then a collector holds its lock */
 
 #define COPY_EVERY_S "60"
 
@@ -23,14 +23,14 @@ static bool folder_of(char* folder, const char* path) {
   return length > 0 && length < SEATRIAL_PATH_BYTES;
 }
 
-/* True where a collector holds the lock. */
+/* True if a collector holds the lock. */
 static bool is_held(int file) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   return fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* Whether it falls to this rank to start one: it made the file first, or nobody holds it any more.
- */
+/* Whether this rank starts the collector: it created the file first, or nobody holds the lock
+ * any more. */
 static bool is_first(const char* lock_path) {
   int file = open(lock_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   bool is_mine = file >= 0;
@@ -44,7 +44,7 @@ static bool is_first(const char* lock_path) {
   return is_mine;
 }
 
-/* Orphans become children of the first process of a container, or of one that asked for them. */
+/* Whether this process inherits orphans: PID 1 of a container, or a child subreaper. */
 static bool inherits_orphans(void) {
   int is_subreaper = 0;
   return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper) == 0 && is_subreaper != 0);
@@ -89,6 +89,6 @@ void seatrial_start_collector(const char* host) {
                          : ENAMETOOLONG;
   if (reason != 0)
     fprintf(stderr,
-            "seatrial: %s cannot be started: %s; what a rank that is killed has done stays in %s\n",
+            "seatrial: cannot start %s: %s; the profile of a rank that is killed stays in %s\n",
             program, strerror(reason), node);
 }

@@ -1,10 +1,10 @@
-/* The program that takes care of the tables of a node: started by the first rank there. */
+/* Starts the collector of a node's tables; the first rank on the node does so. */
 #ifndef SEATRIAL_COLLECTOR_START_H
 #define SEATRIAL_COLLECTOR_START_H
 
-/* Starts what SEATRIAL_PROFILE_COLLECTOR names, unless it runs already on this host, so that the
- * program never meets it: it is nobody's child that could be waited for, sends no signal, shares no
- * descriptor. Says why once where it cannot be started. */
+/* Starts the program named by SEATRIAL_PROFILE_COLLECTOR unless it already runs on this host.
+ * The profiled program does not notice it: it is not a child that wait() returns, sends no
+ * signal and shares no descriptor. Prints the reason once if it cannot be started. */
 void seatrial_start_collector(const char* host);
 
 #endif

@@ -9,7 +9,7 @@
 
 bool seatrial_many_threads;
 
-enum { KEPT = 4096 }; /* chains of the table of communicators */
+enum { KEPT = 4096 }; /* buckets of the table of communicators */
 
 struct kept {
   struct seatrial_communicator comm;
@@ -61,7 +61,7 @@ void seatrial_end_session_world(word session) {
     seatrial_end_world();
 }
 
-/* Those outside of MPI_COMM_WORLD stand behind its last rank. */
+/* Ranks outside MPI_COMM_WORLD get numbers after its last rank. */
 static int* world_ranks(word group, int size, bool* is_in_world) {
   int* ranks = malloc(2 * sizeof(int) * (size_t)(size > 0 ? size : 1));
   if (ranks == NULL)
@@ -69,12 +69,12 @@ static int* world_ranks(word group, int size, bool* is_in_world) {
   int* world = ranks + size;
   for (int i = 0; i < size; i++)
     ranks[i] = i;
-  const bool is_told = has_world_group && seatrial_library.Group_translate_ranks(
-                                              group, size, ranks, world_group, world) == 0;
-  bool is_same = is_told;
-  *is_in_world = is_told;
+  const bool is_translated = has_world_group && seatrial_library.Group_translate_ranks(
+                                                    group, size, ranks, world_group, world) == 0;
+  bool is_same = is_translated;
+  *is_in_world = is_translated;
   for (int i = 0; i < size; i++) {
-    if (!is_told || world[i] < 0 || world[i] >= seatrial_process.world_size) {
+    if (!is_translated || world[i] < 0 || world[i] >= seatrial_process.world_size) {
       world[i] = seatrial_process.world_size;
       *is_in_world = false;
     }
@@ -123,7 +123,7 @@ static struct seatrial_communicator* look_up(word key, word handle) {
 }
 
 unsigned seatrial_find_kind(word comm) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   if (!seatrial_is_known())
     return 0;
   const word handle = seatrial_handle(comm);
@@ -132,7 +132,7 @@ unsigned seatrial_find_kind(word comm) {
                                                            : 3;
   here->comm_word = comm;
   here->comm_kind = kind;
-  here->comm = NULL; /* it may be none: a call that fails must not be asked about */
+  here->comm = NULL; /* the handle may be invalid: do not query it for a call that failed */
   return kind;
 }
 
@@ -143,7 +143,7 @@ struct seatrial_communicator* seatrial_find_communicator(word comm) {
   struct seatrial_communicator* found = look_up(seatrial_handle(comm), comm);
   seatrial_unlock(&table_lock);
   seatrial_find_kind(comm);
-  seatrial_here.comm = found;
+  seatrial_thread_state.comm = found;
   return found;
 }
 
@@ -168,7 +168,7 @@ void seatrial_forget_communicator(word address) {
 
 void seatrial_end_communicator(struct seatrial_communicator* comm) {
   free(comm->world);
-  free(comm); /* the first member of what was allocated */
+  free(comm); /* the first member of the allocated block */
 }
 
 int seatrial_outdegree(struct seatrial_communicator* comm) {

@@ -12,7 +12,7 @@ static _Thread_local struct {
   } kept[KEPT_SIZES];
 } sizes __attribute__((tls_model("initial-exec")));
 
-static int64_t ask_size(word datatype, word handle, unsigned place) {
+static int64_t query_size(word datatype, word handle, unsigned place) {
   int64_t size = 0;
   if (seatrial_library.Type_size_x(datatype, &size) != 0 || size < 0)
     return 0;
@@ -21,8 +21,8 @@ static int64_t ask_size(word datatype, word handle, unsigned place) {
   return size;
 }
 
-uint64_t seatrial_ask_bytes(int64_t count, word datatype) {
-  struct seatrial_here* here = &seatrial_here;
+uint64_t seatrial_query_bytes(int64_t count, word datatype) {
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   if (!seatrial_is_known() || count <= 0)
     return 0;
   if (sizes.generation != here->generation) {
@@ -32,7 +32,7 @@ uint64_t seatrial_ask_bytes(int64_t count, word datatype) {
   const word handle = seatrial_handle(datatype);
   const unsigned place = (unsigned)(handle >> 4 ^ handle) % KEPT_SIZES;
   here->type_size = sizes.kept[place].datatype == handle ? sizes.kept[place].size
-                                                         : ask_size(datatype, handle, place);
+                                                         : query_size(datatype, handle, place);
   here->type_word = datatype;
   return (uint64_t)count * (uint64_t)here->type_size;
 }

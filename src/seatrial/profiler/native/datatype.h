@@ -1,22 +1,21 @@
-/* The size of a datatype's data in bytes, asked once by each thread and
- * forgotten when any is freed. */
+/* The size of a datatype's data in bytes, queried once per thread and dropped from the cache
+ * when any datatype is freed. */
 #ifndef SEATRIAL_DATATYPE_H
 #define SEATRIAL_DATATYPE_H
 
 #include "area.h"
 #include "family.h"
 
-/* Of `count` elements, asked of the library where this thread does not know it.
- */
-uint64_t seatrial_ask_bytes(int64_t count, word datatype);
+/* Bytes of `count` elements; queries the library if this thread has not cached the size. */
+uint64_t seatrial_query_bytes(int64_t count, word datatype);
 void seatrial_forget_datatypes(void);
 
-/* Of `count` elements; an unknown library tells nothing. */
+/* Bytes of `count` elements; 0 if the MPI library is unknown. */
 static inline uint64_t seatrial_bytes(int64_t count, word datatype) {
-  const struct seatrial_here* here = &seatrial_here;
+  const struct seatrial_thread_state* here = &seatrial_thread_state;
   if (SEATRIAL_LIKELY(here->type_word == datatype && count >= 0))
     return (uint64_t)count * (uint64_t)here->type_size;
-  return seatrial_ask_bytes(count, datatype);
+  return seatrial_query_bytes(count, datatype);
 }
 
 #endif

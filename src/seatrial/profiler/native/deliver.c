@@ -10,10 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t delivered; /* calls that the latest copy holds, plus 1 */
-static bool has_complained;
+static uint64_t delivered; /* number of calls in the latest copy, plus 1 */
+static bool has_warned;
 
-/* False in a child that shares the memory of this process, or has a copy of it. */
+/* False in a child process that shares or copied the memory of this process. */
 static bool is_own(void) {
   const struct seatrial_header* header = seatrial_process.header;
   return header != NULL && seatrial_process.final_path[0] != '\0' &&
@@ -35,7 +35,7 @@ static uint64_t calls(void) {
   return sum;
 }
 
-/* From memory: the file in the node's folder may be gone. */
+/* Written from memory, since the file in the node's folder may have been removed. */
 static int write_table(int file) {
   const struct seatrial_header* header = seatrial_process.header;
   const uint64_t bytes = header->thread_offset + header->threads * header->thread_bytes;
@@ -62,7 +62,7 @@ static int copy_table(const char* private_name) {
   return reason;
 }
 
-/* The trace lies beside the table. */
+/* The trace is stored beside the table. */
 static bool trace_path(char* path, const char* table) {
   const size_t stem = strlen(table) - strlen(".mpi");
   const int length = snprintf(path, SEATRIAL_PATH_BYTES, "%.*s.trace", (int)stem, table);
@@ -90,11 +90,11 @@ static bool copy(void) {
     reason = copy_trace(private_name);
   if (reason == 0)
     delivered = now;
-  else if (!has_complained)
+  else if (!has_warned)
     fprintf(stderr, "seatrial: the profile of process %d stays in %s: %s: %s\n",
             (int)seatrial_process.header->pid, seatrial_process.path, seatrial_process.final_path,
             strerror(reason));
-  has_complained = has_complained || reason != 0;
+  has_warned = has_warned || reason != 0;
   return reason == 0;
 }
 
@@ -103,16 +103,16 @@ void seatrial_deliver(void) {
     copy();
 }
 
-/* A process that ends by itself, with or without MPI_Finalize. */
-__attribute__((destructor)) static void leave_node(void) {
+/* Runs when a process exits on its own, with or without MPI_Finalize. */
+__attribute__((destructor)) static void deliver_at_exit(void) {
   if (!is_own())
     return;
   if (seatrial_process.header->state < SEATRIAL_FINALIZED)
     seatrial_sample_io();
   if (!copy())
     return;
-  /* A copy that was begun before may take the place of this one: then the collector makes the last.
-   */
+  /* A copy that was started earlier may replace this one; in that case the collector makes the
+   * last copy. */
   if (__atomic_load_n(&seatrial_process.header->is_collected, __ATOMIC_SEQ_CST))
     return;
   char trace[SEATRIAL_PATH_BYTES];

@@ -1,10 +1,10 @@
-/* The way of a table from the node's folder to where it belongs. */
+/* Moves a table from the node's folder to its final folder. */
 #ifndef SEATRIAL_DELIVER_H
 #define SEATRIAL_DELIVER_H
 
-/* Copies the table of this process, and its trace, once MPI has ended: after the row of the call
- * that ended it was written. What is called later is copied when the process ends, and then the
- * node's files are removed. A process that does not end by itself leaves them to the collector. */
+/* Copies the table and trace of this process once MPI has ended, after the row of the finalizing
+ * call was written. Later calls are copied when the process exits, and then the node's files are
+ * removed. If the process is killed, the collector does both. */
 void seatrial_deliver(void);
 
 #endif

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The system call itself: where memory is shared, the clone of glibc before 2.25 spoils the number
- * of the process that it remembers, and fork copies page tables, asks pthread_atfork, and takes
- * pages that network adapters have pinned apart. The child runs function(argument) on the stack
- * that ends at `top`, and ends with what it returns. */
+/* Uses the system call directly. With shared memory, clone of glibc before 2.25 corrupts its
+ * cached PID; fork copies page tables, runs pthread_atfork handlers and separates pages that
+ * network adapters have pinned. The child runs function(argument) on the stack that ends at
+ * `top`, and exits with its return value. */
 long seatrial_clone(unsigned long flags, void* top, int (*function)(void*), void* argument)
     __attribute__((visibility("hidden")));
 
@@ -74,7 +74,7 @@ struct start {
   int error;
 };
 
-/* Until exec the parent is suspended, and its memory is this one's. */
+/* Until exec the parent is suspended and its memory is shared. */
 static int run(void* argument) {
   struct start* start = argument;
   setsid();
@@ -83,9 +83,8 @@ static int run(void* argument) {
   return 127;
 }
 
-/* Ends at once, so that the program becomes an orphan: exec gives a child the signal SIGCHLD again.
- */
-static int leave_orphan(void* argument) {
+/* Exits at once, so that the program becomes an orphan; exec resets its exit signal to SIGCHLD. */
+static int start_orphan(void* argument) {
   struct start* start = argument;
   const long child = seatrial_clone(CLONE_VM | CLONE_VFORK, start->inner_top, run, start);
   if (child < 0)
@@ -100,14 +99,14 @@ int seatrial_run_detached(char* const* arguments, char* const* environment) {
     return errno;
   const int kept = errno;
   struct start start = {arguments, environment, stacks + STACK_BYTES, 0};
-  /* All signals, those of the C library's threads too: a handler would run in the child, in memory
-   * of the parent. The program that is started takes none until it is ready. */
+  /* Block all signals, including the C library's own: a handler would run in the child, in the
+   * parent's memory. The started program unblocks them when it is ready. */
   const uint64_t all = ~(uint64_t)0;
   uint64_t before;
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-  /* No signal when it ends: wait() and waitpid(-1) do not see such a child. */
+  /* No exit signal: wait() and waitpid(-1) do not see such a child. */
   const long child =
-      seatrial_clone(CLONE_VM | CLONE_VFORK, stacks + 2 * STACK_BYTES, leave_orphan, &start);
+      seatrial_clone(CLONE_VM | CLONE_VFORK, stacks + 2 * STACK_BYTES, start_orphan, &start);
   if (child < 0)
     start.error = (int)-child;
   else

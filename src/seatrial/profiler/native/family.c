@@ -4,15 +4,15 @@
 
 #include <stddef.h>
 
-/* Of an unknown library no buffer and no status is taken for a constant. */
+/* Constants of an unknown library: no buffer and no status equals any of them. */
 struct seatrial_family_constants seatrial_mpi = {
     .in_place = ~(word)0,
     .status_ignore = ~(word)0,
     .statuses_ignore = ~(word)0,
 };
 
-/* Sources: mpi.h of MPICH (all since the ABI initiative of 2014, with Intel MPI, MVAPICH and Cray),
- * mpi.h of Open MPI 4 and 5, and the ABI of MPI 5.0 as MPICH's mpi_abi.h gives it. */
+/* Sources: mpi.h of MPICH (ABI initiative of 2014, which covers Intel MPI, MVAPICH and Cray),
+ * mpi.h of Open MPI 4 and 5, and the ABI of MPI 5.0 as in MPICH's mpi_abi.h. */
 static const struct seatrial_family_constants mpich = {
     .family = SEATRIAL_MPICH,
     .status_layout = SEATRIAL_STATUS_MPICH,
@@ -66,7 +66,7 @@ static const struct seatrial_family_constants openmpi = {
 
 static const struct seatrial_family_constants standard_abi = {
     .family = SEATRIAL_STANDARD_ABI,
-    .status_layout = SEATRIAL_STATUS_ASKED,
+    .status_layout = SEATRIAL_STATUS_QUERIED,
     .status_bytes = 32,
     .source_offset = 0,
     .handle_bytes = sizeof(word),
@@ -123,7 +123,7 @@ static void take_openmpi(void* world) {
 
 void seatrial_choose_family(const char* version) {
   void* world = seatrial_look_up_data("ompi_mpi_comm_world");
-  if (is_standard_abi()) /* first: Open MPI has both */
+  if (is_standard_abi()) /* check first: Open MPI has both */
     seatrial_mpi = standard_abi;
   else if (world != NULL)
     take_openmpi(world);

@@ -1,6 +1,4 @@
-/* The constants of the library of MPI in force. Handles are ints (MPICH) or
- * pointers (the others).
- */
+/* The constants of the MPI library in use. Handles are ints (MPICH) or pointers (the others). */
 #ifndef SEATRIAL_FAMILY_H
 #define SEATRIAL_FAMILY_H
 
@@ -10,7 +8,7 @@
 #include <stdbool.h>
 
 enum seatrial_status_layout {
-  SEATRIAL_STATUS_ASKED,
+  SEATRIAL_STATUS_QUERIED,
   SEATRIAL_STATUS_MPICH,
   SEATRIAL_STATUS_OPENMPI
 };
@@ -19,7 +17,7 @@ struct seatrial_family_constants {
   uint32_t family;
   uint32_t status_layout;
   uint32_t status_bytes;
-  uint32_t source_offset; /* of MPI_SOURCE in a status */
+  uint32_t source_offset; /* offset of MPI_SOURCE in a status */
   uint32_t handle_bytes;
   word handle_mask;
   word comm_world, comm_self, comm_null, byte, request_null;
@@ -28,13 +26,13 @@ struct seatrial_family_constants {
   int err_in_status, err_pending;
   int any_source, proc_null, root, undefined;
   int thread_multiple;
-  int cart, graph, dist_graph; /* what MPI_Topo_test tells */
+  int cart, graph, dist_graph; /* values returned by MPI_Topo_test */
 };
 
 extern struct seatrial_family_constants seatrial_mpi __attribute__((visibility("hidden")));
 
-/* Which family's constants are in force; `version` is what
- * MPI_Get_library_version says. May be called before MPI_Init. */
+/* Selects the constants; `version` is the text of MPI_Get_library_version. May be called before
+ * MPI_Init. */
 void seatrial_choose_family(const char* version);
 
 static inline bool seatrial_is_known(void) {

@@ -1,5 +1,5 @@
-/* stat and fstat as system calls: glibc 2.33 gave them new symbols, which older ones lack. What the
- * kernel fills in is the C library's struct stat on these processors. */
+/* stat and fstat as system calls: glibc 2.33 gave them new symbols that older versions do not
+ * have. On these processors the kernel fills in the C library's struct stat. */
 #ifndef SEATRIAL_FILE_STATUS_H
 #define SEATRIAL_FILE_STATUS_H
 
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* `flags` as fstatat takes them; -1 with errno set where there is no such file. */
+/* `flags` as for fstatat; -1 with errno set on failure. */
 static inline int seatrial_status_at(const char* path, struct stat* status, int flags) {
   return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, flags);
 }

@@ -5,8 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* "name: number" line by line. No scanf: this runs inside of programs that may have set a locale.
- */
+/* Parses lines of "name: number". No scanf: this runs inside programs that may have set a
+ * locale. */
 static int parse(const char* text, struct seatrial_io* into) {
   int known = 0;
   while (known < SEATRIAL_IO_COUNTERS) {

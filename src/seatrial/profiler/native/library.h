@@ -1,4 +1,4 @@
-/* The functions of MPI that the profiler itself calls, by their names behind every tool. */
+/* The MPI functions that the profiler itself calls, by the names that no tool intercepts. */
 #ifndef SEATRIAL_LIBRARY_H
 #define SEATRIAL_LIBRARY_H
 
@@ -26,7 +26,7 @@ struct seatrial_library {
 
 extern struct seatrial_library seatrial_library;
 
-/* Finds them; those that the library lacks are NULL. */
+/* Looks them up; those missing from the library are NULL. */
 void seatrial_find_library(void);
 
 #endif

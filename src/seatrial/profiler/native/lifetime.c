@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-enum { MOST_VERSION = 8192 + 1 }; /* above MPI_MAX_LIBRARY_VERSION_STRING of each library */
+enum { MAX_VERSION = 8192 + 1 }; /* above the MPI_MAX_LIBRARY_VERSION_STRING of every library */
 
 static int open_sessions;
 static bool is_world_open;
@@ -24,7 +24,7 @@ static void find_family(char* version) {
   version[0] = '\0';
   if (seatrial_library.Get_library_version != NULL)
     seatrial_library.Get_library_version(version, &length);
-  version[MOST_VERSION - 1] = '\0';
+  version[MAX_VERSION - 1] = '\0';
   seatrial_choose_family(version);
 }
 
@@ -37,9 +37,9 @@ static void begun(void) {
 }
 
 void seatrial_opened(void) {
-  if (!seatrial_is_wanted())
+  if (!seatrial_is_enabled())
     return;
-  char version[MOST_VERSION];
+  char version[MAX_VERSION];
   find_family(version);
   int rank = -1;
   int size = 0;
@@ -57,26 +57,26 @@ void seatrial_opened(void) {
 }
 
 void seatrial_opened_session(word address) {
-  if (!seatrial_is_wanted())
+  if (!seatrial_is_enabled())
     return;
   if (__atomic_fetch_add(&open_sessions, 1, __ATOMIC_ACQ_REL) != 0 || is_world_open)
     return;
-  char version[MOST_VERSION];
+  char version[MAX_VERSION];
   find_family(version);
   int rank = -1;
   int size = 0;
   if (seatrial_is_known()) {
     if (!seatrial_begin_session_world(seatrial_handle_at(address, 0), &rank, &size))
       return;
-    seatrial_many_threads = true; /* the level is that of each session */
+    seatrial_many_threads = true; /* each session has its own thread level */
   }
   seatrial_open_file(rank, size, version);
   seatrial_open_trace(false);
   begun();
 }
 
-/* What is known best at the end: more libraries may have been loaded. */
-static void tell(struct seatrial_header* header, uint64_t now) {
+/* Values that are most accurate at the end: more libraries may have been loaded. */
+static void update_header(struct seatrial_header* header, uint64_t now) {
   header->last_call_at = now;
   seatrial_measure_clock();
   seatrial_write_modules((char*)header + header->thread_offset - SEATRIAL_MODULE_BYTES);
@@ -87,7 +87,7 @@ static void end(void) {
   if (header == NULL)
     return;
   header->finalized_at = seatrial_ticks();
-  tell(header, header->finalized_at);
+  update_header(header, header->finalized_at);
   seatrial_end_trace(header->finalized_at);
 }
 
@@ -122,7 +122,7 @@ void seatrial_aborting(void) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL)
     return;
-  tell(header, seatrial_ticks());
+  update_header(header, seatrial_ticks());
   seatrial_sample_io();
   header->state = SEATRIAL_ABORTED;
   seatrial_deliver();

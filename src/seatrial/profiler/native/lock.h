@@ -1,4 +1,4 @@
-/* A lock that is taken only where the program may call MPI from several threads at once. */
+/* A lock that is taken only if the program may call MPI from several threads at once. */
 #ifndef SEATRIAL_LOCK_H
 #define SEATRIAL_LOCK_H
 

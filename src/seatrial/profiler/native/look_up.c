@@ -9,7 +9,8 @@
 
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 
-/* The next one in the order of the loader. dlsym takes RTLD_NEXT by its caller: this library. */
+/* The next definition in the loader's search order. dlsym resolves RTLD_NEXT relative to its
+ * caller: this library. */
 static void* next_in_order(const char* name) {
   return dlsym(RTLD_NEXT, name);
 }
@@ -19,9 +20,9 @@ struct search {
   void* found;
 };
 
-/* A library of MPI that was loaded by dlopen for one object alone (Python's modules) is in nobody's
- * order: each loaded object is asked. */
-static int ask_object(struct dl_phdr_info* info, size_t size, void* data) {
+/* An MPI library that was loaded with dlopen and RTLD_LOCAL (as Python modules do) is not in the
+ * global search order, so each loaded object is searched. */
+static int search_object(struct dl_phdr_info* info, size_t size, void* data) {
   (void)size;
   struct search* search = data;
   for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -41,11 +42,11 @@ static int ask_object(struct dl_phdr_info* info, size_t size, void* data) {
 
 static void* in_any_object(const char* name) {
   struct search search = {name, NULL};
-  dl_iterate_phdr(ask_object, &search);
+  dl_iterate_phdr(search_object, &search);
   return search.found;
 }
 
-/* The program may hold a copy of the object, which is then the one in use. */
+/* The program may hold a copy relocation of the object, which is then the one in use. */
 void* seatrial_look_up_data(const char* name) {
   void* found = dlsym(RTLD_DEFAULT, name);
   return found != NULL ? found : in_any_object(name);

@@ -2,12 +2,12 @@
 
 #include "library.h"
 
-int64_t seatrial_ask_length(word status) {
+int64_t seatrial_query_length(word status) {
   int64_t bytes = -1;
   return seatrial_library.Get_elements_x(status, seatrial_mpi.byte, &bytes) == 0 ? bytes : -1;
 }
 
-void seatrial_count_untold(void) {
+void seatrial_count_unknown_length(void) {
   __atomic_fetch_add(&seatrial_process.header->untold, 1, __ATOMIC_RELAXED);
 }
 

@@ -1,4 +1,4 @@
-/* Point to point: bytes of messages, and whom they went to and came from. */
+/* Point-to-point messages: their bytes, destinations and sources. */
 #ifndef SEATRIAL_MESSAGE_H
 #define SEATRIAL_MESSAGE_H
 
@@ -6,40 +6,40 @@
 #include "communicator.h"
 #include "datatype.h"
 
-/* Room for a status of any family, for programs that do not ask for one. */
+/* Holds a status of any library, for programs that pass MPI_STATUS_IGNORE. */
 struct seatrial_status {
   _Alignas(16) unsigned char bytes[64];
 };
 
-static inline word seatrial_told(word status, struct seatrial_status* own) {
+static inline word seatrial_status_or_own(word status, struct seatrial_status* own) {
   return status == seatrial_mpi.status_ignore ? (word)own : status;
 }
 
-int64_t seatrial_ask_length(word status);
+int64_t seatrial_query_length(word status);
 
-/* Bytes that a status tells of; -1 where it does not. */
+/* The number of bytes in a status; -1 if unknown. */
 static inline int64_t seatrial_length(word status) {
   if (seatrial_mpi.status_layout == SEATRIAL_STATUS_OPENMPI)
     return (int64_t) * (const uint64_t*)(status + 16);
-  if (seatrial_mpi.status_layout == SEATRIAL_STATUS_MPICH) { /* the lowest bit above: cancelled */
+  if (seatrial_mpi.status_layout ==
+      SEATRIAL_STATUS_MPICH) { /* the lowest bit of the upper half: cancelled */
     const uint32_t* halves = (const uint32_t*)status;
     return (int64_t)((uint64_t)(halves[1] >> 1) << 32 | halves[0]);
   }
-  return seatrial_ask_length(status);
+  return seatrial_query_length(status);
 }
 
 static inline int seatrial_source(word status) {
   return seatrial_int_at(status + seatrial_mpi.source_offset);
 }
 
-/* Counts a message that left on the communicator attended to; its bytes. One to MPI_PROC_NULL is
- * none. */
+/* Counts a message sent on the current communicator; returns its bytes, 0 for MPI_PROC_NULL. */
 static SEATRIAL_INLINE uint64_t seatrial_sent(word dest, int64_t count, word datatype) {
   const int rank = (int)dest;
-  if (!SEATRIAL_LIKELY(rank >= 0)) /* no rank: MPI_PROC_NULL of every family is negative */
+  if (!SEATRIAL_LIKELY(rank >= 0)) /* MPI_PROC_NULL is negative in every library */
     return 0;
   const uint64_t bytes = seatrial_bytes(count, datatype);
-  const struct seatrial_communicator* known = seatrial_here.comm;
+  const struct seatrial_communicator* known = seatrial_thread_state.comm;
   if (!SEATRIAL_LIKELY(known != NULL))
     return bytes;
   struct seatrial_peer* peer = seatrial_peer_of(known, rank);
@@ -48,15 +48,15 @@ static SEATRIAL_INLINE uint64_t seatrial_sent(word dest, int64_t count, word dat
   return bytes;
 }
 
-void seatrial_count_untold(void);
+void seatrial_count_unknown_length(void);
 
-/* Counts a message that arrived, as its status tells; its bytes. */
+/* Counts a received message by its status; returns its bytes. */
 static SEATRIAL_INLINE uint64_t seatrial_received_from(const struct seatrial_communicator* comm,
                                                        int source, int64_t bytes) {
   if (!SEATRIAL_LIKELY(source >= 0 && comm != NULL))
     return 0;
   if (!SEATRIAL_LIKELY(bytes >= 0)) {
-    seatrial_count_untold();
+    seatrial_count_unknown_length();
     bytes = 0;
   }
   struct seatrial_peer* peer = seatrial_peer_of(comm, source);
@@ -66,13 +66,13 @@ static SEATRIAL_INLINE uint64_t seatrial_received_from(const struct seatrial_com
 }
 
 static SEATRIAL_INLINE uint64_t seatrial_received(word status) {
-  const struct seatrial_communicator* known = seatrial_here.comm;
+  const struct seatrial_communicator* known = seatrial_thread_state.comm;
   if (!SEATRIAL_LIKELY(known != NULL))
     return 0;
   return seatrial_received_from(known, seatrial_source(status), seatrial_length(status));
 }
 
-/* Bytes that a file's status tells of. */
+/* The number of bytes in the status of a file operation. */
 uint64_t seatrial_read_bytes(word status);
 
 #endif

@@ -17,7 +17,7 @@ static int write_object(struct dl_phdr_info* info, size_t size, void* data) {
   struct text* text = data;
   char program[1024];
   const char* path = info->dlpi_name;
-  if (path == NULL || path[0] == '\0') { /* the program itself */
+  if (path == NULL || path[0] == '\0') { /* the executable */
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length <= 0)
       return 0;

@@ -1,9 +1,10 @@
-/* Which code lies where in this process, so that addresses of call sites can be resolved later. */
+/* The address ranges of the code in this process, so that call sites can be resolved to symbols
+ * later. */
 #ifndef SEATRIAL_MODULES_H
 #define SEATRIAL_MODULES_H
 
-/* Writes the text of SEATRIAL_MODULE_BYTES bytes: "begin end offset path\n", hexadecimal numbers.
- */
+/* Writes SEATRIAL_MODULE_BYTES bytes of text: "begin end offset path
+ * ", with hexadecimal numbers. */
 void seatrial_write_modules(char* text);
 
 #endif

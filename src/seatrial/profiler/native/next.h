@@ -1,14 +1,14 @@
-/* What a wrapper calls: the next function of its name behind this library. */
+/* What a wrapper calls: the next function of the same name after this library. */
 #ifndef SEATRIAL_NEXT_H
 #define SEATRIAL_NEXT_H
 
 #include "look_up.h"
 
-/* By number, in the order of the generated wrappers; filled when first called. */
+/* Indexed by function number, in the order of the generated wrappers; filled on the first call. */
 extern const char* const seatrial_names[] __attribute__((visibility("hidden")));
 extern seatrial_function seatrial_found[] __attribute__((visibility("hidden")));
 
-/* Ends the process as the loader would where the library of MPI lacks the function. */
+/* If the MPI library has no such function, ends the process as the loader would. */
 seatrial_function seatrial_find_next(unsigned number);
 
 static inline seatrial_function seatrial_next(unsigned number) {

@@ -1,5 +1,5 @@
-/* The library is built on a new system and preloaded on an old one, or inside a container: what
- * moved into libc with glibc 2.34 is asked for under the version that both have. */
+/* The library may be built on a new system and preloaded on an old one, or in a container.
+ * Symbols that glibc 2.34 moved into libc are therefore bound to the version that both have. */
 #ifndef SEATRIAL_OLD_GLIBC_H
 #define SEATRIAL_OLD_GLIBC_H
 

@@ -13,21 +13,21 @@ struct seatrial_process seatrial_process;
 struct seatrial_loaded seatrial_loaded;
 
 __attribute__((constructor)) static void begin_clock(void) {
-  if (seatrial_is_wanted())
+  if (seatrial_is_enabled())
     seatrial_choose_clock();
   seatrial_loaded.at = seatrial_ticks();
   seatrial_loaded.at_raw_ns = seatrial_ns(CLOCK_MONOTONIC_RAW);
   seatrial_loaded.at_ns = seatrial_ns(CLOCK_REALTIME);
-  if (seatrial_is_wanted() && seatrial_is_io_wanted())
+  if (seatrial_is_enabled() && seatrial_is_io_enabled())
     seatrial_loaded.io_error = seatrial_read_own_io(&seatrial_loaded.io);
 }
 
-bool seatrial_is_wanted(void) {
+bool seatrial_is_enabled(void) {
   const char* folder = getenv("SEATRIAL_PROFILE_DIR");
   return folder != NULL && folder[0] != '\0';
 }
 
-bool seatrial_is_io_wanted(void) {
+bool seatrial_is_io_enabled(void) {
   const char* period = getenv("SEATRIAL_PROFILE_IO");
   return period != NULL && period[0] != '\0';
 }
@@ -39,7 +39,7 @@ void seatrial_sample_io(void) {
 }
 
 double seatrial_ticks_per_s(void) {
-  if (seatrial_asks_system)
+  if (seatrial_uses_system_clock)
     return 1e9;
   const int64_t ns = seatrial_ns(CLOCK_MONOTONIC_RAW) - seatrial_loaded.at_raw_ns;
   return (double)(seatrial_ticks() - seatrial_loaded.at) * 1e9 / (double)(ns > 0 ? ns : 1);
@@ -57,7 +57,7 @@ bool seatrial_join(char* path, const char* folder, const char* name) {
   return fits;
 }
 
-bool seatrial_may_be_so_large(uint64_t bytes) {
+bool seatrial_is_within_file_limit(uint64_t bytes) {
   struct rlimit limit;
   const bool may = getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
                    bytes <= limit.rlim_cur;
@@ -66,7 +66,7 @@ bool seatrial_may_be_so_large(uint64_t bytes) {
   return may;
 }
 
-/* By its name, since a program may close descriptors that it did not open. */
+/* Opened by name, since a program may close descriptors that it did not open. */
 bool seatrial_reserve(uint64_t offset, uint64_t bytes) {
   const int file = open(seatrial_process.path, O_RDWR | O_CLOEXEC);
   if (file < 0)

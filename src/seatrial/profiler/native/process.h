@@ -1,5 +1,4 @@
-/* What holds for this process: its table, from the first initialisation of MPI on, and its clock.
- */
+/* State of this process: its table, from the first initialisation of MPI on, and its clock. */
 #ifndef SEATRIAL_PROCESS_H
 #define SEATRIAL_PROCESS_H
 
@@ -15,43 +14,44 @@ struct seatrial_process {
   struct seatrial_header* header; /* NULL: nothing is recorded */
   int world_size;
   int world_rank;
-  char path[SEATRIAL_PATH_BYTES];       /* where the table lives */
-  char final_path[SEATRIAL_PATH_BYTES]; /* where it belongs; "": it lives there */
+  char path[SEATRIAL_PATH_BYTES];       /* where the table is while the program runs */
+  char final_path[SEATRIAL_PATH_BYTES]; /* where it is delivered; "": it is there already */
 };
 
 extern struct seatrial_process seatrial_process __attribute__((visibility("hidden")));
 
-/* What was so when the library was loaded. */
+/* State when the library was loaded. */
 struct seatrial_loaded {
   uint64_t at; /* ticks */
   int64_t at_raw_ns;
   int64_t at_ns;
-  struct seatrial_io io; /* where it is asked for */
+  struct seatrial_io io; /* if requested */
   int io_error;
 };
 
 extern struct seatrial_loaded seatrial_loaded __attribute__((visibility("hidden")));
 
-/* True where the environment names a folder for the tables. */
-bool seatrial_is_wanted(void);
+/* True if the environment names a folder for the tables. */
+bool seatrial_is_enabled(void);
 
-/* True where the environment asks for samples of input and output. */
-bool seatrial_is_io_wanted(void);
+/* True if the environment requests I/O samples. */
+bool seatrial_is_io_enabled(void);
 
-/* Tells the table what this process has read and written until now. */
+/* Records this process's I/O so far in the table. */
 void seatrial_sample_io(void);
 
-/* FOLDER/NAME into SEATRIAL_PATH_BYTES bytes; false with errno set where that is too long. */
+/* Writes FOLDER/NAME into SEATRIAL_PATH_BYTES bytes; false with errno set if it is too long. */
 bool seatrial_join(char* path, const char* folder, const char* name);
 
-/* False with errno set where a file of so many bytes is beyond the limit of the process, which
- * would end it by a signal. */
-bool seatrial_may_be_so_large(uint64_t bytes);
+/* False with errno set if a file of this size exceeds the process's file size limit; writing it
+ * would raise SIGXFSZ. */
+bool seatrial_is_within_file_limit(uint64_t bytes);
 
-/* Reserves the pages of a thread's area: a full disk is seen here, not by a signal later. */
+/* Reserves the pages of a thread's area, so that a full disk is an error here and not a signal
+ * later. */
 bool seatrial_reserve(uint64_t offset, uint64_t bytes);
 
-/* The rate of the clock, over the time since the library was loaded. */
+/* The rate of the clock, measured since the library was loaded. */
 double seatrial_ticks_per_s(void);
 
 /* Measures the rate of the clock again. */

@@ -26,8 +26,8 @@ struct object {
   const char* strings;
   const ElfW(Rela) * tables[2];
   size_t counts[2];
-  uintptr_t relro_begin, relro_end; /* what is only read once the object is bound */
-  uintptr_t begin, end;             /* where it is mapped */
+  uintptr_t relro_begin, relro_end; /* read-only after relocation (RELRO) */
+  uintptr_t begin, end;             /* mapped range */
 };
 
 static bool is_within(const struct object* object, uintptr_t value) {
@@ -44,7 +44,7 @@ static const struct seatrial_unnamed* unnamed_of(const char* name) {
   return bsearch(name, seatrial_unnamed, seatrial_unnamed_count, sizeof *seatrial_unnamed, compare);
 }
 
-/* Most loaders have made these addresses; some leave them relative to the object. */
+/* Most loaders relocate these to addresses; some leave them relative to the object. */
 static uintptr_t address(const struct object* object, ElfW(Addr) value) {
   return value < object->base ? object->base + value : value;
 }
@@ -116,8 +116,8 @@ static void write_entry(const struct object* object, uintptr_t* entry, uintptr_t
   mprotect(begin, page, PROT_READ);
 }
 
-/* Only what is bound to the next function, or will be: another tool's wrapper is left in its place,
- * and calls the function through an entry of its own. */
+/* Only entries that are bound to the next function, or will be. Another tool's wrapper stays in
+ * place; it calls the function through its own entry. */
 static void rebind_entry(const struct object* object, const ElfW(Rela) * relocation) {
   const unsigned kind = (unsigned)ELF64_R_TYPE(relocation->r_info);
   if (kind != CALLED && kind != TAKEN)
@@ -128,11 +128,12 @@ static void rebind_entry(const struct object* object, const ElfW(Rela) * relocat
     return;
   uintptr_t* entry = (uintptr_t*)(object->base + relocation->r_offset);
   uintptr_t bound = *entry;
-  if (bound == 0 || bound == (uintptr_t)unnamed->wrapper) /* 0: weak, and nobody has it */
+  if (bound == 0 ||
+      bound == (uintptr_t)unnamed->wrapper) /* 0: a weak symbol without a definition */
     return;
   const uintptr_t next = (uintptr_t)seatrial_look_up(unnamed->name);
   if (kind == CALLED && bound != next &&
-      is_within(object, bound)) { /* not bound before it is called */
+      is_within(object, bound)) { /* lazily bound: not resolved yet */
     const uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, unnamed->name);
     bound = first == 0 || is_within(object, first) ? next : first;
   }
@@ -163,8 +164,8 @@ static int rebind_object(struct dl_phdr_info* info, size_t size, void* data) {
 void seatrial_rebind(void) {
   static int is_busy;
   static unsigned long long known;
-  if (!seatrial_is_wanted() || __atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE) != 0)
-    return; /* another thread does it */
+  if (!seatrial_is_enabled() || __atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE) != 0)
+    return; /* another thread is doing it */
   struct pass pass = {known, known};
   dl_iterate_phdr(rebind_object, &pass);
   known = pass.now;

@@ -2,7 +2,7 @@
 
 #include "library.h"
 #include "lock.h"
-#include "request_keep.h"
+#include "request_tracking.h"
 #include "trace.h"
 
 #include <stdlib.h>
@@ -35,13 +35,14 @@ uint64_t seatrial_started(word request) {
 
 uint64_t seatrial_started_all(int64_t n, word requests) {
   uint64_t bytes = 0;
-  if (seatrial_is_known() && seatrial_requests_kept != 0)
+  if (seatrial_is_known() && seatrial_requests_tracked != 0)
     for (int64_t i = 0; i < n; i++)
       bytes += start(seatrial_handle_at(requests, i));
   return bytes;
 }
 
-/* What a completed request brought. A communicator of it stays: the request held it. */
+/* Accounts for a completed request; returns its received bytes. Its communicator stays valid:
+ * the request holds a reference. */
 static uint64_t complete(struct seatrial_request* request, word status) {
   if (!request->is_active)
     return 0;
@@ -81,11 +82,11 @@ static uint64_t complete_ticket(struct seatrial_ticket ticket, word status) {
   return bytes;
 }
 
-static bool are_any_kept(void) {
-  return seatrial_is_known() && __atomic_load_n(&seatrial_requests_kept, __ATOMIC_RELAXED) != 0;
+static bool are_any_tracked(void) {
+  return seatrial_is_known() && __atomic_load_n(&seatrial_requests_tracked, __ATOMIC_RELAXED) != 0;
 }
 
-/* Room for the tickets and statuses of a call: this thread's, kept for the next call. */
+/* Scratch memory for the tickets and statuses of a call; kept by this thread for later calls. */
 static void* scratch(size_t bytes) {
   static _Thread_local struct {
     void* begin;
@@ -99,7 +100,7 @@ static void* scratch(size_t bytes) {
   return room.begin;
 }
 
-/* Tells of `n` handles which requests they are now; whether one of them matters. */
+/* Looks up the requests of `n` handles; returns whether any of them is tracked. */
 static bool take_tickets(struct seatrial_ticket* tickets, int64_t n, word requests) {
   bool matters = false;
   seatrial_lock(&seatrial_request_lock);
@@ -121,17 +122,17 @@ void seatrial_wait_one(struct seatrial_waiting* waiting, word request, word stat
                        struct seatrial_status* own) {
   waiting->n = 0;
   waiting->statuses = status;
-  if (!are_any_kept() || !take_tickets(&waiting->one, 1, request))
+  if (!are_any_tracked() || !take_tickets(&waiting->one, 1, request))
     return;
   waiting->tickets = &waiting->one;
   waiting->n = 1;
-  waiting->statuses = seatrial_told(status, own);
+  waiting->statuses = seatrial_status_or_own(status, own);
 }
 
-/* Room for `statuses` of them follows the tickets. */
+/* Space for `statuses` of them follows the tickets. */
 static bool wait_several(struct seatrial_waiting* waiting, int64_t n, word requests,
                          size_t statuses) {
-  if (n <= 0 || !are_any_kept())
+  if (n <= 0 || !are_any_tracked())
     return false;
   waiting->tickets = scratch((size_t)n * sizeof(struct seatrial_ticket) +
                              statuses * sizeof(struct seatrial_status));
@@ -146,7 +147,7 @@ void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word request
   waiting->n = 0;
   waiting->statuses = status;
   if (wait_several(waiting, n, requests, 0))
-    waiting->statuses = seatrial_told(status, own);
+    waiting->statuses = seatrial_status_or_own(status, own);
 }
 
 void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word requests, word statuses) {
@@ -188,12 +189,12 @@ static bool is_in_status(word returned) {
   return class == seatrial_mpi.err_in_status;
 }
 
-/* MPI_ERROR lies 8 bytes behind MPI_SOURCE in every family. */
+/* MPI_ERROR is 8 bytes after MPI_SOURCE in every library. */
 static bool is_success(word status) {
   return seatrial_int_at(status + seatrial_mpi.source_offset + 8) == 0;
 }
 
-/* One that ended by an error: nobody can tell what it brought. */
+/* Drops a request that failed: it is unknown what it received. */
 static void drop_ticket(struct seatrial_ticket ticket) {
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* request = seatrial_find_ticket(ticket);
@@ -204,12 +205,12 @@ static void drop_ticket(struct seatrial_ticket ticket) {
 
 uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
                          bool has_statuses) {
-  const bool are_told = has_statuses && waiting->n > 0 && is_in_status(returned);
+  const bool are_in_statuses = has_statuses && waiting->n > 0 && is_in_status(returned);
   uint64_t bytes = 0;
   for (int64_t i = 0; i < waiting->n; i++) {
     const struct seatrial_ticket ticket = waiting->tickets[i];
     const word status = waiting->statuses + (word)i * seatrial_mpi.status_bytes;
-    if (ticket.number != 0 && are_told && is_success(status))
+    if (ticket.number != 0 && are_in_statuses && is_success(status))
       bytes += complete_ticket(ticket, status);
     else if (ticket.number != 0 && seatrial_handle_at(requests, i) == seatrial_mpi.request_null)
       drop_ticket(ticket);
@@ -232,23 +233,23 @@ uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word retur
 }
 
 void seatrial_drop_request(word address) {
-  if (!are_any_kept())
+  if (!are_any_tracked())
     return;
   const word handle = seatrial_handle_at(address, 0);
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* request = seatrial_find_request(handle);
   if (request != NULL && request->kind != SEATRIAL_MATCHED) {
-    const bool brings =
+    const bool is_receive =
         request->kind == SEATRIAL_RECEIVE || request->kind == SEATRIAL_PERSISTENT_RECEIVE;
-    if (brings && request->is_active) /* what arrives with it nobody will tell */
-      seatrial_count_untold();
+    if (is_receive && request->is_active) /* what it receives will not be reported */
+      seatrial_count_unknown_length();
     seatrial_remove_request(request);
   }
   seatrial_unlock(&seatrial_request_lock);
 }
 
 void seatrial_cancel_request(word address) {
-  if (!are_any_kept())
+  if (!are_any_tracked())
     return;
   const word handle = seatrial_handle_at(address, 0);
   seatrial_lock(&seatrial_request_lock);
@@ -258,7 +259,7 @@ void seatrial_cancel_request(word address) {
   seatrial_unlock(&seatrial_request_lock);
 }
 
-/* The communicator of a matched message, held by the caller from now on. */
+/* The communicator of a matched message; the caller takes over the reference. */
 static struct seatrial_communicator* take_matched(word handle) {
   struct seatrial_communicator* comm = NULL;
   seatrial_lock(&seatrial_request_lock);
@@ -288,7 +289,7 @@ void seatrial_start_matched(word handle, word request) {
   struct seatrial_communicator* comm = take_matched(handle);
   if (comm == NULL)
     return;
-  seatrial_keep_request(seatrial_handle_at(request, 0), SEATRIAL_RECEIVE, comm,
-                        seatrial_mpi.any_source, 0);
+  seatrial_track_request(seatrial_handle_at(request, 0), SEATRIAL_RECEIVE, comm,
+                         seatrial_mpi.any_source, 0);
   seatrial_release_communicator(comm);
 }

@@ -1,4 +1,4 @@
-/* What starts, completes or ends with a kept request. */
+/* Start, completion and release of tracked requests. */
 #ifndef SEATRIAL_REQUEST_H
 #define SEATRIAL_REQUEST_H
 
@@ -9,29 +9,29 @@
 uint64_t seatrial_started(word request);
 uint64_t seatrial_started_all(int64_t n, word requests);
 
-/* Requests that are handed to a call which may complete them. */
+/* Requests passed to a call that may complete them. */
 struct seatrial_waiting {
-  int64_t n; /* 0: none of them matters */
+  int64_t n; /* 0: none of them is tracked */
   struct seatrial_ticket* tickets;
-  word statuses; /* what the call is given */
+  word statuses; /* the statuses passed to the call */
   struct seatrial_ticket one;
 };
 
-/* `status` is where the call puts what it tells: given to the call as `waiting->statuses`, our own
- * where the program asks for none. */
+/* `status` is where the call stores its status: it is passed on as `waiting->statuses`, or ours
+ * is if the program passes none. */
 void seatrial_wait_one(struct seatrial_waiting* waiting, word request, word status,
                        struct seatrial_status* own);
 void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word requests, word status,
                        struct seatrial_status* own);
 void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word requests, word statuses);
 
-/* After the call: bytes that arrived with what completed. */
+/* After the call: received bytes of the requests that completed. */
 uint64_t seatrial_completed(const struct seatrial_waiting* waiting, int64_t index, word status);
 uint64_t seatrial_completed_all(const struct seatrial_waiting* waiting);
 uint64_t seatrial_completed_some(const struct seatrial_waiting* waiting, word count, word indices);
 
-/* After a call that failed, with its requests as they are now: bytes of those that arrived although
- * others failed, as their statuses tell where all have one (`has_statuses`). */
+/* After a call that failed, with its requests as they are now: bytes of those that completed
+ * although others failed, according to their statuses if all have one (`has_statuses`). */
 uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
                          bool has_statuses);
 uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word returned, word count,
@@ -41,8 +41,8 @@ uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word retur
 void seatrial_drop_request(word request);
 void seatrial_cancel_request(word request);
 
-/* A matched message is received by MPI_Mrecv, or becomes a request by MPI_Imrecv. The handle is
- * that before the call. */
+/* A matched message is received by MPI_Mrecv, or turned into a request by MPI_Imrecv. `handle`
+ * is its value before the call. */
 uint64_t seatrial_received_matched(word handle, word status);
 void seatrial_start_matched(word handle, word request);
 

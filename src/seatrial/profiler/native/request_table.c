@@ -8,15 +8,15 @@
 enum { FIRST_PLACES = 256 };
 
 int seatrial_request_lock;
-int64_t seatrial_requests_kept;
+int64_t seatrial_requests_tracked;
 struct seatrial_request_table seatrial_request_table;
 
-/* Others look at the number without the lock. */
-static void set_kept(int64_t kept) {
-  __atomic_store_n(&seatrial_requests_kept, kept, __ATOMIC_RELAXED);
+/* Other threads read the number without the lock. */
+static void set_tracked(int64_t tracked) {
+  __atomic_store_n(&seatrial_requests_tracked, tracked, __ATOMIC_RELAXED);
 }
 
-/* An empty place, or one that holds `replaced` (0: none may be). */
+/* An empty entry, or one that holds `replaced` (0: only an empty one). */
 static struct seatrial_request* free_place(word handle, word replaced) {
   const struct seatrial_request_table* table = &seatrial_request_table;
   uint64_t place = seatrial_request_place(handle);
@@ -44,13 +44,14 @@ static bool grow(void) {
 struct seatrial_request* seatrial_add_request(word handle) {
   static uint64_t number;
   const struct seatrial_request_table* table = &seatrial_request_table;
-  if ((table->entries == NULL || (uint64_t)seatrial_requests_kept * 2 > table->last_place) &&
+  if ((table->entries == NULL || (uint64_t)seatrial_requests_tracked * 2 > table->last_place) &&
       !grow())
     return NULL;
-  /* Where one thread alone calls, a request of this handle ended unseen. */
+  /* With a single calling thread, an existing entry means that a request with this handle ended
+   * unseen. */
   struct seatrial_request* there = free_place(handle, seatrial_many_threads ? 0 : handle);
   if (there->handle == 0)
-    set_kept(seatrial_requests_kept + 1);
+    set_tracked(seatrial_requests_tracked + 1);
   else if (there->comm != NULL)
     seatrial_release_communicator(there->comm);
   *there = (struct seatrial_request){.handle = handle, .number = ++number, .peer = -1};
@@ -65,12 +66,13 @@ void seatrial_remove_request(struct seatrial_request* request) {
   for (uint64_t next = (hole + 1) & table->last_place; table->entries[next].handle != 0;
        next = (next + 1) & table->last_place) {
     const uint64_t wanted = seatrial_request_place(table->entries[next].handle);
-    /* It may move into the hole unless its place lies between the hole and where it is. */
+    /* The entry may move into the hole unless its home position lies between the hole and its
+     * current position. */
     if (((next - wanted) & table->last_place) >= ((next - hole) & table->last_place)) {
       table->entries[hole] = table->entries[next];
       hole = next;
     }
   }
   table->entries[hole].handle = 0;
-  set_kept(seatrial_requests_kept - 1);
+  set_tracked(seatrial_requests_tracked - 1);
 }

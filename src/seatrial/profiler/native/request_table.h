@@ -1,5 +1,4 @@
-/* The table of requests that are in flight, by handle: open addressing, removal by shifting back.
- */
+/* The table of requests in flight, by handle: open addressing, removal by backward shift. */
 #ifndef SEATRIAL_REQUEST_TABLE_H
 #define SEATRIAL_REQUEST_TABLE_H
 
@@ -7,25 +6,25 @@
 
 enum seatrial_request_kind {
   SEATRIAL_RECEIVE = 1,
-  SEATRIAL_READ,            /* of a file */
-  SEATRIAL_MATCHED,         /* no request: a message that a probe matched, before it is received */
-  SEATRIAL_SEND,            /* and collectives; kept for the trace alone */
+  SEATRIAL_READ,            /* file read */
+  SEATRIAL_MATCHED,         /* not a request: a message matched by a probe and not yet received */
+  SEATRIAL_SEND,            /* also collectives; tracked for the trace only */
   SEATRIAL_PERSISTENT_SEND, /* from here on persistent */
   SEATRIAL_PERSISTENT_COLLECTIVE,
   SEATRIAL_PERSISTENT_RECEIVE,
-  SEATRIAL_PARTITIONED_RECEIVE /* its length is what the request was made with */
+  SEATRIAL_PARTITIONED_RECEIVE /* its length is fixed when the request is created */
 };
 
-/* A kept request. A library may use a handle anew for another thread before the call that completed
- * it has returned to ours, so a number tells which one is meant. */
+/* A tracked request. A library may reuse a handle for another thread before the call that
+ * completed it has returned to us, so a serial number identifies the request. */
 struct seatrial_ticket {
   word handle;
-  uint64_t number; /* 0: not kept */
-  uint64_t place;  /* where it was found */
+  uint64_t number; /* 0: not tracked */
+  uint64_t place;  /* index where it was found */
 };
 
-/* How many are kept; where it is 0 there is nothing to do at completion. */
-extern int64_t seatrial_requests_kept SEATRIAL_HIDDEN;
+/* Number of tracked requests; if it is 0 there is nothing to do on completion. */
+extern int64_t seatrial_requests_tracked SEATRIAL_HIDDEN;
 
 static inline bool seatrial_is_persistent(enum seatrial_request_kind kind) {
   return kind >= SEATRIAL_PERSISTENT_SEND;
@@ -38,21 +37,21 @@ struct seatrial_request {
   bool is_active;
   bool is_cancelled;
   uint64_t bytes;
-  struct seatrial_communicator* comm; /* held; NULL of files */
+  struct seatrial_communicator* comm; /* holds a reference; NULL for files */
   int peer;                           /* in comm; negative: any, or none */
-  uint32_t trace_place;               /* 1 + that of its record in the trace; 0: it has none */
-  uint32_t template_place;            /* the same of what a persistent one was made with */
+  uint32_t trace_place;               /* 1 + index of its record in the trace; 0: none */
+  uint32_t template_place;            /* the same for the template of a persistent request */
 };
 
 struct seatrial_request_table {
-  struct seatrial_request* entries; /* NULL: nothing was kept yet */
+  struct seatrial_request* entries; /* NULL: nothing was tracked yet */
   uint64_t last_place;              /* a power of two minus 1 */
 };
 
 extern struct seatrial_request_table seatrial_request_table SEATRIAL_HIDDEN;
 extern int seatrial_request_lock SEATRIAL_HIDDEN;
 
-/* All that follow are called with the lock held. NULL: it is not there, or there is no memory. */
+/* Call these functions with the lock held. NULL: not found, or out of memory. */
 struct seatrial_request* seatrial_add_request(word handle);
 void seatrial_remove_request(struct seatrial_request* request);
 
@@ -60,8 +59,8 @@ static inline uint64_t seatrial_request_place(word handle) {
   return (uint64_t)handle * 0x9e3779b97f4a7c15ull >> 32 & seatrial_request_table.last_place;
 }
 
-/* The latest of its handle: where threads share the table there may be one more, whose completion
- * is not told yet. */
+/* The latest request with this handle: with several threads there may be an older one whose
+ * completion has not been reported yet. */
 static inline struct seatrial_request* seatrial_find_request(word handle) {
   const struct seatrial_request_table* table = &seatrial_request_table;
   struct seatrial_request* latest = NULL;

@@ -29,19 +29,19 @@ static bool is_zero(const char* data, uint64_t bytes) {
 }
 
 int seatrial_write_sparse(int file, const char* data, uint64_t bytes, uint64_t at) {
-  uint64_t run = 0; /* where the pages begin that are to be written */
-  uint64_t here = 0;
-  while (here < bytes) {
-    const uint64_t page = bytes - here < PAGE ? bytes - here : PAGE;
-    if (is_zero(data + here, page)) {
-      const int reason = write_all(file, data + run, here - run, at + run);
+  uint64_t run = 0; /* start of the run of pages to write */
+  uint64_t offset = 0;
+  while (offset < bytes) {
+    const uint64_t page = bytes - offset < PAGE ? bytes - offset : PAGE;
+    if (is_zero(data + offset, page)) {
+      const int reason = write_all(file, data + run, offset - run, at + run);
       if (reason != 0)
         return reason;
-      run = here + page;
+      run = offset + page;
     }
-    here += page;
+    offset += page;
   }
-  return write_all(file, data + run, here - run, at + run);
+  return write_all(file, data + run, offset - run, at + run);
 }
 
 static int copy_part(int from, int to, uint64_t at, uint64_t end) {
@@ -71,10 +71,11 @@ static int copy_content(int from, int to) {
   uint64_t at = 0;
   while (at < size) {
     const off_t data = lseek(from, (off_t)at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) /* the rest is a hole */
+    if (data < 0 && errno == ENXIO) /* the rest of the file is a hole */
       return 0;
     const off_t hole = data < 0 ? -1 : lseek(from, data, SEEK_HOLE);
-    const uint64_t end = hole < 0 ? size : (uint64_t)hole; /* a file system without holes */
+    const uint64_t end =
+        hole < 0 ? size : (uint64_t)hole; /* the file system does not support holes */
     const int reason = copy_part(from, to, data < 0 ? at : (uint64_t)data, end);
     if (reason != 0)
       return reason;
@@ -92,7 +93,7 @@ int seatrial_copy_file(const char* from, const char* private_name, const char* t
   close(source);
   if (target < 0)
     return reason;
-  if (close(target) != 0 && reason == 0) /* where a network file system tells of a full disk */
+  if (close(target) != 0 && reason == 0) /* network file systems report a full disk here */
     reason = errno;
   if (reason == 0 && rename(private_name, to) != 0)
     reason = errno;

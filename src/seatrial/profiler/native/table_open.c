@@ -18,21 +18,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A child that goes on without exec must not count into the file of its parent. */
-static void leave_to_parent(void) {
+/* A child that continues without exec must not count into its parent's file. */
+static void detach_from_parent(void) {
   seatrial_process.header = NULL;
-  seatrial_leave_trace();
-  seatrial_leave_area();
+  seatrial_stop_trace();
+  seatrial_release_area();
 }
 
 __attribute__((constructor)) static void watch_forks(void) {
-  if (seatrial_is_wanted())
-    pthread_atfork(NULL, NULL, leave_to_parent);
+  if (seatrial_is_enabled())
+    pthread_atfork(NULL, NULL, detach_from_parent);
 }
 
-/* HOST-PID.mpi; a number follows where an earlier program of this process left one, here or (where
- * `other` is not NULL) there. */
-static int create_in(const char* folder, const char* other, const char* host) {
+/* HOST-PID.mpi; a number is appended if an earlier program of this process left such a file in
+ * `folder`, or in `other` if that is not NULL. */
+static int create_in_folder(const char* folder, const char* other, const char* host) {
   struct seatrial_process* process = &seatrial_process;
   for (int attempt = 0; attempt < 1000; attempt++) {
     char number[16] = "";
@@ -58,9 +58,9 @@ static uint64_t whole_pages(uint64_t bytes) {
   return (bytes + SEATRIAL_PAGE - 1) / SEATRIAL_PAGE * SEATRIAL_PAGE;
 }
 
-/* Programs that run at the same time are told apart by it. Hydra names no job, but its proxy is the
+/* Distinguishes programs that run at the same time. Hydra sets no job name, but its proxy is the
  * parent of all ranks of a job on a node. */
-static void tell_job(struct seatrial_header* header) {
+static void record_job(struct seatrial_header* header) {
   const char* space = getenv("PMIX_NAMESPACE");
   const char* job = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
@@ -78,19 +78,19 @@ static void describe(struct seatrial_header* header, const char* host, const cha
   header->program[length > 0 ? length : 0] = '\0';
   snprintf(header->library, sizeof header->library, "%s", version);
   header->library[strcspn(header->library, "\n")] = '\0';
-  tell_job(header);
+  record_job(header);
 }
 
-/* Says why once: the program goes on without being recorded. */
-static void complain(const char* folder, int reason) {
-  fprintf(stderr, "seatrial: nothing is recorded of process %d: %s: %s\n", (int)getpid(), folder,
+/* Prints the reason once: the program continues without being recorded. */
+static void warn(const char* folder, int reason) {
+  fprintf(stderr, "seatrial: process %d is not recorded: %s: %s\n", (int)getpid(), folder,
           strerror(reason));
 }
 
-/* Nothing is lost by it, so that one rank says it for all. */
-static void complain_of_node(int world_rank, const char* node, const char* folder, int reason) {
+/* No data is lost, so one rank reports it for all. */
+static void warn_of_node(int world_rank, const char* node, const char* folder, int reason) {
   if (world_rank <= 0)
-    fprintf(stderr, "seatrial: %s cannot be used: %s; the profile is written to %s at once\n", node,
+    fprintf(stderr, "seatrial: cannot use %s: %s; writing the profile directly to %s\n", node,
             strerror(reason), folder);
 }
 
@@ -107,10 +107,11 @@ static struct extent extent_of(int world_size) {
   return extent;
 }
 
-/* A new table in that folder, with room for the first thread; NULL with errno set. */
-static void* map_in(const char* folder, const char* other, const char* host,
-                    const struct extent* extent) {
-  const int file = seatrial_may_be_so_large(extent->bytes) ? create_in(folder, other, host) : -1;
+/* Creates a table in a folder, with space for the first thread; NULL with errno set. */
+static void* map_in_folder(const char* folder, const char* other, const char* host,
+                           const struct extent* extent) {
+  const int file =
+      seatrial_is_within_file_limit(extent->bytes) ? create_in_folder(folder, other, host) : -1;
   if (file < 0)
     return NULL;
   void* mapped = MAP_FAILED;
@@ -126,9 +127,9 @@ static void* map_in(const char* folder, const char* other, const char* host,
   return NULL;
 }
 
-/* The table in the node's own folder where one is named and can be used, else where it belongs.
- * Under whole paths, since the program may change its working folder. */
-static void* map_somewhere(int world_rank, const char* host, const struct extent* extent) {
+/* Creates the table in the node's folder if one is named and usable, else in the final folder.
+ * Paths are absolute, since the program may change its working folder. */
+static void* map_table(int world_rank, const char* host, const struct extent* extent) {
   const char* folder = getenv("SEATRIAL_PROFILE_DIR");
   const char* node = getenv("SEATRIAL_PROFILE_NODE_DIR");
   char* whole = realpath(folder, NULL);
@@ -136,15 +137,16 @@ static void* map_somewhere(int world_rank, const char* host, const struct extent
   int reason = whole == NULL ? errno : 0;
   if (whole != NULL && node != NULL && node[0] == '/') {
     reason = seatrial_make_node_folder(node);
-    if (reason == 0 && (mapped = map_in(node, whole, host, extent)) == NULL)
+    if (reason == 0 && (mapped = map_in_folder(node, whole, host, extent)) == NULL)
       reason = errno;
     if (mapped == NULL)
-      complain_of_node(world_rank, node, whole, reason);
+      warn_of_node(world_rank, node, whole, reason);
   }
-  if (whole != NULL && mapped == NULL && (mapped = map_in(whole, NULL, host, extent)) == NULL)
+  if (whole != NULL && mapped == NULL &&
+      (mapped = map_in_folder(whole, NULL, host, extent)) == NULL)
     reason = errno;
   if (mapped == NULL)
-    complain(folder, reason);
+    warn(folder, reason);
   free(whole);
   return mapped;
 }
@@ -155,7 +157,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const struct extent extent = extent_of(world_size);
-  struct seatrial_header* header = map_somewhere(world_rank, host, &extent);
+  struct seatrial_header* header = map_table(world_rank, host, &extent);
   if (header == NULL)
     return;
   header->version = SEATRIAL_VERSION;
@@ -180,7 +182,8 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   seatrial_write_modules((char*)header + extent.thread_offset - SEATRIAL_MODULE_BYTES);
   seatrial_process.world_rank = world_rank;
   seatrial_process.world_size = world_size;
-  __atomic_store_n(&header->magic, SEATRIAL_MAGIC, __ATOMIC_RELEASE); /* last: now it is whole */
+  __atomic_store_n(&header->magic, SEATRIAL_MAGIC,
+                   __ATOMIC_RELEASE); /* last: marks the header as complete */
   seatrial_process.header = header;
   if (seatrial_process.final_path[0] != '\0')
     seatrial_start_collector(host);

@@ -5,39 +5,39 @@
 #include "library.h"
 #include "lock.h"
 #include "message.h"
-#include "request_keep.h"
+#include "request_tracking.h"
 
 #include <stddef.h>
 
-enum { HASHED = 4096, MOST_COMMUNICATORS = UINT16_MAX };
+enum { HASHED = 4096, MAX_COMMUNICATORS = UINT16_MAX };
 
-/* What this thread's present call has written so far. */
+/* What this thread's current call has written so far. */
 static _Thread_local struct {
   uint64_t waited;
   struct seatrial_trace_record* head;
-  struct seatrial_trace_record* done; /* that of completions with room for more */
-  bool has_begun;                     /* there is a head, or it found no room */
+  struct seatrial_trace_record* done; /* a record of completions that is not full */
+  bool has_begun;                     /* a head was taken, or there was no space for it */
   uint8_t thread;                     /* from 1 */
-} here __attribute__((tls_model("initial-exec")));
+} current __attribute__((tls_model("initial-exec")));
 
 static struct seatrial_trace_record* take(enum seatrial_trace_kind kind) {
   static unsigned threads;
   const uint64_t place = __atomic_fetch_add(&seatrial_trace.header->taken, 1, __ATOMIC_RELAXED);
   struct seatrial_trace_record* record = NULL;
-  if (here.thread == 0) {
+  if (current.thread == 0) {
     const unsigned number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
-    here.thread = (uint8_t)(number < UINT8_MAX ? number : UINT8_MAX);
+    current.thread = (uint8_t)(number < UINT8_MAX ? number : UINT8_MAX);
   }
   if (place < __atomic_load_n(&seatrial_trace.reserved, __ATOMIC_ACQUIRE) ||
       seatrial_reserve_trace(place)) {
     record = &seatrial_trace.records[place];
-    record->thread = here.thread;
-    record->flags = here.has_begun ? SEATRIAL_TRACE_PART : 0;
+    record->thread = current.thread;
+    record->flags = current.has_begun ? SEATRIAL_TRACE_PART : 0;
     record->kind = (uint8_t)kind;
-    if (!here.has_begun)
-      here.head = record;
+    if (!current.has_begun)
+      current.head = record;
   }
-  here.has_begun = true;
+  current.has_begun = true;
   return record;
 }
 
@@ -51,7 +51,7 @@ static int32_t world_rank(const struct seatrial_communicator* comm, int rank) {
   return comm->world == NULL ? rank : comm->world[rank];
 }
 
-/* FNV-1a over whole numbers (Fowler, Noll, Vo), mixed once more. */
+/* FNV-1a over integers (Fowler, Noll, Vo), with a final mix. */
 static uint64_t hash_of(const struct seatrial_communicator* comm) {
   uint64_t hash = 0xcbf29ce484222325ull ^ (uint64_t)(comm->is_inter ? 0 : comm->peers);
   for (int i = 0; i < comm->peers && !comm->is_inter; i++)
@@ -60,9 +60,9 @@ static uint64_t hash_of(const struct seatrial_communicator* comm) {
   return hash ^ hash >> 33;
 }
 
-/* The communicators of one group are made by calls that all its ranks make in the same order, so
- * the group and how many came before tell which one it is, in each of them. Intercommunicators are
- * one: each side knows the other's ranks alone. */
+/* All ranks of a group create its communicators in the same order, so the group and the number
+ * created before identify a communicator in each of them. Intercommunicators share one identity:
+ * each side knows only the other's ranks. */
 static uint64_t identify(const struct seatrial_communicator* comm) {
   static struct {
     uint64_t hash;
@@ -81,24 +81,24 @@ static uint64_t identify(const struct seatrial_communicator* comm) {
   return hash;
 }
 
-/* Its number in this trace; at first sight it is told who it is. */
+/* Its number in this trace; on first use a record identifies it. */
 static uint16_t number_of(struct seatrial_communicator* comm) {
   static int lock;
-  static uint16_t told;
+  static uint16_t communicators;
   if (__atomic_load_n(&comm->trace_number, __ATOMIC_ACQUIRE) != 0)
     return comm->trace_number;
   seatrial_lock(&lock);
-  if (comm->trace_number == 0 && told < MOST_COMMUNICATORS) {
-    const bool had_begun = here.has_begun;
-    here.has_begun = true; /* it is never the head of a call */
+  if (comm->trace_number == 0 && communicators < MAX_COMMUNICATORS) {
+    const bool had_begun = current.has_begun;
+    current.has_begun = true; /* this record is never the head of a call */
     struct seatrial_trace_record* record = take(SEATRIAL_TRACE_COMMUNICATOR);
-    here.has_begun = had_begun;
+    current.has_begun = had_begun;
     if (record != NULL) {
-      record->comm = ++told;
+      record->comm = ++communicators;
       record->flags |= comm->is_inter ? SEATRIAL_TRACE_INTER : 0;
       record->communicator =
           (struct seatrial_trace_communicator){identify(comm), comm->rank, comm->size};
-      __atomic_store_n(&comm->trace_number, told, __ATOMIC_RELEASE);
+      __atomic_store_n(&comm->trace_number, communicators, __ATOMIC_RELEASE);
     }
   }
   seatrial_unlock(&lock);
@@ -114,8 +114,8 @@ void seatrial_trace_world(void) {
   }
 }
 
-static void tell_send(struct seatrial_trace_record* record, struct seatrial_communicator* comm,
-                      word dest, word tag, uint64_t bytes) {
+static void record_send(struct seatrial_trace_record* record, struct seatrial_communicator* comm,
+                        word dest, word tag, uint64_t bytes) {
   record->comm = number_of(comm);
   record->messages.dest = world_rank(comm, (int)dest);
   record->messages.send_tag = (int)tag;
@@ -123,29 +123,29 @@ static void tell_send(struct seatrial_trace_record* record, struct seatrial_comm
   record->flags |= SEATRIAL_TRACE_SENDS;
 }
 
-static void tell_receive(struct seatrial_trace_record* record,
-                         const struct seatrial_communicator* comm, int source, int tag,
-                         int64_t bytes) {
+static void record_receive(struct seatrial_trace_record* record,
+                           const struct seatrial_communicator* comm, int source, int tag,
+                           int64_t bytes) {
   record->messages.source = world_rank(comm, source);
   record->messages.receive_tag = tag;
   record->messages.received_bytes = bytes < 0 ? 0 : (uint64_t)bytes;
-  record->flags |= SEATRIAL_TRACE_RECEIVES | SEATRIAL_TRACE_TOLD;
+  record->flags |= SEATRIAL_TRACE_RECEIVES | SEATRIAL_TRACE_RECEIVE_COMPLETE;
 }
 
 static int tag_of(word status) { /* MPI_TAG follows MPI_SOURCE in every family */
   return seatrial_int_at(status + seatrial_mpi.source_offset + sizeof(int));
 }
 
-/* The head of a blocking call is the one record of what it sent and received. */
+/* The head of a blocking call is the only record of what it sent and received. */
 static struct seatrial_trace_record* messages(void) {
-  return here.has_begun ? here.head : take(SEATRIAL_TRACE_MESSAGES);
+  return current.has_begun ? current.head : take(SEATRIAL_TRACE_MESSAGES);
 }
 
 void seatrial_trace_sent(word handle, word dest, word tag, uint64_t bytes) {
   struct seatrial_communicator* comm = seatrial_communicator(handle);
   struct seatrial_trace_record* record = messages();
   if (record != NULL && comm != NULL && (int)dest != seatrial_mpi.proc_null)
-    tell_send(record, comm, dest, tag, bytes);
+    record_send(record, comm, dest, tag, bytes);
 }
 
 void seatrial_trace_received_from(struct seatrial_communicator* comm, word status) {
@@ -154,14 +154,14 @@ void seatrial_trace_received_from(struct seatrial_communicator* comm, word statu
   if (record == NULL || source == seatrial_mpi.proc_null)
     return;
   record->comm = number_of(comm);
-  tell_receive(record, comm, source, tag_of(status), seatrial_length(status));
+  record_receive(record, comm, source, tag_of(status), seatrial_length(status));
 }
 
 void seatrial_trace_received(word comm, word status) {
   seatrial_trace_received_from(seatrial_communicator(comm), status);
 }
 
-/* The request at an address is from now on that of a record. */
+/* Associates the request at an address with a record. */
 static void bind(word request, const struct seatrial_trace_record* record, bool is_template) {
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* kept = seatrial_find_request(seatrial_handle_at(request, 0));
@@ -172,8 +172,8 @@ static void bind(word request, const struct seatrial_trace_record* record, bool 
   seatrial_unlock(&seatrial_request_lock);
 }
 
-/* Libraries give sends that were complete at once one handle for all of them. Then the one before
- * is complete too, and nobody can tell them apart. */
+/* Libraries return one shared handle for all sends that complete at once. An earlier send with
+ * that handle is then complete too, and they cannot be distinguished. */
 static bool was_handed_out(word request) {
   seatrial_lock(&seatrial_request_lock);
   const struct seatrial_request* kept = seatrial_find_request(seatrial_handle_at(request, 0));
@@ -191,13 +191,13 @@ void seatrial_trace_post_send(word request, word handle, word dest, word tag, ui
   struct seatrial_trace_record* record = take(SEATRIAL_TRACE_POST);
   if (record == NULL)
     return;
-  tell_send(record, comm, dest, tag, bytes);
+  record_send(record, comm, dest, tag, bytes);
   if (!was_handed_out(request))
-    seatrial_keep_start(request, SEATRIAL_SEND, handle, dest, 0);
+    seatrial_track_start(request, SEATRIAL_SEND, handle, dest, 0);
   bind(request, record, false);
 }
 
-/* The request is kept already, with the communicator that it came from. */
+/* The request is already tracked, with its communicator. */
 void seatrial_trace_post_receive(word request) {
   struct seatrial_trace_record* record = messages();
   if (record == NULL)
@@ -209,7 +209,7 @@ void seatrial_trace_post_receive(word request) {
   if (comm != NULL) {
     record->flags |= SEATRIAL_TRACE_RECEIVES;
     kept->trace_place = place_after(record);
-    seatrial_hold_communicator(comm);
+    seatrial_retain_communicator(comm);
   }
   seatrial_unlock(&seatrial_request_lock);
   if (comm != NULL) {
@@ -225,7 +225,7 @@ void seatrial_trace_send_template(word request, word handle, word dest, word tag
   struct seatrial_trace_record* record = take(SEATRIAL_TRACE_TEMPLATE);
   if (record == NULL)
     return;
-  tell_send(record, comm, dest, tag, bytes);
+  record_send(record, comm, dest, tag, bytes);
   bind(request, record, true);
 }
 
@@ -238,8 +238,8 @@ void seatrial_trace_receive_template(word request, word handle, word source, wor
   if (record == NULL)
     return;
   record->comm = number_of(comm);
-  tell_receive(record, comm, (int)source, (int)tag, (int64_t)bytes);
-  record->flags &= (uint8_t)~SEATRIAL_TRACE_TOLD;
+  record_receive(record, comm, (int)source, (int)tag, (int64_t)bytes);
+  record->flags &= (uint8_t)~SEATRIAL_TRACE_RECEIVE_COMPLETE;
   bind(request, record, true);
 }
 
@@ -271,11 +271,11 @@ static bool is_cancelled(const struct seatrial_request* request, word status) {
   return cancelled != 0;
 }
 
-static void tell_done(uint32_t number) {
-  if (here.done == NULL || here.done->n == SEATRIAL_TRACE_NUMBERS)
-    here.done = take(SEATRIAL_TRACE_DONE);
-  if (here.done != NULL)
-    here.done->numbers[here.done->n++] = number;
+static void record_done(uint32_t number) {
+  if (current.done == NULL || current.done->n == SEATRIAL_TRACE_NUMBERS)
+    current.done = take(SEATRIAL_TRACE_DONE);
+  if (current.done != NULL)
+    current.done->numbers[current.done->n++] = number;
 }
 
 void seatrial_trace_completed(const struct seatrial_request* request, word status) {
@@ -286,16 +286,16 @@ void seatrial_trace_completed(const struct seatrial_request* request, word statu
   if (is_cancelled(request, status))
     return;
   if (request->kind == SEATRIAL_PARTITIONED_RECEIVE)
-    post->flags |= SEATRIAL_TRACE_TOLD;
+    post->flags |= SEATRIAL_TRACE_RECEIVE_COMPLETE;
   else if ((post->flags & SEATRIAL_TRACE_RECEIVES) != 0 && request->comm != NULL)
-    tell_receive(post, request->comm, seatrial_source(status), tag_of(status),
-                 seatrial_length(status));
-  tell_done(place);
+    record_receive(post, request->comm, seatrial_source(status), tag_of(status),
+                   seatrial_length(status));
+  record_done(place);
 }
 
-static struct seatrial_trace_record* tell_collective(enum seatrial_trace_kind kind,
-                                                     struct seatrial_communicator* comm, word root,
-                                                     uint64_t bytes) {
+static struct seatrial_trace_record* record_collective(enum seatrial_trace_kind kind,
+                                                       struct seatrial_communicator* comm,
+                                                       word root, uint64_t bytes) {
   struct seatrial_trace_record* record = comm == NULL ? NULL : take(kind);
   if (record == NULL)
     return NULL;
@@ -306,22 +306,22 @@ static struct seatrial_trace_record* tell_collective(enum seatrial_trace_kind ki
 }
 
 void seatrial_trace_collective(word comm, word root, uint64_t bytes) {
-  tell_collective(SEATRIAL_TRACE_COLLECTIVE, seatrial_communicator(comm), root, bytes);
+  record_collective(SEATRIAL_TRACE_COLLECTIVE, seatrial_communicator(comm), root, bytes);
 }
 
 void seatrial_trace_post_collective(word request, word handle, word root, uint64_t bytes) {
   struct seatrial_communicator* comm = seatrial_communicator(handle);
   const struct seatrial_trace_record* record =
-      tell_collective(SEATRIAL_TRACE_POSTED_COLLECTIVE, comm, root, bytes);
+      record_collective(SEATRIAL_TRACE_POSTED_COLLECTIVE, comm, root, bytes);
   if (record == NULL)
     return;
-  seatrial_keep_start(request, SEATRIAL_SEND, handle, (word)-1, 0);
+  seatrial_track_start(request, SEATRIAL_SEND, handle, (word)-1, 0);
   bind(request, record, false);
 }
 
 void seatrial_trace_collective_template(word request, word handle, word root, uint64_t bytes) {
   const struct seatrial_trace_record* record =
-      tell_collective(SEATRIAL_TRACE_TEMPLATE, seatrial_communicator(handle), root, bytes);
+      record_collective(SEATRIAL_TRACE_TEMPLATE, seatrial_communicator(handle), root, bytes);
   if (record != NULL)
     bind(request, record, true);
 }
@@ -329,7 +329,7 @@ void seatrial_trace_collective_template(word request, word handle, word root, ui
 void seatrial_trace_counts(word handle, bool is_received, word counts, unsigned width,
                            word datatypes, bool has_types) {
   const struct seatrial_communicator* comm = seatrial_communicator(handle);
-  struct seatrial_trace_record* head = here.head;
+  struct seatrial_trace_record* head = current.head;
   if (comm == NULL || head == NULL)
     return;
   struct seatrial_trace_record* record = NULL;
@@ -348,7 +348,7 @@ void seatrial_trace_counts(word handle, bool is_received, word counts, unsigned 
 void seatrial_trace_creation(word handle, word made) {
   struct seatrial_communicator* comm = seatrial_communicator(handle);
   struct seatrial_communicator* created = NULL;
-  if (tell_collective(SEATRIAL_TRACE_CREATION, comm, (word)-1, 0) == NULL)
+  if (record_collective(SEATRIAL_TRACE_CREATION, comm, (word)-1, 0) == NULL)
     return;
   if (seatrial_handle_at(made, 0) != seatrial_mpi.comm_null)
     created = seatrial_communicator(seatrial_handle_at(made, 0));
@@ -357,16 +357,16 @@ void seatrial_trace_creation(word handle, word made) {
 }
 
 void seatrial_trace_call(unsigned call, enum seatrial_trace_how how, uint64_t begin, uint64_t end) {
-  if (!here.has_begun && how == SEATRIAL_ALWAYS)
+  if (!current.has_begun && how == SEATRIAL_ALWAYS)
     take(SEATRIAL_TRACE_CALL);
-  if (here.head != NULL) {
-    here.head->begin = begin;
-    here.head->end = end;
-    here.head->waited = here.waited;
-    here.waited = 0;
-    __atomic_store_n(&here.head->call, (uint16_t)call, __ATOMIC_RELEASE);
+  if (current.head != NULL) {
+    current.head->begin = begin;
+    current.head->end = end;
+    current.head->waited = current.waited;
+    current.waited = 0;
+    __atomic_store_n(&current.head->call, (uint16_t)call, __ATOMIC_RELEASE);
   } else
-    here.waited += end - begin;
-  here.head = here.done = NULL;
-  here.has_begun = false;
+    current.waited += end - begin;
+  current.head = current.done = NULL;
+  current.has_begun = false;
 }

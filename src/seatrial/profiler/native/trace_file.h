@@ -1,14 +1,14 @@
-/* The trace of one process, beside its table: a page of header, then records of one size in the
- * order in which they were taken. Mapped shared, little endian; the reader is seatrial's
+/* The trace of one process, stored beside its table: one page of header, then records of fixed size
+ * in the order in which they were allocated. Mapped shared, little endian; read by seatrial's
  * profiler/trace/trace_file.py, which checks magic and version.
  *
- * A call that sent, received, waited for what another rank did, or may have, has a head: a record
- * with `call`, `begin` and `end`. What did not fit into it stands in parts, records with
- * SEATRIAL_TRACE_PART that follow their head, those of other threads between them. A head whose
- * `call` is 0 belongs to a call that never returned. A record whose `kind` is 0 was not written.
+ * A call that sent, received or waited for another rank, or may have done so, has a head: a record
+ * with `call`, `begin` and `end`. Data that does not fit follows in parts: records with
+ * SEATRIAL_TRACE_PART after their head, possibly interleaved with those of other threads. A head
+ * whose `call` is 0 belongs to a call that never returned. A record whose `kind` is 0 was not
+ * written.
  *
- * Ranks are those of MPI_COMM_WORLD; world_size stands for any outside of it.
- */
+ * Ranks are those of MPI_COMM_WORLD; world_size stands for any rank outside it. */
 #ifndef SEATRIAL_TRACE_FILE_H
 #define SEATRIAL_TRACE_FILE_H
 
@@ -18,32 +18,32 @@
 enum {
   SEATRIAL_TRACE_VERSION = 1,
   SEATRIAL_TRACE_HEADER_BYTES = 4096,
-  SEATRIAL_TRACE_NUMBERS = 8, /* of requests in one record */
-  SEATRIAL_TRACE_COUNTS = 4   /* of bytes in one record */
+  SEATRIAL_TRACE_NUMBERS = 8, /* requests per record */
+  SEATRIAL_TRACE_COUNTS = 4   /* byte counts per record */
 };
 
 enum seatrial_trace_kind {
-  SEATRIAL_TRACE_CALL = 1,   /* nothing but its time: files, one-sided */
-  SEATRIAL_TRACE_MESSAGES,   /* blocking: `messages` */
-  SEATRIAL_TRACE_POST,       /* of a request: `messages`, filled up when it completes */
-  SEATRIAL_TRACE_DONE,       /* `numbers`: places of posts that completed in this call */
+  SEATRIAL_TRACE_CALL = 1, /* only its time: files, one-sided */
+  SEATRIAL_TRACE_MESSAGES, /* blocking: `messages` */
+  SEATRIAL_TRACE_POST, /* start of a request: `messages`, completed when the request completes */
+  SEATRIAL_TRACE_DONE, /* `numbers`: indices of the posts that completed in this call */
   SEATRIAL_TRACE_COLLECTIVE, /* blocking: `collective` */
   SEATRIAL_TRACE_POSTED_COLLECTIVE,
   SEATRIAL_TRACE_COUNTS_OF, /* part: bytes of each rank, in order, of a collective */
-  SEATRIAL_TRACE_CREATION,  /* a collective that made communicators */
+  SEATRIAL_TRACE_CREATION,  /* a collective that created communicators */
   SEATRIAL_TRACE_COMMUNICATOR,
-  SEATRIAL_TRACE_TEMPLATE /* what a persistent request was made with: nothing was sent */
+  SEATRIAL_TRACE_TEMPLATE /* arguments of a persistent request: nothing was sent */
 };
 
 enum seatrial_trace_flag {
   SEATRIAL_TRACE_SENDS = 1,
   SEATRIAL_TRACE_RECEIVES = 2,
-  SEATRIAL_TRACE_TOLD = 4, /* the receive is complete: its source, tag and bytes are those it had */
+  SEATRIAL_TRACE_RECEIVE_COMPLETE =
+      4, /* the receive is complete: source, tag and bytes are the actual ones */
   SEATRIAL_TRACE_PART = 8,
-  SEATRIAL_TRACE_OF_RECEIVES =
-      16,                     /* of counts: what arrives from each rank, else what goes there */
-  SEATRIAL_TRACE_INTER = 32,  /* of an intercommunicator */
-  SEATRIAL_TRACE_AT_ONCE = 64 /* the send was complete when its request was handed out */
+  SEATRIAL_TRACE_OF_RECEIVES = 16, /* counts are received from each rank, else sent to it */
+  SEATRIAL_TRACE_INTER = 32,       /* of an intercommunicator */
+  SEATRIAL_TRACE_AT_ONCE = 64      /* the send was complete when its request was returned */
 };
 
 struct seatrial_trace_messages {
@@ -54,21 +54,21 @@ struct seatrial_trace_messages {
 };
 
 struct seatrial_trace_collective {
-  uint64_t bytes;   /* of one rank's block: `call` tells of what */
+  uint64_t bytes;   /* of one rank's block; what that is depends on `call` */
   int32_t root;     /* in the communicator; -1: none */
-  uint32_t counts;  /* how many follow in parts */
-  uint32_t made_at; /* 1 + the place of the template, whose `call` counts; 0: there is none */
+  uint32_t counts;  /* number of counts that follow in parts */
+  uint32_t made_at; /* 1 + index of the template, whose `call` applies; 0: none */
   uint32_t reserved;
 };
 
-/* `id` is the same in every member, and no other communicator's. */
+/* `id` is the same in every member and differs from all other communicators. */
 struct seatrial_trace_communicator {
   uint64_t id;
   int32_t rank, size;
 };
 
-/* Times are ticks; `waited` is time since the thread's record before in calls that found nothing
- * to tell: tests of requests that are not complete, probes. `comm` counts the communicators of this
+/* Times are ticks; `waited` is the time since the thread's previous record in calls with nothing
+ * to record: tests of incomplete requests, probes. `comm` numbers the communicators of this
  * process from 1; 0: none. */
 struct seatrial_trace_record {
   uint64_t begin, end, waited;
@@ -95,7 +95,7 @@ struct seatrial_trace_header {
   int32_t pid;
   uint32_t reserved;
   uint64_t room;  /* records that fit */
-  uint64_t taken; /* records asked for: those beyond `room` were not kept */
+  uint64_t taken; /* records requested: those beyond `room` were dropped */
   double ticks_per_s;
   uint64_t loaded_at;   /* ticks */
   uint64_t ended_at;    /* when MPI_Finalize was called; 0 before */

@@ -12,13 +12,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { RESERVED_AT_ONCE = 16384 }; /* records: a mebibyte */
+enum { RESERVED_AT_ONCE = 16384 }; /* records: 1 MiB */
 
 struct seatrial_trace seatrial_trace;
 
 static char path[sizeof seatrial_process.path + 8];
 
-/* Places fit into 32 bits, with one to spare for "none". */
+/* Indices fit into 32 bits, with one value to spare for "none". */
 static uint64_t wanted_records(void) {
   const char* text = getenv("SEATRIAL_PROFILE_TRACE");
   const uint64_t bytes = text == NULL ? 0 : strtoull(text, NULL, 10);
@@ -29,7 +29,7 @@ static uint64_t wanted_records(void) {
   return records < UINT32_MAX - 1 ? records : UINT32_MAX - 1;
 }
 
-/* By its name, since a program may close descriptors that it did not open. */
+/* Opened by name, since a program may close descriptors that it did not open. */
 static bool reserve(uint64_t offset, uint64_t bytes) {
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0)
@@ -49,7 +49,7 @@ bool seatrial_reserve_trace(uint64_t place) {
     const uint64_t more = left < RESERVED_AT_ONCE ? left : RESERVED_AT_ONCE;
     const uint64_t size = sizeof(struct seatrial_trace_record);
     if (!reserve(SEATRIAL_TRACE_HEADER_BYTES + reserved * size, more * size)) {
-      seatrial_trace.header->room = reserved; /* the disk is full: no more than this */
+      seatrial_trace.header->room = reserved; /* the disk is full: limit the trace to this */
       break;
     }
     reserved += more;
@@ -72,16 +72,17 @@ static void describe(struct seatrial_trace_header* header, uint64_t room) {
   header->loaded_at = process->loaded_at;
   header->loaded_at_ns = process->loaded_at_ns;
   memcpy(header->host, process->host, sizeof header->host);
-  __atomic_store_n(&header->magic, SEATRIAL_TRACE_MAGIC, __ATOMIC_RELEASE); /* now it is whole */
+  __atomic_store_n(&header->magic, SEATRIAL_TRACE_MAGIC,
+                   __ATOMIC_RELEASE); /* marks the header as complete */
 }
 
-/* HOST-PID.trace where the table is HOST-PID.mpi. */
+/* HOST-PID.trace for the table HOST-PID.mpi. */
 static struct seatrial_trace_header* create(uint64_t room) {
   const uint64_t bytes = SEATRIAL_TRACE_HEADER_BYTES + room * sizeof(struct seatrial_trace_record);
   const char* dot = strrchr(seatrial_process.path, '.');
   const int stem = dot == NULL ? 0 : (int)(dot - seatrial_process.path);
   snprintf(path, sizeof path, "%.*s.trace", stem, seatrial_process.path);
-  if (!seatrial_may_be_so_large(bytes))
+  if (!seatrial_is_within_file_limit(bytes))
     return NULL;
   const int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0)
@@ -113,7 +114,7 @@ void seatrial_open_trace(bool has_world) {
   seatrial_trace.reserved = 0;
   seatrial_trace.records =
       (struct seatrial_trace_record*)((char*)header + SEATRIAL_TRACE_HEADER_BYTES);
-  seatrial_reasons_to_look |= SEATRIAL_LOOKS_FOR_TRACE;
+  seatrial_examine_reasons |= SEATRIAL_EXAMINES_FOR_TRACE;
   if (has_world)
     seatrial_trace_world();
 }
@@ -125,7 +126,7 @@ void seatrial_end_trace(uint64_t now) {
   seatrial_trace.header->ticks_per_s = seatrial_process.header->ticks_per_s;
 }
 
-void seatrial_leave_trace(void) {
+void seatrial_stop_trace(void) {
   seatrial_trace.records = NULL;
-  seatrial_reasons_to_look &= ~(unsigned)SEATRIAL_LOOKS_FOR_TRACE;
+  seatrial_examine_reasons &= ~(unsigned)SEATRIAL_EXAMINES_FOR_TRACE;
 }

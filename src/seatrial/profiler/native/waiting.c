@@ -16,18 +16,18 @@ static uint32_t wanted(void) {
   return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-/* 0 in a rank without a table, which does not see its calls, and in one with a trace, which would
- * take the barriers for computing. */
+/* 0 in a rank without a table, which does not see its calls, and in a rank with a trace, which
+ * would count the barriers as computation. */
 static uint32_t possible(uint32_t every) {
   return seatrial_process.header == NULL || seatrial_is_traced() ? 0 : every;
 }
 
-void seatrial_settle_barriers(void) {
+void seatrial_agree_on_barriers(void) {
   const uint32_t every = wanted();
   if (every == 0 || !seatrial_is_known())
     return;
   const uint32_t own = possible(every);
-  /* The bits that all have set, and those that all have clear: each rank sees whether all agree. */
+  /* The bits set in all ranks, and those clear in all: each rank sees whether all agree. */
   const uint32_t mine[2] = {own, ~own};
   uint32_t common[2] = {0, 0};
   const int reason = seatrial_library.Allreduce(mine, common, sizeof mine, seatrial_mpi.byte,
@@ -35,10 +35,10 @@ void seatrial_settle_barriers(void) {
   if (reason == 0 && common[0] == mine[0] && common[1] == mine[1])
     seatrial_barrier_every = own;
   if (seatrial_barrier_every != 0)
-    seatrial_reasons_to_look |= SEATRIAL_LOOKS_FOR_WAITING;
+    seatrial_examine_reasons |= SEATRIAL_EXAMINES_FOR_WAITING;
 }
 
-uint64_t seatrial_meet(word comm) {
+uint64_t seatrial_wait_at_barrier(word comm) {
   if (seatrial_handle(comm) == seatrial_mpi.comm_null)
     return 0;
   struct seatrial_communicator* known = seatrial_find_communicator(comm);

@@ -1,6 +1,6 @@
-/* What arguments of MPI functions are where no mpi.h tells: a machine word each. Integers narrower
- * than a word have anything in their upper half, so they are passed on as they came and narrowed
- * where they are read. MPI has no arguments of floating point. */
+/* Arguments of MPI functions, declared without mpi.h: each is a machine word. The upper half of
+ * an argument narrower than a word is undefined, so words are passed on unchanged and narrowed
+ * where they are read. MPI has no floating-point arguments. */
 #ifndef SEATRIAL_WORD_H
 #define SEATRIAL_WORD_H
 
@@ -9,7 +9,7 @@
 
 typedef uintptr_t word;
 
-/* A number that is an int, and one that is an MPI_Count (the functions that end with _c). */
+/* A number that is an int, or an MPI_Count (the functions that end with _c). */
 static inline int64_t seatrial_narrow(word value) {
   return (int32_t)value;
 }

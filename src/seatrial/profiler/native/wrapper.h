@@ -1,9 +1,8 @@
-/* What the generated wrappers are made of. */
+/* The building blocks of the generated wrappers. */
 #ifndef SEATRIAL_WRAPPER_H
 #define SEATRIAL_WRAPPER_H
 
-/* A counter is best added to where it lies: lanes of a vector cost more to fill
- * than they save. */
+/* Increment counters in memory: loading them into vector registers costs more than it saves. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
@@ -16,7 +15,7 @@
 #include "next.h"
 #include "rebind.h"
 #include "request.h"
-#include "request_keep.h"
+#include "request_tracking.h"
 #include "trace.h"
 #include "waiting.h"
 
@@ -26,30 +25,28 @@
 #define SEATRIAL_NO_COMM (~(word)0)
 #define SEATRIAL_SITE ((word)__builtin_return_address(0))
 
-/* The handle at an address, for a call that changes it; 0 where nothing is
- * known of handles. */
-static inline word seatrial_given(word address) {
+/* The handle at an address, for a call that changes it; 0 if the library is unknown. */
+static inline word seatrial_handle_before(word address) {
   return seatrial_is_known() ? seatrial_handle_at(address, 0) : 0;
 }
 
-/* A Fortran binding calls the C one: the program's call site is the binding's.
- */
+/* A Fortran binding calls the C function: the program's call site is the binding's caller. */
 static inline bool seatrial_enter_binding(word site) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   if (here->where == SEATRIAL_INSIDE || here->site != 0)
     return false;
   here->site = site;
-  here->outside = SEATRIAL_LOOKING;
+  here->outside = SEATRIAL_EXAMINING;
   if (here->where == SEATRIAL_OUTSIDE)
-    here->where = SEATRIAL_LOOKING;
+    here->where = SEATRIAL_EXAMINING;
   return true;
 }
 
 static inline void seatrial_leave_binding(void) {
-  struct seatrial_here* here = &seatrial_here;
+  struct seatrial_thread_state* here = &seatrial_thread_state;
   here->site = 0;
-  here->outside = seatrial_looks ? SEATRIAL_LOOKING : SEATRIAL_OUTSIDE;
-  if (here->where == SEATRIAL_LOOKING)
+  here->outside = seatrial_examines_calls ? SEATRIAL_EXAMINING : SEATRIAL_OUTSIDE;
+  if (here->where == SEATRIAL_EXAMINING)
     here->where = here->outside;
 }
 

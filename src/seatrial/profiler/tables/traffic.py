@@ -38,7 +38,7 @@ def traffic_of(base: str) -> Traffic:
 
 
 _OWN = "struct seatrial_status own; "
-_OWN_STATUS = _OWN + "status = seatrial_told(status, &own);"
+_OWN_STATUS = _OWN + "status = seatrial_status_or_own(status, &own);"
 
 
 def _gathered(in_place: str, else_: str = "seatrial_bytes(N(sendcount), sendtype)") -> str:
@@ -55,10 +55,10 @@ _COLLECTIVE = {
     "Allreduce": _REDUCED,
     "Scan": _REDUCED,
     "Exscan": _REDUCED,
-    "Reduce": f"seatrial_gives(root) ? {_REDUCED} : 0",
+    "Reduce": f"seatrial_sends_to_root(root) ? {_REDUCED} : 0",
     "Bcast": f"seatrial_is_root(comm, root) ? {_REDUCED} : 0",
-    "Gather": f"!seatrial_gives(root) ? 0 : {_gathered('N(recvcount)')}",
-    "Gatherv": f"!seatrial_gives(root) ? 0 : {_gathered(_OWN_COUNT)}",
+    "Gather": f"!seatrial_sends_to_root(root) ? 0 : {_gathered('N(recvcount)')}",
+    "Gatherv": f"!seatrial_sends_to_root(root) ? 0 : {_gathered(_OWN_COUNT)}",
     "Scatter": "seatrial_is_root(comm, root) ? seatrial_bytes(N(sendcount) * seatrial_peers_of(comm), sendtype) : 0",
     "Scatterv": f"seatrial_is_root(comm, root) ? seatrial_bytes({_ALL_SENT}, sendtype) : 0",
     "Allgather": _gathered("N(recvcount)"),
@@ -85,7 +85,7 @@ def _collectives() -> dict[str, Traffic]:
     found: dict[str, Traffic] = {}
     for name, amount in _COLLECTIVE.items():
         found[name] = found[f"I{name.lower()}"] = Traffic(after=f"bytes = {amount};")
-        keep = f"seatrial_keep_start(request, SEATRIAL_PERSISTENT_COLLECTIVE, comm, (word)-1, {amount});"
+        keep = f"seatrial_track_start(request, SEATRIAL_PERSISTENT_COLLECTIVE, comm, (word)-1, {amount});"
         found[f"{name}_init"] = Traffic(after=keep)
     return found
 
@@ -93,12 +93,12 @@ def _collectives() -> dict[str, Traffic]:
 _SENT = Traffic(after="bytes = seatrial_sent(dest, N(count), datatype);")
 _SENT_BOTH = "bytes = seatrial_sent(dest, N(sendcount), sendtype);"
 _SENT_REPLACED = "bytes = seatrial_sent(dest, N(count), datatype);"
-_RECEIVE = "seatrial_keep_receive(request, SEATRIAL_{}, comm, source, {});"
+_RECEIVE = "seatrial_track_receive(request, SEATRIAL_{}, comm, source, {});"
 
 
 def _point_to_point() -> dict[str, Traffic]:
     modes = ("send", "bsend", "ssend", "rsend")
-    keep_send = "seatrial_keep_start(request, SEATRIAL_PERSISTENT_SEND, comm, dest, seatrial_bytes({}, datatype));"
+    keep_send = "seatrial_track_start(request, SEATRIAL_PERSISTENT_SEND, comm, dest, seatrial_bytes({}, datatype));"
     started = _RECEIVE.format("RECEIVE", 0)
     partitions = "seatrial_narrow(partitions) * seatrial_wide(count)"
     return {
@@ -114,13 +114,15 @@ def _point_to_point() -> dict[str, Traffic]:
         "Sendrecv_replace": Traffic(_OWN_STATUS, f"{_SENT_REPLACED} seatrial_received(status);"),
         "Isendrecv": Traffic(after=f"{_SENT_BOTH} {started}"),
         "Isendrecv_replace": Traffic(after=f"{_SENT_REPLACED} {started}"),
-        "Mprobe": Traffic(after="seatrial_keep_matched(message, comm);"),
-        "Improbe": Traffic(after="if (seatrial_int_at(flag)) seatrial_keep_matched(message, comm);"),
+        "Mprobe": Traffic(after="seatrial_track_matched(message, comm);"),
+        "Improbe": Traffic(after="if (seatrial_int_at(flag)) seatrial_track_matched(message, comm);"),
         "Mrecv": Traffic(
-            f"{_OWN_STATUS} const word matched = seatrial_given(message);",
+            f"{_OWN_STATUS} const word matched = seatrial_handle_before(message);",
             "bytes = seatrial_received_matched(matched, status);",
         ),
-        "Imrecv": Traffic("const word matched = seatrial_given(message);", "seatrial_start_matched(matched, request);"),
+        "Imrecv": Traffic(
+            "const word matched = seatrial_handle_before(message);", "seatrial_start_matched(matched, request);"
+        ),
     }
 
 
@@ -183,7 +185,7 @@ _ONE_SIDED = {
 def _files() -> dict[str, Traffic]:
     wrote = Traffic(after=f"bytes = {_REDUCED};")
     read = Traffic(_OWN_STATUS, "bytes = seatrial_read_bytes(status);")
-    keep = Traffic(after="seatrial_keep_read(request);")
+    keep = Traffic(after="seatrial_track_read(request);")
     places = ("", "_all", "_at", "_at_all", "_shared")
     split = ("_all", "_at_all", "_ordered")
     return {
@@ -198,7 +200,9 @@ def _files() -> dict[str, Traffic]:
 
 _LIFETIME = {
     "Finalize": Traffic("seatrial_closing();", "seatrial_closed();"),
-    "Session_finalize": Traffic("seatrial_closing_session(seatrial_given(session));", "seatrial_closed_session();"),
+    "Session_finalize": Traffic(
+        "seatrial_closing_session(seatrial_handle_before(session));", "seatrial_closed_session();"
+    ),
     "Abort": Traffic("seatrial_aborting();"),
 }
 

@@ -1,14 +1,13 @@
-/* seatrial-collector NODE_DIR FINAL_DIR PERIOD_S IO_S: takes care of the MPI profiler's tables of
- * one node. They live in NODE_DIR, on its memory file system, which is wiped when a job ends.
+/* seatrial-collector NODE_DIR FINAL_DIR PERIOD_S IO_S: collects the MPI profiler's tables of one
+ * node. They live in NODE_DIR on the node's in-memory file system, which is wiped when a job ends.
  *
- * Every PERIOD_S seconds, and on SIGTERM, it copies the tables of this host's running processes,
- * their traces and the samples of input and output to FINAL_DIR; those of a process that has ended,
- * it moves. It samples every IO_S seconds (0: never). It ends when no process has been there for
- * GRACE_S seconds, or NODE_DIR was taken away; it writes nothing to anybody.
+ * Every PERIOD_S seconds, and on SIGTERM, it copies the tables and traces of this host's running
+ * processes and the I/O samples to FINAL_DIR. The files of a process that has ended are moved. It
+ * samples I/O every IO_S seconds (0: never). It exits when no process has been running for GRACE_S
+ * seconds, or when NODE_DIR was removed; it prints nothing.
  *
- * NODE_DIR/HOST.collector is locked while it runs. FINAL_DIR/HOST.collecting is there while
- * something is still to come.
- */
+ * NODE_DIR/HOST.collector is locked while it runs. FINAL_DIR/HOST.collecting exists while files
+ * are still to be delivered. */
 #include "detach.h"
 #include "ranks.h"
 #include "samples.h"
@@ -25,9 +24,9 @@
 
 enum { PATH_BYTES = 1600 };
 
-static const double grace_s = 3;       /* for the next program of the same command */
-static const double most_wait_s = 0.5; /* between two looks at the processes */
-static const double hurried_s = 5; /* between copies, once SIGTERM has said that the end is near */
+static const double grace_s = 3;      /* wait for another program started by the same command */
+static const double max_wait_s = 0.5; /* between two scans of the processes */
+static const double final_copy_s = 5; /* between copies after SIGTERM has announced the end */
 
 struct collector {
   const char* node;
@@ -53,7 +52,7 @@ static bool join(char* path, const char* folder, const char* name, const char* e
   return length > 0 && length < PATH_BYTES;
 }
 
-/* True where the node's file is in its place now, or is not there. */
+/* True if the node's file was copied, or does not exist. */
 static bool copy(const struct collector* self, const char* name, const char* end) {
   char from[PATH_BYTES];
   char to[PATH_BYTES];
@@ -66,8 +65,8 @@ static bool copy(const struct collector* self, const char* name, const char* end
   return access(from, F_OK) != 0 || seatrial_copy_file(from, private_name, to) == 0;
 }
 
-/* A process that ended while its own copy was under way left half of it. */
-static void remove_half(const struct collector* self, const char* name) {
+/* Removes the partial copy of a process that was killed while copying. */
+static void remove_partial(const struct collector* self, const char* name) {
   char path[PATH_BYTES];
   char hidden[400];
   snprintf(hidden, sizeof hidden, ".%s.mpi.part", name);
@@ -84,11 +83,11 @@ static void remove_of_node(const struct collector* self, const char* name, const
 static void move(const struct collector* self, struct seatrial_rank* rank) {
   const bool has_table = copy(self, rank->name, ".mpi");
   if (!copy(self, rank->name, ".trace") || !has_table)
-    return; /* FINAL_DIR may have room later */
+    return; /* FINAL_DIR may have space later */
   remove_of_node(self, rank->name, ".mpi");
   remove_of_node(self, rank->name, ".trace");
-  remove_half(self, rank->name);
-  seatrial_leave_rank(rank);
+  remove_partial(self, rank->name);
+  seatrial_release_rank(rank);
 }
 
 static void copy_running(struct collector* self) {
@@ -96,7 +95,8 @@ static void copy_running(struct collector* self) {
     const struct seatrial_rank* rank = &self->ranks.list[i];
     if (rank->header == NULL)
       continue;
-    /* In this order: a process tells that it ended before it asks who makes the last copy. */
+    /* The order matters: a process marks itself as ended before it checks who makes the last
+     * copy. */
     __atomic_store_n(&rank->header->is_collected, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&rank->header->state, __ATOMIC_SEQ_CST) == SEATRIAL_FINALIZED)
       continue;
@@ -107,8 +107,8 @@ static void copy_running(struct collector* self) {
     copy(self, self->samples.name, "");
 }
 
-/* Moves what ended; the number of processes that go on. */
-static unsigned look_after(struct collector* self, bool is_last) {
+/* Moves the files of processes that ended; returns the number still running. */
+static unsigned move_ended(struct collector* self, bool is_last) {
   unsigned alive = 0;
   for (unsigned i = 0; i < self->ranks.known; i++) {
     struct seatrial_rank* rank = &self->ranks.list[i];
@@ -119,7 +119,7 @@ static unsigned look_after(struct collector* self, bool is_last) {
     else if (!rank->is_foreign)
       move(self, rank);
     else if (is_last && rank->header->state != SEATRIAL_FINALIZED)
-      copy(self, rank->name, ".mpi"); /* whether it goes on is not to be seen from here */
+      copy(self, rank->name, ".mpi"); /* whether it is still running cannot be seen from here */
   }
   return alive;
 }
@@ -130,9 +130,9 @@ static bool take_lock(struct collector* self) {
   if (self->lock < 0 || fcntl(self->lock, F_SETLK, &lock) != 0)
     return false;
   struct stat held;
-  struct stat there; /* another one may have ended since it was opened */
-  return fstat(self->lock, &held) == 0 && stat(self->lock_path, &there) == 0 &&
-         held.st_ino == there.st_ino;
+  struct stat current; /* another collector may have removed the file since it was opened */
+  return fstat(self->lock, &held) == 0 && stat(self->lock_path, &current) == 0 &&
+         held.st_ino == current.st_ino;
 }
 
 static bool is_folder_there(const struct collector* self) {
@@ -150,8 +150,8 @@ static void mark(const struct collector* self, bool is_collecting) {
     close(file);
 }
 
-/* Waits, or takes a signal: true where one came. */
-static bool rest(double seconds) {
+/* Waits; true if a signal arrived. */
+static bool wait_for_signal(double seconds) {
   sigset_t held;
   sigprocmask(SIG_SETMASK, NULL, &held);
   struct timespec wait = {(time_t)seconds, 0};
@@ -161,25 +161,25 @@ static bool rest(double seconds) {
 
 static double wait_s(const struct collector* self) {
   if (self->samples.file == NULL)
-    return most_wait_s;
+    return max_wait_s;
   const double left = (double)(self->samples.next_at_ns - now_ns()) / 1e9;
-  return left < 0.001 ? 0.001 : left > most_wait_s ? most_wait_s : left;
+  return left < 0.001 ? 0.001 : left > max_wait_s ? max_wait_s : left;
 }
 
-/* Until no process has been there for a while. */
+/* Runs until no process has been running for a while. */
 static void watch(struct collector* self) {
   int64_t idle_since = -1;
   bool is_signalled = false;
-  while (is_folder_there(self) && seatrial_look(&self->ranks, self->node, self->host)) {
+  while (is_folder_there(self) && seatrial_find_tables(&self->ranks, self->node, self->host)) {
     const int64_t now = now_ns();
     seatrial_sample(&self->samples, &self->ranks, now);
-    if (look_after(self, false) > 0) {
+    if (move_ended(self, false) > 0) {
       if (idle_since >= 0)
         mark(self, true);
       idle_since = -1;
     } else if (idle_since < 0) {
       idle_since = now;
-      look_after(self, true);
+      move_ended(self, true);
       if (self->samples.file != NULL)
         copy(self, self->samples.name, "");
       mark(self, false);
@@ -190,15 +190,16 @@ static void watch(struct collector* self) {
       copy_running(self);
       self->next_copy_ns = now_ns() + (int64_t)(self->every_s * 1e9);
     }
-    is_signalled = rest(wait_s(self));
-    if (is_signalled && self->every_s > hurried_s)
-      self->every_s = hurried_s;
+    is_signalled = wait_for_signal(wait_s(self));
+    if (is_signalled && self->every_s > final_copy_s)
+      self->every_s = final_copy_s;
   }
 }
 
-/* Gives the folder back. A rank that came at the last moment found the lock: its collector is this
- * one, unless another has taken the lock since. True where that is so. */
-static bool leave(struct collector* self) {
+/* Releases the folder. A rank that started at the last moment found the lock held and relies on
+ * this collector, unless another one has taken the lock since. Returns true if no rank relies on
+ * it. */
+static bool release_folder(struct collector* self) {
   if (!is_folder_there(self)) {
     mark(self, false);
     return false;
@@ -206,14 +207,14 @@ static bool leave(struct collector* self) {
   unlink(self->lock_path);
   const unsigned known = self->ranks.known;
   const bool is_new =
-      seatrial_look(&self->ranks, self->node, self->host) && self->ranks.known > known;
+      seatrial_find_tables(&self->ranks, self->node, self->host) && self->ranks.known > known;
   if (is_new) {
     close(self->lock);
     return take_lock(self);
   }
   if (self->samples.file != NULL)
     unlink(self->samples.path);
-  rmdir(self->node); /* not while a table is left that could not be copied */
+  rmdir(self->node); /* fails while a table is left that could not be copied */
   return false;
 }
 
@@ -240,6 +241,6 @@ int main(int argc, char** argv) {
   seatrial_begin_samples(&self.samples, self.node, self.folder, self.host, io_s);
   do
     watch(&self);
-  while (leave(&self));
+  while (release_folder(&self));
   return 0;
 }

@@ -25,14 +25,14 @@ static void close_inherited(void) {
     }
     closedir(folder);
   }
-  /* The lowest free numbers: in, out and err. */
+  /* These take the lowest free numbers: standard input, output and error. */
   if (open("/dev/null", O_RDWR) == 0 && dup(0) == 1)
     dup(0);
 }
 
-static void take_all_processors(void) {
+static void allow_all_cpus(void) {
   unsigned char all[1024];
-  memset(all, 0xff, sizeof all); /* the kernel keeps to those that are allowed */
+  memset(all, 0xff, sizeof all); /* the kernel restricts this to the allowed CPUs */
   sched_setaffinity(0, sizeof all, (const cpu_set_t*)all);
 }
 
@@ -55,7 +55,7 @@ void seatrial_detach(void) {
   if (chdir("/") != 0)
     _exit(1);
   setpriority(PRIO_PROCESS, 0, LOW_PRIORITY);
-  take_all_processors();
+  allow_all_cpus();
   struct rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;

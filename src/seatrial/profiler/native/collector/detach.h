@@ -1,9 +1,9 @@
-/* What makes the collector a stranger to the program beside which it runs. */
+/* Isolates the collector from the program it runs beside. */
 #ifndef SEATRIAL_DETACH_H
 #define SEATRIAL_DETACH_H
 
-/* Closes what it inherited, leaves the folder, the priority and the processors of the rank that
- * started it, and holds back SIGTERM, SIGINT and SIGHUP: they are waited for. */
+/* Closes inherited descriptors; drops the working folder, priority and CPU affinity of the rank
+ * that started it; blocks SIGTERM, SIGINT and SIGHUP, which are then waited for. */
 void seatrial_detach(void);
 
 #endif

@@ -9,12 +9,12 @@
 #include <string.h>
 
 enum {
-  SECTOR_BYTES = 512 /* whatever the disk's own are: kernel, iostats.rst */,
-  MOST_MOUNTS = 64
+  SECTOR_BYTES = 512 /* independent of the disk's sector size: kernel, iostats.rst */,
+  MAX_MOUNTS = 64
 };
 
-/* A device that is no disk of its own. */
-static bool is_made(const char* name) {
+/* Whether this is a virtual device, not a disk. */
+static bool is_virtual(const char* name) {
   static const char* const kinds[] = {"loop", "ram", "zram", "dm-",   "md",
                                       "sr",   "fd",  "drbd", "bcache"};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -23,8 +23,8 @@ static bool is_made(const char* name) {
   return false;
 }
 
-/* Whether `name` is a partition of `disk`: its lines follow that of the disk, and its name is that
- * of the disk and a number, behind a p where the disk's ends in a digit. */
+/* Whether `name` is a partition of `disk`: its line follows that of the disk, and its name is
+ * the disk's name and a number, separated by a p if the disk's name ends in a digit. */
 static bool is_part_of(const char* name, const char* disk) {
   const size_t length = strlen(disk);
   if (length == 0 || strncmp(name, disk, length) != 0)
@@ -53,7 +53,7 @@ void seatrial_read_disks(const char* diskstats, uint64_t* read_bytes, uint64_t* 
     uint64_t out;
     if (sscanf(line, "%*u %*u %63s %*u %*u %" SCNu64 " %*u %*u %*u %" SCNu64, name, &in, &out) != 3)
       continue;
-    if (is_made(name) || is_part_of(name, disk))
+    if (is_virtual(name) || is_part_of(name, disk))
       continue;
     memcpy(disk, name, sizeof disk);
     read += in;
@@ -75,7 +75,7 @@ static bool is_new(uint64_t* seen, unsigned* known, uint64_t hash) {
   for (unsigned i = 0; i < *known; i++)
     if (seen[i] == hash)
       return false;
-  if (*known < MOST_MOUNTS)
+  if (*known < MAX_MOUNTS)
     seen[(*known)++] = hash;
   return true;
 }
@@ -87,7 +87,7 @@ void seatrial_read_nfs(const char* mountstats, uint64_t* read_bytes, uint64_t* w
     return;
   uint64_t read = 0;
   uint64_t written = 0;
-  uint64_t seen[MOST_MOUNTS];
+  uint64_t seen[MAX_MOUNTS];
   unsigned known = 0;
   uint64_t source = 0;
   char line[1024];
@@ -100,7 +100,7 @@ void seatrial_read_nfs(const char* mountstats, uint64_t* read_bytes, uint64_t* w
     }
     uint64_t in;
     uint64_t out;
-    /* The fifth and the sixth number: bytes that the server sent and took (nfs-utils,
+    /* The fifth and sixth numbers: bytes read from and written to the server (nfs-utils,
      * mountstats(8)). */
     if (sscanf(line, " bytes: %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &in, &out) != 2 ||
         !is_new(seen, &known, hash_of(line, source)))

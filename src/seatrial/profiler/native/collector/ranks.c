@@ -29,7 +29,7 @@ static struct seatrial_header* map_header(const char* path) {
   struct seatrial_header* header = mapped;
   if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) == SEATRIAL_MAGIC)
     return header;
-  munmap(mapped, HEADER_BYTES); /* not whole yet: it is looked at again */
+  munmap(mapped, HEADER_BYTES); /* incomplete: try again later */
   return NULL;
 }
 
@@ -48,7 +48,7 @@ static bool is_known(const struct seatrial_ranks* ranks, const char* name) {
   return false;
 }
 
-/* A program that was followed by another one in the same process reads and writes no more. */
+/* Marks an earlier program in the same process (replaced by exec) as ended. */
 static void replace_earlier(struct seatrial_ranks* ranks, int pid) {
   for (unsigned i = 0; i < ranks->known; i++)
     if (ranks->list[i].header != NULL && ranks->list[i].header->pid == pid)
@@ -64,11 +64,12 @@ static void add(struct seatrial_ranks* ranks, const char* name, struct seatrial_
     ranks->list = list;
     ranks->room = room;
   }
-  const uint64_t here = seatrial_pid_namespace();
+  const uint64_t own_namespace = seatrial_pid_namespace();
   struct seatrial_rank rank = {
       .header = header, .stat_file = -1, .io_file = -1, .io_error = ESRCH, .series = -1};
   snprintf(rank.name, sizeof rank.name, "%s", name);
-  rank.is_foreign = here != 0 && header->pid_namespace != 0 && header->pid_namespace != here;
+  rank.is_foreign =
+      own_namespace != 0 && header->pid_namespace != 0 && header->pid_namespace != own_namespace;
   if (!rank.is_foreign) {
     int reason;
     replace_earlier(ranks, header->pid);
@@ -78,7 +79,7 @@ static void add(struct seatrial_ranks* ranks, const char* name, struct seatrial_
   ranks->list[ranks->known++] = rank;
 }
 
-bool seatrial_look(struct seatrial_ranks* ranks, const char* folder, const char* host) {
+bool seatrial_find_tables(struct seatrial_ranks* ranks, const char* folder, const char* host) {
   DIR* open_folder = opendir(folder);
   if (open_folder == NULL)
     return false;
@@ -105,8 +106,8 @@ bool seatrial_look(struct seatrial_ranks* ranks, const char* folder, const char*
   return true;
 }
 
-/* The third field is the state, behind a name that may hold anything; the twentieth is the number
- * of threads (proc_pid_stat(5)). */
+/* The third field is the state, after a name that may contain anything; the twentieth is the
+ * number of threads (proc_pid_stat(5)). */
 bool seatrial_is_alive(const struct seatrial_rank* rank) {
   if (rank->is_over || rank->is_foreign)
     return false;
@@ -127,7 +128,7 @@ bool seatrial_is_alive(const struct seatrial_rank* rank) {
   return state != 'X' && (state != 'Z' || threads > 1);
 }
 
-void seatrial_leave_rank(struct seatrial_rank* rank) {
+void seatrial_release_rank(struct seatrial_rank* rank) {
   if (rank->stat_file >= 0)
     close(rank->stat_file);
   if (rank->io_file >= 0)

@@ -1,4 +1,4 @@
-/* The processes whose tables live in the node's folder. */
+/* The processes whose tables are in the node's folder. */
 #ifndef SEATRIAL_RANKS_H
 #define SEATRIAL_RANKS_H
 
@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 struct seatrial_rank {
-  char name[320];                 /* of its table, without ".mpi" */
+  char name[320];                 /* name of its table, without ".mpi" */
   struct seatrial_header* header; /* mapped */
-  int stat_file;                  /* /proc/PID/stat, -1: not there */
-  int io_file;                    /* /proc/PID/io, -1: not readable, or over */
+  int stat_file;                  /* /proc/PID/stat, -1: missing */
+  int io_file;                    /* /proc/PID/io, -1: not readable, or closed */
   int io_error;
-  int series;      /* its place among the samples, -1: none */
-  bool is_foreign; /* its number means nothing here */
-  bool is_over;    /* ended, or another program took its place */
+  int series;      /* its index among the samples, -1: none */
+  bool is_foreign; /* its PID is from another PID namespace */
+  bool is_over;    /* ended, or replaced by another program */
 };
 
 struct seatrial_ranks {
@@ -23,13 +23,13 @@ struct seatrial_ranks {
   unsigned known, room;
 };
 
-/* Adds the tables of this host that are new. False where the folder cannot be read any more. */
-bool seatrial_look(struct seatrial_ranks* ranks, const char* folder, const char* host);
+/* Adds new tables of this host. False if the folder can no longer be read. */
+bool seatrial_find_tables(struct seatrial_ranks* ranks, const char* folder, const char* host);
 
-/* Whether the process is still there. A zombie is not, unless threads of it are. */
+/* Whether the process is still running. A zombie is not, unless it has threads. */
 bool seatrial_is_alive(const struct seatrial_rank* rank);
 
-/* Leaves the process, keeping the entry so that its table is not looked at again. */
-void seatrial_leave_rank(struct seatrial_rank* rank);
+/* Releases the process but keeps the entry, so that its table is not read again. */
+void seatrial_release_rank(struct seatrial_rank* rank);
 
 #endif

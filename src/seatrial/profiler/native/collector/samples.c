@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_FILES = 1000 };
+enum { MAX_FILES = 1000 };
 
-static const int64_t nfs_every_ns = 1000000000; /* its text is long */
+static const int64_t nfs_every_ns = 1000000000; /* reading it is slow: its text is long */
 
 static uint64_t bytes_for(uint32_t ranks) {
   return sizeof(struct seatrial_io_file) + SEATRIAL_IO_SAMPLES * sizeof(struct seatrial_io_node) +
@@ -28,7 +28,7 @@ static struct seatrial_io_rank* series_of(struct seatrial_samples* samples, uint
   return (struct seatrial_io_rank*)(node_of(samples) + SEATRIAL_IO_SAMPLES) + number;
 }
 
-/* Maps room for so many ranks: what is behind the end of the file is not touched. */
+/* Maps the file for this many ranks; pages past the end of the file are not touched. */
 static bool map(struct seatrial_samples* samples, uint32_t ranks) {
   const uint64_t bytes = bytes_for(ranks);
   const int file = open(samples->path, O_RDWR | O_CLOEXEC);
@@ -49,7 +49,7 @@ static bool map(struct seatrial_samples* samples, uint32_t ranks) {
 
 static int create(struct seatrial_samples* samples, const char* folder, const char* final_folder,
                   const char* host) {
-  for (int attempt = 0; attempt < MOST_FILES; attempt++) {
+  for (int attempt = 0; attempt < MAX_FILES; attempt++) {
     char number[16] = "";
     char final_path[sizeof samples->path];
     if (attempt > 0)
@@ -89,7 +89,7 @@ void seatrial_begin_samples(struct seatrial_samples* samples, const char* folder
   __atomic_store_n(&samples->file->magic, SEATRIAL_IO_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Every second sample goes; the first stays. */
+/* Drops every second sample; the first stays. */
 static void halve(struct seatrial_samples* samples) {
   struct seatrial_io_file* file = samples->file;
   const uint32_t kept = (file->samples + 1) / 2;
@@ -107,7 +107,7 @@ static void halve(struct seatrial_samples* samples) {
 
 static void add_series(struct seatrial_samples* samples, struct seatrial_rank* rank) {
   struct seatrial_io_file* file = samples->file;
-  rank->series = -2; /* is not asked for again */
+  rank->series = -2; /* do not try again */
   if (file->ranks >= SEATRIAL_IO_MOST_RANKS || !map(samples, file->ranks + 1)) {
     samples->file->left_out++;
     return;
@@ -122,8 +122,8 @@ static void add_series(struct seatrial_samples* samples, struct seatrial_rank* r
   rank->series = (int)file->ranks++;
 }
 
-/* Once MPI has ended a table is copied, which is no doing of the program: its own last sample
- * stands in its table. */
+/* After MPI has ended the profiler copies the table, which is not I/O of the program. The last
+ * sample of the process is in its table. */
 static void sample_rank(struct seatrial_samples* samples, struct seatrial_rank* rank,
                         uint32_t place) {
   struct seatrial_io_rank* series = series_of(samples, (uint32_t)rank->series);

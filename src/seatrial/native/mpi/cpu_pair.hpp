@@ -1,4 +1,4 @@
-// CPUs for the two ranks in turn, where many ranks share few.
+// CPUs for pairs of ranks when many ranks share few CPUs.
 #pragma once
 
 #include <fstream>
@@ -9,12 +9,12 @@
 
 namespace seatrial::mpi {
 
-// Two CPUs of different cores that this process may use. Ranks that are bound to nothing would meet
-// on one CPU half of the time and then take turns by the scheduler's tick, a hundred times slower
-// than on two: that would be a figure of chance, not of the pair.
-class Seats {
+// Two CPUs on different cores that this process may use. Unbound ranks would often share one CPU
+// and then alternate at scheduler ticks, a hundred times slower than on two CPUs: the result would
+// depend on chance, not on the pair.
+class CpuPair {
 public:
-  Seats() {
+  CpuPair() {
     cpus_ = bound_cpus();
     if (cpus_.size() < 2)
       return;
@@ -24,27 +24,27 @@ public:
         second_ = cpu;
         return;
       }
-    second_ = cpus_[1]; // one core is all there is
+    second_ = cpus_[1]; // there is only one core
   }
 
   [[nodiscard]] std::vector<int> cpus() const {
     return cpus_.size() < 2 ? std::vector<int>{} : std::vector<int>{cpus_.front(), second_};
   }
 
-  // Binds this thread to the first or the second of them; to neither where there is only one CPU.
-  void take(bool first) const {
+  // Binds this thread to the first or the second CPU; does nothing if there is only one.
+  void bind(bool first) const {
     if (cpus_.size() >= 2)
       bind_to(first ? cpus_.front() : second_);
   }
 
-  // Where it was before.
-  void leave() const {
+  // Restores the previous binding.
+  void restore() const {
     if (cpus_.size() >= 2)
       bind_to_any(cpus_);
   }
 
 private:
-  // The CPUs of its core, as Linux lists them; empty where that is not told.
+  // The CPUs of this CPU's core, as listed by Linux; empty if not available.
   [[nodiscard]] static std::string core_of(int cpu) {
     std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                        "/topology/thread_siblings_list");
