@@ -1,4 +1,4 @@
-"""What is made when the package is built: the JSON schemas of study files and site files, from their models."""
+"""What is made when the package is built: the JSON schemas of what seatrial reads and prints, from their models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout has none: the models are there."""
+    """Adds `seatrial/plan/schemas/{study,site}-1.json` and `seatrial/report/schemas/DOCUMENT-VERSION.json` to a wheel.
+    A checkout has none: the models are there."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Before the archive is written. Raises what the models raise: a package without them would be broken."""
@@ -23,10 +24,13 @@ class SchemaHook(BuildHookInterface):
         sys.path.insert(0, str(Path(self.root) / "src"))
         from seatrial.plan.site_schema import site_schema
         from seatrial.plan.study_schema import study_schema
+        from seatrial.report.schemas import DOCUMENTS, schema
 
+        schemas = {"plan/schemas/study-1": study_schema(), "plan/schemas/site-1": site_schema()}
+        schemas |= {f"report/schemas/{name}": schema(name) for name in DOCUMENTS}
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        for name, schema in (("study-1", study_schema()), ("site-1", site_schema())):
-            made = folder / f"{name}.json"
-            made.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            build_data["force_include"][str(made)] = f"seatrial/plan/schemas/{made.name}"
+        for name, made in schemas.items():
+            path = folder / f"{Path(name).name}.json"
+            path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            build_data["force_include"][str(path)] = f"seatrial/{name}.json"

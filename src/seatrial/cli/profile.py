@@ -16,11 +16,12 @@ from seatrial.cli.output import message, write_file
 from seatrial.cli.profile_folder import profiles_of_tables
 from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.launch.attached import Ended
+from seatrial.model.json_shape import filled
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
-from seatrial.report.profile.document import profile_document, profile_json
+from seatrial.report.profile.document import TraceJson, profile_document, profile_json
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
 from seatrial.report.profile.trace_export import TraceExport, write_trace
@@ -96,7 +97,7 @@ def _answer(request: ProfileRequest, folder: Path | None, tables: Path, ended: E
     more = {**_circumstances(request, folder, ended), "outcome": outcome}
     exported = _trace(request, folder, tables)
     if request.settings.trace_B:
-        more["trace"] = None if exported is None else _trace_document(exported)
+        more["trace"] = None if exported is None else filled(TraceJson, exported)
     more["others"] = [profile_document(other, status) for other in made[1:]]
     _keep(folder, tables, first, status, more)
     if as_json:
@@ -130,14 +131,6 @@ def _trace(request: ProfileRequest, folder: Path | None, tables: Path) -> TraceE
     except OSError as error:
         message(f"no trace is exported: {folder / 'trace'} cannot be written: {error.strerror or error}")
     return None
-
-
-def _trace_document(exported: TraceExport) -> dict[str, Any]:
-    return {
-        "summary": list(exported.summary),
-        "files": [str(path) for path in exported.files],
-        "command": None if exported.command is None else list(exported.command),
-    }
 
 
 def _outcome(command: Sequence[str], made: Sequence[Profile], damaged: int, status: int | None) -> dict[str, str]:
