@@ -25,10 +25,14 @@ from typing import (
 )
 
 import pytest
-from published_schemas import validator
+from published_schemas import check, validator
 
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.json_shape import ABSENT, SHAPES, Finite, From, Keywords, fields, filled
+from seatrial.model.outcome import Outcome
 from seatrial.profiler.profile import PairTable
+from seatrial.report.documents.results import results_document
 from seatrial.report.schemas import DOCUMENTS, schema
 
 OPEN = {
@@ -68,6 +72,14 @@ PATHS = [
     for place in [next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, From)), None)]
     if isinstance(place.source if place else name, str) and name != "schema"
 ]
+
+
+def test_results_may_have_a_parameter_of_several_words() -> None:
+    experiment = Experiment("command", {"argv": ("sleep", "1")}, "", "", "m")
+    result = ExperimentResult("0" * 16, experiment, "How long?", Outcome.skipped("asked for elsewhere"))
+    document = results_document([result], {})
+    assert document["experiments"][0]["parameters"] == {"argv": ["sleep", "1"]}
+    check(document, "results-1")
 
 
 NEVER_NONE = {"ComparedJson", "ReachedLimitJson", "WaitingJson"}
