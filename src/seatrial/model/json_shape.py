@@ -107,10 +107,11 @@ def filled(of_shape: type[_Shape], source: object, **given: Any) -> _Shape:
     Raises ValueError on a number that is not finite where the shape does not allow for it.
     """
     made = {}
-    for name, read in _reads(of_shape):
-        value = given[name] if name in given else read(source)
-        if value is not ABSENT:
-            made[name] = value
+    for name, find, convert in _reads(of_shape):
+        value = given[name] if name in given else find(source)
+        if value is ABSENT:
+            continue
+        made[name] = value if convert is None or value is None or name in given else convert(value)
     return cast(_Shape, made)
 
 
@@ -122,18 +123,16 @@ def fields(of_shape: type) -> Iterator[tuple[str, Any, bool]]:
 
 
 @cache
-def _reads(of_shape: type) -> tuple[tuple[str, _Read], ...]:
-    return tuple((name, _read(name, hint)) for name, hint, _ in fields(of_shape))
+def _reads(of_shape: type) -> tuple[tuple[str, _Read, _Read | None], ...]:
+    return tuple((name, _find(name, hint), _converter(hint)) for name, hint, _ in fields(of_shape))
 
 
-def _read(name: str, hint: Any) -> _Read:
+def _find(name: str, hint: Any) -> _Read:
     if get_origin(hint) is Literal and len(get_args(hint)) == 1:
         (constant,) = get_args(hint)
         return lambda _: constant
     place = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, From)), None)
-    find = attrgetter(name) if place is None else place.read
-    convert = None if place is GIVEN else _converter(hint)
-    return find if convert is None else lambda source: ABSENT if (one := find(source)) is ABSENT else convert(one)
+    return attrgetter(name) if place is None else place.read
 
 
 def _converter(hint: Any) -> _Read | None:
@@ -144,7 +143,7 @@ def _converter(hint: Any) -> _Read | None:
     if kind in (Union, UnionType):
         inner = [part for part in of if part is not NoneType]
         convert = _converter(inner[0]) if len(inner) == 1 else _plain
-        return None if convert is None else partial(_unless_none, convert)
+        return convert if convert in (None, _plain) else partial(_unless_none, convert)
     if kind is Literal:
         kind = type(of[0])
     if kind in (list, tuple):
