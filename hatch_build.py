@@ -1,4 +1,4 @@
-"""Build hook: generates the JSON schemas of study files and site files from their models."""
+"""Build hook: generates the JSON schemas of the files that seatrial reads and of the documents that it prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site}-1.json` to a wheel. A checkout needs none: it has the models."""
+    """Adds `seatrial/plan/schemas/{study,site}-1.json` and `seatrial/report/schemas/DOCUMENT-VERSION.json` to a wheel.
+    A checkout needs none: it has the models."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Runs before the archive is written. Errors propagate: a package without schemas would be broken."""
@@ -23,10 +24,13 @@ class SchemaHook(BuildHookInterface):
         sys.path.insert(0, str(Path(self.root) / "src"))
         from seatrial.plan.site_schema import site_schema
         from seatrial.plan.study_schema import study_schema
+        from seatrial.report.schemas import DOCUMENTS, schema
 
+        schemas = {"plan/schemas/study-1": study_schema(), "plan/schemas/site-1": site_schema()}
+        schemas |= {f"report/schemas/{name}": schema(name) for name in DOCUMENTS}
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        for name, schema in (("study-1", study_schema()), ("site-1", site_schema())):
-            schema_file = folder / f"{name}.json"
-            schema_file.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            build_data["force_include"][str(schema_file)] = f"seatrial/plan/schemas/{schema_file.name}"
+        for name, content in schemas.items():
+            schema_file = folder / f"{Path(name).name}.json"
+            schema_file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            build_data["force_include"][str(schema_file)] = f"seatrial/{name}.json"

@@ -14,12 +14,9 @@ from typing import Any
 import pytest
 from cli.in_process import seatrial_here
 from environments.mpi_libraries import library
-from jsonschema import Draft202012Validator
 from profiler.mpi_programs import ROOT_MAY, traffic_program
+from published_schemas import check
 
-import seatrial.report.schemas as schemas
-
-SCHEMA = json.loads((Path(schemas.__file__).parent / "profile-1.json").read_text())
 TWO = ("openmpi", "mpich")
 
 
@@ -35,7 +32,7 @@ def ranks(name: str, part: str, number: int = 2) -> list[str]:
 
 def document(completed: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(completed.stdout)
-    Draft202012Validator(SCHEMA).validate(answer)
+    check(answer, "profile-1")
     return answer
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-from importlib import resources
 from pathlib import Path
 
-import jsonschema
 import pytest
+from published_schemas import check
 
 from seatrial.machine import live
 from seatrial.machine.assemble import assemble
@@ -34,9 +33,8 @@ def test_it_has_cpus_memory_and_a_kernel(live_machine: Machine) -> None:
 
 
 def test_its_document_is_valid_and_goes_there_and_back(live_machine: Machine) -> None:
-    schema = json.loads(resources.files("seatrial.report").joinpath("schemas/machine-1.json").read_text())
     document = json.loads(json.dumps(machine_document(live_machine), allow_nan=False))
-    jsonschema.Draft202012Validator(schema).validate(document)
+    check(document, "machine-1")
     assert machine_from_document(document) == live_machine
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from published_schemas import check
 
 from seatrial.errors import UsageError
 from seatrial.model.fact import Fact, FactKind, Facts
@@ -71,20 +70,12 @@ _MACHINES = st.builds(
     unread=st.lists(_TEXT, max_size=2).map(tuple),
 )  # fmt: skip
 
-_SCHEMA = jsonschema.Draft202012Validator(
-    json.loads(resources.files("seatrial.report").joinpath("schemas/machine-1.json").read_text())
-)
-
-
-def test_the_schema_is_a_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(_SCHEMA.schema)
-
 
 @given(_MACHINES)
 def test_there_and_back(machine: Machine) -> None:
     text = json.dumps(machine_document(machine), allow_nan=False)
     document = json.loads(text)
-    _SCHEMA.validate(document)
+    check(document, "machine-1")
     back = machine_from_document(document)
     assert back == machine
     assert machine_identity(back) == machine_identity(machine)

@@ -19,6 +19,7 @@ from seatrial.plan.site_schema import site_schema
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_schema import ACCEPTED, study_schema
 from seatrial.plan.study_yaml import read_yaml
+from seatrial.report.schemas import DOCUMENTS, schema
 
 HEAD = "study: s\nquestion: q?\nbenchmarks: {memory.stream: {threads: all}}\n"
 EXAMPLE = """\
@@ -90,6 +91,8 @@ def test_a_wheel_has_the_schemas(published: dict[str, Any], tmp_path: Path) -> N
     with zipfile.ZipFile(wheel) as archive:
         assert json.loads(archive.read("seatrial/plan/schemas/study-1.json")) == published
         assert json.loads(archive.read("seatrial/plan/schemas/site-1.json")) == site_schema()
+        for name in DOCUMENTS:
+            assert json.loads(archive.read(f"seatrial/report/schemas/{name}.json")) == schema(name)
 
 
 @pytest.mark.parametrize("text", SOUND)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from seatrial.references.loader import all_references, own_file
+from seatrial.report.documents.list import ListJson
 from seatrial.report.documents.references import references_document
 from seatrial.report.text.references import references_text
 
@@ -17,6 +15,6 @@ def print_references() -> None:
     print(f"\nown file: {own or 'none (docs/references.md says where it would be)'}")
 
 
-def with_references(document: Mapping[str, Any]) -> dict[str, Any]:
+def with_references(document: ListJson) -> ListJson:
     """A `seatrial.list/1` document with its key `references`."""
     return {**document, "references": references_document(all_references())}

@@ -15,11 +15,12 @@ from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.launch.attached import Ended
+from seatrial.model.json_shape import filled
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
-from seatrial.report.profile.document import profile_document, profile_json
+from seatrial.report.profile.document import TraceJson, profile_document, profile_json
 from seatrial.report.profile.trace_export import TraceExport, write_trace
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -131,7 +132,7 @@ def _result(
     more["outcome"] = {"state": state, "reason": reason}
     exported = None if traced is None or folder is None else _trace(tables, folder, traced)
     if traced is not None:
-        more["trace"] = None if exported is None else _trace_document(exported)
+        more["trace"] = None if exported is None else filled(TraceJson, exported)
     more["others"] = [profile_document(other, status) for other in made[1:]]
     profiles = tuple(made) or (empty_profile(command[0] if command else str(tables), damaged),)
     result = ProfileResult(profiles, state, reason, folder, status, exported, more)
@@ -155,14 +156,6 @@ def _trace(tables: Path, folder: Path, results: Path) -> TraceExport | None:
     except OSError as error:
         _log.warning("no trace is exported: %s cannot be written: %s", folder / "trace", error.strerror or error)
     return None
-
-
-def _trace_document(exported: TraceExport) -> dict[str, Any]:
-    return {
-        "summary": list(exported.summary),
-        "files": [str(path) for path in exported.files],
-        "command": None if exported.command is None else list(exported.command),
-    }
 
 
 def _outcome(command: Sequence[str], made: Sequence[Profile], damaged: int, status: int | None) -> tuple[str, str]:

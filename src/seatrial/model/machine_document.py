@@ -1,19 +1,19 @@
 """`Machine` <-> the JSON object `seatrial.machine/1` (CONTRACT.md, "discover"), and what identifies a machine.
 
 The way there and back is exact: `machine_from_document(machine_document(m)) == m`. What can be worked out from the rest
-(`disagreements`) is written for scripts and not read back. The JSON schema is seatrial/report/schemas/machine-1.json.
+(`disagreements`) is written for scripts and not read back.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.errors import UsageError
 from seatrial.model.fact import Disagreement, Fact, FactKind, Facts, FactValue
+from seatrial.model.json_shape import ABSENT, Count, From, Keywords, Positive, Text, filled, shape
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import (
     Affinity,
@@ -32,32 +32,178 @@ from seatrial.model.units import UNITS, Unit
 
 SCHEMA = "seatrial.machine/1"
 
-JsonObject = dict[str, Any]
 
-_Value = TypeVar("_Value", bound="FactValue | None")
+@shape(Fact)
+class FactJson(TypedDict):
+    """What one source says."""
+
+    value: FactValue
+    unit: Unit | None
+    source: Text
+    kind: FactKind
+    volatile: bool
 
 
-def machine_document(machine: Machine) -> JsonObject:
-    """The machine as plain JSON values. Raises ValueError on a number that is not finite: that is a defect."""
-    return {
-        "schema": SCHEMA,
-        "name": machine.name,
-        "facts": _facts_out(machine.facts),
-        "devices": [_device_out(device) for device in machine.devices],
-        "paths": [{"a": p.a, "b": p.b, "class": p.path_class, "links": p.links} for p in machine.paths],
-        "affinity": [
-            {"device": a.device, "cpus": None if a.cpus is None else list(a.cpus), "numa": a.numa}
-            for a in machine.affinity
+FactsJson = Annotated[
+    dict[str, Annotated[list[FactJson], Keywords(minItems=1)]],
+    "Name -> the statements of all sources, the most trusted first.",
+]
+
+
+@shape(Device)
+class DeviceJson(TypedDict):
+    """One part of the machine."""
+
+    id: Text
+    kind: DeviceKind
+    name: str
+    aliases: list[str]
+    parent: str | None
+    numa: Count | None
+    pci: str | None
+    facts: FactsJson
+
+
+PathJson = TypedDict(
+    "PathJson",
+    {
+        "a": str,
+        "b": str,
+        "class": Annotated[
+            Literal["X", "NV", "C2C", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS", "PCI"] | None, From("path_class")
         ],
-        "p2p": [{"a": p.a, "b": p.b, "read": p.read, "write": p.write} for p in machine.p2p],
-        "links": [_link_out(link) for link in machine.links],
-        "memory": _memory_out(machine.memory),
-        "limits": [{"name": named.name, **_limit_out(named.limit)} for named in machine.limits],
-        "disagreements": [_disagreement_out(disagreement) for disagreement in machine.disagreements()],
-        "allowed_cpus": list(machine.allowed_cpus),
-        "sources": list(machine.sources),
-        "unread": list(machine.unread),
-    }
+        "links": Count | None,
+    },
+)
+shape(Path)(PathJson)
+
+
+@shape(Affinity)
+class AffinityJson(TypedDict):
+    """CPUs and NUMA node next to a device."""
+
+    device: str
+    cpus: list[Count] | None
+    numa: Count | None
+
+
+@shape(PeerAccess)
+class PeerAccessJson(TypedDict):
+    """Whether one device may read and write another's memory, in the driver's words."""
+
+    a: str
+    b: str
+    read: str | None
+    write: str | None
+
+
+@shape(Link)
+class LinkJson(TypedDict):
+    """A link; rates per direction, after encoding, before protocol. `a` is the end towards the processor: a device, or
+    `host` where no source tells which."""
+
+    a: str
+    b: str
+    kind: str
+    capable_Bps: Positive | None
+    trained_Bps: Positive | None
+    measured_Bps: Positive | None
+    source: str
+    count: NotRequired[
+        Annotated[
+            int,
+            Keywords(minimum=1),
+            From(lambda link: ABSENT if link.count is None else link.count),
+            "Links that go between the two (NVLink, XGMI); absent: not told.",
+        ]
+    ]
+
+
+@shape(Limit)
+class LimitJson(TypedDict):
+    """How fast something can be at most, with its derivation."""
+
+    value: Positive | None
+    unit: Unit
+    derivation: str
+    basis: Basis
+    confirmed: NotRequired[
+        Annotated[bool, From(lambda limit: ABSENT if limit.confirmed else False), "Absent: confirmed."]
+    ]
+
+
+@shape(NamedLimit)
+class NamedLimitJson(TypedDict):
+    """A limit of the machine itself."""
+
+    name: str
+    value: Annotated[Positive | None, From("limit.value")]
+    unit: Annotated[Unit, From("limit.unit")]
+    derivation: Annotated[str, From("limit.derivation")]
+    basis: Annotated[Basis, From("limit.basis")]
+    confirmed: NotRequired[Annotated[bool, From(lambda named: ABSENT if named.limit.confirmed else False)]]
+
+
+@shape(SocketMemory)
+class SocketJson(TypedDict):
+    """The memory modules of one socket."""
+
+    channels: Annotated[int | None, Keywords(minimum=1)]
+    populated_channels: Count | None
+    dimms: Count
+    capacity_bytes: Count
+    configured_MTps: Positive | None
+    rated_MTps: Positive | None
+
+
+@shape(Memory)
+class MemoryJson(TypedDict):
+    """The memory modules, socket by socket."""
+
+    verdict: Population
+    why: str
+    peak_Bps: Annotated[Positive | None, From("peak.value")]
+    peak: LimitJson
+    sockets: list[SocketJson]
+
+
+@shape(Disagreement)
+class DisagreementJson(TypedDict):
+    """A fact on which sources differ; that of a device is named `<device>.<fact>`."""
+
+    name: str
+    facts: Annotated[list[FactJson], Keywords(minItems=2)]
+
+
+@shape(Machine, {"$id": "https://seatrial.dev/schemas/machine-1.json"})
+class MachineJson(TypedDict):
+    """What a machine is: the output of `seatrial discover --format json`. Sizes are in bytes, rates in B/s per
+    direction, clocks in Hz. Unknown is null or absent, never 0."""
+
+    schema: Literal["seatrial.machine/1"]
+    name: Annotated[str, "Host name."]
+    facts: Annotated[FactsJson, "Facts of the whole machine."]
+    devices: Annotated[list[DeviceJson], "The parts, as a depth-first walk of the tree that `parent` makes."]
+    paths: Annotated[
+        list[PathJson],
+        "How near GPUs and network adapters are to each other, in the classes of topology matrices.",
+    ]
+    affinity: list[AffinityJson]
+    p2p: list[PeerAccessJson]
+    links: list[LinkJson]
+    memory: MemoryJson
+    limits: list[NamedLimitJson]
+    disagreements: Annotated[list[DisagreementJson], From(Machine.disagreements)]
+    allowed_cpus: Annotated[
+        list[Count], "CPUs that the discovering process may use; empty when the machine is not this one."
+    ]
+    sources: list[str]
+    unread: Annotated[list[str], "What could not be read and why, one sentence each."]
+
+
+def machine_document(machine: Machine) -> MachineJson:
+    """The machine as plain JSON values. Raises ValueError on a number that is not finite: that is a defect."""
+    return filled(MachineJson, machine)
 
 
 def machine_from_document(document: Mapping[str, Any]) -> Machine:
@@ -184,87 +330,6 @@ def _on_pci(machine: Machine) -> Iterator[tuple[str, str]]:
         ways = (device, *machine.ancestors(device))
         links = [above[way.id].capable_Bps for way in ways if way.id in above]
         yield device.pci, json.dumps([device.kind, device.numa, ids, links], sort_keys=True, allow_nan=False)
-
-
-def _facts_out(facts: Facts) -> JsonObject:
-    return {name: [_fact_out(fact) for fact in statements] for name, statements in facts.items()}
-
-
-def _fact_out(fact: Fact) -> JsonObject:
-    _finite(fact.value)
-    return {
-        "value": fact.value,
-        "unit": fact.unit,
-        "source": fact.source,
-        "kind": fact.kind.value,
-        "volatile": fact.volatile,
-    }
-
-
-def _device_out(device: Device) -> JsonObject:
-    return {
-        "id": device.id,
-        "kind": device.kind.value,
-        "name": device.name,
-        "aliases": list(device.aliases),
-        "parent": device.parent,
-        "numa": device.numa,
-        "pci": device.pci,
-        "facts": _facts_out(device.facts),
-    }
-
-
-def _link_out(link: Link) -> JsonObject:
-    document = {
-        "a": link.a,
-        "b": link.b,
-        "kind": link.kind,
-        "capable_Bps": _finite(link.capable_Bps),
-        "trained_Bps": _finite(link.trained_Bps),
-        "measured_Bps": _finite(link.measured_Bps),
-        "source": link.source,
-    }
-    return document if link.count is None else {**document, "count": link.count}
-
-
-def _limit_out(limit: Limit) -> JsonObject:
-    document = {
-        "value": _finite(limit.value),
-        "unit": limit.unit,
-        "derivation": limit.derivation,
-        "basis": limit.basis.value,
-    }
-    return document if limit.confirmed else {**document, "confirmed": False}  # absent: confirmed
-
-
-def _memory_out(memory: Memory) -> JsonObject:
-    return {
-        "verdict": memory.verdict.value,
-        "why": memory.why,
-        "peak_Bps": _finite(memory.peak.value),
-        "peak": _limit_out(memory.peak),
-        "sockets": [
-            {
-                "channels": socket.channels,
-                "populated_channels": socket.populated_channels,
-                "dimms": socket.dimms,
-                "capacity_bytes": socket.capacity_bytes,
-                "configured_MTps": _finite(socket.configured_MTps),
-                "rated_MTps": _finite(socket.rated_MTps),
-            }
-            for socket in memory.sockets
-        ],
-    }
-
-
-def _disagreement_out(disagreement: Disagreement) -> JsonObject:
-    return {"name": disagreement.name, "facts": [_fact_out(fact) for fact in disagreement.facts]}
-
-
-def _finite(value: _Value) -> _Value:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no number that JSON can carry")
-    return value
 
 
 def _text(value: object) -> str:

@@ -3,71 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.analysis.bindings import Binding
-from seatrial.analysis.rank_layout import Layout
-from seatrial.model.finding import Finding
+from seatrial.analysis.rank_layout import Layout, RankPlace
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.json_shape import OPEN, Count, From, Keywords, Text, filled, shape, when
+
+Cpus = Annotated[list[Count], Keywords(minItems=1, uniqueItems=True)]
+
+_NULL = {"type": "null"}
 
 
-def check_document(
-    findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None
-) -> dict[str, Any]:
-    """The object that CONTRACT names, findings in their order; what is unknown is null.
+@shape(Finding)
+class FindingJson(TypedDict):
+    """What is wrong, what it means, and what to do about it."""
 
-    Beyond the contract: `loss` of a finding, `srun` and `mpich` of a binding, and `layouts` where one was asked for.
+    rule: Annotated[str, Keywords(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
+    severity: Severity
+    devices: Annotated[list[str], Keywords(uniqueItems=True)]
+    observation: Text
+    diagnosis: Text
+    remedy: Text
+    evidence: Text
+    loss: NotRequired[Annotated[float | None, Keywords(exclusiveMinimum=0, maximum=1)]]
+
+
+@shape(Binding, when("cpus", None, dict.fromkeys(("numactl", "mpirun", "srun", "mpich"), _NULL)))
+class BindingJson(TypedDict):
+    """The CPUs next to a device, and what to put before a program that is to run there."""
+
+    device: str
+    cpus: Cpus | None
+    numa: Count | None
+    numactl: Text | None
+    mpirun: Text | None
+    srun: NotRequired[Text | None]
+    mpich: NotRequired[Text | None]
+
+
+@shape(RankPlace)
+class PlaceJson(TypedDict):
+    """Where one rank runs."""
+
+    rank: Count
+    device: Annotated[str | None, From("gpu")]
+    adapter: str | None
+    numa: Count | None
+    cpus: Cpus
+
+
+@shape(Layout)
+class LayoutJson(TypedDict):
+    """The places of all ranks, and the commands that put them there."""
+
+    ranks: Annotated[int, Keywords(minimum=1), From(lambda layout: len(layout.places))]
+    how: str
+    places: Annotated[list[PlaceJson], Keywords(minItems=1)]
+    mpirun: str
+    srun: Text | None
+    mpich: str
+    rankfile: str | None
+
+
+@shape(None, OPEN)
+class CheckJson(TypedDict):
+    """What is wrong with a machine, and where to run beside its devices. What is unknown is null."""
+
+    schema: Literal["seatrial.check/1"]
+    findings: list[FindingJson]
+    bindings: list[BindingJson]
+    layouts: NotRequired[Annotated[list[LayoutJson], "where one was asked for"]]
+
+
+def check_document(findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None) -> CheckJson:
+    """The object that CONTRACT names, findings in their order.
+
+    Beyond the contract: `loss` of a finding, `srun` and `mpich` of a binding, and `layouts`.
     """
-    document: dict[str, Any] = {
-        "schema": "seatrial.check/1",
-        "findings": [_finding(finding) for finding in findings],
-        "bindings": [_binding(binding) for binding in bindings],
-    }
+    document = CheckJson(
+        schema="seatrial.check/1",
+        findings=[filled(FindingJson, finding) for finding in findings],
+        bindings=[filled(BindingJson, binding) for binding in bindings],
+    )
     if layout is not None:
-        document["layouts"] = [_layout(layout)]
+        document["layouts"] = [filled(LayoutJson, layout)]
     return document
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity.value,
-        "devices": list(finding.devices),
-        "observation": finding.observation,
-        "diagnosis": finding.diagnosis,
-        "remedy": finding.remedy,
-        "evidence": finding.evidence,
-        "loss": finding.loss,
-    }
-
-
-def _binding(binding: Binding) -> dict[str, Any]:
-    return {
-        "device": binding.device,
-        "cpus": None if binding.cpus is None else list(binding.cpus),
-        "numa": binding.numa,
-        "numactl": binding.numactl,
-        "mpirun": binding.mpirun,
-        "srun": binding.srun,
-        "mpich": binding.mpich,
-    }
-
-
-def _layout(layout: Layout) -> dict[str, Any]:
-    return {
-        "ranks": len(layout.places),
-        "how": layout.how,
-        "places": [
-            {
-                "rank": place.rank,
-                "device": place.gpu,
-                "adapter": place.adapter,
-                "numa": place.numa,
-                "cpus": list(place.cpus),
-            }
-            for place in layout.places
-        ],
-        "mpirun": layout.mpirun,
-        "srun": layout.srun,
-        "mpich": layout.mpich,
-        "rankfile": layout.rankfile,
-    }

@@ -2,20 +2,268 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from seatrial.model.best_of import BestOfResult
-from seatrial.model.breakdown import Breakdown, Part
-from seatrial.model.comparison import Comparison
+from seatrial.model.benchmark import Better
+from seatrial.model.best_of import BestOfResult, Contender
+from seatrial.model.breakdown import Breakdown, Moved, Part
+from seatrial.model.comparison import Comparison, Stopped, Verdict
 from seatrial.model.difference import Difference
+from seatrial.model.json_shape import (
+    ABSENT,
+    GIVEN,
+    NULL_UNLESS_FINITE,
+    Count,
+    Finite,
+    From,
+    Interval,
+    Keywords,
+    NonNegative,
+    Probability,
+    Settings,
+    Text,
+    filled,
+    shape,
+    when,
+)
 from seatrial.model.outlier import Outlier
-from seatrial.model.parameter import Value
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
+from seatrial.model.units import Unit
 from seatrial.report.studies.breakdown_words import breakdown_sentence, told
 from seatrial.report.studies.design import scopes, unintended_first
+
+
+def _reference_side(one: Comparison) -> str | None:
+    return "baseline" if one.baseline.is_reference else "candidate" if one.candidate.is_reference else None
+
+
+@shape(Comparison)
+class DesignJson(TypedDict):
+    """How the repeats behind a comparison were made."""
+
+    interleaved: Annotated[bool, From("design.is_interleaved")]
+    blocks: Annotated[Count, From("design.blocks")]
+    looks: Annotated[list[Annotated[int, Keywords(minimum=1)]], From("design.looks")]
+    stopped: Annotated[Stopped, From("design.stopped")]
+    alpha: Annotated[float | None, NULL_UNLESS_FINITE, Keywords(exclusiveMinimum=0, maximum=1), From("design.alpha")]
+    baseline_hosts: NotRequired[Annotated[list[str], From("baseline.hosts")]]
+    candidate_hosts: NotRequired[Annotated[list[str], From("candidate.hosts")]]
+
+
+@shape(Comparison, when("ci95_family", None, {"verdict": {"const": "ambiguous"}}))
+class ComparisonJson(TypedDict):
+    """One figure at one point, candidate over baseline."""
+
+    benchmark: str
+    figure: str
+    parameters: Settings
+    unit: Unit
+    better: Better
+    baseline: Annotated[Finite, From("baseline.median"), "median of the raw figure, in `unit`"]
+    candidate: Annotated[Finite, From("candidate.median"), "median of the raw figure, in `unit`"]
+    baseline_name: Annotated[str, From("baseline.name")]
+    candidate_name: Annotated[str, From("candidate.name")]
+    reference: NotRequired[
+        Annotated[Literal["baseline", "candidate"] | None, From(_reference_side), "the side that is a published value"]
+    ]
+    ratio: Annotated[Finite, "candidate over baseline of the raw figure"]
+    ci95: Annotated[Interval, "for this comparison alone"]
+    ci95_family: Annotated[Interval, "for all of the family and all looks"]
+    verdict: Verdict
+    margin: Annotated[float, Keywords(exclusiveMinimum=0)]
+    n_repeats: Count
+    p_family: Probability
+    family: Annotated[int, Keywords(minimum=1)]
+    design: Annotated[DesignJson, From(lambda one: one)]
+    baseline_experiments: NotRequired[Annotated[list[str], From("baseline.experiments")]]
+    candidate_experiments: NotRequired[Annotated[list[str], From("candidate.experiments")]]
+    note: str
+
+
+@shape(Part)
+class PartJson(TypedDict):
+    """One thing that time goes into: seconds and calls of one rank."""
+
+    what: str
+    size_B: Annotated[int | None, "the least size of the bin; null: of any size"]
+    baseline_s: NonNegative
+    candidate_s: NonNegative
+    difference_s: float
+    baseline_count: NonNegative
+    candidate_count: NonNegative
+    p: Annotated[float | None, Keywords(minimum=0, maximum=1), From("p_value")]
+    is_beyond_noise: bool
+
+
+@shape(Moved)
+class MovedJson(TypedDict):
+    """Bytes of the whole program: one counter of the I/O probe."""
+
+    what: str
+    baseline_B: NonNegative
+    candidate_B: NonNegative
+
+
+@shape(Breakdown)
+class WhereJson(TypedDict):
+    """Where a difference sits: seconds of one rank, the mean over ranks and repeats, by call and size; and bytes of
+    input and output."""
+
+    benchmark: str
+    parameters: Settings
+    baseline_name: Annotated[str, From("baseline")]
+    candidate_name: Annotated[str, From("candidate")]
+    said: Annotated[Text, From(breakdown_sentence)]
+    whole: PartJson | None
+    parts: list[PartJson]
+    io: Annotated[list[MovedJson], From("moved")]
+    n_repeats: Annotated[tuple[Count, Count], From("repeats")]
+    incomplete: Count
+
+
+@shape(Difference)
+class DifferenceJson(TypedDict):
+    """Something other than the figures that is not the same on both sides."""
+
+    what: Text
+    baseline: str | None
+    candidate: str | None
+    intended: bool
+    follows_from: NotRequired[str]
+    baseline_name: NotRequired[Annotated[str, GIVEN]]
+    candidate_name: NotRequired[Annotated[str, GIVEN]]
+
+
+@shape(Contender)
+class ContenderJson(TypedDict):
+    """One point of a sweep, and what it reached."""
+
+    parameters: Settings
+    experiment: str
+    median: Finite
+    ci95: Interval
+    n_repeats: Count
+    reason: str
+
+
+@shape(BestOfResult)
+class BestOfJson(TypedDict):
+    """The contenders of a sweep, best first, and whether the winner truly won."""
+
+    benchmark: str
+    figure: str
+    over: list[str]
+    parameters: Settings
+    unit: Unit
+    better: Better
+    contenders: list[ContenderJson]
+    gap: ComparisonJson | None
+    is_beyond_noise: bool
+    tied: list[Count]
+    cost_s: Annotated[float | None, NULL_UNLESS_FINITE, Keywords(minimum=0)]
+    repeats: Count
+
+
+@shape(ScalingPoint)
+class ScalingPointJson(TypedDict):
+    """One number of workers."""
+
+    workers: Annotated[float, NULL_UNLESS_FINITE]
+    experiment: str
+    value: Finite
+    ci95: Interval
+    n_repeats: Count
+    speedup: Finite
+    speedup_ci95: Interval
+    efficiency: Finite
+    efficiency_ci95: Interval
+    reason: str
+    parameters: Settings | None
+
+
+@shape(tuple)
+class ResidualJson(TypedDict):
+    """Measured minus fitted speedup."""
+
+    workers: Annotated[Finite, From(itemgetter(0))]
+    residual: Annotated[Finite, From(itemgetter(1))]
+
+
+@shape(Fit)
+class FitJson(TypedDict):
+    """A law fitted to the speedups."""
+
+    law: Literal["amdahl", "gustafson"]
+    parameter: Finite
+    standard_error: Finite
+    residuals: list[ResidualJson]
+    ceiling: Finite
+
+
+@shape(ScalingResult)
+class ScalingJson(TypedDict):
+    """How a figure changes with the number of workers."""
+
+    benchmark: str
+    figure: str
+    kind: Literal["strong", "weak"]
+    along: str
+    parameters: Settings
+    unit: Unit
+    better: Better
+    baseline_workers: Finite
+    points: list[ScalingPointJson]
+    fits: list[FitJson]
+    efficient_to: Finite
+    crossing: Finite
+    note: str
+
+
+@shape(Outlier)
+class OutlierJson(TypedDict):
+    """Of many that should be alike, the odd one."""
+
+    what: Text
+    benchmark: str
+    figure: str
+    parameters: Settings
+    value: Finite
+    ratio: Finite
+    sureness: Probability
+    false_alarm_rate: Probability
+    n: Annotated[int, Keywords(minimum=1)]
+
+
+@shape()
+class CompareJson(TypedDict):
+    """What comparisons came to; every number is finite, what is unknown is null."""
+
+    schema: Literal["seatrial.compare/1"]
+    comparisons: list[ComparisonJson]
+    differences: list[DifferenceJson]
+    where: NotRequired[list[WhereJson]]
+    scope: NotRequired[list[Text]]
+    best_of: NotRequired[list[BestOfJson]]
+    scaling: NotRequired[list[ScalingJson]]
+    outliers: NotRequired[Annotated[list[OutlierJson], "where a screen was made; empty: it found none"]]
+
+
+@shape()
+class StudyJson(TypedDict):
+    """What a study came to: the same parts as a comparison has."""
+
+    study: str
+    question: str
+    spent_s: float
+    comparisons: list[ComparisonJson]
+    differences: list[DifferenceJson]
+    where: NotRequired[list[WhereJson]]
+    scope: NotRequired[list[Text]]
+    best_of: list[BestOfJson]
+    scaling: list[ScalingJson]
 
 
 def compare_document(
@@ -24,213 +272,32 @@ def compare_document(
     *,
     best_of: Sequence[BestOfResult] = (),
     scaling: Sequence[ScalingResult] = (),
-) -> dict[str, Any]:
-    """The object that CONTRACT names; every number is finite, what is unknown is null.
+) -> CompareJson:
+    """The object that CONTRACT names. Differences that nobody asked for come first.
 
-    `baseline` and `candidate` of a comparison are the medians of the raw figure in SI (`unit`). Differences that nobody
-    asked for come first. Beyond the contract: `where`, `scope`, `best_of`, `scaling`. `outliers` is there only where a
-    screen was made; an empty list says that it found none.
+    Beyond the contract: `where`, `scope`, `best_of`, `scaling`.
     """
-    document = {"schema": "seatrial.compare/1", **_answers(compared, scaling, best_of)}
-    if outliers is not None:
-        document["outliers"] = [outlier_document(one) for one in outliers]
-    return document
+    odd = ABSENT if outliers is None else [filled(OutlierJson, one) for one in outliers]
+    return filled(CompareJson, None, **_parts(compared, best_of, scaling), outliers=odd)
 
 
-def study_document(result: StudyResult) -> dict[str, Any]:
-    """What a study came to, as it stands under `study` in the answer of `run`: the same parts as `compare` has."""
-    return {
-        "study": result.study.name,
-        "question": result.study.question,
-        "spent_s": _finite(result.spent_s),
-        **_answers(result.compared, result.scaling, result.best_of),
-    }
+def study_document(result: StudyResult) -> StudyJson:
+    """What a study came to, as it stands under `study` in the answer of `run`."""
+    study = {"study": result.study.name, "question": result.study.question, "spent_s": result.spent_s}
+    return filled(StudyJson, None, **study, **_parts(result.compared, result.best_of, result.scaling))
 
 
-def _answers(
-    compared: Sequence[Compared], scaling: Sequence[ScalingResult], best_of: Sequence[BestOfResult]
+def _parts(
+    compared: Sequence[Compared], best_of: Sequence[BestOfResult], scaling: Sequence[ScalingResult]
 ) -> dict[str, Any]:
     return {
-        "comparisons": [_comparison(one) for each in compared for one in each.comparisons],
-        "differences": [_difference(each, difference) for each, difference in unintended_first(compared)],
-        "where": [_where(one) for one in told(compared)],
-        "scope": scopes(compared),
-        "best_of": [_best_of(one) for one in best_of],
-        "scaling": [_scaling(one) for one in scaling],
-    }
-
-
-def _comparison(one: Comparison) -> dict[str, Any]:
-    return {
-        "benchmark": one.benchmark,
-        "figure": one.figure,
-        "parameters": _settings(one.parameters),
-        "unit": one.unit,
-        "better": one.better.value,
-        "baseline": _finite(one.baseline.median),
-        "candidate": _finite(one.candidate.median),
-        "baseline_name": one.baseline.name,
-        "candidate_name": one.candidate.name,
-        "reference": "baseline" if one.baseline.is_reference else "candidate" if one.candidate.is_reference else None,
-        "ratio": _finite(one.ratio),
-        "ci95": _interval(one.ci95),
-        "ci95_family": _interval(one.ci95_family),
-        "verdict": one.verdict.value,
-        "margin": one.margin,
-        "n_repeats": one.n_repeats,
-        "p_family": _finite(one.p_family),
-        "family": one.family,
-        "design": {
-            "interleaved": one.design.is_interleaved,
-            "blocks": one.design.blocks,
-            "looks": list(one.design.looks),
-            "stopped": one.design.stopped.value,
-            "alpha": _finite(one.design.alpha),
-            "baseline_hosts": list(one.baseline.hosts),
-            "candidate_hosts": list(one.candidate.hosts),
-        },
-        "baseline_experiments": list(one.baseline.experiments),
-        "candidate_experiments": list(one.candidate.experiments),
-        "note": one.note,
-    }
-
-
-def _where(one: Breakdown) -> dict[str, Any]:
-    """Seconds of one rank by call and size, and bytes of input and output, on both sides."""
-    return {
-        "benchmark": one.benchmark,
-        "parameters": _settings(one.parameters),
-        "baseline_name": one.baseline,
-        "candidate_name": one.candidate,
-        "said": breakdown_sentence(one),
-        "whole": None if one.whole is None else _part(one.whole),
-        "parts": [_part(part) for part in one.parts],
-        "io": [{"what": m.what, "baseline_B": m.baseline_B, "candidate_B": m.candidate_B} for m in one.moved],
-        "n_repeats": list(one.repeats),
-        "incomplete": one.incomplete,
-    }
-
-
-def _part(part: Part) -> dict[str, Any]:
-    return {
-        "what": part.what,
-        "size_B": part.size_B,
-        "baseline_s": part.baseline_s,
-        "candidate_s": part.candidate_s,
-        "difference_s": part.difference_s,
-        "baseline_count": part.baseline_count,
-        "candidate_count": part.candidate_count,
-        "p": part.p_value,
-        "is_beyond_noise": part.is_beyond_noise,
-    }
-
-
-def _difference(compared: Compared, one: Difference) -> dict[str, Any]:
-    return {
-        "what": one.what,
-        "baseline": one.baseline,
-        "candidate": one.candidate,
-        "intended": one.intended,
-        "follows_from": one.follows_from,
-        "baseline_name": compared.baseline,
-        "candidate_name": compared.candidate,
-    }
-
-
-def _best_of(one: BestOfResult) -> dict[str, Any]:
-    return {
-        "benchmark": one.benchmark,
-        "figure": one.figure,
-        "over": list(one.over),
-        "parameters": _settings(one.parameters),
-        "unit": one.unit,
-        "better": one.better.value,
-        "contenders": [
-            {
-                "parameters": _settings(contender.parameters),
-                "experiment": contender.experiment,
-                "median": _finite(contender.median),
-                "ci95": _interval(contender.ci95),
-                "n_repeats": contender.n_repeats,
-                "reason": contender.reason,
-            }
-            for contender in one.contenders
+        "comparisons": [filled(ComparisonJson, one) for each in compared for one in each.comparisons],
+        "differences": [
+            filled(DifferenceJson, one, baseline_name=each.baseline, candidate_name=each.candidate)
+            for each, one in unintended_first(compared)
         ],
-        "gap": None if one.gap is None else _comparison(one.gap),
-        "is_beyond_noise": one.is_beyond_noise,
-        "tied": list(one.tied),
-        "cost_s": _finite(one.cost_s),
-        "repeats": one.repeats,
+        "where": [filled(WhereJson, one) for one in told(compared)],
+        "scope": scopes(compared),
+        "best_of": [filled(BestOfJson, one) for one in best_of],
+        "scaling": [filled(ScalingJson, one) for one in scaling],
     }
-
-
-def _scaling(one: ScalingResult) -> dict[str, Any]:
-    return {
-        "benchmark": one.benchmark,
-        "figure": one.figure,
-        "kind": one.kind,
-        "along": one.along,
-        "parameters": _settings(one.parameters),
-        "unit": one.unit,
-        "better": one.better.value,
-        "baseline_workers": _finite(one.baseline_workers),
-        "points": [_point(point) for point in one.points],
-        "fits": [_fit(fit) for fit in one.fits],
-        "efficient_to": _finite(one.efficient_to),
-        "crossing": _finite(one.crossing),
-        "note": one.note,
-    }
-
-
-def _point(one: ScalingPoint) -> dict[str, Any]:
-    return {
-        "workers": _finite(one.workers),
-        "experiment": one.experiment,
-        "value": _finite(one.value),
-        "ci95": _interval(one.ci95),
-        "n_repeats": one.n_repeats,
-        "speedup": _finite(one.speedup),
-        "speedup_ci95": _interval(one.speedup_ci95),
-        "efficiency": _finite(one.efficiency),
-        "efficiency_ci95": _interval(one.efficiency_ci95),
-        "reason": one.reason,
-        "parameters": None if one.parameters is None else _settings(one.parameters),
-    }
-
-
-def _fit(one: Fit) -> dict[str, Any]:
-    return {
-        "law": one.law,
-        "parameter": _finite(one.parameter),
-        "standard_error": _finite(one.standard_error),
-        "residuals": [{"workers": _finite(at), "residual": _finite(residual)} for at, residual in one.residuals],
-        "ceiling": _finite(one.ceiling),
-    }
-
-
-def outlier_document(one: Outlier) -> dict[str, Any]:
-    """One outlier, as it stands in the answers of `compare` and of `run`."""
-    return {
-        "what": one.what,
-        "benchmark": one.benchmark,
-        "figure": one.figure,
-        "parameters": _settings(one.parameters),
-        "value": _finite(one.value),
-        "ratio": _finite(one.ratio),
-        "sureness": _finite(one.sureness),
-        "false_alarm_rate": _finite(one.false_alarm_rate),
-        "n": one.n,
-    }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _interval(interval: tuple[float, float] | None) -> list[float] | None:
-    return list(interval) if interval is not None and all(map(math.isfinite, interval)) else None
-
-
-def _settings(parameters: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}

@@ -2,88 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.study import Study
+from seatrial.model.json_shape import (
+    GIVEN,
+    OPEN,
+    From,
+    Keywords,
+    NonNegative,
+    Positive,
+    Setting,
+    Text,
+    filled,
+    shape,
+    when,
+)
+from seatrial.model.study import Axis, BestOf, Scaling
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 
 
-def plan_document(plan: PlannedStudy) -> dict[str, Any]:
-    """The object that CONTRACT names; experiments in the order of the study.
+@shape(Axis)
+class AxisJson(TypedDict):
+    """What is varied."""
 
-    `estimate_s` of an experiment is the expected time of its repeats up to the first planned look (`repeats` of them),
-    0 where it cannot run here; that of the plan is their sum, at most the budget. Beyond the contract: the study with
-    its axes, what cannot run and why, the groups that are compared, and `least_s`, the time of six repeats of each.
-    """
-    return {
-        "schema": "seatrial.plan/1",
-        "study": plan.study.name,
-        "question": plan.study.question,
-        "axes": [{"name": axis.name, "values": [_json(value) for value in axis.values]} for axis in plan.study.axes],
-        "combinations": plan.combinations,
-        "experiments": [_experiment(experiment, plan.first_look) for experiment in plan.experiments],
-        "count": len(plan.experiments),
-        "repeats": plan.first_look,
-        "estimate_s": plan.estimate_s,
-        "least_s": plan.least_s,
-        "budget_s": plan.study.repeat.budget_s,
-        "compare": _compare(plan),
-        "scaling": _scaling(plan.study),
-        "best_of": _best_of(plan.study),
-        "probes": list(plan.study.probes),
-    }
+    name: str
+    values: Annotated[list[Setting | None], Keywords(minItems=1)]
 
 
-def _experiment(planned: PlannedExperiment, repeats: int) -> dict[str, Any]:
-    return {
-        "id": planned.id,
-        "benchmark": planned.experiment.benchmark,
-        "parameters": _values(planned.experiment.parameters),
-        "environment": planned.experiment.environment or None,
-        "chosen": _chosen(planned.point.environment),
-        "given": _values(planned.point.given),
-        "state": "ready" if planned.refusal is None else planned.refusal.state.value,
-        "reason": None if planned.refusal is None else planned.refusal.reason,
-        "estimate_s": repeats * planned.repeat_s,
-    }
+@shape(EnvironmentChoice)
+class ChosenJson(TypedDict):
+    """What the study chose of the environment."""
+
+    compiler: str | None
+    flags: list[str]
+    mpi: Annotated[str | None, "null: the first that is found"]
+    settings: Annotated[dict[str, str], From("mpi_settings"), "of the MPI library, as collective_algorithm"]
+    variables: Annotated[dict[str, str | None], "null: unset"]
 
 
-def _chosen(choice: EnvironmentChoice) -> dict[str, Any]:
-    return {
-        "compiler": choice.compiler,
-        "flags": list(choice.flags),
-        "mpi": choice.mpi,
-        "settings": dict(choice.mpi_settings),
-        "variables": dict(choice.variables),
-    }
+@shape(
+    PlannedExperiment,
+    OPEN
+    | when(
+        "state",
+        "ready",
+        {"reason": {"type": "null"}},
+        {"reason": {"type": "string", "minLength": 1}, "estimate_s": {"const": 0}},
+    ),
+)
+class PlannedJson(TypedDict):
+    """One experiment, and whether it can run here."""
+
+    id: Annotated[str, Keywords(pattern="^[0-9a-f]{16}$")]
+    benchmark: Annotated[str, From("experiment.benchmark")]
+    parameters: Annotated[dict[str, Setting | None], From("experiment.parameters")]
+    environment: Annotated[
+        str | None,
+        From(lambda planned: planned.experiment.environment or None),
+        "its key; null where none was reached",
+    ]
+    chosen: NotRequired[Annotated[ChosenJson, From("point.environment")]]
+    given: NotRequired[
+        Annotated[dict[str, Setting | None], From("point.given"), "the values of the axes as the study names them"]
+    ]
+    state: NotRequired[
+        Annotated[
+            Literal["ready", "skipped", "unsupported", "failed"],
+            From(lambda planned: "ready" if planned.refusal is None else planned.refusal.state.value),
+        ]
+    ]
+    reason: NotRequired[Annotated[str | None, From("refusal.reason")]]
+    estimate_s: Annotated[NonNegative, GIVEN, "of its repeats up to the first planned look; 0 where it cannot run"]
 
 
-def _values(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _json(value) for name, value in values.items()}
+@shape(PlannedStudy)
+class ComparedJson(TypedDict):
+    """What will be held against what."""
+
+    along: Annotated[str, From("study.compare.along")]
+    baseline: Annotated[Setting | None, From("study.compare.baseline")]
+    margin: Annotated[float, Keywords(exclusiveMinimum=0, exclusiveMaximum=1), From("study.compare.margin")]
+    figures: Annotated[list[str], From("study.compare.figures"), "empty: all"]
+    groups: Annotated[
+        list[Annotated[list[str], Keywords(minItems=2)]],
+        From(lambda plan: [[experiment.id for experiment in group] for group in plan.compared]),
+        "ids that are held against each other, the baseline first",
+    ]
 
 
-def _json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+@shape(Scaling)
+class ScaledJson(TypedDict):
+    """How figures change with a numeric axis."""
+
+    kind: Literal["strong", "weak"]
+    along: str
 
 
-def _compare(plan: PlannedStudy) -> dict[str, Any] | None:
-    compare = plan.study.compare
-    if compare is None:
-        return None
-    return {
-        "along": compare.along,
-        "baseline": _json(compare.baseline),
-        "margin": compare.margin,
-        "figures": list(compare.figures),
-        "groups": [[experiment.id for experiment in group] for group in plan.compared],
-    }
+@shape(BestOf)
+class SweepJson(TypedDict):
+    """A sweep whose winner is the answer."""
+
+    over: list[str]
+    figure: str
 
 
-def _scaling(study: Study) -> dict[str, Any] | None:
-    return None if study.scaling is None else {"kind": study.scaling.kind, "along": study.scaling.along}
+@shape(PlannedStudy, OPEN)
+class PlanJson(TypedDict):
+    """What a study would run: its experiments in the order of the study."""
+
+    schema: Literal["seatrial.plan/1"]
+    study: NotRequired[Annotated[str, Keywords(pattern="^[A-Za-z0-9_-]+$"), From("study.name")]]
+    question: NotRequired[Annotated[Text, From("study.question")]]
+    axes: NotRequired[Annotated[list[AxisJson], From("study.axes")]]
+    combinations: NotRequired[
+        Annotated[int, Keywords(minimum=1), "what the axes make, before the same ones are merged"]
+    ]
+    experiments: Annotated[list[PlannedJson], Keywords(minItems=1), GIVEN]
+    count: Annotated[int, Keywords(minimum=1), From(lambda plan: len(plan.experiments))]
+    repeats: NotRequired[
+        Annotated[int, Keywords(minimum=6), From("first_look"), "of each experiment up to the first planned look"]
+    ]
+    estimate_s: Annotated[NonNegative, "of all experiments together, at most the budget"]
+    least_s: NotRequired[Annotated[NonNegative, "of six repeats of each, whatever the budget"]]
+    budget_s: NotRequired[Annotated[Positive, From("study.repeat.budget_s")]]
+    compare: NotRequired[
+        Annotated[ComparedJson | None, From(lambda plan: None if plan.study.compare is None else plan)]
+    ]
+    scaling: NotRequired[Annotated[ScaledJson | None, From("study.scaling")]]
+    best_of: NotRequired[Annotated[SweepJson | None, From("study.best_of")]]
+    probes: NotRequired[Annotated[list[Literal["mpi", "io", "power"]], From("study.probes")]]
 
 
-def _best_of(study: Study) -> dict[str, Any] | None:
-    return None if study.best_of is None else {"over": list(study.best_of.over), "figure": study.best_of.figure}
+def plan_document(plan: PlannedStudy) -> PlanJson:
+    """The object that CONTRACT names. Beyond the contract: the study with its axes, what cannot run and why, the groups
+    that are compared, and the time of six repeats of each."""
+    experiments = [filled(PlannedJson, one, estimate_s=plan.first_look * one.repeat_s) for one in plan.experiments]
+    return filled(PlanJson, plan, experiments=experiments)

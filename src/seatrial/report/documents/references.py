@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, TypedDict
 
-from seatrial.model.reference import Reference
+from seatrial.model.benchmark import Better
+from seatrial.model.json_shape import From, Keywords, Positive, filled, shape
+from seatrial.model.reference import Qualifier, Reference
+from seatrial.model.units import Unit
 
 
-def references_document(references: Iterable[Reference]) -> list[dict[str, Any]]:
-    """One object for each reference; the value in the SI unit beside it, never with an interval."""
-    return [
-        {
-            "id": reference.id,
-            "benchmark": reference.benchmark,
-            "figure": reference.figure,
-            "value": reference.value,
-            "unit": reference.unit,
-            "better": reference.better.value,
-            "qualifier": reference.qualifier.value or None,
-            "parameters": dict(reference.parameters),
-            "configuration": dict(reference.configuration),
-            "source": reference.source,
-            "year": reference.year,
-            "remark": reference.remark,
-            "contradicts": list(reference.contradicts),
-        }
-        for reference in references
+@shape(Reference)
+class ReferenceJson(TypedDict):
+    """A published value of another machine, never with an interval."""
+
+    id: str
+    benchmark: str
+    figure: str
+    value: Positive
+    unit: Unit
+    better: Better
+    qualifier: Annotated[
+        str | None,
+        Keywords(enum=[*(one.value for one in Qualifier if one.value), None]),
+        From(lambda reference: reference.qualifier.value or None),
+        "How the source states the value; null: as it stands",
     ]
+    parameters: dict[str, str | float | bool]
+    configuration: dict[str, str]
+    source: str
+    year: int | None
+    remark: str
+    contradicts: Annotated[list[str], Keywords(uniqueItems=True)]
+
+
+def references_document(references: Iterable[Reference]) -> list[ReferenceJson]:
+    """One object for each reference; the value in the SI unit beside it."""
+    return [filled(ReferenceJson, reference) for reference in references]

@@ -3,69 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.limit import Basis
-from seatrial.model.parameter import Params
-from seatrial.report.documents.compare import outlier_document
+from seatrial.model.json_shape import (
+    GIVEN,
+    OPEN,
+    From,
+    Interval,
+    Keywords,
+    Positive,
+    Settings,
+    Text,
+    filled,
+    shape,
+    when,
+)
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.outcome import State
+from seatrial.model.outlier import Outlier
+from seatrial.model.units import Unit
+from seatrial.report.documents.compare import OutlierJson, StudyJson
+
+_OneOrMore = Annotated[int, Keywords(minimum=1)]
 
 
-def results_document(
-    results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The object that CONTRACT names; every number is finite, what is unknown is null.
+def _complete(result: ExperimentResult) -> list[FigureResult]:
+    """Each figure with all its parameters: those of its experiment and its point in a sweep."""
+    return [replace(one, point={**result.experiment.parameters, **one.point}) for one in result.figures]
 
-    Beyond the contract: `outliers`, of the form that `compare` gives them, with the id of their experiment. It is there
-    where pairs of ranks were screened for slow ones; an empty list says that none was found.
-    """
-    document = {
-        "schema": "seatrial.results/1",
-        "environments": {key: dict(document) for key, document in environments.items()},
-        "experiments": [_experiment(result) for result in results],
-    }
+
+def _known_limit(figure: FigureResult) -> Limit | None:
+    return None if figure.limit is None or figure.limit.basis is Basis.UNKNOWN else figure.limit
+
+
+def _why_no_limit(figure: FigureResult) -> str | None:
+    return None if figure.limit is None or _known_limit(figure) is not None else figure.limit.derivation
+
+
+@shape(Limit, OPEN)
+class ReachedLimitJson(TypedDict):
+    """How much the hardware, or what was measured of it, allows for."""
+
+    value: Positive
+    derivation: Text
+    basis: Literal[Basis.PHYSICAL, Basis.MEASURED]
+
+
+@shape(FigureResult, OPEN)
+class FigureJson(TypedDict):
+    """One figure of an experiment, at one point of a sweep."""
+
+    name: str
+    parameters: Annotated[Settings, From("point")]
+    unit: Unit
+    better: Better
+    median: float
+    ci95: Interval
+    min: Annotated[float, From("minimum")]
+    max: Annotated[float, From("maximum")]
+    n_repeats: _OneOrMore
+    n_samples: _OneOrMore
+    limit: Annotated[ReachedLimitJson | None, From(_known_limit)]
+    limit_unknown_because: NotRequired[Annotated[str | None, From(_why_no_limit)]]
+    fraction_of_limit: float | None
+
+
+@shape(
+    ExperimentResult,
+    OPEN
+    | when("outcome", "ok", {"figures": {"minItems": 1}}, {"figures": {"maxItems": 0}, "reason": {"minLength": 1}}),
+)
+class ExperimentJson(TypedDict):
+    """One experiment: what was run, what became of it, and its figures where it is ok."""
+
+    id: Annotated[str, Keywords(pattern="^[0-9a-f]{16}$")]
+    benchmark: Annotated[str, From("experiment.benchmark")]
+    parameters: Annotated[Settings, From("experiment.parameters")]
+    environment: Annotated[str | None, From(lambda result: result.experiment.environment or None)]
+    machine: NotRequired[Annotated[str, From("experiment.machine")]]
+    outcome: Annotated[State, From("outcome.state")]
+    reason: Annotated[str, From("outcome.reason")]
+    evidence: NotRequired[Annotated[str, From("outcome.evidence")]]
+    notes: NotRequired[list[str]]
+    reused: bool
+    figures: Annotated[list[FigureJson], From(_complete)]
+
+
+@shape(Outlier)
+class ScreenedOutlierJson(OutlierJson):
+    """A pair of ranks, a rank or a node that is slow."""
+
+    experiment: Annotated[str, GIVEN]
+
+
+@shape(None, OPEN)
+class ResultsJson(TypedDict):
+    """What experiments gave; every number is finite, what is unknown is null."""
+
+    schema: Literal["seatrial.results/1"]
+    environments: dict[str, dict[str, object]]
+    experiments: list[ExperimentJson]
+    outliers: NotRequired[Annotated[list[ScreenedOutlierJson], "where pairs were screened; empty: none is slow"]]
+    study: NotRequired[StudyJson]
+
+
+def results_document(results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]]) -> ResultsJson:
+    """The object that CONTRACT names. Beyond the contract: `outliers`, of the form that `compare` gives them, with the
+    id of their experiment."""
+    document = ResultsJson(
+        schema="seatrial.results/1",
+        environments={key: dict(document) for key, document in environments.items()},
+        experiments=[filled(ExperimentJson, result) for result in results],
+    )
     screened = [(result.id, result.screening) for result in results if result.screening is not None]
     if screened:
         document["outliers"] = [
-            {**outlier_document(one), "experiment": key} for key, screening in screened for one in screening.outliers
+            filled(ScreenedOutlierJson, one, experiment=key) for key, found in screened for one in found.outliers
         ]
     return document
-
-
-def _experiment(result: ExperimentResult) -> dict[str, Any]:
-    return {
-        "id": result.id,
-        "benchmark": result.experiment.benchmark,
-        "parameters": dict(result.experiment.parameters),
-        "environment": result.experiment.environment or None,
-        "machine": result.experiment.machine,
-        "outcome": result.outcome.state.value,
-        "reason": result.outcome.reason,
-        "evidence": result.outcome.evidence,
-        "notes": list(result.notes),
-        "reused": result.reused,
-        "figures": [_figure(figure, result.experiment.parameters) for figure in result.figures],
-    }
-
-
-def _figure(figure: FigureResult, parameters: Params) -> dict[str, Any]:
-    """A figure stands on its own: its parameters are those of its experiment and its point in a sweep."""
-    limit = figure.limit
-    known = limit is not None and limit.basis is not Basis.UNKNOWN
-    return {
-        "name": figure.name,
-        "parameters": {**parameters, **figure.point},
-        "unit": figure.unit,
-        "better": figure.better.value,
-        "median": figure.median,
-        "ci95": None if figure.ci95 is None else list(figure.ci95),
-        "min": figure.minimum,
-        "max": figure.maximum,
-        "n_repeats": figure.n_repeats,
-        "n_samples": figure.n_samples,
-        "limit": {"value": limit.value, "derivation": limit.derivation, "basis": limit.basis.value}
-        if limit is not None and known
-        else None,
-        "limit_unknown_because": limit.derivation if limit is not None and not known else None,
-        "fraction_of_limit": figure.fraction_of_limit,
-    }

@@ -3,35 +3,221 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from seatrial.profiler.profile import CallSite, CallTotals, OverTime, PairTable, Profile, SizeTotals, Trust
+from seatrial.model.json_shape import GIVEN, Count, From, Keywords, NonNegative, Text, filled, shape
+from seatrial.profiler.profile import (
+    Bound,
+    CallSite,
+    CallTotals,
+    Frame,
+    OverTime,
+    Pair,
+    PairTable,
+    Profile,
+    RankState,
+    RankTotals,
+    SizeTotals,
+    Trust,
+)
 from seatrial.report.documents.number_rows import number_rows
-from seatrial.report.profile.io_document import io_document
+from seatrial.report.profile.io_document import IoJson
+from seatrial.report.profile.trace_export import TraceExport
 from seatrial.report.profile.words import headline
 
 _HERE = "the pairs of ranks"
 
+Function = Annotated[str, Keywords(pattern="^MPIX?_")]
 
-def profile_document(
-    profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+
+@shape(CallTotals)
+class WaitingJson(TypedDict):
+    """Calls that had a barrier of the profiler before them, over all ranks."""
+
+    sampled: Annotated[Count, From("measured.calls")]
+    of: Annotated[Count, From("count"), "all calls of this kind"]
+    waited_s: Annotated[NonNegative, From("measured.waited_s"), "of the sampled ones, until all ranks had come"]
+    transferred_s: Annotated[NonNegative, From("measured.transferred_s"), "of the sampled ones, what they took then"]
+    share: Annotated[float, Keywords(minimum=0, maximum=1), From("measured.share")]
+
+
+Waiting = Annotated[WaitingJson | None, From(lambda one: None if one.measured is None else one)]
+
+
+@shape(CallTotals)
+class CallJson(TypedDict):
+    """One MPI function over all ranks."""
+
+    call: Function
+    count: Count
+    time_s: NonNegative
+    bytes: Count
+    waiting_s: Annotated[
+        NonNegative,
+        "the share of `waiting` in all of the time; where that is null an estimate: beyond the same calls at their "
+        "best",
+    ]
+    bound: Bound
+    least_rank_s: NonNegative
+    most_rank_s: NonNegative
+    waiting: NotRequired[Waiting]
+
+
+@shape(SizeTotals)
+class SizeJson(TypedDict):
+    """The calls of one function whose size falls into one bin."""
+
+    call: Function
+    size_bin: Annotated[Count, From("size_B"), "the least number of bytes in this bin"]
+    largest: Annotated[Count, From("largest_B"), "the largest number of bytes in this bin"]
+    count: Count
+    bytes: Count
+    time_s: NonNegative
+    best_s: Annotated[NonNegative, "of one call: the median over ranks of the shortest"]
+    waiting_s: NonNegative
+    bound: Bound
+    waiting: NotRequired[Waiting]
+
+
+@shape(Pair)
+class PairJson(TypedDict):
+    """Point-to-point messages from rank `src` to rank `dst` of MPI_COMM_WORLD."""
+
+    src: Count
+    dst: Count
+    count: Count
+    bytes: Count
+
+
+@shape(RankTotals)
+class RankJson(TypedDict):
+    """One rank."""
+
+    rank: Count
+    host: str
+    wall_s: NonNegative
+    mpi_s: Annotated[NonNegative, "all its threads together"]
+    calls: Count
+    sent_bytes: Annotated[Count, From("sent_B"), "point to point"]
+    recv_bytes: Annotated[Count, From("received_B"), "point to point"]
+    collective_bytes: Annotated[Count, From("collective_B"), "given to collectives"]
+    threads: Count
+    state: RankState
+
+
+def _innermost(site: CallSite) -> Frame:
+    return site.frames[0] if site.frames else Frame("")
+
+
+@shape(CallSite)
+class CallSiteJson(TypedDict):
+    """One place that calls one MPI function."""
+
+    call: Function
+    count: Count
+    time_s: NonNegative
+    bytes: Count
+    ranks: Annotated[Count, "how many of them called here"]
+    module: Annotated[str | None, From(lambda site: site.module or None)]
+    offset: Annotated[
+        int | None, From(lambda site: site.offset if site.module else None), "of the return address in the file"
+    ]
+    function: Annotated[str | None, From(lambda site: site.frames[0].function if site.frames else None)]
+    file: Annotated[str | None, From(lambda site: _innermost(site).file or None)]
+    line: Annotated[int | None, From(lambda site: _innermost(site).line or None)]
+    inlined_in: Annotated[list[str], From(lambda site: [frame.function for frame in site.frames[1:]])]
+
+
+@shape(OverTime)
+class OverTimeJson(TypedDict):
+    """MPI time in bins of equal width since the first rank was started."""
+
+    width_s: NonNegative
+    mpi_s: list[NonNegative]
+    wall_s: list[NonNegative]
+    least_share: Annotated[list[NonNegative | None], From("least")]
+    most_share: Annotated[list[NonNegative | None], From("most")]
+
+
+@shape(Trust)
+class TrustJson(TypedDict):
+    """What the numbers can be relied on for."""
+
+    missing_ranks: Annotated[list[Count], From("missing")]
+    unfinished_ranks: Annotated[list[Count], From("unfinished")]
+    calls_without_site: Annotated[Count, From("without_site")]
+    lost_calls: Count
+    untold_receives: Annotated[Count, From("untold")]
+    unmatched_bytes: Annotated[Count, From("unmatched_B")]
+    families: list[str]
+    libraries: list[str]
+    has_sizes: bool
+    damaged_tables: NotRequired[Annotated[Count, From("damaged")]]
+
+
+@shape()
+class OutcomeJson(TypedDict):
+    """What the command came to."""
+
+    state: Literal["ok", "unsupported", "failed"]
+    reason: str
+
+
+@shape(TraceExport)
+class TraceJson(TypedDict):
+    """What was traced: what it holds, its files, what replays it."""
+
+    summary: list[str]
+    files: Annotated[list[str], From(lambda exported: [str(path) for path in exported.files])]
+    command: list[str] | None
+
+
+@shape(Profile)
+class ProfileJson(TypedDict):
+    """What the ranks of an MPI program spent their time on; sums go over ranks."""
+
+    schema: Literal["seatrial.profile/1"]
+    program: NotRequired[str]
+    headline: NotRequired[Annotated[Text, From(headline)]]
+    ranks: Annotated[Count, "0: no process began MPI"]
+    wall_s: Annotated[NonNegative, "sum over ranks"]
+    elapsed_s: NotRequired[Annotated[NonNegative, "of the rank that ran longest"]]
+    mpi_s: Annotated[NonNegative, "sum over ranks"]
+    calls: list[CallJson]
+    sizes: list[SizeJson]
+    per_rank: list[RankJson]
+    callsites: list[CallSiteJson]
+    over_time: NotRequired[OverTimeJson | None]
+    io: NotRequired[IoJson | None]
+    overhead_s: Annotated[NonNegative, "what the profiler itself took, over all ranks"]
+    overflow: Annotated[Count, From("trust.overflow"), "calls of which not everything is known, for want of room"]
+    complete: Annotated[bool, From("trust.is_complete")]
+    trust: NotRequired[TrustJson]
+    other_programs: NotRequired[Annotated[Count, From("others")]]
+    exit_status: Annotated[int | None, GIVEN]
+    folder: NotRequired[Annotated[str | None, GIVEN, "where the profile and its tables lie"]]
+    command: NotRequired[Annotated[list[str], GIVEN]]
+    started_s: NotRequired[Annotated[float, GIVEN, "since the epoch"]]
+    command_wall_s: NotRequired[Annotated[NonNegative, GIVEN, "of the whole command, its launcher included"]]
+    outcome: NotRequired[Annotated[OutcomeJson, GIVEN]]
+    trace: NotRequired[Annotated[TraceJson | None, GIVEN, "where --trace asked for one; null where there is none"]]
+    others: NotRequired[Annotated[list[ProfileJson], GIVEN, "the further MPI programs of the command"]]
+    matrix: list[PairJson]
+
+
+def profile_document(profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None) -> ProfileJson:
     """The object that CONTRACT names; times are seconds and sizes bytes, sums over ranks. `exit_status` is the
-    command's, null where it is not known; `more` is put beside the rest.
+    command's, null where it is not known; `more` are values of keys that the profile does not hold.
 
     Beyond the contract: `program`, `headline`, `elapsed_s`, the kind of each call, over time, and what is incomplete.
     """
-    return {
-        **_document(profile, exit_status),
-        **(more or {}),
-        "matrix": [{"src": p.src, "dst": p.dst, "count": p.count, "bytes": p.bytes} for p in profile.matrix],
-    }
+    return filled(ProfileJson, profile, exit_status=exit_status, **(more or {}))
 
 
 def profile_json(profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None) -> Iterator[str]:
     """The same as text, in pieces: the matrix of thousands of ranks has millions of rows."""
-    text = _text({**_document(profile, exit_status), **(more or {}), "matrix": [_HERE]})
+    text = _text(profile_document(profile, exit_status, {**(more or {}), "matrix": [_HERE]}))
     before, after = text.rsplit(f'"{_HERE}"', 1)
     yield before
     if len(profile.matrix):
@@ -58,131 +244,3 @@ def _columns(pairs: PairTable) -> dict[str, Any]:
 
     narrow = {name: np.frombuffer(getattr(pairs, name), np.uintc).astype(np.uint64) for name in ("src", "dst")}
     return {**narrow, **{name: np.frombuffer(getattr(pairs, name), np.uint64) for name in ("count", "bytes")}}
-
-
-def _document(profile: Profile, exit_status: int | None) -> dict[str, Any]:
-    trust = profile.trust
-    return {
-        "schema": "seatrial.profile/1",
-        "program": profile.program,
-        "headline": headline(profile),
-        "ranks": profile.ranks,
-        "wall_s": profile.wall_s,
-        "elapsed_s": profile.elapsed_s,
-        "mpi_s": profile.mpi_s,
-        "calls": [
-            {
-                "call": one.call,
-                "count": one.count,
-                "time_s": one.time_s,
-                "bytes": one.bytes,
-                "waiting_s": one.waiting_s,
-                "bound": one.bound.value,
-                "least_rank_s": one.least_rank_s,
-                "most_rank_s": one.most_rank_s,
-                "waiting": _measured(one),
-            }
-            for one in profile.calls
-        ],
-        "sizes": [
-            {
-                "call": one.call,
-                "size_bin": one.size_B,
-                "largest": one.largest_B,
-                "count": one.count,
-                "bytes": one.bytes,
-                "time_s": one.time_s,
-                "best_s": one.best_s,
-                "waiting_s": one.waiting_s,
-                "bound": one.bound.value,
-                "waiting": _measured(one),
-            }
-            for one in profile.sizes
-        ],
-        "per_rank": _per_rank(profile),
-        "callsites": [_site(site) for site in profile.callsites],
-        "over_time": None if profile.over_time is None else _over_time(profile.over_time),
-        "io": None if profile.io is None else io_document(profile.io),
-        "overhead_s": profile.overhead_s,
-        "overflow": trust.overflow,
-        "complete": trust.is_complete,
-        "trust": _trust(trust),
-        "other_programs": profile.others,
-        "exit_status": exit_status,
-    }
-
-
-def _per_rank(profile: Profile) -> list[dict[str, Any]]:
-    return [
-        {
-            "rank": one.rank,
-            "host": one.host,
-            "wall_s": one.wall_s,
-            "mpi_s": one.mpi_s,
-            "calls": one.calls,
-            "sent_bytes": one.sent_B,
-            "recv_bytes": one.received_B,
-            "collective_bytes": one.collective_B,
-            "threads": one.threads,
-            "state": one.state.value,
-        }
-        for one in profile.per_rank
-    ]
-
-
-def _measured(one: CallTotals | SizeTotals) -> dict[str, Any] | None:
-    known = one.measured
-    if known is None:
-        return None
-    return {
-        "sampled": known.calls,
-        "of": one.count,
-        "waited_s": known.waited_s,
-        "transferred_s": known.transferred_s,
-        "share": known.share,
-    }
-
-
-def _site(site: CallSite) -> dict[str, Any]:
-    first = site.frames[0] if site.frames else None
-    return {
-        "call": site.call,
-        "count": site.count,
-        "time_s": site.time_s,
-        "bytes": site.bytes,
-        "ranks": site.ranks,
-        "module": site.module or None,
-        "offset": site.offset if site.module else None,
-        "function": first.function if first else None,
-        "file": first.file or None if first else None,
-        "line": first.line or None if first else None,
-        "inlined_in": [frame.function for frame in site.frames[1:]],
-    }
-
-
-def _over_time(time: OverTime) -> dict[str, Any]:
-    def listed(values: Sequence[float | None]) -> list[float | None]:
-        return list(values)
-
-    return {
-        "width_s": time.width_s,
-        "mpi_s": listed(time.mpi_s),
-        "wall_s": listed(time.wall_s),
-        "least_share": listed(time.least),
-        "most_share": listed(time.most),
-    }
-
-
-def _trust(trust: Trust) -> dict[str, Any]:
-    return {
-        "missing_ranks": list(trust.missing),
-        "unfinished_ranks": list(trust.unfinished),
-        "calls_without_site": trust.without_site,
-        "lost_calls": trust.lost_calls,
-        "untold_receives": trust.untold,
-        "unmatched_bytes": trust.unmatched_B,
-        "families": list(trust.families),
-        "libraries": list(trust.libraries),
-        "has_sizes": trust.has_sizes,
-        "damaged_tables": trust.damaged,
-    }

@@ -2,58 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, TypedDict
 
+from seatrial.model.json_shape import Count, From, NonNegative, shape
 from seatrial.profiler.profile_io import NodeIo, ProfileIo, RankIo
 
-
-def io_document(io: ProfileIo) -> dict[str, Any]:
-    """Sizes are bytes, times seconds; `over_time` sums over ranks, and is null where nothing was sampled."""
-    return {
-        "per_rank": [_rank(one) for one in io.ranks],
-        "over_time": _over_time(io) if io.bins else None,
-        "nodes": [_node(one) for one in io.nodes],
-    }
+_Series = list[NonNegative]
 
 
-def _rank(one: RankIo) -> dict[str, Any]:
-    t = one.totals
-    return {
-        "rank": one.rank,
-        "host": one.host,
-        "read_bytes": t.read_B if t else None,
-        "written_bytes": t.written_B if t else None,
-        "read_calls": t.read_calls if t else None,
-        "write_calls": t.write_calls if t else None,
-        "device_read_bytes": t.device_read_B if t else None,
-        "device_written_bytes": t.device_written_B if t else None,
-        "cancelled_bytes": t.cancelled_B if t else None,
-        "start_read_bytes": t.start_read_B if t else None,
-        "start_written_bytes": t.start_written_B if t else None,
-        "to_end": t.is_to_end if t else None,
-        "error": one.error or None,
-    }
+@shape(RankIo)
+class RankIoJson(TypedDict):
+    """From MPI_Init to MPI_Finalize; bytes and calls asked for, and what block devices moved; null: not known."""
+
+    rank: Count
+    host: str
+    read_bytes: Annotated[Count | None, From("totals.read_B")]
+    written_bytes: Annotated[Count | None, From("totals.written_B")]
+    read_calls: Annotated[Count | None, From("totals.read_calls")]
+    write_calls: Annotated[Count | None, From("totals.write_calls")]
+    device_read_bytes: Annotated[Count | None, From("totals.device_read_B")]
+    device_written_bytes: Annotated[Count | None, From("totals.device_written_B")]
+    cancelled_bytes: Annotated[Count | None, From("totals.cancelled_B"), "were to be written and never were"]
+    start_read_bytes: Annotated[
+        Count | None, From("totals.start_read_B"), "before MPI_Init returned, in no other field"
+    ]
+    start_written_bytes: Annotated[
+        Count | None, From("totals.start_written_B"), "before MPI_Init returned, in no other field"
+    ]
+    to_end: Annotated[bool | None, From("totals.is_to_end"), "false: to the last sample, MPI_Finalize was not reached"]
+    error: Annotated[str | None, From(lambda one: one.error or None)]
 
 
-def _over_time(io: ProfileIo) -> dict[str, Any]:
-    return {
-        "width_s": io.width_s,
-        "read_bytes": list(io.over_time("read_B")),
-        "written_bytes": list(io.over_time("written_B")),
-        "device_read_bytes": list(io.over_time("device_read_B")),
-        "device_written_bytes": list(io.over_time("device_written_B")),
-    }
+@shape(ProfileIo)
+class IoOverTimeJson(TypedDict):
+    """Bytes in bins of equal width, sums over ranks."""
+
+    width_s: NonNegative
+    read_bytes: Annotated[_Series, From(lambda io: io.over_time("read_B"))]
+    written_bytes: Annotated[_Series, From(lambda io: io.over_time("written_B"))]
+    device_read_bytes: Annotated[_Series, From(lambda io: io.over_time("device_read_B"))]
+    device_written_bytes: Annotated[_Series, From(lambda io: io.over_time("device_written_B"))]
 
 
-def _node(one: NodeIo) -> dict[str, Any]:
-    def listed(series: Sequence[float] | None) -> list[float] | None:
-        return None if series is None else list(series)
+@shape(NodeIo)
+class NodeIoJson(TypedDict):
+    """Whole nodes, whoever used them, in the bins of over_time; null: there is no such thing."""
 
-    return {
-        "host": one.host,
-        "disk_read_bytes": listed(one.disk_read_B),
-        "disk_written_bytes": listed(one.disk_written_B),
-        "nfs_read_bytes": listed(one.nfs_read_B),
-        "nfs_written_bytes": listed(one.nfs_written_B),
-    }
+    host: str
+    disk_read_bytes: Annotated[_Series | None, From("disk_read_B")]
+    disk_written_bytes: Annotated[_Series | None, From("disk_written_B")]
+    nfs_read_bytes: Annotated[_Series | None, From("nfs_read_B")]
+    nfs_written_bytes: Annotated[_Series | None, From("nfs_written_B")]
+
+
+@shape(ProfileIo)
+class IoJson(TypedDict):
+    """What the ranks and nodes read and wrote; sizes are bytes, times seconds."""
+
+    per_rank: Annotated[list[RankIoJson], From("ranks")]
+    over_time: Annotated[IoOverTimeJson | None, From(lambda io: io if io.bins else None)]
+    nodes: list[NodeIoJson]

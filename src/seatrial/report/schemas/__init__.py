@@ -1,14 +1,104 @@
-"""The published JSON schemas (draft 2020-12) of what seatrial prints, named `<document>-<version>.json`."""
+"""The published JSON schemas (draft 2020-12) of what seatrial prints, named `<document>-<version>`.
+
+They are made from the shapes of the documents: when the package is built (hatch_build.py), and by
+`python -m seatrial.report.schemas NAME`.
+"""
 
 from __future__ import annotations
 
-import json
-from importlib import resources
-from typing import Any
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
+
+from seatrial.model.json_shape import SHAPES, Keywords, fields
+from seatrial.model.machine_document import MachineJson
+from seatrial.report.documents.check import CheckJson
+from seatrial.report.documents.compare import CompareJson
+from seatrial.report.documents.list import ListJson
+from seatrial.report.documents.plan import PlanJson
+from seatrial.report.documents.results import ResultsJson
+from seatrial.report.profile.document import ProfileJson
+
+_SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
+
+DOCUMENTS: dict[str, type] = {
+    "check-1": CheckJson,
+    "compare-1": CompareJson,
+    "list-1": ListJson,
+    "machine-1": MachineJson,
+    "plan-1": PlanJson,
+    "profile-1": ProfileJson,
+    "results-1": ResultsJson,
+}
+"""Name -> the shape of the document."""
 
 
 def schema(name: str) -> dict[str, Any]:
     """The schema of that name, such as "results-1"."""
-    text = resources.files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
-    document: dict[str, Any] = json.loads(text)
-    return document
+    document = DOCUMENTS[name]
+    title = f"seatrial.{name.replace('-', '/')}"
+    parts: dict[type, dict[str, Any]] = {document: {}}
+    whole = _object(document, parts)
+    named = {_name(part): made for part, made in parts.items() if part is not document}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **whole, "$defs": named}
+
+
+def _name(shape: type) -> str:
+    return shape.__name__.removesuffix("Json")
+
+
+def _object(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
+    """The schema of one shape; those of the shapes in it are put into `parts`."""
+    found = list(fields(shape))
+    return {
+        **({"description": " ".join(shape.__doc__.split())} if shape.__doc__ else {}),
+        "type": "object",
+        "required": [name for name, _, is_required in found if is_required],
+        "additionalProperties": False,
+        "properties": {name: _schema(hint, parts) for name, hint, _ in found},
+        **SHAPES[shape][1],
+    }
+
+
+def _schema(hint: Any, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
+    kind, of = get_origin(hint) or hint, get_args(hint)
+    if kind is Annotated:
+        made = _schema(of[0], parts)
+        for note in hint.__metadata__:
+            made |= note.keywords if isinstance(note, Keywords) else {}
+            made |= {"description": note} if isinstance(note, str) else {}
+        return made
+    if kind in (Union, UnionType):
+        return _either([_schema(part, parts) for part in of])
+    if kind is Literal:
+        values = [value.value if isinstance(value, Enum) else value for value in of]
+        return {"const": values[0]} if len(values) == 1 else {"enum": values}
+    if kind in (list, tuple):
+        length = {"minItems": len(of), "maxItems": len(of)} if kind is tuple else {}
+        return {"type": "array", "items": _schema(of[0], parts), **length}
+    if kind is dict:
+        return {"type": "object", "additionalProperties": _schema(of[1], parts)}
+    if is_typeddict(kind):
+        return _reference(kind, parts)
+    if kind is object:
+        return {}
+    return {"enum": [one.value for one in kind]} if issubclass(kind, Enum) else {"type": _SCALARS[kind]}
+
+
+def _either(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    """One of several; where only null is added to one that has a type or an enumeration, within it."""
+    types = [one["type"] for one in schemas if set(one) == {"type"}]
+    rest = [one for one in schemas if set(one) != {"type"}]
+    if types == ["null"] and len(rest) == 1 and "enum" in rest[0]:
+        return {**rest[0], "enum": [*rest[0]["enum"], None]}
+    if types == ["null"] and len(rest) == 1 and isinstance(rest[0].get("type"), str):
+        return {**rest[0], "type": [rest[0]["type"], "null"]}
+    return {"type": types} if not rest else {"anyOf": [*rest, {"type": types}] if types else rest}
+
+
+def _reference(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
+    is_whole = shape is next(iter(parts))
+    if shape not in parts:
+        parts[shape] = {}  # it may hold itself
+        parts[shape] = _object(shape, parts)
+    return {"$ref": "#" if is_whole else f"#/$defs/{_name(shape)}"}

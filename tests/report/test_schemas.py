@@ -1,0 +1,161 @@
+"""The schemas of the documents: sound, closed, and of one mind with what the documents are made from."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+import pytest
+from published_schemas import check, validator
+
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.json_shape import ABSENT, SHAPES, Finite, From, Keywords, fields, filled
+from seatrial.model.outcome import Outcome
+from seatrial.profiler.profile import PairTable
+from seatrial.report.documents.results import results_document
+from seatrial.report.schemas import DOCUMENTS, schema
+
+OPEN = {
+    "check-1": {"check-1"},
+    "compare-1": set(),
+    "list-1": {"list-1", "Benchmark"},
+    "machine-1": set(),
+    "plan-1": {"plan-1", "Planned"},
+    "profile-1": set(),
+    "results-1": {"results-1", "Experiment", "Figure", "ReachedLimit"},
+}
+"""Document -> the objects that later versions may add keys to."""
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_it_is_a_schema_and_closed_but_where_it_says_so(name: str) -> None:
+    made = validator(name).schema
+    assert made["title"] == made["properties"]["schema"]["const"] == f"seatrial.{name.replace('-', '/')}"
+    objects = {name: made, **made["$defs"]}
+    assert {one for one, part in objects.items() if part["additionalProperties"] is True} == OPEN[name]
+    assert json.loads(json.dumps(made)) == made
+
+
+def test_it_is_printed() -> None:
+    command = [sys.executable, "-m", "seatrial.report.schemas"]
+    printed = subprocess.run([*command, "check-1"], check=True, capture_output=True)
+    assert json.loads(printed.stdout) == schema("check-1")
+    refused = subprocess.run([*command, "check-9"], capture_output=True, text=True)
+    assert refused.returncode != 0 and "check-1" in refused.stderr
+
+
+PATHS = [
+    pytest.param(one, source, place.source if place else name, hint, id=f"{one.__name__}-{name}")
+    for one, (source, _) in SHAPES.items()
+    if source not in (None, tuple)
+    for name, hint, _ in fields(one)
+    for place in [next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, From)), None)]
+    if isinstance(place.source if place else name, str) and name != "schema"
+]
+
+
+def test_results_may_have_a_parameter_of_several_words() -> None:
+    experiment = Experiment("command", {"argv": ("sleep", "1")}, "", "", "m")
+    result = ExperimentResult("0" * 16, experiment, "How long?", Outcome.skipped("asked for elsewhere"))
+    document = results_document([result], {})
+    assert document["experiments"][0]["parameters"] == {"argv": ["sleep", "1"]}
+    check(document, "results-1")
+
+
+NEVER_NONE = {"ComparedJson", "ReachedLimitJson", "WaitingJson"}
+"""Shapes of what may be None elsewhere: the document has null in place of the whole object."""
+
+
+@pytest.mark.parametrize(("one", "source", "path", "hint"), PATHS)
+def test_every_value_is_an_attribute_of_that_type(one: type, source: type, path: str, hint: Any) -> None:
+    found: Any = source
+    may_be_none = False
+    for name in path.split("."):
+        (found,) = [kind for kind in _kinds(found) if kind is not NoneType]
+        found = _attribute_type(found, name)
+        may_be_none = may_be_none or NoneType in _kinds(found)
+    expected = _kinds(hint)
+    assert NoneType in expected or not may_be_none or one.__name__ in NEVER_NONE, f"{path} may be None"
+    assert {_plain(kind) for kind in _kinds(found)} - {NoneType} <= {_plain(kind) for kind in expected}
+
+
+def _attribute_type(of: type, name: str) -> Any:
+    hints = get_type_hints(of, localns={"array": list})  # array[float] is for type checkers alone before Python 3.12
+    if name in hints:
+        return hints[name]
+    member = getattr(of, name)
+    read = member.fget if isinstance(member, property) else member.func if isinstance(member, cached_property) else None
+    return get_type_hints(read)["return"]
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    if get_origin(hint) is Annotated:
+        return _kinds(get_args(hint)[0])
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _plain(kind: Any) -> type:
+    """What it is in JSON, or of what it is made."""
+    origin = get_origin(kind) or kind
+    if origin is Annotated:
+        return _plain(get_args(kind)[0])
+    if is_typeddict(origin):
+        return SHAPES[origin][0]
+    if origin is Literal:
+        return _plain(type(get_args(kind)[0]))
+    if issubclass(origin, Enum):
+        return str
+    if issubclass(origin, Mapping | dict) or (origin is tuple and get_args(get_args(kind)[0])[:1] == (str,)):
+        return dict  # tuples of names and values, too
+    if origin in (tuple, PairTable):
+        return list
+    return float if origin is int else origin
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the shapes below show."""
+
+    value: float
+    of: tuple[str, ...] = ()
+    inner: Reading | None = None
+
+
+class _ReadingJson(TypedDict):
+    """A reading."""
+
+    schema: Literal["reading/1"]
+    value: Annotated[float, Keywords(minimum=0)]
+    best: Annotated[Finite, From("inner.value"), "of the inner one"]
+    of: NotRequired[Annotated[list[str], From(lambda reading: reading.of or ABSENT)]]
+    inner: _ReadingJson | None
+
+
+def test_an_object_is_filled_from_its_shape() -> None:
+    plain = {"schema": "reading/1", "value": 1.5, "best": None, "inner": None}
+    assert filled(_ReadingJson, Reading(1.5)) == plain
+    inner = filled(_ReadingJson, Reading(2.0, ("a",), Reading(math.inf)), inner=None)
+    assert inner == {"schema": "reading/1", "value": 2.0, "best": None, "of": ["a"], "inner": None}
+    assert filled(_ReadingJson, Reading(2.0, inner=Reading(1.5)))["inner"] == plain
+    with pytest.raises(ValueError, match="no number"):
+        filled(_ReadingJson, Reading(math.nan))
