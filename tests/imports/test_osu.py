@@ -185,14 +185,14 @@ def test_labels_of_mpirun_and_lines_of_launchers_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (LATENCY_5 + LATENCY_5, "came before"),
-        (LATENCY_5.replace("1024 ", "8    "), "came before"),
+        (LATENCY_5 + LATENCY_5, "already"),
+        (LATENCY_5.replace("1024 ", "8    "), "already"),
         (LATENCY_5.replace("1.70", "1,70"), "not a number"),
         (LATENCY_5.replace("1.70", " nan"), "not a number"),
         (LATENCY_5.replace("1.70", " inf"), "not a number"),
         (LATENCY_5.replace(" 1.70", "-1.70"), "not a number"),
         (LATENCY_5.replace("1.70\n", "1.70"), "2 columns"),
-        (LATENCY_5.replace(" " * 13 + "2.51", "99999999999999.51"), "cannot be"),
+        (LATENCY_5.replace(" " * 13 + "2.51", "99999999999999.51"), "impossible"),
         (LATENCY_5.rstrip()[:-1], "column"),
         (LATENCY_5.splitlines()[1], "cut off"),
         ("\n".join(LATENCY_5.splitlines()[:3]), "cut off"),

@@ -69,7 +69,7 @@ def test_a_check_that_failed_or_was_not_made_publishes_nothing(check: list[dict[
         (WHOLE[:-1], "the program died"),
         (WHOLE[1:], "the first event is not hello"),
         ([HELLO, {"ev": "skip", "reason": "no device", "need": "device"}], "measured nothing: no device"),
-        ([{**HELLO, "program": "rm"}, *WHOLE[1:]], "of the program 'rm', and no benchmark has it"),
+        ([{**HELLO, "program": "rm"}, *WHOLE[1:]], "by the program 'rm', which no benchmark uses"),
         ([HELLO, *WHOLE[2:]], "does not tell the program's arguments"),
     ],
 )

@@ -34,7 +34,7 @@ _SEE = "docs/references.md shows the form"
 
 
 def read_file(path: Path) -> tuple[Reference, ...]:
-    """The references of a file, in its order. Raises UsageError where it cannot be read, ParseError where it is no
+    """The references of a file, in its order. Raises UsageError if it cannot be read, ParseError where it is no
     TOML, UsageError where an entry is wrong; each names the file."""
     try:
         if not path.is_file():

@@ -30,7 +30,7 @@ def shipped_references() -> tuple[Reference, ...]:
 def all_references() -> tuple[Reference, ...]:
     """The shipped references, then those of the site's own file.
 
-    Raises UsageError where the own file cannot be read, has an entry that is wrong, or names a value that ships.
+    Raises UsageError if the own file cannot be read, has an entry that is wrong, or names a value that ships.
     """
     own = own_file()
     return shipped_references() if own is None else _with_own(own, _state(own))
@@ -45,7 +45,7 @@ def reference_named(reference_id: str) -> Reference:
 
 
 def own_file() -> Path | None:
-    """The site's own file, or None where there is none. A file that `$SEATRIAL_REFERENCES` names must be there."""
+    """The site's own file, or None if there is none. A file that `$SEATRIAL_REFERENCES` names must be there."""
     named = os.environ.get(_VARIABLE)
     if named:
         path = Path(named)

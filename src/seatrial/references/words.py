@@ -28,7 +28,7 @@ def value_text(reference: Reference) -> str:
 
 
 def machine_of(reference: Reference) -> str:
-    """The machine as published, "" where the source tells none."""
+    """The machine as published, "" if the source tells none."""
     return reference.configuration.get("machine", "")
 
 

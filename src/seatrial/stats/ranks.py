@@ -41,7 +41,7 @@ def mann_whitney_tail(n: int, m: int, u: int) -> float:
 
 @lru_cache(maxsize=4096)
 def signed_rank_critical(n: int, alpha: float) -> int | None:
-    """The largest t with 2 P(T <= t) <= alpha; None where even t = 0 is likelier, since n is too small."""
+    """The largest t with 2 P(T <= t) <= alpha; None if even t = 0 is likelier, since n is too small."""
     return critical(lambda t: signed_rank_tail(n, t), n * (n + 1) // 4, alpha)
 
 

@@ -27,7 +27,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class RatioInterval:
-    """Candidate over baseline. The ends are None where there are too few values for this error."""
+    """Candidate over baseline. The ends are None if there are too few values for this error."""
 
     ratio: float
     low: float | None
@@ -79,7 +79,7 @@ def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> flo
 
 
 def independent_p_outside(baseline: Sequence[float], candidate: Sequence[float], margin: float) -> float | None:
-    """As `paired_p_outside`, for `independent_ratio`; None where a side has fewer than 6 values."""
+    """As `paired_p_outside`, for `independent_ratio`; None if a side has fewer than 6 values."""
     minus_baseline, plus_candidate = _sides(baseline, candidate)
     if min(len(minus_baseline), len(plus_candidate)) < MINIMUM_REPEATS:
         return None

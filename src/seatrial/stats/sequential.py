@@ -42,7 +42,7 @@ class Replay:
     once and gives the verdict; both are over the first `blocks`, and `plain` lies within `family`. `alpha` is the error
     of this look or end before the family divides it. `p_outside` is the p-value of "the ratio lies within the margin",
     raised for the looks: at most ALPHA / family exactly where the verdict is that the sides differ; None below six
-    blocks. `stopped_at_look` is the look that decided, None where the end had to.
+    blocks. `stopped_at_look` is the look that decided, None if the end had to.
     """
 
     plain: RatioInterval

@@ -54,7 +54,7 @@ class ResultsFolder:
 
     @classmethod
     def existing(cls, path: Path) -> ResultsFolder:
-        """Open the folder for reading. Raises UsageError where there is none or its version is another."""
+        """Open the folder for reading. Raises UsageError if there is none or its version is another."""
         try:
             found = (path / "FORMAT").read_text(encoding="utf-8", errors="replace")
         except OSError as error:
@@ -83,7 +83,7 @@ class ResultsFolder:
             ) from error
 
     def get(self, room: FactRoom, key: str) -> dict[str, Any]:
-        """The document under a key. Raises StoreError where it is missing or damaged."""
+        """The document under a key. Raises StoreError if it is missing or damaged."""
         source = self.path / room / f"{key}.json"
         try:
             document = json.loads(source.read_bytes())

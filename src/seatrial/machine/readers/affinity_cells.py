@@ -138,7 +138,7 @@ def _tail(row: Row, n_labels: int, names: Sequence[str], tool: str) -> _Tail:
 
 
 def _by_tabs(tail: _Tail, names: Sequence[str], tool: str) -> _Cells | None:
-    """The cells of a row that has its tabs; None where it has not."""
+    """The cells of a row that has its tabs; None if it has not."""
     if tail.cells is None or not names:
         return None
     cells = list(tail.cells)

@@ -36,7 +36,7 @@ def read_cgroup_membership(text: str) -> Mapping[str, str]:
 
 
 def read_cgroup_mounts(text: str) -> tuple[CgroupMount, ...]:
-    """The cgroup hierarchies of a mountinfo file. Raises ParseError where a cgroup line is damaged."""
+    """The cgroup hierarchies of a mountinfo file. Raises ParseError if a cgroup line is damaged."""
     mounts: list[CgroupMount] = []
     for number, line in enumerate(text.splitlines(), start=1):
         before, separator, after = line.partition(" - ")

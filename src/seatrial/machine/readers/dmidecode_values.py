@@ -21,7 +21,7 @@ _DURATION = re.compile(r"\d{1,6}(?:\.\d{1,3})? ns\Z", re.ASCII)
 
 
 def read_word(field: Field) -> str | None:
-    """A text of the firmware; None where it says nothing."""
+    """A text of the firmware; None if it says nothing."""
     return None if field.value.lower() in _EMPTY_WORDS else field.value
 
 
@@ -39,7 +39,7 @@ def read_size(field: Field) -> int | None:
 
 
 def read_rate(field: Field) -> float | None:
-    """Transfers in MT/s (old versions call them MHz); None where it is unknown, or a time in ns of older memory."""
+    """Transfers in MT/s (old versions call them MHz); None if it is unknown, or a time in ns of older memory."""
     if _says_nothing(field) or _DURATION.match(field.value):
         return None
     match = _RATE.match(field.value)
@@ -61,7 +61,7 @@ def read_count(field: Field) -> int:
 
 
 def read_handle(field: Field) -> int | None:
-    """The handle of another structure; None where none is given."""
+    """The handle of another structure; None if none is given."""
     if field.value.lower() in _EMPTY_WORDS or field.value in ("No Error", "Not Provided"):
         return None
     if not re.fullmatch(r"0x[0-9A-Fa-f]{1,8}", field.value):

@@ -59,7 +59,7 @@ class Line:
 def read_lines(data: bytes, tool: str) -> tuple[Line, ...]:
     """All lines of a text; where those of several nodes are mixed, node by node.
 
-    Raises ParseError where it is too long, or no text.
+    Raises ParseError if it is too long, or no text.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(tool, None, "", f"larger than {MAX_BYTES >> 20} MiB")
@@ -127,7 +127,7 @@ _MAX_NAMED = 20
 def choose(found: Sequence[T], line_of: Callable[[T], int], pick: int | None, tool: str, noun: str) -> T:
     """The one dump of a file, or the `pick`-th (from 1).
 
-    `line_of` gives the number of a dump's first line, `noun` what a dump is called ("matrix"). Raises ParseError where
+    `line_of` gives the number of a dump's first line, `noun` what a dump is called ("matrix"). Raises ParseError if
     there is none; UsageError where there are several and none was picked (naming their lines), or fewer than `pick`.
     """
     if not found:

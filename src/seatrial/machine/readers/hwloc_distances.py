@@ -143,7 +143,7 @@ def _peers(
 
 
 def _pairs(document: Document, matrix: _Matrix) -> Iterator[tuple[int, int, int]]:
-    """Row, column and value of each pair that has links. Raises ParseError where its two directions differ."""
+    """Row, column and value of each pair that has links. Raises ParseError if its two directions differ."""
     size = len(matrix.indexes)
     for row in range(size):
         for column in range(row + 1, size):

@@ -78,9 +78,9 @@ class Placed:
 
 
 def find_parents(functions: Sequence[Placed], tool: str) -> dict[str, str | None]:
-    """Address -> address of the bridge right above, "domain:bus" of a root bus, or None where that is not known.
+    """Address -> address of the bridge right above, "domain:bus" of a root bus, or None if that is not known.
 
-    Raises ParseError where two bridges lead to one bus, or one leads to its own.
+    Raises ParseError if two bridges lead to one bus, or one leads to its own.
     """
     bridges = [function for function in functions if function.buses is not None]
     below = _secondaries(bridges, tool)

@@ -26,7 +26,7 @@ _PREFIX = re.compile(r"(?:[ \t]{0,8}(?:[#>]|&gt;) ?)*")  # "|" is no prefix here
 def read_text(data: bytes, tool: str) -> tuple[Line, ...]:
     """The lines of a text, those that a terminal broke joined.
 
-    Raises ParseError where there are more than `lspci -vvv` prints of any machine.
+    Raises ParseError if there are more than `lspci -vvv` prints of any machine.
     """
     lines = read_lines(data, tool)
     if len(lines) > _MAX_LINES:

@@ -23,12 +23,12 @@ _LANES = frozenset({0, 1, 2, 4, 8, 12, 16, 32, 63})  # 0: no link; 63: registers
 _NO_PORT = frozenset({"Endpoint", "Legacy Endpoint", "Upstream Port"})
 
 _Link = tuple[float | None, int]
-"""GT/s (None where lspci says "unknown") and lanes."""
+"""GT/s (None if lspci says "unknown") and lanes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockLink:
-    """Both rates; None where the text does not tell, the link is down (x0), or the function has no link."""
+    """Both rates; None if the text does not tell, the link is down (x0), or the function has no link."""
 
     capable: LinkRate | None = None
     trained: LinkRate | None = None

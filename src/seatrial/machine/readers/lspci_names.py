@@ -155,7 +155,7 @@ _NO_NVME = re.compile(r"RAID|Bridge|Switch|Virtual Function", re.IGNORECASE)
 
 
 def kind_by_name(identity: PciIdentity) -> DeviceKind | None:
-    """What a function is, where its ids or its name settle it without its class; None where they leave a doubt."""
+    """What a function is, where its ids or its name settle it without its class; None if they leave a doubt."""
     vendor, device, name = identity.vendor_id, identity.device_id, identity.name or ""
     if vendor == "10de":
         if device in _NVIDIA_SWITCHES or name.endswith("NVSwitch]"):

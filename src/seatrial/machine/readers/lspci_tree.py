@@ -138,7 +138,7 @@ class _Drawing:
             self._is_over = True
 
     def finish(self, torn: int | None) -> None:
-        """The end of the text. Raises ParseError where the tree is cut."""
+        """The end of the text. Raises ParseError if the tree is cut."""
         if self._last is None:
             return
         if not self._is_over:

@@ -54,7 +54,7 @@ def _cells(text: str) -> list[str] | None:
 
 
 def _matrix_texts(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str] | None:
-    """The lines of a matrix as nvidia-smi prints it; None where the table is none, or more than one."""
+    """The lines of a matrix as nvidia-smi prints it; None if the table is none, or more than one."""
     if not rows or any(len(row) != len(header) for row in rows):
         return None
     own = [

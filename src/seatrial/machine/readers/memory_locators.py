@@ -19,7 +19,7 @@ from typing import TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a slot is; None where its name does not say. `channel` is unique within a socket."""
+    """Where a slot is; None if its name does not say. `channel` is unique within a socket."""
 
     socket: int | None
     channel: str | None

@@ -65,7 +65,7 @@ def resolve_links(
     source: str,
 ) -> ResolvedLinks:
     """Put the two ends of each link together. `gpus`: address -> its <gpu> element and compute capability x 10 (None
-    for AMD's); `pci`: all functions of the file. Raises ParseError where the ends contradict each other."""
+    for AMD's); `pci`: all functions of the file. Raises ParseError if the ends contradict each other."""
     by_ends = _by_ends(document, told)
     links: dict[frozenset[str], PeerLink] = {}
     switches: dict[str, PciPart] = {}

@@ -48,7 +48,7 @@ _MISPLACED = frozenset({"system", "cpu", "pci", "gpu", "nic", "net", "nvlink", "
 
 
 def read_nccl_xml(data: bytes, pick: int | None = None) -> Survey:
-    """What a topology file of NCCL or RCCL says. Raises ParseError where it is damaged, with line and its text.
+    """What a topology file of NCCL or RCCL says. Raises ParseError if it is damaged, with line and its text.
 
     `pick` is the number of the document (from 1) where the file holds several; UsageError where it is missing then.
     """
@@ -237,7 +237,7 @@ class _Reader:
         return match[1].lower()[:4] if len(match[1]) >= 4 else f"{match[1].lower()}80"
 
     def _identity(self, element: Element, name: str) -> str | None:
-        """Four hex digits of "0x10de"; None where it is not reported, or ffff, which no vendor has."""
+        """Four hex digits of "0x10de"; None if it is not reported, or ffff, which no vendor has."""
         text = element.attributes.get(name, "")
         match = _HEX.match(text)
         if text and (match is None or int(match[1], 16) > 0xFFFF):
@@ -246,7 +246,7 @@ class _Reader:
         return value if value != "ffff" else None
 
     def _link_rate(self, element: Element) -> LinkRate | None:
-        """None where speed or width is empty, 0 or unknown."""
+        """None if speed or width is empty, 0 or unknown."""
         text = element.attributes.get("link_speed", "").strip()
         speed = read_link_speed(text)
         if text and not text.startswith("Unknown") and speed not in _SPEEDS_GTps:
@@ -346,7 +346,7 @@ class _Reader:
         return said
 
     def _number(self, element: Element, name: str, low: int, high: int) -> int | None:
-        """A whole number, decimal or 0x; None where the attribute is absent or empty."""
+        """A whole number, decimal or 0x; None if the attribute is absent or empty."""
         text = element.attributes.get(name, "").strip()
         if not text:
             return None

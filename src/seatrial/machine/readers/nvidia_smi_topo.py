@@ -28,7 +28,7 @@ _NUMBERED = re.compile(r"(.{0,250}?)(0|[1-9][0-9]{0,4})\Z")
 def read_nvidia_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     """The matrix of a dump, the `pick`-th (from 1) where there are several.
 
-    Parts have the labels of the header, in its order; `paths` has each unordered pair once. Raises ParseError where
+    Parts have the labels of the header, in its order; `paths` has each unordered pair once. Raises ParseError if
     the matrix is damaged or there is none; UsageError where there are several and none is picked.
     """
     lines = read_matrix_lines(data, TOOL)
@@ -75,7 +75,7 @@ def _path(a: str, b: str, cell: str) -> Path:
 def _legend(lines: Sequence[Line], labels: Sequence[str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Label -> the adapter's other name, of the legend below a matrix, and what it leaves out, in a sentence.
 
-    Raises ParseError where the legend contradicts itself.
+    Raises ParseError if the legend contradicts itself.
     """
     title = next((number for number, line in enumerate(lines) if _TITLE.match(_bare(line))), None)
     if title is None:

@@ -54,7 +54,7 @@ class _Dump:
 def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     """The run of the tool in a dump, the `pick`-th (from 1) of those that tell link types.
 
-    `paths` has each unordered pair once: XGMI, PCI (over PCIe), or None where the driver does not know. Raises
+    `paths` has each unordered pair once: XGMI, PCI (over PCIe), or None if the driver does not know. Raises
     ParseError where a matrix is damaged, or no link types are there; UsageError where there are several and none is
     picked.
     """
@@ -128,7 +128,7 @@ def _is_value(cell: str) -> bool:
 
 
 def _nodes(dump: _Dump, grid: Grid) -> tuple[Mapping[int | None, int], tuple[str, ...]]:
-    """GPU's number -> NUMA node, and what was not taken. Raises ParseError where a line contradicts another."""
+    """GPU's number -> NUMA node, and what was not taken. Raises ParseError if a line contradicts another."""
     said: dict[tuple[int, str], int | None] = {}
     unread: list[str] = []
     for line, index, what, value in dump.nodes:

@@ -41,7 +41,7 @@ class SmbiosStructure:
     strings: tuple[str, ...]
 
     def byte(self, offset: int) -> int | None:
-        """The byte at an offset of the formatted part; None where an older version of the format ends before."""
+        """The byte at an offset of the formatted part; None if an older version of the format ends before."""
         return self.data[offset] if offset < len(self.data) else None
 
     def number(self, offset: int, size: int) -> int | None:
@@ -99,7 +99,7 @@ class Smbios:
 
 
 def read_smbios(table: bytes) -> Smbios:
-    """Read a whole structure table. Raises ParseError where it is cut, a length is impossible or nothing is in it."""
+    """Read a whole structure table. Raises ParseError if it is cut, a length is impossible or nothing is in it."""
     if len(table) > MAX_BYTES:
         raise ParseError(TOOL, None, "", f"larger than {MAX_BYTES >> 20} MiB")
     modules: list[SmbiosModule] = []

@@ -52,7 +52,7 @@ _CONTAINER_VARIABLES = {
 def say_platform(files: FileTree, book: FactBook, environment: Mapping[str, str], *, virtual_cpu: bool | None) -> None:
     """Write down product, firmware, operating system, hypervisor and container.
 
-    `virtual_cpu` is CPUID's hypervisor bit, None where the architecture has none (Arm).
+    `virtual_cpu` is CPUID's hypervisor bit, None if the architecture has none (Arm).
     """
     _say_dmi(files, book)
     _say_os(files, book)

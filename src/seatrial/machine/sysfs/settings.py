@@ -37,7 +37,7 @@ def say_settings(files: FileTree, book: FactBook) -> None:
     idle = f"{_CPU_ROOT}/cpuidle/current_driver"
     book.say("idle_driver", files.word(idle), idle)
     load = (files.text("/proc/loadavg") or "").split(" ")[0]
-    with suppress(ValueError):  # empty where /proc/loadavg is hidden
+    with suppress(ValueError):  # empty if /proc/loadavg is hidden
         book.say("load", float(load), "/proc/loadavg", "1", volatile=True)
     user = read_process_status(files.text("/proc/self/status") or "").effective_user
     if user is not None:

@@ -25,7 +25,7 @@ _LEFT, _ABOVE, _BELOW = 76.0, 40.0, 54.0
 
 
 def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, str]:
-    """(the map as SVG, the same in words), and room for it in the picture; empty where nothing was measured."""
+    """(the map as SVG, the same in words), and room for it in the picture; empty if nothing was measured."""
     rates = _shown(peers)
     if rates is None:
         return "", ""

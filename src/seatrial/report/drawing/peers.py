@@ -22,7 +22,7 @@ Pair = tuple[str, str]
 
 
 def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
-    """How GPUs are joined beside PCI; None where nobody says that they are."""
+    """How GPUs are joined beside PCI; None if nobody says that they are."""
     gpus = machine.of_kind(DeviceKind.GPU)
     switches = machine.of_kind(DeviceKind.SWITCH)
     links = [link for link in machine.links if link.kind in PEER_KINDS]
@@ -124,7 +124,7 @@ def _told_bank(name: str, switches: Sequence[Device], links: Mapping[str, list[L
 
 
 def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
-    """What GPUs reached over their links to switches, from the least to the most; none where it was not measured."""
+    """What GPUs reached over their links to switches, from the least to the most; none if it was not measured."""
     pairs = [
         (measured, _sum([_rate(link) for link in of_gpu]))
         for of_gpu in links.values()
@@ -141,7 +141,7 @@ def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
 
 
 def _sum(numbers: Sequence[float | None]) -> float | None:
-    """The sum, None where one of them is unknown."""
+    """The sum, None if one of them is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if len(known) == len(numbers) else None
 

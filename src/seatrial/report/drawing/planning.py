@@ -91,7 +91,7 @@ def places(socket: Socket) -> list[Place]:
 
 
 def _plan(sockets: Sequence[Socket], tail: Sequence[Socket], shape: Shape, *, must: bool) -> Plan | None:
-    """The sockets in as few rows as they fit into; None where one alone is too wide, unless one must do."""
+    """The sockets in as few rows as they fit into; None if one alone is too wide, unless one must do."""
     room = WIDEST - 2 * MARGIN
     if (shape.gpu_rows or 1) > 1 and any(not socket.title for socket in sockets):
         room -= FRAME  # for the links that run down beside the last column; a frame has that room

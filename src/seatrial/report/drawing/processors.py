@@ -61,7 +61,7 @@ class Processors:
         return tuple(part for part in parts if part.lines)
 
     def cpus(self, device: Device) -> str:
-        """The operating system's numbers of the CPUs in a device: "CPUs 0-3", "" where none are told."""
+        """The operating system's numbers of the CPUs in a device: "CPUs 0-3", "" if none are told."""
         numbers = sorted(
             number
             for inside in self.below(device)
@@ -108,7 +108,7 @@ def modules_of(memory: SocketMemory, devices: Sequence[Device]) -> Modules | Non
 
 
 def population_line(machine: Machine) -> Line | None:
-    """The verdict on the population and the bandwidth that it bounds; None where no source tells modules."""
+    """The verdict on the population and the bandwidth that it bounds; None if no source tells modules."""
     memory = machine.memory
     peak = memory.peak.value
     if not memory.sockets and peak is None:

@@ -17,7 +17,7 @@ _ABOUT = "Only what was measured before is read here. A ratio is candidate over 
 
 
 def compare_page(compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None) -> str:
-    """The whole file as text. `outliers` is None where no screen was made."""
+    """The whole file as text. `outliers` is None if no screen was made."""
     environment = templates()
     lines = [headline(compared)] if compared else []
     sections = comparison_sections(compared, "s1", no_record)

@@ -30,7 +30,7 @@ _WIDE_PERCENT = 3.0
 class Effect:
     """Candidate over baseline, turned where needed so that above 1 the candidate is better.
 
-    `plain` and `family` are the intervals of the model, turned alike; None where there is none.
+    `plain` and `family` are the intervals of the model, turned alike; None if there is none.
     """
 
     advantage: float
@@ -39,7 +39,7 @@ class Effect:
 
 
 def effect_of(comparison: Comparison) -> Effect | None:
-    """None where the ratio is no positive number, so that no factor can be told."""
+    """None if the ratio is no positive number, so that no factor can be told."""
     ratio = _turned(comparison.ratio, comparison.better)
     if ratio is None:
         return None

@@ -104,7 +104,7 @@ def scaling_design(result: ScalingResult) -> str:
 
 
 def crossing_words(result: ScalingResult) -> str:
-    """Where the efficiency falls below 80 %; "" where it does not."""
+    """Where the efficiency falls below 80 %; "" if it does not."""
     if result.crossing is None:
         return ""
     return (
@@ -152,7 +152,7 @@ def worst_residual(result: ScalingResult, fit: Fit) -> float | None:
 
 
 def no_fit_words(result: ScalingResult) -> str:
-    """Why there is no fit, and what else must be known to read the efficiencies; "" where there is neither."""
+    """Why there is no fit, and what else must be known to read the efficiencies; "" if there is neither."""
     if result.note or result.fits:
         return result.note
     number = len(measured(result))

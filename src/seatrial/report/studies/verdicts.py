@@ -94,7 +94,7 @@ def verdict_sentence(comparison: Comparison) -> str:
 
 
 def more_repeats(comparison: Comparison) -> str:
-    """What might turn an ambiguous comparison into a verdict; "" where there is one, or nothing helps."""
+    """What might turn an ambiguous comparison into a verdict; "" if there is one, or nothing helps."""
     if comparison.verdict is not Verdict.AMBIGUOUS:
         return ""
     if comparison.baseline.is_reference or comparison.candidate.is_reference:
