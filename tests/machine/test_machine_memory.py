@@ -211,7 +211,7 @@ def test_what_cannot_be_read_is_said_once(tmp_path: Path) -> None:
     machine = discover_live(tmp_path)
     said = [sentence for sentence in machine.unread if sentence.startswith("DIMMs:")]
     assert len(said) == 1
-    assert "/sys/firmware/dmi is absent" in said[0]
+    assert "/sys/firmware/dmi is missing" in said[0]
     assert machine.memory.why in said[0]
     limit = machine.named_limit("dram.bandwidth")
     assert limit is not None

@@ -65,21 +65,21 @@ mlx5_0\tPIX\tSYS\t X \t\t
         ("GPU0\t X \tNV4", "GPU0\t X \tNV0", 2, "NV0"),
         ("GPU0\t X \tNV4", "GPU0\t X \tNV400", 2, "NV400"),
         ("GPU0\t X \tNV4", "GPU0\tNV4\t X ", 2, "against itself"),
-        ("GPU0\t X \tNV4", "GPU0\t X \tX", 2, "no such class"),
-        ("GPU1\tNV4\t X \tSYS\t16-31\t1\n", "", 3, "GPU1 should stand here"),
+        ("GPU0\t X \tNV4", "GPU0\t X \tX", 2, "not a known class"),
+        ("GPU1\tNV4\t X \tSYS\t16-31\t1\n", "", 3, "expected the row of GPU1"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "", 3, "cut off"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "\n", 4, "cut off"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "\nA word.\n", 4, "cut off"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "mlx5_0\tPIX\tSYS", 4, "2 cells for 3"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "GPU0\t X \tNV4\tPIX\t0-15\t0\n", 4, "second row of GPU0"),
         ("mlx5_0\tPIX", "mlx5_1\tPIX", 4, "no column mlx5_1"),
-        ("\tmlx5_0\tCPU", "\tCPU", 1, "2 labels, and below it are 3 whole rows"),
+        ("\tmlx5_0\tCPU", "\tCPU", 1, "2 labels, but there are 3 complete rows"),
         ("GPU0\tGPU1\tmlx5_0\tCPU", "GPU0\tGPU0\tmlx5_0\tCPU", 1, "twice"),
-        ("NUMA Affinity", "CPU Affinity", 1, "column stands in the header twice"),
+        ("NUMA Affinity", "CPU Affinity", 1, "column occurs twice in the header"),
         ("\t0-15\t0", "\t0-15\t0\t0", 2, "3 cells after the classes"),
         ("\t0-15\t0", "\t0-15", 2, "1 cells after the classes for 2 columns"),
-        ("\t16-31\t1", "\t1", 3, "other cells than that of GPU0"),
-        ("\t0-15\t0", "\t15-0\t0", 2, "do not rise"),
+        ("\t16-31\t1", "\t1", 3, "different number of cells than that of GPU0"),
+        ("\t0-15\t0", "\t15-0\t0", 2, "not ascending"),
         ("\t0-15\t0", "\t0-9999\t0", 2, "Linux"),
         ("\t0-15\t0", "\tPHB\t0", 2, "neither CPUs"),
         ("\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\tNUMA Affinity\n", "", 1, "without its header"),
@@ -194,7 +194,7 @@ def test_affinities_that_do_not_fit_together_are_said_to(old: str, new: str) -> 
     assert read_nvidia_smi_topo(GOOD.encode()).unread == ()
     (sentence,) = read_nvidia_smi_topo(GOOD.replace(old, new).encode()).unread
     assert "line 3" in sentence
-    assert "do not fit together" in sentence
+    assert "contradict each other" in sentence
 
 
 def test_a_layout_that_can_be_read_in_two_ways_is_left_out() -> None:
@@ -214,7 +214,7 @@ def test_one_tab_too_few_leaves_a_lone_number_untold() -> None:
 
 
 def test_too_many_cells_are_refused_without_tabs_too() -> None:
-    with pytest.raises(ParseError, match="3 cells after the classes, but 2 columns"):
+    with pytest.raises(ParseError, match="3 cells after the classes for 2 columns"):
         read_nvidia_smi_topo(b"GPU0 CPU Affinity NUMA Affinity\nGPU0 X 0-15 0 0\n")
 
 
