@@ -80,7 +80,7 @@ def test_a_repeat_that_stands_twice_counts_once_and_is_reported(folder: ResultsF
     path = write(folder, 0)
     path.write_bytes(path.read_bytes() + encode(replace(record(0), t0=2e9)))
     contents = read_contents(folder)
-    assert len(contents.records[EXPERIMENT.id]) == 1 and "once more" in contents.damaged[0]
+    assert len(contents.records[EXPERIMENT.id]) == 1 and "duplicate repeat" in contents.damaged[0]
 
 
 @pytest.mark.parametrize("room", ["machines", "environments", "experiments"])
