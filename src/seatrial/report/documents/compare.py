@@ -14,7 +14,7 @@ from seatrial.model.outlier import Outlier
 from seatrial.model.parameter import Value
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
-from seatrial.report.studies.breakdown_words import breakdown_sentence, told
+from seatrial.report.studies.breakdown_words import breakdown_sentence, breakdowns_of
 from seatrial.report.studies.design import scopes, unintended_first
 
 
@@ -53,7 +53,7 @@ def _answers(
     return {
         "comparisons": [_comparison(one) for each in compared for one in each.comparisons],
         "differences": [_difference(each, difference) for each, difference in unintended_first(compared)],
-        "where": [_where(one) for one in told(compared)],
+        "where": [_where(one) for one in breakdowns_of(compared)],
         "scope": scopes(compared),
         "best_of": [_best_of(one) for one in best_of],
         "scaling": [_scaling(one) for one in scaling],
