@@ -142,14 +142,14 @@ def test_older_releases_have_no_redop_and_a_deviation_for_errors() -> None:
         (1.0, "none", "none", "sendrecv"),
     ],
 )
-def test_the_bus_bandwidth_of_four_ranks_tells_the_operation(
+def test_the_bus_bandwidth_of_four_ranks_determines_the_operation(
     factor: float, redop: str, root: str, operation: str
 ) -> None:
     """Bus bandwidth over bandwidth is 2 (n - 1) / n, (n - 1) / n or 1, as nccl-tests' PERFORMANCE.md derives."""
     assert _operation(factor, 4, redop, root, has_redop=True) == operation
 
 
-def test_an_operation_that_nothing_tells_is_unknown() -> None:
+def test_an_ambiguous_operation_is_unknown() -> None:
     (experiment,) = _read(ONE_WAY_ONLY).experiments
     assert experiment.parameters["op"] == "unknown" and "ranks" not in experiment.parameters
     assert len(experiment.samples) == 9

@@ -142,7 +142,7 @@ def test_non_blocking_collectives() -> None:
     assert values_of(file, "overlap") == {4: 0.0, 8: 0.255, 16: 1.0}
 
 
-def test_message_rate_tells_pairs_and_window() -> None:
+def test_message_rate_has_pairs_and_window() -> None:
     file = _read(MULTIPLE)
     assert file.experiments[0].parameters["pairs"] == 4 and file.experiments[0].parameters["window"] == 64
     assert values_of(file, "message_rate")[1] == 9356892.44 and values_of(file, "bandwidth")[4194304] == 47002.15e6

@@ -114,7 +114,7 @@ def test_types_one_after_the_other_are_one_machine() -> None:
     assert (len(survey.modules), survey.memory_slots, len(survey.cpu_parts)) == (24, 24, 1)
 
 
-def test_two_dumps_are_told_apart() -> None:
+def test_two_dumps_are_separated() -> None:
     other = replace(SERVER, slots=dell(12, (1,)))
     for glued in (SERVER.text() + other.text(), SERVER.text() + other.text().split("\n\n", 1)[1]):
         with pytest.raises(UsageError, match="2 dumps") as caught:

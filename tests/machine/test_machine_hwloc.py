@@ -173,7 +173,7 @@ def test_memory_modules() -> None:
     ("values", "counts"),
     [((25000, 50000, 75000), {1, 2, 3}), ((40000, 20000, 20000), {1, 2}), ((50000, 50000, 50000), {None})],
 )
-def test_counts_of_links_are_told_where_one_kind_of_nvlink_fits(values: tuple[int, ...], counts: set[int]) -> None:
+def test_link_counts_are_known_if_one_kind_of_nvlink_fits(values: tuple[int, ...], counts: set[int]) -> None:
     a, b, c = (str(value).encode() for value in values)
     text = LINKS.replace(b'nbobjs="4"', b'nbobjs="3"').replace(b" Package:2", b"")
     start, end = text.index(b"    <u64values", text.index(b"hetero")), text.index(b"  </distances2hetero>")

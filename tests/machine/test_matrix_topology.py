@@ -24,7 +24,7 @@ def _classes(survey: Survey) -> dict[tuple[str, str], str]:
     return {(path.a, path.b): f"{path.path_class}{path.links or ''}" for path in survey.paths}
 
 
-def test_what_stands_in_a_part() -> None:
+def test_the_facts_of_a_part() -> None:
     survey = read_nvidia_smi_topo((DATA / "topo-two-sockets.txt").read_bytes())
     assert survey.source == "nvidia-smi topo -m"
     gpu, nic = _part(survey, "GPU3"), _part(survey, "NIC1")
@@ -179,7 +179,7 @@ def test_an_empty_cell_is_seen_where_full_rows_prove_the_layout(text: str) -> No
         ALIGNED.replace("GPU0   X    NV4   0-15          0 ", "GPU0   X    NV4                 0 "),
     ],
 )
-def test_an_affinity_that_cannot_be_told_is_left_out(text: str) -> None:
+def test_an_ambiguous_affinity_is_ignored(text: str) -> None:
     survey = read_nvidia_smi_topo(text.encode())
     part = _part(survey, "GPU1")
     assert (part.cpus, part.numa) == (None, None)
@@ -190,7 +190,7 @@ def test_an_affinity_that_cannot_be_told_is_left_out(text: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [("\t0-15\t0", "\t0-20\t0"), ("\t0-15\t0", "\t0-150\t0"), ("\t16-31\t1", "\t16-31\t0")]
 )
-def test_affinities_that_do_not_fit_together_are_said_to(old: str, new: str) -> None:
+def test_contradicting_affinities_are_reported(old: str, new: str) -> None:
     assert read_nvidia_smi_topo(GOOD.encode()).unread == ()
     (sentence,) = read_nvidia_smi_topo(GOOD.replace(old, new).encode()).unread
     assert "line 3" in sentence
@@ -207,7 +207,7 @@ GPU1    NV4      X              1               N/A
     assert (part.cpus, part.numa) == (None, None), "a terminal's tab stops say node 1, the header's columns say CPU 1"
 
 
-def test_one_tab_too_few_leaves_a_lone_number_untold() -> None:
+def test_with_a_missing_tab_a_single_number_is_ignored() -> None:
     text = "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0\t\tN/A\n"
     part = _part(read_nvidia_smi_topo(text.encode()), "GPU0")
     assert (part.cpus, part.numa) == (None, None)

@@ -191,7 +191,7 @@ def _gpus(links: str, sm: int = 70, other: str = "") -> bytes:
     ).encode()
 
 
-def test_little_is_told_in_a_virtual_machine() -> None:
+def test_a_virtual_machine_has_few_facts() -> None:
     survey = read_nccl_xml(_gpus("", other='<c2c bw="44712" count="10"/>'))
     assert survey.cpu_parts == (), "node -1 is none"
     assert [part.address for part in survey.pci_parts] == ["0000:01:00.0", "0000:02:00.0", "0000:0a:00.0"]

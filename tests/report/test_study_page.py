@@ -117,7 +117,7 @@ def test_a_verdict_is_one_sentence_with_the_interval_it_rests_on(made, text):
     assert text in Outline(compare_page([compared(made)])).words
 
 
-def test_what_would_help_an_ambiguous_comparison_is_said():
+def test_an_ambiguous_comparison_has_advice():
     few = Outline(compare_page([compared(comparison(n=4, has_interval=False, family=1))])).words
     assert re.search(r"An interval needs \d+ blocks; 4 were made", few)
     near = Outline(compare_page([compared(comparison(ratio=1.06, half=0.06))])).words
@@ -183,14 +183,14 @@ def test_blocks_are_joined_only_where_the_sides_bear_them_out():
     assert "stand apart in time" in in_order([comparison(interleaved=False)], ["triad"], "x").caption
 
 
-def test_a_drift_is_told():
+def test_a_drift_is_reported():
     moved = comparison("add", drift=0.3, half=0.001)
     assert drift(moved.baseline) == pytest.approx(0.2 / 1.05, rel=0.1)
     assert "from its first third to its last" in compare_page([compared(moved)])
     assert drift(comparison(n=8).baseline) is None
 
 
-def test_subjects_name_what_tells_comparisons_apart_and_nothing_else():
+def test_subjects_name_what_distinguishes_comparisons_and_nothing_else():
     assert subjects([one()]) == ["wall"]
     assert subjects([fair()])[0] == "memory.stream · copy"
     names = subjects(several_candidates().compared)
@@ -219,7 +219,7 @@ def test_subjects_name_what_tells_comparisons_apart_and_nothing_else():
         (scaling(winners=True), ["batch 64", "prefetch 4", "Settings that won"]),
     ],
 )
-def test_scaling_is_told_with_its_baseline_its_failures_and_its_fits(result, texts):
+def test_scaling_is_shown_with_its_baseline_its_failures_and_its_fits(result, texts):
     words = Outline(page([], None, [study(scaling=(result,))])).words
     for text in (*texts, "Fixed: size 1"):
         assert text in words, text
@@ -232,7 +232,7 @@ def test_sweeps_name_the_winner_or_say_that_there_is_none():
     assert "48 repeats of 5 contenders in 96.4 s" in words and "O_DIRECT was refused" in words
 
 
-def test_what_gave_no_result_stands_on_the_page():
+def test_what_gave_no_result_is_on_the_page():
     words = Outline(PAGES["study only measured"]()).words
     assert "2 of 3 experiments succeeded, 1 failed" in words and "run: signal 11" in words
 

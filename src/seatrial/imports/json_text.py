@@ -1,4 +1,4 @@
-"""JSON of other tools: exactly one object, no NaN, no key twice but for text; the accessors report what is wrong."""
+"""JSON of other tools: one object, no NaN, no duplicate keys except of text; the accessors report what is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEEPEST = 64
 def read_object(data: bytes, tool: str) -> dict[str, Any]:
     """The only JSON object of a file. Lines before it (warnings that the tool printed) are skipped.
 
-    Raises ParseError if there is no object, anything follows it, or it has NaN or a key twice (but for text).
+    Raises ParseError if there is no object, anything follows it, or it has NaN or duplicate keys (except of text).
     """
     text = read_text(data, tool)
     start = 0 if text.startswith("{") else text.find("\n{") + 1

@@ -67,7 +67,7 @@ def independent_ratio(baseline: Sequence[float], candidate: Sequence[float], alp
 
 
 def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> float | None:
-    """The p-value of "the ratio lies within [1/(1+margin), 1+margin]"; None below 6 blocks.
+    """The p-value of "the ratio is within [1/(1+margin), 1+margin]"; None below 6 blocks.
 
     It is at most alpha exactly if the interval of `paired_ratio` is entirely outside.
     """

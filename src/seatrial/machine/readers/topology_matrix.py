@@ -327,7 +327,7 @@ _MAX_STEPS = 20_000
 
 
 def _separated(words: Sequence[str], labels: Sequence[str]) -> tuple[str, ...] | None:
-    """The only order of `labels` whose concatenation gives `words`; None if there is no or more than one."""
+    """The only order of `labels` whose concatenation gives `words`; None unless there is exactly one."""
     starts = {0}
     for word in words:
         starts.add(max(starts) + len(word))

@@ -73,11 +73,11 @@ class _Builder:
         machine = self._machine
         kinds = ((DeviceKind.PACKAGE, "package"), (DeviceKind.NUMA, "NUMA node"), (DeviceKind.CORE, "core"),
                  (DeviceKind.PU, "hardware thread"), (DeviceKind.GPU, "GPU"), (DeviceKind.NIC, "adapter"))  # fmt: skip
-        said = [count(number, noun) for kind, noun in kinds if (number := len(machine.of_kind(kind)))]
+        counts = [count(number, noun) for kind, noun in kinds if (number := len(machine.of_kind(kind)))]
         memory = machine.facts.number("memory_total")
-        said += [f"{show(memory, 'B', binary=True)} memory"] if memory is not None else []
+        counts += [f"{show(memory, 'B', binary=True)} memory"] if memory is not None else []
         population = population_line(machine)
-        lines = (Line(", ".join(said), Tone.MUTED) if said else None, population)
+        lines = (Line(", ".join(counts), Tone.MUTED) if counts else None, population)
         return tuple(line for line in lines if line is not None)
 
     def _match_labelled(self) -> list[Device]:
@@ -239,11 +239,11 @@ class _Builder:
         links: list[Link] = [link for link in self._machine.links if link.a in ids and link.b in ids]
         distances = self._distances(outer)
         rate = rate_of(links[:1], has_measured=self._has_measured)
-        said = [rate.text] if rate.text else [distances] if distances else []
+        texts = [rate.text] if rate.text else [distances] if distances else []
         sockets = any(device.kind is DeviceKind.PACKAGE for device in outer)
         what = ("inter-socket", "inter-socket link") if sockets else ("between NUMA nodes", "link between NUMA nodes")
-        hint = "; ".join([what[1], *said, *([distances] if distances and rate.text else [])])
-        return Between((what[0], *said), hint, rate.grade if rate.text else rate_of((), has_measured=False).grade)
+        hint = "; ".join([what[1], *texts, *([distances] if distances and rate.text else [])])
+        return Between((what[0], *texts), hint, rate.grade if rate.text else rate_of((), has_measured=False).grade)
 
     def _distances(self, outer: Sequence[Device]) -> str:
         """The distances between the first nodes of the sockets, as "distance 21"."""

@@ -192,11 +192,11 @@ def _size(device: Device) -> float | None:
 def _amounts(devices: Sequence[Device]) -> list[str]:
     """Sizes of disks, and the rate and state of an adapter's ports."""
     sizes = [size for device in devices if (size := _size(device)) is not None]
-    said: list[str] = []
+    amounts: list[str] = []
     if sizes:
         same = max(sizes) - min(sizes) <= 0.01 * max(sizes)
         each = " each" if len(devices) > 1 else ""
-        said.append(show(sizes[0], "B") + each if same else f"{show(min(sizes), 'B')} to {show(max(sizes), 'B')}")
+        amounts.append(show(sizes[0], "B") + each if same else f"{show(min(sizes), 'B')} to {show(max(sizes), 'B')}")
     if devices[0].kind is DeviceKind.NIC:
         rates = {device.facts.number("rate") for device in devices}
         states = {device.facts.text("state") for device in devices}
@@ -206,8 +206,8 @@ def _amounts(devices: Sequence[Device]) -> list[str]:
             f"port {show(rate, 'B/s')}" if rate else None,
             state if state not in (None, "up", "ACTIVE") else None,
         )
-        said += [clean(text) for text in details if text]
-    return said
+        amounts += [clean(text) for text in details if text]
+    return amounts
 
 
 def _one_grade(rates: Sequence[Rate]) -> bool:

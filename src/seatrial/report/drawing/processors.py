@@ -113,11 +113,11 @@ def population_line(machine: Machine) -> Line | None:
     peak = memory.peak.value
     if not memory.sockets and peak is None:
         return None
-    said = [f"memory population {memory.verdict.value}"] if memory.sockets else []
-    said += [f"DRAM at most {show(peak, 'B/s')}"] if peak is not None else []
+    parts = [f"memory population {memory.verdict.value}"] if memory.sockets else []
+    parts += [f"DRAM at most {show(peak, 'B/s')}"] if peak is not None else []
     is_bad = memory.verdict in (Population.UNBALANCED, Population.NEAR_BALANCED)
     why = f": {clean(memory.why, 1000)}" if is_bad else ""
-    return Line(", ".join(said) + why, Tone.WARNING if is_bad else Tone.PLAIN)
+    return Line(", ".join(parts) + why, Tone.WARNING if is_bad else Tone.PLAIN)
 
 
 def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Slot, ...]:

@@ -35,14 +35,14 @@ ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A verdict in words. `subject` is what was compared, `said` the sentence.
+    """A verdict in words. `subject` is what was compared, `sentence` says it.
 
     `hint` is advice if there is no verdict, `note` a limitation.
     """
 
     comparison: Comparison
     subject: str
-    said: str
+    sentence: str
     hint: str
     note: str
 

@@ -155,7 +155,7 @@ def _statement(one: Statement, style: Style) -> list[str]:
     codes = {Verdict.SLOWER: style.error, Verdict.FASTER: style.direct, Verdict.AMBIGUOUS: style.warning}
     code = codes.get(one.comparison.verdict, style.near)
     word = f"{code}{one.word}{style.end}"
-    lines = [f"{word} {_plain(one.subject)}: {_plain(one.said)}"]
+    lines = [f"{word} {_plain(one.subject)}: {_plain(one.sentence)}"]
     for text in (one.hint, one.note):
         lines += _wrapped(_plain(text), "  ") if text else []
     return lines
