@@ -83,7 +83,7 @@ def test_incomplete_profiles_are_left_out_and_few_repeats_tell_nothing() -> None
     missing = {"mpi": {**profile(9.0, 1.0), "tables": 1}}
     found = of([whole, torn, missing], [whole])
     assert found is not None and found.incomplete == 2 and found.repeats == (1, 1)
-    assert "Nothing can be said with 1 repeat" in breakdown_sentence(found)
+    assert "No conclusion with 1 repeat" in breakdown_sentence(found)
     assert of([whole], [{}]) is None and of([{"mpi": None}], [whole]) is None
 
 

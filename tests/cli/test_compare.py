@@ -98,7 +98,7 @@ def test_a_wider_margin_makes_more_the_same(tmp_path: Path, capsys: pytest.Captu
         (("a", "b"), {"margin": "150%"}, "no share"),
         (("a", "b"), {"margin": "2GB"}, "no share"),
         (("a", "b"), {"margin": "two"}, "quantity"),
-        (("a", "none"), {}, "no results folder"),
+        (("a", "none"), {}, "not a results folder"),
         (("a", "reference:s0.none"), {}, "reference"),
         (("reference:s0.none", "reference:s0.none"), {}, "two published"),
         (("a",), {"along": "threads"}, "axis"),

@@ -142,14 +142,14 @@ def test_older_releases_have_no_redop_and_a_deviation_for_errors() -> None:
         (1.0, "none", "none", "sendrecv"),
     ],
 )
-def test_the_bus_bandwidth_of_four_ranks_tells_the_operation(
+def test_the_bus_bandwidth_of_four_ranks_determines_the_operation(
     factor: float, redop: str, root: str, operation: str
 ) -> None:
     """Bus bandwidth over bandwidth is 2 (n - 1) / n, (n - 1) / n or 1, as nccl-tests' PERFORMANCE.md derives."""
     assert _operation(factor, 4, redop, root, has_redop=True) == operation
 
 
-def test_an_operation_that_nothing_tells_is_unknown() -> None:
+def test_an_ambiguous_operation_is_unknown() -> None:
     (experiment,) = _read(ONE_WAY_ONLY).experiments
     assert experiment.parameters["op"] == "unknown" and "ranks" not in experiment.parameters
     assert len(experiment.samples) == 9
@@ -183,17 +183,17 @@ def test_a_number_wider_than_its_column_pushes_the_rest_of_its_row() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (_newer() + _newer(), "came before"),
+        (_newer() + _newer(), "already"),
         (_newer().replace(" 50.00   20.97", " 50.00   29.07"), "is not 1048576 B in 50.00 us"),
         (_newer().replace(" 50.00   20.97", " 55.00   20.97"), "is not 1048576 B"),
-        (_newer().replace("31.46", "34.16"), "of the bus does not fit"),
-        (_newer(op="reduce_scatter"), "not those of reduce_scatter"),
-        (_newer().replace("#  Rank  1 Group", "#  Rank  0 Group"), "rank 0 comes twice"),
+        (_newer().replace("31.46", "34.16"), "does not fit"),
+        (_newer(op="reduce_scatter"), "do not fit reduce_scatter"),
+        (_newer().replace("#  Rank  1 Group", "#  Rank  0 Group"), "rank 0 occurs twice"),
         (_newer().replace("20.97", " 20,9"), "not a number"),
         (_newer().replace("20.97", "  nan"), "not a number"),
         (_newer().replace(" 20.97", "-20.97"), "not a number"),
         (_newer().replace("30.84      0\n", "30.84      0"), "columns"),
-        (_newer().replace("#wrong\n", "#wrong  cpu\n"), "does not know the column"),
+        (_newer().replace("#wrong\n", "#wrong  cpu\n"), "unknown column"),
         ("\n".join(_newer().splitlines()[:14]) + "\n", "no row"),
         (_newer().split("#  Rank")[0], "no row"),
         ("hello\n", "no header"),

@@ -89,7 +89,7 @@ def test_what_a_program_of_ours_left_out_is_judged_as_where_the_lab_runs_it() ->
         (WHOLE[:-1], "the program died"),
         (WHOLE[1:], "the first event is not hello"),
         ([HELLO, {"ev": "skip", "reason": "no device", "need": "device"}], "measured nothing: no device"),
-        ([{**HELLO, "program": "rm"}, *WHOLE[1:]], "of the program 'rm', and no benchmark has it"),
+        ([{**HELLO, "program": "rm"}, *WHOLE[1:]], "by the program 'rm', which no benchmark uses"),
         ([HELLO, *WHOLE[2:]], "does not tell the program's arguments"),
     ],
 )

@@ -98,7 +98,7 @@ def test_what_the_program_calls_wrong_fails(line: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (TABLE + TABLE, "came before"),
+        (TABLE + TABLE, "already"),
         (TABLE.replace("1990\t2000\t2010\t\n", "1990\t2000\t\n"), "mean|median|max"),
         (TABLE.replace("\t1990\t2000\t2010\t\n", "\t1990\t2050\t2010\t\n"), "mean|median|max"),
         (TABLE.replace("0.1\t0.2\t0.3\t\n", "0.1\t0.2\t0.33\t\n"), "mean|max"),
@@ -107,7 +107,7 @@ def test_what_the_program_calls_wrong_fails(line: str) -> None:
         (TABLE.replace("0.1\t0.2\t0.3\t\n", "0.1\t0.2\t3.40282e+38\t\n"), "FLT_MAX"),
         (TABLE.replace("0.1\t0.2\t0.3\t\n", "0.1\t0.2\t0,3\t\n"), "not a number"),
         (TABLE.replace("0.1\t0.2\t0.3\t\n", "0.1\t0.2\t-0.3\t\n"), "not a number"),
-        (TABLE.replace("GB/sec\t0.2\t0.2\t0.1\t0.1\t0.3\t0.1\t0.2\t0.3", "GB/sec" + "\t1e30" * 8), "cannot be"),
+        (TABLE.replace("GB/sec\t0.2\t0.2\t0.1\t0.1\t0.3\t0.1\t0.2\t0.3", "GB/sec" + "\t1e30" * 8), "impossible"),
         (TABLE.replace("\ttrial1", ""), "header"),
         (TABLE.split("Download")[0], "no row"),
         (DRIVER.splitlines()[1], "may have been cut off"),

@@ -114,10 +114,10 @@ def test_types_one_after_the_other_are_one_machine() -> None:
     assert (len(survey.modules), survey.memory_slots, len(survey.cpu_parts)) == (24, 24, 1)
 
 
-def test_two_dumps_are_told_apart() -> None:
+def test_two_dumps_are_separated() -> None:
     other = replace(SERVER, slots=dell(12, (1,)))
     for glued in (SERVER.text() + other.text(), SERVER.text() + other.text().split("\n\n", 1)[1]):
-        with pytest.raises(UsageError, match="2 of them") as caught:
+        with pytest.raises(UsageError, match="2 dumps") as caught:
             read_dmidecode(glued.encode())
         assert not isinstance(caught.value, ParseError)
         lines = [int(number) for number in re.findall(r"line (\d+)", caught.value.message)]
@@ -135,16 +135,21 @@ def _change(find: str, put: str, count: int = 1) -> str:
 
 
 _DAMAGED = [
-    ("a size", _change("Size: 32 GB", "Size: 32 G3"), "\tSize: 32 G3", "a size is"),
-    ("a size cut", _change("Size: 32 GB", "Size: 32"), "\tSize: 32", "a size is"),
+    ("a size", _change("Size: 32 GB", "Size: 32 G3"), "\tSize: 32 G3", "a size must"),
+    ("a size cut", _change("Size: 32 GB", "Size: 32"), "\tSize: 32", "a size must"),
     (
         "a rate",
         _change("Configured Memory Speed: 2933 MT/s", "Configured Memory Speed: 29x3 MT/s"),
         "\tConfigured Memory Speed: 29x3 MT/s",
-        "a speed is",
+        "a speed must",
     ),
-    ("two lines in one", _change("DDR4\n", "DDR4\tType Detail: X\n"), "\tType: DDR4\tType Detail: X", "two lines"),
-    ("a use", _change("System Memory", "Syst3m Memory"), "\tUse: Syst3m Memory", "no use"),
+    (
+        "two joined lines in one",
+        _change("DDR4\n", "DDR4\tType Detail: X\n"),
+        "\tType: DDR4\tType Detail: X",
+        "two joined lines",
+    ),
+    ("a use", _change("System Memory", "Syst3m Memory"), "\tUse: Syst3m Memory", "not a use"),
     (
         "a handle of another structure",
         _change("Array Handle: 0x1000", "Array Handle: 1000"),
@@ -152,19 +157,19 @@ _DAMAGED = [
         "0x1000",
     ),
     ("a status", _change("Populated, Enabled", "Pop"), "\tStatus: Pop", "Populated"),
-    ("a rank", _change("Rank: 2", "Rank: two"), "\tRank: two", "a rank is"),
+    ("a rank", _change("Rank: 2", "Rank: two"), "\tRank: two", "a rank must"),
     ("a line without a key", _change("\tForm Factor: DIMM", "\tForm Fac"), "\tForm Fac", "Key: value"),
     (
         "a handle line",
         _change("Handle 0x1105, DMI type 17, 84 bytes", "Handle 0x1105, DMI typ"),
         "Handle 0x1105, DMI typ",
-        "should stand",
+        "expected",
     ),
     (
         "a handle twice",
         _change("Handle 0x1105,", "Handle 0x1104,"),
         "Handle 0x1104, DMI type 17, 84 bytes",
-        "stands on line",
+        "is on line",
     ),
     ("a title", _change("Memory Device\n\tArray", "Memory Dev\n\tArray"), "Memory Dev", "DMI type 17"),
     ("a handle lost", _change("Handle 0x1105, DMI type 17, 84 bytes\n", ""), "Memory Device", "without its Handle"),
@@ -184,7 +189,7 @@ _DAMAGED = [
         "a hole in a structure",
         _change("\tLocator: A3\n", "\n\tLocator: A3\n"),
         "\tLocator: A3",
-        "without its beginning",
+        "whose beginning is missing",
     ),
     (
         "a number of devices",
@@ -208,13 +213,13 @@ def test_the_first_wrong_line_is_named(text: str, line: str, why: str) -> None:
 def test_missing_devices_are_a_cut_dump() -> None:
     blocks = SERVER.text().split("\n\n")
     gone = [block for block in blocks if "Locator: A3\n" not in block]
-    with pytest.raises(ParseError, match="declares 24 devices, 23 are there") as caught:
+    with pytest.raises(ParseError, match="declares 24 devices, but has 23") as caught:
         read_dmidecode("\n\n".join(gone).encode())
     assert caught.value.text == "End Of Table"
     by_array = Server("HPE|ProLiant DL380 Gen10", [SKYLAKE] * 2, hpe(12, (1, 3, 5, 8, 10, 12)), arrays=2)
     assert len(read_dmidecode(by_array.data()).modules) == 24
     moved = by_array.text().replace("Array Handle: 0x1001", "Array Handle: 0x1000", 1)
-    with pytest.raises(ParseError, match="array 0x1001 declares 12 devices, 11 are there"):
+    with pytest.raises(ParseError, match="array 0x1001 declares 12 devices, but has 11"):
         read_dmidecode(moved.encode())
 
 

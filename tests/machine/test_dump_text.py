@@ -65,11 +65,11 @@ def test_choosing_among_dumps() -> None:
 
     assert choose([7], line_of, None, "x", "matrix") == 7
     assert choose([7, 9], line_of, 2, "x", "matrix") == 9
-    with pytest.raises(ParseError, match="no matrix in it"):
+    with pytest.raises(ParseError, match="no matrix in the file"):
         choose([], line_of, 1, "x", "matrix")
     with pytest.raises(UsageError, match="line 7, line 9 and line 30"):
         choose([7, 9, 30], line_of, None, "x", "matrix")
-    with pytest.raises(UsageError, match="holds 1000 of them") as caught:
+    with pytest.raises(UsageError, match="has 1000 dumps") as caught:
         choose(range(1000), line_of, None, "x", "matrix")
     assert len(caught.value.message) < 500
     for pick in (0, 3, -1):

@@ -66,7 +66,7 @@ def _with_legend(legend: str) -> bytes:
 def test_a_legend_with_pieces_of_the_matrix_in_it_names_nobody(legend: str) -> None:
     survey = read_nvidia_smi_topo(_with_legend(legend))
     assert all(part.aliases == () for part in survey.named_parts)
-    assert any("legend was left out" in sentence for sentence in survey.unread)
+    assert any("legend was ignored" in sentence for sentence in survey.unread)
 
 
 def test_a_legend_that_runs_into_the_end_of_its_code_block() -> None:
@@ -99,7 +99,7 @@ def test_an_adapter_without_a_function_below_two_cpus_is_one_next_to_none() -> N
     ],
 )
 def test_two_adapters_of_one_name_are_refused(second: str) -> None:
-    with pytest.raises(ParseError, match="tunl0 stands on line 4 already"):
+    with pytest.raises(ParseError, match="tunl0 is on line 4 already"):
         read_nccl_xml(_two_processes(second))
 
 

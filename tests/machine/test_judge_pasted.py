@@ -40,7 +40,7 @@ PAIR = (
 
 
 @pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
-def test_what_stands_before_each_line_is_passed_by(label: Callable[[int], str]) -> None:
+def test_labels_before_each_line_are_skipped(label: Callable[[int], str]) -> None:
     whole = said(read_nvidia_smi_topo(PAIR.encode()))
     assert whole.places["NIC0", "alias"] == "mlx5_1"
     assert whole.places["GPU1", "cpus"] == frozenset((*range(32, 64), *range(96, 128)))
@@ -56,7 +56,7 @@ def test_lines_of_two_nodes_that_are_mixed_are_two_matrices() -> None:
     assert links == [12, 4]
 
 
-def test_a_damaged_line_behind_a_label_is_shown_as_it_stands_in_the_file() -> None:
+def test_a_damaged_line_is_shown_with_its_label() -> None:
     with pytest.raises(ParseError) as caught:
         read_nvidia_smi_topo(labelled(PAIR.replace("SYS\t32", "SY\t32"), LABELS["pdsh"]).encode())
     assert (caught.value.line, caught.value.text[:13]) == (3, "node01: GPU1\t")

@@ -195,7 +195,7 @@ def test_no_tree_and_hostile_trees() -> None:
     with pytest.raises(ParseError, match="no PCI tree"):
         read("01:00.0 VGA compatible controller: NVIDIA Corporation GA100\n")
     deep = "-[0000:00]-" + "".join(f"--00.0-[{bus:02x}-ff]--" for bus in range(1, 255))
-    with pytest.raises(ParseError, match="than any machine has"):
+    with pytest.raises(ParseError, match="any machine"):
         read(deep)
     with pytest.raises(UsageError):
         read("-[0000:00]-" + "+-" * 100_000)

@@ -67,7 +67,7 @@ def test_a_switch_with_gpu_adapter_and_virtual_functions() -> None:
     assert "above 1 functions" in " ".join(survey.unread)
 
 
-def test_access_control_that_redirects_peers_is_told_of_bridges() -> None:
+def test_access_control_that_redirects_peers_is_a_fact_of_bridges() -> None:
     parts = by_address(read_lspci_vv((DATA / "switch-vv.md").read_bytes()))
     redirects = {
         address: part.facts["acs_redirects"][0].value
@@ -78,7 +78,7 @@ def test_access_control_that_redirects_peers_is_told_of_bridges() -> None:
     assert "ReqRedir+" in (parts["0000:3a:00.0"].facts.text("acs") or "")
 
 
-def test_without_root_links_are_unknown_and_that_is_said_once() -> None:
+def test_without_root_links_are_unknown_and_reported_once() -> None:
     survey = read_lspci_vv((DATA / "user-v.txt").read_bytes())
     parts = by_address(survey)
     assert all(part.capable is None and part.trained is None for part in parts.values())
@@ -240,7 +240,7 @@ def test_a_function_twice_among_others_is_damage() -> None:
         read(f"{GPU}\n{other}\nprose\n\n{GPU}\n{GPU.replace('41:', '45:')}")
 
 
-def test_a_file_that_ends_within_a_line_does_not_tell_what_stands_there() -> None:
+def test_an_unfinished_last_line_is_ignored() -> None:
     whole, cut = (read_lspci_vv(f"{GPU}\tKernel driver in use: nvidia{end}".encode()) for end in ("\n", ""))
     assert whole.pci_parts[0].facts.text("driver") == "nvidia"
     assert cut.pci_parts[0].facts.text("driver") is None

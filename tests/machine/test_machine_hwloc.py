@@ -80,8 +80,8 @@ def test_a_package_keeps_what_identifies_its_cpu() -> None:
         (b'<topology version="9.0"><object type="Machine"/></topology>', "version"),
         (b"<topology/>", "without objects"),
         (b'<topology><object type="Machine"/></topology>', "without PU"),
-        (b'<topology><object type="PU" os_index="1" cpuset="0x1"/></topology>', "not exactly its own CPU"),
-        (b'<topology><object type="PU" os_index="x" cpuset="0x1"/></topology>', "no number"),
+        (b'<topology><object type="PU" os_index="1" cpuset="0x1"/></topology>', "not just its own CPU"),
+        (b'<topology><object type="PU" os_index="x" cpuset="0x1"/></topology>', "not a number"),
         (b'<topology><object type="PU" os_index="0" cpuset="zz"/></topology>', "mask"),
         (b'<!DOCTYPE t [<!ENTITY a "b">]><topology>&a;</topology>', "entity"),
         (b'<!DOCTYPE t [<!ENTITY a SYSTEM "file:///etc/passwd">]><topology>&a;</topology>', "entity"),
@@ -101,7 +101,7 @@ def test_masks_of_too_many_cpus_are_refused() -> None:
     objects = "".join(f'\n<object type="Package" cpuset="{mask}">' for mask in masks)
     with pytest.raises(ParseError) as caught:
         read_hwloc_xml(f"<topology>{objects}{'</object>' * 32}</topology>".encode())
-    assert "CPUs in the objects together" in str(caught.value)
+    assert "CPUs over all objects" in str(caught.value)
 
 
 def test_errors_name_line_and_text() -> None:
@@ -173,7 +173,7 @@ def test_memory_modules() -> None:
     ("values", "counts"),
     [((25000, 50000, 75000), {1, 2, 3}), ((40000, 20000, 20000), {1, 2}), ((50000, 50000, 50000), {None})],
 )
-def test_counts_of_links_are_told_where_one_kind_of_nvlink_fits(values: tuple[int, ...], counts: set[int]) -> None:
+def test_link_counts_are_known_if_one_kind_of_nvlink_fits(values: tuple[int, ...], counts: set[int]) -> None:
     a, b, c = (str(value).encode() for value in values)
     text = LINKS.replace(b'nbobjs="4"', b'nbobjs="3"').replace(b" Package:2", b"")
     start, end = text.index(b"    <u64values", text.index(b"hetero")), text.index(b"  </distances2hetero>")
@@ -209,18 +209,18 @@ def test_xgmi_links_are_those_of_one_hop() -> None:
     [
         (b"1000000 75000 0 50000 75000", b"1000000 75000 0 50000 25000", 56, "75000 from"),
         (b"1000000 75000 0 50000 75000", b"1000000 75000 0 50000", 53, "15 values"),
-        (b"1000000 75000 0 50000 75000", b"1000000 75000 0 50000 x", 56, "no number"),
+        (b"1000000 75000 0 50000 75000", b"1000000 75000 0 50000 x", 56, "not a number"),
         (b'nbobjs="4"', b'nbobjs="99999"', 53, "nbobjs"),
         (b"OSDev:23", b"OSDev:29", 53, "gp_index 29"),
-        (b'gp_index="22"', b'gp_index="21"', 27, "gp_index 21 stands"),
+        (b'gp_index="22"', b'gp_index="21"', 27, "gp_index 21 is in"),
         (b'"PU" os_index="1" cpuset="0x00000002"', b'"PU" os_index="0" cpuset="0x00000001"', 13, "within"),
-        (b'cpuset="0x00000002" gp_index="7"', b'cpuset="0x00000002" gp_index="6"', 13, "stands"),
+        (b'cpuset="0x00000002" gp_index="7"', b'cpuset="0x00000002" gp_index="6"', 13, "is in the file already"),
         (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:11:00.0"', 26, "its bus"),
-        (b'pci_busid="0000:14:00.0"', b'pci_busid="0000:13:00.0"', 32, "stands in the file already"),
-        (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:12"', 26, "without address"),
-        (b'cpuset="0x00000003" nodeset', b'cpuset="0x00000007" nodeset', 5, "not that of the PUs"),
+        (b'pci_busid="0000:14:00.0"', b'pci_busid="0000:13:00.0"', 32, "is in the file already"),
+        (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:12"', 26, "without an address"),
+        (b'cpuset="0x00000003" nodeset', b'cpuset="0x00000007" nodeset', 5, "the PUs in the file differ"),
         (b'nodeset="0x00000001" gp_index="1"', b'nodeset="0x00000003" gp_index="1"', 5, "NUMA nodes"),
-        (b'cpuset="0x00000001" gp_index="4"', b'cpuset="0x00000003" gp_index="4"', 9, "its CPUs 0-1"),
+        (b'cpuset="0x00000001" gp_index="4"', b'cpuset="0x00000003" gp_index="4"', 9, "its CPUs are 0-1"),
         (b"OSDev:23", b"Bridge:11", 53, "is a bridge"),
         (b'"NVML" osdev_type="12">', b'"NVML" osdev_type="12"><object type="PU"/>', 19, "inside one of type OSDev"),
         (b'"SECRET-5"/>', b'"x"><object type="Core"/></info>', 42, "an object inside <info>"),

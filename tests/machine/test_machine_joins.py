@@ -94,7 +94,7 @@ def test_the_drivers_own_numbers_go_before_the_order_of_addresses() -> None:
     assert device(machine, "GPU0").aliases == ("nvml0",)
 
 
-def test_gpus_of_another_number_are_not_joined_and_it_is_said() -> None:
+def test_gpus_of_another_number_are_not_joined_but_reported() -> None:
     machine = assemble([bus("0000:0a:00.0", "0000:41:00.0", "0000:81:00.0"), matrix(2)])
     assert len(shown(machine)) == 5
     assert any("were not matched" in sentence for sentence in machine.unread)

@@ -124,7 +124,7 @@ def test_names_that_tell_no_channel_leave_it_unknown(tmp_path: Path) -> None:
     assert "which channels are populated" in memory.peak.derivation
 
 
-def test_the_vendors_table_tells_channels_on_a_live_machine(tmp_path: Path) -> None:
+def test_the_vendors_table_gives_channels_on_a_live_machine(tmp_path: Path) -> None:
     filled = (1, 3, 5, 7, 10, 12, 14, 16)
     dimms = [
         Dimm(f"PROC {socket} DIMM {n}", size_mib=32768 if n in filled else 0) for socket in (1, 2) for n in range(1, 17)
@@ -206,19 +206,19 @@ def test_channels_that_nobody_looked_up_give_an_unconfirmed_limit(tmp_path: Path
     assert named.is_physical, "the slots' names tell the channels"
 
 
-def test_what_cannot_be_read_is_said_once(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_once(tmp_path: Path) -> None:
     two_sockets(tmp_path)
     machine = discover_live(tmp_path)
     said = [sentence for sentence in machine.unread if sentence.startswith("DIMMs:")]
     assert len(said) == 1
-    assert "/sys/firmware/dmi is absent" in said[0]
+    assert "/sys/firmware/dmi is missing" in said[0]
     assert machine.memory.why in said[0]
     limit = machine.named_limit("dram.bandwidth")
     assert limit is not None
     assert limit.value is None
 
 
-def test_edac_tells_modules_without_root(tmp_path: Path) -> None:
+def test_edac_lists_modules_without_root(tmp_path: Path) -> None:
     tree = two_sockets(tmp_path)
     for mc in range(4):
         for channel in range(2):

@@ -240,7 +240,7 @@ def test_acpi_cpufreq_with_boost_gives_no_fma_limit(tmp_path: Path) -> None:
     assert "without boost" in limit.derivation
 
 
-def test_a_mixed_governor_is_told_as_such(tmp_path: Path) -> None:
+def test_a_mixed_governor_is_reported(tmp_path: Path) -> None:
     tree = two_sockets(tmp_path)
     tree.write(f"{CPU}/cpu3/cpufreq/scaling_governor", "powersave")
     assert discover_live(tmp_path).facts.text("governor") == "performance x 7, powersave x 1"

@@ -67,7 +67,7 @@ def test_packages_are_counted_whatever_firmware_numbers_them() -> None:
     assert list(tree) == ["package-0", "package-1"]
 
 
-def test_memory_without_cpus_stands_beside_the_nearest_node() -> None:
+def test_memory_without_cpus_is_beside_the_nearest_node() -> None:
     tree = _tree([_package(0, 0), _package(1, 1), _node(0, 0), _node(1, 1), _node(8, distances="0:30 1:17 8:10")])
     assert tree["numa-8"].parent == "package-1"
     tied = _tree([_package(0, 0), _package(1, 1), _node(0, 0), _node(1, 1), _node(8, distances="0:20 1:20 8:10")])

@@ -85,7 +85,7 @@ MATRIX = " \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n"
         ("", "OK", None),
     ],
 )
-def test_the_command_tells_what_a_matrix_is_about(command: str, read: str | None, write: str | None) -> None:
+def test_the_command_determines_what_a_matrix_is_about(command: str, read: str | None, write: str | None) -> None:
     for prefix in ("", "# ", "> "):
         data = "".join(f"{prefix}{line}\n" for line in f"{command}\n{MATRIX}".splitlines()).encode()
         assert _statuses(data) == [("GPU0", "GPU1", read, write)]

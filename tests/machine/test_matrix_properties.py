@@ -142,7 +142,7 @@ def test_a_damaged_matrix_gives_no_wrong_machine(damage: Damage, seed: int) -> N
 
 @given(seeds)
 @relaxed
-def test_two_dumps_in_one_file_are_told_apart(seed: int) -> None:
+def test_two_dumps_in_one_file_are_separated(seed: int) -> None:
     rng = Random(seed)
     first = _made(rng)
     second = random_p2p(rng) if first.is_p2p else random_topology(rng)

@@ -54,7 +54,7 @@ def test_two_runs_need_a_pick() -> None:
     assert _classes(read_rocm_smi_topo((_whole() + other).encode(), 2))["GPU0", "GPU1"] == "PCI"
 
 
-def test_a_run_that_tells_no_link_type_beside_one_that_does() -> None:
+def test_a_run_without_link_types_beside_one_with_them() -> None:
     text = _whole()
     start, end = text.index("====", 5), text.index("====", text.index("Link Type") - 60)
     weights = text[:end] + "=== End of ROCm SMI Log ===\n"
@@ -78,11 +78,11 @@ def test_a_run_that_tells_no_link_type_beside_one_that_does() -> None:
         ("GPU0   0            XGMI ", "GPU0   0            XGNI ", 18, "XGNI"),
         ("GPU0   0            XGMI         PCIE", "GPU0   0            XGMI", 18, "2 cells"),
         ("GPU0   0            XGMI         PCIE", "GPU0   0            XGMI         PCIE         PCIE", 18, "4 cells"),
-        ("GPU1   XGMI         0            XXXX         \n", "", 19, "GPU1 should stand"),
+        ("GPU1   XGMI         0            XXXX         \n", "", 19, "row of GPU1"),
         ("GPU2   PCIE         XXXX         0            \n", "", 20, "cut off"),
         ("GPU1   15           0 ", "GPU1   1x           0 ", 7, "1x"),
         ("GPU2   40           40           0            \n", "", 8, "cut off"),
-        ("Numa Node: 1", "Numa Node: one", 27, "no NUMA node"),
+        ("Numa Node: 1", "Numa Node: one", 27, "not a NUMA node"),
         ("GPU[2]\t\t: (Topology) Numa Node: 1", "GPU[3]\t\t: (Topology) Numa Node: 1", 27, "GPU3"),
         ("GPU[1]\t\t: (Topology) Numa Node: 0", "GPU[0]\t\t: (Topology) Numa Node: 1", 25, "another node"),
     ],
@@ -100,7 +100,7 @@ def test_damage_is_refused_at_its_line(old: str, new: str, line: int, why: str) 
 def test_sections_of_other_gpus_are_refused() -> None:
     lines = _whole().splitlines()
     weights = [line.replace("GPU2", "GPU4") for line in lines[4:8]]
-    with pytest.raises(ParseError, match="not of the same GPUs"):
+    with pytest.raises(ParseError, match="different GPUs"):
         read_rocm_smi_topo("\n".join([*lines[:4], *weights, *lines[8:], ""]).encode())
 
 

@@ -24,7 +24,7 @@ def _classes(survey: Survey) -> dict[tuple[str, str], str]:
     return {(path.a, path.b): f"{path.path_class}{path.links or ''}" for path in survey.paths}
 
 
-def test_what_stands_in_a_part() -> None:
+def test_the_facts_of_a_part() -> None:
     survey = read_nvidia_smi_topo((DATA / "topo-two-sockets.txt").read_bytes())
     assert survey.source == "nvidia-smi topo -m"
     gpu, nic = _part(survey, "GPU3"), _part(survey, "NIC1")
@@ -65,21 +65,21 @@ mlx5_0\tPIX\tSYS\t X \t\t
         ("GPU0\t X \tNV4", "GPU0\t X \tNV0", 2, "NV0"),
         ("GPU0\t X \tNV4", "GPU0\t X \tNV400", 2, "NV400"),
         ("GPU0\t X \tNV4", "GPU0\tNV4\t X ", 2, "against itself"),
-        ("GPU0\t X \tNV4", "GPU0\t X \tX", 2, "no such class"),
-        ("GPU1\tNV4\t X \tSYS\t16-31\t1\n", "", 3, "GPU1 should stand here"),
+        ("GPU0\t X \tNV4", "GPU0\t X \tX", 2, "not a known class"),
+        ("GPU1\tNV4\t X \tSYS\t16-31\t1\n", "", 3, "expected the row of GPU1"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "", 3, "cut off"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "\n", 4, "cut off"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "\nA word.\n", 4, "cut off"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "mlx5_0\tPIX\tSYS", 4, "2 cells for 3"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "GPU0\t X \tNV4\tPIX\t0-15\t0\n", 4, "second row of GPU0"),
         ("mlx5_0\tPIX", "mlx5_1\tPIX", 4, "no column mlx5_1"),
-        ("\tmlx5_0\tCPU", "\tCPU", 1, "2 labels, and below it are 3 whole rows"),
+        ("\tmlx5_0\tCPU", "\tCPU", 1, "2 labels, but there are 3 complete rows"),
         ("GPU0\tGPU1\tmlx5_0\tCPU", "GPU0\tGPU0\tmlx5_0\tCPU", 1, "twice"),
-        ("NUMA Affinity", "CPU Affinity", 1, "column stands in the header twice"),
+        ("NUMA Affinity", "CPU Affinity", 1, "column occurs twice in the header"),
         ("\t0-15\t0", "\t0-15\t0\t0", 2, "3 cells after the classes"),
         ("\t0-15\t0", "\t0-15", 2, "1 cells after the classes for 2 columns"),
-        ("\t16-31\t1", "\t1", 3, "other cells than that of GPU0"),
-        ("\t0-15\t0", "\t15-0\t0", 2, "do not rise"),
+        ("\t16-31\t1", "\t1", 3, "different number of cells than that of GPU0"),
+        ("\t0-15\t0", "\t15-0\t0", 2, "not ascending"),
         ("\t0-15\t0", "\t0-9999\t0", 2, "Linux"),
         ("\t0-15\t0", "\tPHB\t0", 2, "neither CPUs"),
         ("\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\tNUMA Affinity\n", "", 1, "without its header"),
@@ -179,7 +179,7 @@ def test_an_empty_cell_is_seen_where_full_rows_prove_the_layout(text: str) -> No
         ALIGNED.replace("GPU0   X    NV4   0-15          0 ", "GPU0   X    NV4                 0 "),
     ],
 )
-def test_an_affinity_that_cannot_be_told_is_left_out(text: str) -> None:
+def test_an_ambiguous_affinity_is_ignored(text: str) -> None:
     survey = read_nvidia_smi_topo(text.encode())
     part = _part(survey, "GPU1")
     assert (part.cpus, part.numa) == (None, None)
@@ -190,11 +190,11 @@ def test_an_affinity_that_cannot_be_told_is_left_out(text: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [("\t0-15\t0", "\t0-20\t0"), ("\t0-15\t0", "\t0-150\t0"), ("\t16-31\t1", "\t16-31\t0")]
 )
-def test_affinities_that_do_not_fit_together_are_said_to(old: str, new: str) -> None:
+def test_contradicting_affinities_are_reported(old: str, new: str) -> None:
     assert read_nvidia_smi_topo(GOOD.encode()).unread == ()
     (sentence,) = read_nvidia_smi_topo(GOOD.replace(old, new).encode()).unread
     assert "line 3" in sentence
-    assert "do not fit together" in sentence
+    assert "contradict each other" in sentence
 
 
 def test_a_layout_that_can_be_read_in_two_ways_is_left_out() -> None:
@@ -207,14 +207,14 @@ GPU1    NV4      X              1               N/A
     assert (part.cpus, part.numa) == (None, None), "a terminal's tab stops say node 1, the header's columns say CPU 1"
 
 
-def test_one_tab_too_few_leaves_a_lone_number_untold() -> None:
+def test_with_a_missing_tab_a_single_number_is_ignored() -> None:
     text = "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0\t\tN/A\n"
     part = _part(read_nvidia_smi_topo(text.encode()), "GPU0")
     assert (part.cpus, part.numa) == (None, None)
 
 
 def test_too_many_cells_are_refused_without_tabs_too() -> None:
-    with pytest.raises(ParseError, match="3 cells after the classes, but 2 columns"):
+    with pytest.raises(ParseError, match="3 cells after the classes for 2 columns"):
         read_nvidia_smi_topo(b"GPU0 CPU Affinity NUMA Affinity\nGPU0 X 0-15 0 0\n")
 
 

@@ -191,7 +191,7 @@ def _gpus(links: str, sm: int = 70, other: str = "") -> bytes:
     ).encode()
 
 
-def test_little_is_told_in_a_virtual_machine() -> None:
+def test_a_virtual_machine_has_few_facts() -> None:
     survey = read_nccl_xml(_gpus("", other='<c2c bw="44712" count="10"/>'))
     assert survey.cpu_parts == (), "node -1 is none"
     assert [part.address for part in survey.pci_parts] == ["0000:01:00.0", "0000:02:00.0", "0000:0a:00.0"]
@@ -218,11 +218,11 @@ def test_rates_of_nvlink(sm: int, rate: float | None) -> None:
 @pytest.mark.parametrize(
     ("target", "tclass", "knows"),
     [
-        ("0000:02:00.0", "0x030200", "lead to what the file does not name"),  # the GPU itself
-        ("fffffff:ffff:ff", "0x068000", "lead to what the file does not name"),
+        ("0000:02:00.0", "0x030200", "have no known target"),  # the GPU itself
+        ("fffffff:ffff:ff", "0x068000", "have no known target"),
         ("0004:00:01.0", "0x068001", None),  # a CPU of POWER9
-        ("0000:85:00.0", "0x030200", "left out"),  # a GPU that the job did not use
-        ("0000:85:00.0", "", "lead to what the file does not name"),
+        ("0000:85:00.0", "0x030200", "were ignored"),  # a GPU that the job did not use
+        ("0000:85:00.0", "", "have no known target"),
     ],
 )
 def test_links_that_lead_nowhere_are_counted(target: str, tclass: str, knows: str | None) -> None:
@@ -235,7 +235,7 @@ def test_links_that_lead_nowhere_are_counted(target: str, tclass: str, knows: st
 
 def test_an_element_that_is_not_known_is_named() -> None:
     survey = read_nccl_xml(_gpus('<warp factor="9"/>'))
-    assert survey.unread == ("NCCL topology XML: 1 <warp> (line 6) are not known and were left out",)
+    assert survey.unread == ("NCCL topology XML: 1 unknown <warp> (line 6) were ignored",)
 
 
 NVLINK = '<nvlink target="0000:0a:00.0" count="2" tclass="0x030200"/>'
@@ -244,16 +244,16 @@ NVLINK = '<nvlink target="0000:0a:00.0" count="2" tclass="0x030200"/>'
 @pytest.mark.parametrize(
     ("links", "other", "line", "why"),
     [
-        (NVLINK, '<nvlink target="0000:02:00.0" count="1"/>', 11, "line 6 says 2"),
-        (NVLINK, '<xgmi target="0000:02:00.0" count="2"/>', 11, "line 6 says 2"),
-        (NVLINK, "", 10, "lists none back"),
-        ("", NVLINK.replace("0a", "02"), 11, "lists none back"),
-        (NVLINK + "\n" + NVLINK, "", 7, "stand on line 6 already"),
-        (NVLINK.replace("0000:0a:00.0", "GPU1"), "", 6, "no PCI address"),
+        (NVLINK, '<nvlink target="0000:02:00.0" count="1"/>', 11, "line 6 states 2"),
+        (NVLINK, '<xgmi target="0000:02:00.0" count="2"/>', 11, "line 6 states 2"),
+        (NVLINK, "", 10, "does not list them"),
+        ("", NVLINK.replace("0a", "02"), 11, "does not list them"),
+        (NVLINK + "\n" + NVLINK, "", 7, "are on line 6 already"),
+        (NVLINK.replace("0000:0a:00.0", "GPU1"), "", 6, "not a PCI address"),
         (NVLINK.replace('"2"', '"two"'), "", 6, "count"),
         (NVLINK.replace('"2"', '"0"'), "", 6, "count"),
         (NVLINK.replace('count="2"', ""), "", 6, "no count"),
-        ("<gpu/>", "", 6, "where none can stand"),
+        ("<gpu/>", "", 6, "in a wrong place"),
         ('<c2c count="x" bw="1"/>', "", 6, "count"),
     ],
 )
@@ -270,8 +270,8 @@ def test_links_that_contradict_are_refused(links: str, other: str, line: int, wh
     ("before", "after", "line", "why"),
     [
         ('version="1"', 'version="7"', 1, "version"),
-        ("<cpu ", "<gpu/><cpu ", 2, "where none can stand"),
-        ('numaid="8"', 'numaid="0"', 18, "node 0 stands in the file already"),
+        ("<cpu ", "<gpu/><cpu ", 2, "in a wrong place"),
+        ('numaid="8"', 'numaid="0"', 18, "node 0 is in the file already"),
         ('numaid="8"', 'numaid="eight"', 18, "numaid"),
         ('affinity="0000,000000f0"', 'affinity="0000,000000f8"', 18, "NUMA node 0"),
         ('affinity="0000,000000f0"', 'affinity="0-7"', 18, "affinity"),
@@ -282,16 +282,16 @@ def test_links_that_contradict_are_refused(links: str, other: str, line: int, wh
             2,
             "familyid",
         ),
-        ("0000:21:00.0", "0000:11:00.0", 21, "stands on line 5 already"),
-        ("0000:21:00.0", "0000:21:00", 21, "no PCI address"),
-        ("0000:21:00.0", "0000:21:20.0", 21, "no PCI address"),
+        ("0000:21:00.0", "0000:11:00.0", 21, "is on line 5 already"),
+        ("0000:21:00.0", "0000:21:00", 21, "not a PCI address"),
+        ("0000:21:00.0", "0000:21:20.0", 21, "not a PCI address"),
         ('class="0x030200" vendor="0x10de" device="0x20b0"', 'class="gpu"', 5, "class"),
-        ('device="0x20b0"', 'device="20b0"', 5, "identity"),
+        ('device="0x20b0"', 'device="20b0"', 5, "not a PCI id"),
         ('link_width="8"', 'link_width="7"', 21, "link_width"),
         ('link_speed="8.0 GT/s PCIe"', 'link_speed="8.1 GT/s PCIe"', 19, "link_speed"),
         ('link_speed="8.0 GT/s PCIe"', 'link_speed="fast"', 19, "link_speed"),
         ('speed="200000"', 'speed="200 Gb/s"', 13, "speed"),
-        ('name="eth0"', 'name="mlx5_0"', 29, "stands on line 13 already"),
+        ('name="eth0"', 'name="mlx5_0"', 29, "is on line 13 already"),
         ('name="eth0"', 'name=""', 29, "without a name"),
         ('sm="80" rank="1"', 'sm="eighty" rank="1"', 22, "sm"),
     ],
@@ -328,7 +328,7 @@ def test_of_several_files_one_is_picked() -> None:
     assert len(read_nccl_xml(both, 2).pci_parts) == 3
 
 
-def test_functions_that_tell_nothing_are_named_as_left_out() -> None:
+def test_functions_without_class_and_device_are_reported() -> None:
     text = b"""<system version="1">
   <cpu numaid="0" affinity="f">
     <pci busid="0000:10:00.0" link_speed="16 GT/s" link_width="16"/>
@@ -337,7 +337,7 @@ def test_functions_that_tell_nothing_are_named_as_left_out() -> None:
 </system>
 """
     survey = read_nccl_xml(text)
-    assert any("1 <pci> (0000:10:00.0 first)" in sentence for sentence in survey.unread)
+    assert any("1 <pci> (first 0000:10:00.0)" in sentence for sentence in survey.unread)
     assert not any(
         "<pci>" in sentence
         for sentence in read_nccl_xml(text.replace(b'10:00.0"', b'10:00.0" class="0x020000"')).unread

@@ -317,7 +317,7 @@ def test_a_table_is_that_vendors_alone(product: str) -> None:
     assert memory.verdict is (BALANCED if "Dell" in product else UNKNOWN)
 
 
-def test_without_processors_little_is_said() -> None:
+def test_without_processors_little_is_known() -> None:
     """`dmidecode -t memory`: how many channels there are is not reported."""
     server = Server("Dell Inc.|PowerEdge R740", [SKYLAKE] * 2, dell(12, range(1, 7)), types=frozenset({16, 17}))
     memory = _judge(server)

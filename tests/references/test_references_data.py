@@ -74,7 +74,7 @@ def test_each_has_a_source_a_machine_and_an_id_of_its_own():
         )
 
 
-def test_contradictions_are_said_on_both_sides_and_in_words():
+def test_contradictions_are_stated_on_both_sides_and_in_words():
     known = by_id()
     for reference in known.values():
         for other in reference.contradicts:
@@ -156,7 +156,7 @@ def test_a_range_has_both_ends_in_order():
 
 def test_ratios_say_what_is_over_what():
     for reference in shipped_references():
-        if reference.figure.endswith("_ratio") and "not said" not in reference.remark:
+        if reference.figure.endswith("_ratio") and "not stated" not in reference.remark:
             assert {"of", "over"} <= reference.configuration.keys(), reference.id
 
 

@@ -60,7 +60,7 @@ def rectangles(made: RankPairs, kind: str) -> set[tuple[float, ...]]:
 def test_the_slow_pair_is_framed_on_both_sides_of_the_diagonal() -> None:
     made = drawn(measured(outlier("pair 3-5", a=3, b=5)))
     assert rectangles(made, "slow") == {(5, 3, 1, 1), (3, 5, 1, 1)}
-    assert any("pair 3-5: latency 9 x its kind" in line for line in made.found)
+    assert any("pair 3-5: latency 9 x its peers" in line for line in made.found)
     assert [cell.text for cell in made.numbers.rows[0]][:2] == ["3", "5"] and made.numbers.rows[0][-1].text == "slow"
     assert sum(row[-1].text == "slow" for row in made.numbers.rows) == 1
 

@@ -134,7 +134,7 @@ def test_colours_are_codes_and_nothing_else():
 
 def test_a_study_tells_its_question_its_answers_and_what_is_missing():
     text = study_text(whole_study())
-    for each in ("Do non-temporal stores pay", "1 slower, 2 faster", "At least 80 % efficient to 8 threads",
+    for each in ("Do non-temporal stores pay", "1 slower, 2 faster", "At least 80 % efficient up to 8 threads",
                  "no result: run: signal 11", "wins with 3.42 GB/s", "tied with the leader",
                  "2 of 3 experiments succeeded, 1 failed"):  # fmt: skip
         assert each in text, each

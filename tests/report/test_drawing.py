@@ -78,18 +78,18 @@ def hubs_of(scene: Scene) -> list[Hub]:
         ([link(31.5e9, 31.5e9), link(7.9e9, 7.9e9), link(31.5e9, 31.5e9)], "7.90 GB/s", Grade.PLAIN),
     ],
 )
-def test_what_is_said_of_a_way(chain: list[Link], text: str, grade: Grade) -> None:
+def test_the_rate_of_a_path(chain: list[Link], text: str, grade: Grade) -> None:
     rate = rate_of(chain, has_measured=False)
     assert (rate.text, rate.grade) == (text, grade)
 
 
-def test_a_link_trained_down_on_a_way_is_named_beside_a_narrower_one() -> None:
+def test_a_link_trained_down_on_a_path_is_named_beside_a_narrower_one() -> None:
     rate = rate_of([link(31.5e9, 15.8e9), link(4e9, 4e9)], has_measured=False)
     assert rate.text == "4.00 GB/s"
-    assert rate.also == ("on the way: trained 15.8 of 31.5 GB/s",)
+    assert rate.also == ("on the path: trained 15.8 of 31.5 GB/s",)
 
 
-def test_unmeasured_ways_are_told_apart_where_others_are_measured() -> None:
+def test_unmeasured_paths_are_marked_if_others_are_measured() -> None:
     assert rate_of([link(4e9, 4e9)], has_measured=True).grade is Grade.UNMEASURED
     scene = build_scene(four_behind_a_switch())
     assert card_of(scene, "gpu-3").rate.grade is Grade.POOR
@@ -152,7 +152,7 @@ def test_memory_is_drawn_by_channels() -> None:
     slots = [[slot.filled for slot in socket.modules.slots] for socket in scene.sockets if socket.modules is not None]
     assert slots == [[True] * 8, [True] * 6 + [False] * 2]
     text = machine_svg(MACHINES["cpu_server"]())
-    assert "6 of 8 channels filled" in text and "memory population unbalanced" in text
+    assert "6 of 8 channels populated" in text and "memory population unbalanced" in text
     unknown = build_scene(MACHINES["unknown_channels"]()).sockets[0].modules
     assert unknown is not None and len(unknown.slots) == 24 and "channels unknown" in unknown.lines[-1].text
 
@@ -168,25 +168,25 @@ def test_links_between_gpus_carry_their_counts() -> None:
     assert "each NVLink edge: 4 links" in machine_svg(four_mesh())
 
 
-def test_nvswitches_are_a_bank_told_or_inferred() -> None:
+def test_nvswitches_are_a_bank_reported_or_inferred() -> None:
     told = build_scene(eight_with_adapters()).peers
     assert told is not None and told.bank is not None
     assert (told.bank.title, told.bank.assumed) == (f"4 {TIMES} NVSwitch", False)
-    assert told.bank.lines[0].text == "18 links from each GPU, 450 GB/s per direction together"
+    assert told.bank.lines[0].text == "18 links from each GPU, 450 GB/s per direction in total"
     inferred = build_scene(matrix_only()).peers
     assert inferred is not None and inferred.bank is not None and inferred.bank.assumed
     sixteen = build_scene(sixteen_with_switches()).peers
     assert sixteen is not None and sixteen.bank is not None and sixteen.bank.switches == 12
 
 
-def test_a_sum_with_an_unknown_part_is_not_told() -> None:
+def test_a_sum_with_an_unknown_part_is_unknown() -> None:
     machine = eight_with_adapters()
     links = tuple(replace(x, trained_Bps=None, capable_Bps=None) if x.b == "nvswitch-2" else x for x in machine.links)
     peers = build_scene(replace(machine, links=links)).peers
     assert peers is not None and peers.bank is not None
     assert peers.bank.lines[0].text == "18 links from each GPU"
     links = tuple(replace(x, count=None) if x.b == "nvswitch-2" else x for x in machine.links)
-    assert "no source counts the links" in machine_svg(replace(machine, links=links))
+    assert "number of links unknown" in machine_svg(replace(machine, links=links))
 
 
 def test_switches_without_links_are_not_claimed() -> None:
@@ -194,7 +194,7 @@ def test_switches_without_links_are_not_claimed() -> None:
     silent = replace(machine, links=tuple(x for x in machine.links if x.kind == "pcie"), paths=())
     peers = build_scene(silent).peers
     assert peers is not None and peers.bank is not None and peers.bank.assumed
-    assert "no source tells their NVLinks" in machine_svg(silent)
+    assert "NVLinks unknown" in machine_svg(silent)
 
 
 def test_a_matrix_gives_groups_that_are_marked_as_inferred() -> None:
@@ -222,10 +222,10 @@ def test_what_hangs_on_nothing_is_of_unknown_locality() -> None:
     assert "locality unknown" in text and "gpu-lost" in text
 
 
-def test_warnings_are_said_in_words_and_not_in_colour_alone() -> None:
+def test_warnings_are_stated_in_words_and_not_by_colour_alone() -> None:
     text = machine_svg(two_gpus())
     assert "trained 4.00 of 31.5 GB/s" in text
-    assert "link trained below what it can do" in text
+    assert "link trained below its capability" in text
     assert "link trained below" not in machine_svg(eight_with_adapters()), "a legend has what is used"
 
 
@@ -294,7 +294,7 @@ def test_a_fragment_has_ids_of_its_own_and_takes_the_colours_of_the_page() -> No
     style = re.findall(r"<style>(.*?)</style>", one, re.DOTALL)[0]
     assert all(rule.strip().startswith("#m1-topology ") for rule in re.findall(r"([^{}]+)\{", style))
     for key in ("", "1a", "a b", 'a"b', "é"):
-        with pytest.raises(ValueError, match="no id"):
+        with pytest.raises(ValueError, match="not a valid id"):
             machine_svg_fragment(two_gpus(), key)
 
 

@@ -67,10 +67,10 @@ def test_the_map_stands_beside_the_drawing_with_its_names_and_numbers() -> None:
     assert texts.count("gpu-3") == 2 and texts.count("240") == 2 * 4 * 3 + 1 and texts.count("18.0") == 2 * 16 + 1
     assert "2000" not in texts, "within one GPU is another scale"
     said = root.findtext(f"{SVG}desc") or ""
-    assert "18 to 240 GB/s, least from gpu-0 to gpu-4" in said
+    assert "18 to 240 GB/s, lowest from gpu-0 to gpu-4" in said
     plain = ET.fromstring(machine_svg(machine))
     assert float(root.get("width", 0)) > float(plain.get("width", 0)) and len(list(plain.iter(f"{SVG}svg"))) == 1
-    assert "measured 240 GB/s from a GPU to another, 53 % of that" in machine_svg(machine)
+    assert "measured 240 GB/s from one GPU to another, 53 % of that" in machine_svg(machine)
 
 
 def test_copies_through_the_host_are_on_the_map_where_there_are_no_others() -> None:

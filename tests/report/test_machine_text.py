@@ -41,7 +41,7 @@ def test_units_are_binary_for_memory_and_decimal_for_rates(machine: Machine) -> 
 def test_what_is_missing_is_said(machine: Machine) -> None:
     text = machine_text(machine)
     assert "Could not be read" in text
-    assert "/sys/firmware/dmi is absent" in text
+    assert "/sys/firmware/dmi is missing" in text
     assert "Sources disagree" not in text
 
 

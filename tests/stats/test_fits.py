@@ -57,7 +57,7 @@ def test_the_standard_error_is_the_spread_of_the_fits(law, speedup) -> None:
     assert told == pytest.approx(spread, rel=0.15)
 
 
-def test_more_than_linear_is_told_as_a_negative_share_and_slower_as_more_than_one() -> None:
+def test_superlinear_speedup_is_a_negative_share_and_slowdown_more_than_one() -> None:
     assert amdahl([(p, p**1.1) for p in WORKERS]).share < 0
     assert amdahl([(p, p**-0.2) for p in WORKERS]).share > 1
 

@@ -178,7 +178,7 @@ def _verdicts(noise: Noise, seed: int, tries: int, n: int, ratio: float) -> Coun
 
 @pytest.mark.parametrize("family", [1, 3, 10])
 @pytest.mark.parametrize("noise", NOISES)
-def test_identical_programs_are_rarely_told_apart_even_without_a_margin(noise: Noise, family: int) -> None:
+def test_identical_programs_rarely_differ_even_without_a_margin(noise: Noise, family: int) -> None:
     """Any false alarm of the family counts. Margin 0 is the worst case of the rule: the truth lies on the edge."""
     source = random.Random(family)
     tries = 300 // family + 100
@@ -192,7 +192,7 @@ def test_identical_programs_are_rarely_told_apart_even_without_a_margin(noise: N
     assert alarms <= 0.05 * tries + 2.0 * math.sqrt(0.05 * 0.95 * tries)
 
 
-def test_with_the_margin_identical_programs_are_never_told_apart_and_mostly_called_the_same() -> None:
+def test_with_the_margin_identical_programs_never_differ_and_are_mostly_the_same() -> None:
     """The aims: of 200 at most 18 called different, at least 80 % called the same."""
     for noise in NOISES:
         seen = _verdicts(noise, 7, 200, 40, 1.0)

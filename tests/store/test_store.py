@@ -88,11 +88,11 @@ def test_a_damaged_line_is_reported_and_not_accepted(folder: ResultsFolder) -> N
     assert len(contents.damaged) == 1 and "line 2" in contents.damaged[0]
 
 
-def test_a_repeat_that_stands_twice_counts_once_and_is_reported(folder: ResultsFolder) -> None:
+def test_a_duplicate_repeat_counts_once_and_is_reported(folder: ResultsFolder) -> None:
     path = write(folder, 0)
     path.write_bytes(path.read_bytes() + encode(replace(record(0), t0=2e9)))
     contents = read_contents(folder)
-    assert len(contents.records[EXPERIMENT.id]) == 1 and "once more" in contents.damaged[0]
+    assert len(contents.records[EXPERIMENT.id]) == 1 and "duplicate repeat" in contents.damaged[0]
 
 
 @pytest.mark.parametrize("room", ["machines", "environments", "experiments"])

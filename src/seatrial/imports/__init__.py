@@ -1,1 +1,1 @@
-"""Result files of other tools: bytes -> what they say, one pure reader a file."""
+"""Readers of other tools' result files: pure functions from bytes to an `ImportedFile`, one module per format."""

@@ -1,7 +1,7 @@
 """BabelStream (University of Bristol, 3 to 5): text, and CSV (`--csv`).
 
-Its rate is the best of all passes but the first. Rate and least time are tied by the bytes that a kernel counts, so a
-damaged number shows where the file tells the number of elements.
+The printed rate is the best of all passes except the first. Rate x minimum time must equal the bytes that the kernel
+moves, so a damaged number is detected if the file states the number of elements.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ _ELEMENTS = re.compile(r"Number of elements: ([0-9]{1,18})")
 _PRECISION = re.compile(r"Precision: (double|float)")
 _SIZE = re.compile(r"Array size: ([0-9.]{1,24}) (KB|MB|GB|KiB|MiB|GiB)(?: \(.{0,40}\))?")
 _HEADER = re.compile(r"Function\s{1,20}(MBytes/sec|MB/s|MiBytes/sec|MiB/s)\s+Min \(sec\)\s+Max\s+Average\s*")
-_ABOVE = (
+_PREAMBLE = (
     (_VERSION, "line `Version`"),
     (_IMPLEMENTATION, "line `Implementation`"),
-    (_RUNNING, "line that tells how often kernels run"),
+    (_RUNNING, "line `Running kernels N times`"),
     (_PRECISION, "line `Precision`"),
     (_SIZE, "line `Array size`"),
 )
-"""What stands above the table of text output."""
+"""Lines above the table of text output."""
 _CSV_HEADER = re.compile(
     r"function,num_times,n_elements,sizeof,max_(mi?bytes)_per_sec,min_runtime,max_runtime,avg_runtime\s*"
 )
-_MATTER = re.compile(r"Validation failed on .{0,200}")
+_VALIDATION_FAILURE = re.compile(r"Validation failed on .{0,200}")
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _PRECISIONS = {4: "fp32", 8: "fp64"}
 
 
 def read(data: bytes) -> ImportedFile:
-    """One run of BabelStream. Raises ParseError where it is cut off, holds two runs, or contradicts itself."""
+    """One run of BabelStream. Raises ParseError if the output is cut off, has two runs, or contradicts itself."""
     lines = read_lines(data, _TOOL)
-    told = [line for line in lines if _HEADER.fullmatch(line.text) or _CSV_HEADER.fullmatch(line.text)]
-    header = only_one(told, _TOOL, "table of functions")
-    failed = next((line.text.strip() for line in lines if _MATTER.match(line.text.strip())), "")
+    headers = [line for line in lines if _HEADER.fullmatch(line.text) or _CSV_HEADER.fullmatch(line.text)]
+    header = only_one(headers, _TOOL, "table of functions")
+    failed = next((line.text.strip() for line in lines if _VALIDATION_FAILURE.match(line.text.strip())), "")
     csv = _CSV_HEADER.fullmatch(header.text)
     found = _csv(lines, header, csv[1]) if csv else _text(lines, header)
     version = _only(lines, _VERSION)
@@ -57,32 +57,32 @@ def read(data: bytes) -> ImportedFile:
 
 
 def _text(lines: Sequence[Line], header: Line) -> ImportedExperiment:
-    """The table of text output, with what the lines above it say."""
+    """The table of text output, with the settings that the lines above it state."""
     unit = 2.0**20 if header.words[1].startswith("MiB") else 1e6
-    for pattern, what in _ABOVE:
+    for pattern, what in _PREAMBLE:
         only_one([line for line in lines if pattern.fullmatch(line.text.strip())], _TOOL, what)
     running = _match(lines, _RUNNING)
     element = {"double": 8, "float": 4, None: None}[_only(lines, _PRECISION)]
     elements = _only(lines, _ELEMENTS)
     array_B = int(elements) * element if elements is not None and element is not None else None
-    rows = _rows(lines, header, _wanted(running))
+    rows = _rows(lines, header, _row_sets(running))
     samples = [_sample(line, name, cells, unit, array_B) for line, name, cells in rows]
     parameters: dict[str, Value] = {}
     notes: dict[str, object] = {}
     if array_B is None and (size := _match(lines, _SIZE)) is not None:
         array_B = round(float(size[1]) * _UNITS[size[2]]) if size[1].count(".") < 2 and size[1] != "." else None
-        notes["array_B"] = "rounded, as the file prints it"
-    _note(parameters, "array_B", array_B)
-    _note(parameters, "precision", _PRECISIONS.get(element or 0))
-    _note(parameters, "implementation", _only(lines, _IMPLEMENTATION))
+        notes["array_B"] = "rounded, as in the file"
+    _set(parameters, "array_B", array_B)
+    _set(parameters, "precision", _PRECISIONS.get(element or 0))
+    _set(parameters, "implementation", _only(lines, _IMPLEMENTATION))
     if running is not None:
         notes["passes"] = int(running[2])
-    notes["best_of"] = "each rate is the best of all passes but the first, as BabelStream prints it"
+    notes["best_of"] = "each rate is the best of all passes except the first, as BabelStream prints it"
     return ImportedExperiment("imported.babelstream", tuple(samples), parameters, notes)
 
 
-def _wanted(running: re.Match[str] | None) -> tuple[tuple[str, ...], ...]:
-    """The sets of rows that are whole."""
+def _row_sets(running: re.Match[str] | None) -> tuple[tuple[str, ...], ...]:
+    """The sets of rows that a complete table may have."""
     chosen = (running[1] or "").lower() if running is not None else ""
     if chosen in _ARRAYS:
         return ((chosen,),)
@@ -93,18 +93,18 @@ _SELECTED: dict[str, tuple[tuple[str, ...], ...]] = {"all": ((*_CLASSIC, "nstrea
 
 
 def _rows(
-    lines: Sequence[Line], header: Line, wanted: tuple[tuple[str, ...], ...]
+    lines: Sequence[Line], header: Line, row_sets: tuple[tuple[str, ...], ...]
 ) -> list[tuple[Line, str, list[str]]]:
-    """The rows of the table; those that BabelStream prints in one run, no more and no fewer."""
+    """The rows of the table: exactly those that BabelStream prints in one run."""
     rows: list[tuple[Line, str, list[str]]] = []
     for line in lines[header.number :]:
         words = line.words
         if not words or words[0].lower() not in _ARRAYS:
             break
         if len(words) != 5 or not line.is_ended:
-            raise line.error(_TOOL, "a row has a name and four numbers, and ends with a line break; it is cut off")
+            raise line.error(_TOOL, "a row has a name, four numbers and a line break at its end; this one is cut off")
         rows.append((line, words[0].lower(), words[1:]))
-    _refuse_incomplete(lines, header, rows, wanted)
+    _refuse_incomplete(lines, header, rows, row_sets)
     return rows
 
 
@@ -112,18 +112,18 @@ def _refuse_incomplete(
     lines: Sequence[Line],
     header: Line,
     rows: Sequence[tuple[Line, str, list[str]]],
-    wanted: tuple[tuple[str, ...], ...],
+    row_sets: tuple[tuple[str, ...], ...],
 ) -> None:
     names = tuple(name for _, name, _ in rows)
-    if names not in wanted:
+    if names not in row_sets:
         raise header.error(
-            _TOOL, f"the table has rows of {', '.join(names) or 'nothing'}, which is none that BabelStream prints whole"
+            _TOOL, f"the table has the rows {', '.join(names) or 'none'}, which is no complete table of BabelStream"
         )
     own = {line.number for line, _, _ in rows}
     for line in lines:
         words = line.text.replace(",", " ").split()
         if line.number not in own and len(words) >= 5 and words[0].lower() in _ARRAYS:
-            raise line.error(_TOOL, "a row that belongs to no table")
+            raise line.error(_TOOL, "a row outside any table")
 
 
 def _csv(lines: Sequence[Line], header: Line, unit_name: str) -> ImportedExperiment:
@@ -136,10 +136,10 @@ def _csv(lines: Sequence[Line], header: Line, unit_name: str) -> ImportedExperim
         if cells[0].lower() not in _ARRAYS:
             break
         if len(cells) != 8 or not line.is_ended:
-            raise line.error(_TOOL, "a row has eight cells and ends with a line break; it is cut off")
+            raise line.error(_TOOL, "a row has eight cells and a line break at its end; this one is cut off")
         settings.add(tuple(cells[1:4]))
         rows.append((line, cells[0].lower(), [cells[4], cells[5], cells[6], cells[7]]))
-    _refuse_incomplete(lines, header, rows, _wanted(None))
+    _refuse_incomplete(lines, header, rows, _row_sets(None))
     if len(settings) != 1:
         raise header.error(_TOOL, "the rows below differ in num_times, n_elements or sizeof")
     passes, elements, element = (
@@ -150,10 +150,10 @@ def _csv(lines: Sequence[Line], header: Line, unit_name: str) -> ImportedExperim
         raise rows[0][0].error(_TOOL, f"an element of {element} B is neither float nor double")
     samples = [_sample(line, name, cells, unit, elements * element) for line, name, cells in rows]
     parameters: dict[str, Value] = {"array_B": elements * element, "precision": _PRECISIONS[element]}
-    _note(parameters, "implementation", _only(lines, _IMPLEMENTATION))
+    _set(parameters, "implementation", _only(lines, _IMPLEMENTATION))
     notes = {
         "passes": passes,
-        "best_of": "each rate is the best of all passes but the first, as BabelStream prints it",
+        "best_of": "each rate is the best of all passes except the first, as BabelStream prints it",
     }
     return ImportedExperiment("imported.babelstream", tuple(samples), parameters, notes)
 
@@ -163,21 +163,21 @@ def _sample(line: Line, name: str, cells: Sequence[str], unit: float, array_B: i
     least, most, mean = (line.number_or_zero(_TOOL, cell, "a time") for cell in cells[1:])
     slack = half_unit(cells[1]) + half_unit(cells[3])
     if not least <= mean + slack or not mean <= most + slack:
-        raise line.error(_TOOL, "the least, the mean and the greatest time are not in this order")
+        raise line.error(_TOOL, "the minimum, mean and maximum time are not in this order")
     if array_B is not None:
         work = _ARRAYS[name] * array_B
         if not is_product(work / unit, (rate, half_unit(cells[0])), (least, half_unit(cells[1]))):
-            raise line.error(_TOOL, f"{cells[0]} in {cells[1]} s is not the {work} B that {name} counts")
+            raise line.error(_TOOL, f"{cells[0]} in {cells[1]} s is not the {work} B that {name} moves")
     return rate_sample(name, in_SI(rate, unit))
 
 
-def _note(parameters: dict[str, Value], name: str, value: Value | None) -> None:
+def _set(parameters: dict[str, Value], name: str, value: Value | None) -> None:
     if value is not None:
         parameters[name] = value
 
 
 def _match(lines: Sequence[Line], pattern: re.Pattern[str]) -> re.Match[str] | None:
-    """The match of the one line of this form, or None. Raises ParseError for a second: two runs in one file."""
+    """The match of the only line of this form, or None. Raises ParseError for a second one: two runs in one file."""
     found = [line for line in lines if pattern.fullmatch(line.text.strip())]
     return pattern.fullmatch(only_one(found, _TOOL, "such line").text.strip()) if found else None
 

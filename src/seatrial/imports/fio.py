@@ -1,7 +1,7 @@
 """fio (2.x and 3.x): the JSON of `--output-format=json`, also json+.
 
-Each entry of `jobs` is one experiment. Bandwidth is bytes over run time, which the file holds too, so a damaged number
-shows. fio counts `bw` in KiB/s; fio 2 counts `io_bytes` in KiB and latencies in microseconds.
+Each entry of `jobs` is one experiment. Bandwidth must equal bytes / run time, which the file states too, so a damaged
+number is detected. `bw` is in KiB/s; fio 2 has `io_bytes` in KiB and latencies in microseconds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LATENCIES = {"lat_ns": 1e-9, "lat_us": 1e-6, "lat": 1e-6}
 
 
 def read(data: bytes) -> ImportedFile:
-    """One run of fio. Raises ParseError where it is cut off, measured nothing, or contradicts itself."""
+    """One run of fio. Raises ParseError if it is cut off, measured nothing, or contradicts itself."""
     document = read_object(data, _TOOL)
-    told = find_text(document, "fio version") or ""
-    version = _VERSION.fullmatch(told)
+    version_text = find_text(document, "fio version") or ""
+    version = _VERSION.fullmatch(version_text)
     if version is None:
-        raise ParseError(_TOOL, None, "", f"`fio version` is {told!r}: this is not the JSON of fio")
+        raise ParseError(_TOOL, None, "", f"`fio version` is {version_text!r}: this is not JSON output of fio")
     options = document.get("global options")
     shared = options if isinstance(options, dict) else {}
     experiments: list[ImportedExperiment] = []
@@ -47,7 +47,9 @@ def read(data: bytes) -> ImportedFile:
         experiments.append(_experiment(entry, name, clone, shared, is_old=int(version[1]) < 3))
     date = document.get("timestamp_ms", None)
     date_s = get_number(document, "timestamp_ms", _TOOL, "the file") / 1e3 if date is not None else None
-    return ImportedFile(_TOOL, told.removeprefix("fio-"), tuple(experiments), date_s=date_s or _seconds(document))
+    return ImportedFile(
+        _TOOL, version_text.removeprefix("fio-"), tuple(experiments), date_s=date_s or _seconds(document)
+    )
 
 
 def _seconds(document: Mapping[str, Any]) -> float | None:
@@ -74,7 +76,7 @@ def _experiment(
 
 
 def _parameters(options: Mapping[str, Any], name: str, clone: int) -> dict[str, Value]:
-    """What the job was asked for; fio leaves out what stands at its default, which then is filled in here.
+    """The options of the job. fio omits options that have their default; the defaults are filled in here.
 
     fio's defaults: rw=read, bs=4k, direct=0, numjobs=1, iodepth=1 (fio(1)). That of ioengine depends on the system.
     """
@@ -99,7 +101,7 @@ def _parameters(options: Mapping[str, Any], name: str, clone: int) -> dict[str, 
 
 
 def _size(text: str, options: Mapping[str, Any]) -> int | None:
-    """A size as fio reads it: 4k is 4096 B (kb_base=1024, its default); None for a range, a share, or none."""
+    """A size as fio parses it: 4k is 4096 B (kb_base=1024, the default); None for a range, a percentage or no size."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or find_text(options, "kb_base") not in (None, "1024"):
         return None
@@ -108,7 +110,7 @@ def _size(text: str, options: Mapping[str, Any]) -> int | None:
 
 
 def _samples(entry: Mapping[str, Any], direction: str, where: str, *, is_old: bool) -> list[Sample]:
-    """Bandwidth, operations and mean latency of one direction; none where the job did not go that way."""
+    """Bandwidth, operations and mean latency of one direction; empty if the job did not use it."""
     group = get_object(entry, direction, _TOOL, where)
     where = f"{where}, {direction}"
     moved = get_number(group, "io_bytes", _TOOL, where) * (1024 if is_old else 1)
@@ -120,10 +122,10 @@ def _samples(entry: Mapping[str, Any], direction: str, where: str, *, is_old: bo
     rate = get_number(group, "bw_bytes", _TOOL, where) if "bw_bytes" in group else in_KiB
     _check(rate, in_KiB, moved, runtime_s, where)
     if rate == 0 or iops == 0:
-        raise ParseError(_TOOL, None, "", f"{where}: {moved:.0f} B were moved at a rate of 0")
+        raise ParseError(_TOOL, None, "", f"{where}: {moved:.0f} B moved at a rate of 0")
     total = find_whole(group, "total_ios")
     if total and runtime_s and abs(iops * runtime_s - total) > 0.01 * total + 2 * iops * 1e-3 + 2:
-        raise ParseError(_TOOL, None, "", f"{where}: iops {iops:g} x {runtime_s:g} s are not {total} operations")
+        raise ParseError(_TOOL, None, "", f"{where}: iops {iops:g} x {runtime_s:g} s is not {total} operations")
     samples = [rate_sample(direction, rate), rate_sample(f"{direction}_iops", iops)]
     key = next((key for key in _LATENCIES if isinstance(group.get(key), dict)), None)
     if key is not None:
@@ -137,11 +139,11 @@ def _samples(entry: Mapping[str, Any], direction: str, where: str, *, is_old: bo
 
 
 def _check(rate: float, in_KiB: float, moved: float, runtime_s: float, where: str) -> None:
-    """Whether both bandwidths are that of the bytes and the time, which fio has to a millisecond."""
+    """Both bandwidths must equal bytes / time, which fio gives in milliseconds. Raises ParseError."""
     if abs(rate - in_KiB) > 1024 + 0.001 * rate:
         raise ParseError(_TOOL, None, "", f"{where}: bw_bytes {rate:.0f} is not bw, {in_KiB / 1024:.0f} KiB/s")
     if runtime_s and abs(rate * runtime_s - moved) > 0.01 * moved + rate * 2e-3:
-        raise ParseError(_TOOL, None, "", f"{where}: {rate:.0f} B/s in {runtime_s:g} s are not {moved:.0f} B")
+        raise ParseError(_TOOL, None, "", f"{where}: {rate:.0f} B/s for {runtime_s:g} s is not {moved:.0f} B")
 
 
 READER = Reader("fio-json", read)

@@ -1,6 +1,6 @@
 """Google Benchmark (1.x): the JSON of `--benchmark_out_format=json` or `--benchmark_format=json`.
 
-Each benchmark of the file (its `run_name`) is one experiment, its repetitions are samples. Aggregates are left out:
+Each benchmark of the file (its `run_name`) is one experiment, its repetitions are samples. Aggregates are skipped:
 seatrial computes its own. Times are means over the iterations of a repetition, in `time_unit`.
 """
 
@@ -27,7 +27,7 @@ _MOST_BENCHMARKS = 100_000
 
 
 def read(data: bytes) -> ImportedFile:
-    """One run of a program. Raises ParseError where nothing in it is a measurement, or a number cannot be."""
+    """One run of a program. Raises ParseError for a file without a measurement, or with an impossible number."""
     document = read_object(data, _TOOL)
     context = get_object(document, "context", _TOOL, "the file")
     entries = get_objects(document, "benchmarks", _TOOL, "the file")
@@ -49,7 +49,7 @@ def read(data: bytes) -> ImportedFile:
             _TOOL,
             None,
             "",
-            "the file holds no measurement, at most aggregates: run without --benchmark_report_aggregates_only",
+            "the file has no measurements, at most aggregates: run without --benchmark_report_aggregates_only",
         )
     executable = PurePosixPath(find_text(context, "executable") or "").name
     notes = {
@@ -63,7 +63,7 @@ def read(data: bytes) -> ImportedFile:
 
 
 def _is_aggregate(entry: Mapping[str, Any], is_old: bool) -> bool:
-    """Whether an entry is no measurement; before 1.5 only the end of its name tells."""
+    """Whether an entry is an aggregate; before 1.5 only the suffix of its name shows it."""
     if is_old:
         return (find_text(entry, "name") or "").endswith(_AGGREGATES)
     return entry.get("run_type") != "iteration" or "aggregate_name" in entry
@@ -76,16 +76,18 @@ def _experiment(
     parameters: dict[str, Value] = {"name": name, "threads": threads}
     if executable:
         parameters["executable"] = executable
-    wrong = next((entry for entry in group if entry.get("error_occurred") is True), None)
-    if wrong is not None:
-        reason = find_text(wrong, "error_message") or "the benchmark reports an error"
+    failing = next((entry for entry in group if entry.get("error_occurred") is True), None)
+    if failing is not None:
+        reason = find_text(failing, "error_message") or "the benchmark reports an error"
         return ImportedExperiment("imported.google-benchmark-json", (), parameters, notes, failed=f"{name}: {reason}")
     indices = [find_whole(entry, "repetition_index") for entry in group]
     if len(group) > 1 and not is_old and (None in indices or len(set(indices)) < len(group)):
-        raise ParseError(_TOOL, None, "", f"{name} stands twice in the file and is no repetition of one run")
-    told = max((find_whole(entry, "repetitions") or 0 for entry in group), default=0)
-    if told > len(group):
-        raise ParseError(_TOOL, None, "", f"{name} has {len(group)} of its {told} repetitions: lines are missing")
+        raise ParseError(_TOOL, None, "", f"{name} is in the file twice, but not as repetitions of one run")
+    expected = max((find_whole(entry, "repetitions") or 0 for entry in group), default=0)
+    if expected > len(group):
+        raise ParseError(
+            _TOOL, None, "", f"{name} has only {len(group)} of {expected} repetitions: the file is incomplete"
+        )
     samples = [sample for i, entry in enumerate(group) for sample in _samples(name, entry, i)]
     return ImportedExperiment("imported.google-benchmark-json", tuple(samples), parameters, notes)
 
@@ -93,11 +95,11 @@ def _experiment(
 def _samples(name: str, entry: Mapping[str, Any], i: int) -> list[Sample]:
     unit = entry.get("time_unit", "ns")
     if unit not in _UNITS:
-        raise ParseError(_TOOL, None, "", f"{name}: the time unit {str(unit)[:20]!r} is none of {', '.join(_UNITS)}")
+        raise ParseError(_TOOL, None, "", f"{name}: the time unit {str(unit)[:20]!r} is not one of {', '.join(_UNITS)}")
     times = {key: get_number(entry, key, _TOOL, name) for key in ("real_time", "cpu_time")}
     if times["real_time"] == 0:
-        raise ParseError(_TOOL, None, "", f"{name}: real_time is 0, which measures nothing")
-    # A time of the processor is 0 where it only waits for a device.
+        raise ParseError(_TOOL, None, "", f"{name}: real_time is 0: nothing was measured")
+    # CPU time is 0 if the CPU only waits for a device.
     samples = [time_sample(key, in_SI(value, _UNITS[unit]), i=i) for key, value in times.items() if value > 0]
     for key in _RATES:
         if key in entry and (rate := get_number(entry, key, _TOOL, name)) > 0:
@@ -106,7 +108,7 @@ def _samples(name: str, entry: Mapping[str, Any], i: int) -> list[Sample]:
 
 
 def _date(context: Mapping[str, Any]) -> float | None:
-    """The start in seconds since the epoch; None where the file tells no zone or no date."""
+    """The start in seconds since the epoch; None if the file has no date or no time zone."""
     text = find_text(context, "date") or ""
     try:
         date = datetime.fromisoformat(text)

@@ -1,6 +1,6 @@
-"""HPC Challenge (hpcc 1.4 and 1.5): `hpccoutf.txt`, of which the summary section `key=value` is read.
+"""HPC Challenge (hpcc 1.4 and 1.5): the `key=value` summary section of `hpccoutf.txt`.
 
-The body above it holds many of the same numbers with more digits; where it is there, each is held against the summary.
+The body above it has many of the same numbers with more digits; if it is present, they must agree with the summary.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ Entries = Mapping[str, tuple[str, Line]]
 
 
 def read(data: bytes) -> ImportedFile:
-    """One run of hpcc. Raises ParseError where it is cut off, holds two runs, or contradicts itself.
+    """One run of hpcc. Raises ParseError if the output is cut off, has two runs, or contradicts itself.
 
-    A part that was not run has the value -1 in the summary (0 for a rate); it gives no figure.
+    A part that was not run has the value -1 in the summary (0 for a rate) and gives no figure.
     """
     lines = read_lines(data, _TOOL)
     entries = _summary(lines)
@@ -114,32 +114,32 @@ def read(data: bytes) -> ImportedFile:
 
 
 def _summary(lines: Sequence[Line]) -> dict[str, tuple[str, Line]]:
-    """Key -> (value, line) of the summary section, which must be whole and the only one."""
+    """Key -> (value, line) of the summary section. Raises ParseError if it is incomplete, or there are two."""
     begin = only_one([line for line in lines if line.text.strip() == _BEGIN], _TOOL, f"line `{_BEGIN}`")
     end = only_one([line for line in lines if line.text.strip() == _END], _TOOL, f"line `{_END}`")
     entries: dict[str, tuple[str, Line]] = {}
     for line in lines[begin.number : end.number - 1]:
         match = _ENTRY.fullmatch(line.text.strip())
         if match is None:
-            raise line.error(_TOOL, "a line key=value was expected in the summary")
+            raise line.error(_TOOL, "expected a line key=value in the summary")
         if match[1] in entries:
-            raise line.error(_TOOL, f"this key stands in line {entries[match[1]][1].number} too")
+            raise line.error(_TOOL, f"this key is in line {entries[match[1]][1].number} too")
         entries[match[1]] = (match[2], line)
     missing = [key for key in ("Success", "CommWorldProcs", *(key for key, _ in _RATES.values())) if key not in entries]
     needed = [key for key in missing if "_LCG_" not in key]  # hpcc before 1.4 has no LCG variant
     if needed:
-        raise begin.error(_TOOL, f"the summary below this line has no {needed[0]}: lines are missing")
+        raise begin.error(_TOOL, f"the summary below this line has no {needed[0]}: it is incomplete")
     return entries
 
 
 def _measured(entries: Entries, key: str) -> float | None:
-    """The number under a key; None where it is absent, or says that the part was not run (0 or negative)."""
+    """The number under a key; None if it is missing, or marks a part that was not run (0 or -1)."""
     if key not in entries:
         return None
     text, line = entries[key]
     value = number(text)
     if value is None:
-        raise line.error(_TOOL, f"{key} is no plain number")
+        raise line.error(_TOOL, f"{key} is not a plain number")
     return None if value == 0 or value == -1 else line.number_of(_TOOL, text, key)
 
 
@@ -150,22 +150,22 @@ def _whole(entries: Entries, key: str) -> int | None:
 
 
 def _failed(lines: Sequence[Line], entries: Entries) -> str:
-    """Why hpcc calls its own run wrong; empty where it does not."""
+    """Why hpcc reports its own run as failed; empty if it does not."""
     if entries["Success"][0] != "1":
-        return f"hpcc did not end well: Success={entries['Success'][0]}"
+        return f"hpcc reports a failure: Success={entries['Success'][0]}"
     wrong = next((line for line in lines if _WRONG.fullmatch(line.text)), None)
     return "" if wrong is None else f"line {wrong.number}: {wrong.text.strip()}"
 
 
 def _check(entries: Entries) -> None:
-    """What the summary says twice: rate x time = work, and minimum, mean, maximum in their order."""
+    """The redundant numbers must agree: rate x time = work, minimum <= mean <= maximum. Raises ParseError."""
     n, time_s = _whole(entries, "HPL_N"), _measured(entries, "HPL_time")
     if n and time_s is not None and _measured(entries, "HPL_Tflops") is not None:
-        _rate_fits(entries, "HPL_Tflops", "HPL_time", (2 / 3 * n + 3 / 2) * float(n) * n / 1e12)
+        _check_rate(entries, "HPL_Tflops", "HPL_time", (2 / 3 * n + 3 / 2) * float(n) * n / 1e12)
     for stem in ("MPIRandomAccess", "MPIRandomAccess_LCG"):
         updates = _measured(entries, f"{stem}_ExeUpdates")
         if updates is not None and _measured(entries, f"{stem}_GUPs") is not None:
-            _rate_fits(entries, f"{stem}_GUPs", f"{stem}_time", updates / 1e9)
+            _check_rate(entries, f"{stem}_GUPs", f"{stem}_time", updates / 1e9)
     for stem in ("PingPongLatency_usec", "PingPongBandwidth_GBytes"):
         values = [_measured(entries, f"{part}{stem}") for part in ("Min", "Avg", "Max")]
         known = [value for value in values if value is not None]
@@ -173,18 +173,18 @@ def _check(entries: Entries) -> None:
             raise entries[f"Min{stem}"][1].error(_TOOL, f"Min, Avg and Max of {stem} are not in this order")
 
 
-def _rate_fits(entries: Entries, rate_key: str, time_key: str, work: float) -> None:
+def _check_rate(entries: Entries, rate_key: str, time_key: str, work: float) -> None:
     rate, time_s = _measured(entries, rate_key), _measured(entries, time_key)
     text, line = entries[rate_key]
     if rate is None or time_s is None:
-        raise line.error(_TOOL, f"{time_key} does not go with this rate")
+        raise line.error(_TOOL, f"{time_key} is missing for this rate")
     # Both are printed to six digits.
     if not is_product(work, (rate, half_unit(text) + 1e-5 * rate), (time_s, 1e-5 * time_s)):
-        raise line.error(_TOOL, f"this rate in {time_s:g} s is not the work of the run")
+        raise line.error(_TOOL, f"this rate x {time_s:g} s is not the work of the run")
 
 
 def _check_body(lines: Sequence[Line], entries: Entries) -> None:
-    """Whether the summary repeats the numbers of the body, where that is in the file."""
+    """The summary must repeat the numbers of the body, if the file has one. Raises ParseError."""
     sections: dict[str, list[Line]] = {}
     current: list[Line] | None = None
     for line in lines:
@@ -195,13 +195,13 @@ def _check_body(lines: Sequence[Line], entries: Entries) -> None:
             current.append(line)
     for key, (section, label) in _BODY.items():
         value = _measured(entries, key)
-        told = [line for line in sections.get(section, ()) if line.text.strip().startswith(f"{label} ")]
-        if value is None or not told:
+        rows = [line for line in sections.get(section, ()) if line.text.strip().startswith(f"{label} ")]
+        if value is None or not rows:
             continue
-        word = only_one(told, _TOOL, f"line `{label}` of this section").words[-1]
-        detailed = told[0].number_or_zero(_TOOL, word, label)
+        word = only_one(rows, _TOOL, f"line `{label}` of this section").words[-1]
+        detailed = rows[0].number_or_zero(_TOOL, word, label)
         if abs(detailed - value) > half_unit(word) + 1e-5 * value:
-            raise entries[key][1].error(_TOOL, f"{key} is not what line {told[0].number} says ({word})")
+            raise entries[key][1].error(_TOOL, f"{key} differs from line {rows[0].number} ({word})")
 
 
 def _first(lines: Sequence[Line], pattern: re.Pattern[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""HPCG: its report, as `seatrial.benchmarks.apps.hpcg_output` reads it."""
+"""HPCG reports, parsed by `seatrial.benchmarks.apps.hpcg_output`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seatrial.model.sample import Sample
 
 
 def read(data: bytes) -> ImportedFile:
-    """One report of HPCG. Raises ParseError where it is cut off, holds two runs, or contradicts itself."""
+    """One report of HPCG. Raises ParseError if it is cut off, has two runs, or contradicts itself."""
     report = read_hpcg([line.text for line in read_lines(data, TOOL) if line.is_ended])
     parameters: dict[str, Value] = dict(report.counts)
     notes = {

@@ -1,4 +1,4 @@
-"""HPL, the High-Performance Linpack benchmark: its text, as `seatrial.benchmarks.apps.hpl_output` reads it."""
+"""HPL, the High-Performance Linpack benchmark: text output, parsed by `seatrial.benchmarks.apps.hpl_output`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seatrial.model.sample import Sample
 
 
 def read(data: bytes) -> ImportedFile:
-    """One run of HPL: an experiment for each setting, repeated rows as samples of it.
+    """One run of HPL: one experiment per setting, with repeated rows as its samples.
 
-    Raises ParseError where the output is cut off before its summary, holds two runs, or contradicts itself.
+    Raises ParseError if the output is cut off before its summary, has two runs, or contradicts itself.
     """
     output = read_hpl([line.text for line in read_lines(data, TOOL)])
     groups: dict[tuple[Value, ...], list[HplTest]] = {}
@@ -33,7 +33,7 @@ def _parameters(test: HplTest) -> dict[str, Value]:
 def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
     samples: list[Sample] = []
     for i, test in enumerate(tests):
-        # A time that is printed as 0.00 is known better from the rate.
+        # A time printed as 0.00 follows more exactly from the rate.
         time_s = test.printed_s or test.time_s
         samples += [rate_sample("rate", in_SI(test.printed_Gflops, 1e9), i=i), time_sample("time", time_s, i=i)]
     wrong = next((test for test in tests if not test.is_right), None)

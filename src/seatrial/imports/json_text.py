@@ -1,4 +1,4 @@
-"""JSON of another tool, from outside: one object, no number under a key twice, no NaN; access says what is wrong."""
+"""JSON of other tools: one object, no NaN, no duplicate keys except of text; the accessors report what is wrong."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ _DEEPEST = 64
 
 
 def read_object(data: bytes, tool: str) -> dict[str, Any]:
-    """The one JSON object of a file. Lines before it (warnings that the tool printed) are passed over.
+    """The only JSON object of a file. Lines before it (warnings that the tool printed) are skipped.
 
-    Raises ParseError where there is none, a second thing after it, NaN, or one key with two numbers.
+    Raises ParseError if there is no object, anything follows it, or it has NaN or duplicate keys (except of text).
     """
     text = read_text(data, tool)
     start = 0 if text.startswith("{") else text.find("\n{") + 1
     if not text.startswith("{", start):
-        raise ParseError(tool, None, text[:200], "there is no JSON object in the file")
+        raise ParseError(tool, None, text[:200], "no JSON object in the file")
     _refuse_depth(text, tool)
     try:
         found, end = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant).raw_decode(text, start)
     except json.JSONDecodeError as error:
         line = text.count("\n", 0, error.pos) + 1
-        raise ParseError(tool, line, _line_at(text, error.pos), f"no sound JSON: {error.msg}") from error
+        raise ParseError(tool, line, _line_at(text, error.pos), f"invalid JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise ParseError(tool, None, "", f"no sound JSON: {error}") from error
+        raise ParseError(tool, None, "", f"invalid JSON: {error}") from error
     rest = text[end:]
     if rest.strip():
         at = end + len(rest) - len(rest.lstrip())
-        why = "something follows the JSON object; give each run in a file of its own"
+        why = "there is more text after the JSON object; put each run in its own file"
         raise ParseError(tool, text.count("\n", 0, at) + 1, _line_at(text, at), why)
     if not isinstance(found, dict):
-        raise ParseError(tool, None, "", "the file holds no JSON object")
+        raise ParseError(tool, None, "", "no JSON object in the file")
     return found
 
 
 def get_object(parent: Mapping[str, Any], key: str, tool: str, where: str) -> dict[str, Any]:
-    """The object under a key. Raises ParseError."""
+    """The object under a key. Raises ParseError if there is none."""
     value = parent.get(key)
     if not isinstance(value, dict):
         raise ParseError(tool, None, "", f"{where} has no object {key!r}")
@@ -50,7 +50,7 @@ def get_object(parent: Mapping[str, Any], key: str, tool: str, where: str) -> di
 
 
 def get_objects(parent: Mapping[str, Any], key: str, tool: str, where: str) -> list[dict[str, Any]]:
-    """The list of objects under a key, at least one. Raises ParseError."""
+    """The list of objects under a key. Raises ParseError if there is none, or it is empty."""
     value = parent.get(key)
     if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
         raise ParseError(tool, None, "", f"{where} has no list of objects {key!r}")
@@ -58,12 +58,12 @@ def get_objects(parent: Mapping[str, Any], key: str, tool: str, where: str) -> l
 
 
 def get_number(parent: Mapping[str, Any], key: str, tool: str, where: str) -> float:
-    """The number under a key, from zero on. Raises ParseError where there is none."""
+    """The number under a key, zero or more. Raises ParseError if there is none."""
     value = parent.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParseError(tool, None, "", f"{where}: {key} is {_short(value)}, which is no number")
+        raise ParseError(tool, None, "", f"{where}: {key} is {_short(value)}, which is not a number")
     if not 0 <= value < _MOST or not math.isfinite(value):
-        raise ParseError(tool, None, "", f"{where}: {key} is {_short(value)}, which cannot be")
+        raise ParseError(tool, None, "", f"{where}: {key} is {_short(value)}, which is impossible")
     return float(value)
 
 
@@ -77,7 +77,7 @@ def find_text(parent: Mapping[str, Any], key: str) -> str | None:
 
 
 def find_whole(parent: Mapping[str, Any], key: str) -> int | None:
-    """The whole number, from zero on, under a key (fio writes options as text), or None."""
+    """The whole number, zero or more, under a key (fio writes options as text), or None."""
     value = parent.get(key)
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 15:
         return int(value)
@@ -88,17 +88,17 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found and not isinstance(value, str):
-            raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+            raise ValueError(f"the key {key[:80]!r} is in one object twice")
         found[key] = value
     return found
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _refuse_depth(text: str, tool: str) -> None:
-    """Brackets nested deeper than any result file: counted without regard to strings, which hold few."""
+    """Refuse brackets nested deeper than in any result file. Those inside strings count too: they are few."""
     depth = 0
     for character in filter("{}[]".__contains__, text):
         depth += 1 if character in "{[" else -1

@@ -1,10 +1,10 @@
-"""nccl-tests and rccl-tests: the table that all_reduce_perf and its like print.
+"""nccl-tests and rccl-tests: the table that all_reduce_perf and the other programs print.
 
-Older releases print `error` (the greatest deviation) where newer ones print `#wrong` (how many elements), and have no
-column `root` where there is none; programs that reduce nothing had no `redop`. The header tells. Size, time and the two
-bandwidths of a row depend on each other (doc/PERFORMANCE.md of nccl-tests), so a damaged number shows. Which operation
-it is stands in newer releases only; else it follows from the columns and the factor of the bus bandwidth, where these
-leave one. A bandwidth of 0.00 GB/s is below what two decimals tell, and is left out.
+Older releases print `error` (the largest deviation) where newer ones print `#wrong` (the number of wrong elements), and
+have no column `root` or `redop` for operations without one; the header shows which columns there are. Size, time and
+the two bandwidths of a row depend on each other (doc/PERFORMANCE.md of nccl-tests), so a damaged number is detected.
+Only newer releases state the operation; else it follows from the columns and the bus bandwidth factor, if these leave
+only one. A bandwidth of 0.00 GB/s is below the resolution of two decimals and is skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seatrial.benchmarks.imported.declarations import NOT_TOLD
+from seatrial.benchmarks.imported.declarations import UNKNOWN
 from seatrial.benchmarks.imported.nccl_tests import OPERATIONS
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
@@ -42,7 +42,7 @@ _RANK = re.compile(
     r"\[[0-9A-Fa-fx:.]{1,20}\]\s*(.{0,200})"
 )
 _PROGRAM = re.compile(rf"(?<![A-Za-z_])({'|'.join(OPERATIONS)})_perf(?![A-Za-z_])")
-_TOLD = re.compile(rf"#\s*Collective test starting:\s*({'|'.join(OPERATIONS)})_perf(?![A-Za-z_])")
+_STARTING = re.compile(rf"#\s*Collective test starting:\s*({'|'.join(OPERATIONS)})_perf(?![A-Za-z_])")
 _CONCLUDED = re.compile(r"#\s*Collective test concluded:")
 _LIBRARY = re.compile(r"\b([NR]CCL version)\s*:?\s*([0-9][\w.+-]{0,60})")
 _RELEASE = re.compile(r"#\s*([nr]ccl-tests) version\s+([0-9][\w.:+-]{0,60}).{0,200}")
@@ -52,12 +52,12 @@ _NONE = "N/A"
 _GROUP = ("time", "algbw", "busbw")
 _KNOWN = frozenset((*_GROUP, "size", "count", "type", "redop", "root", "error", "#wrong"))
 _PLACES = (False, True)
-"""Whether the groups of columns, from the left, are in place."""
+"""Whether each group of columns, from the left, is in place."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """What one program printed."""
+    """The output of one program."""
 
     begin: Line | None
     header: Line | None = None
@@ -71,14 +71,14 @@ class _Run:
 
     @property
     def ranks(self) -> int | None:
-        """How many there are, where the list of them is whole."""
+        """The number of ranks; None if the list of ranks is incomplete."""
         return len(self.hosts) if self.hosts and set(self.hosts) == set(range(len(self.hosts))) else None
 
 
 def read_nccl_tests(data: bytes) -> ImportedFile:
-    """What the output of nccl-tests says: an experiment for each program, datatype, reduction and root.
+    """The output of nccl-tests: one experiment per program, datatype, reduction and root.
 
-    Raises ParseError for a damaged table, for values that do not fit together, and where one experiment comes twice.
+    Raises ParseError for a damaged table, inconsistent values, or an experiment that occurs twice.
     """
     lines = read_lines(data, _TOOL)
     runs = _runs(lines)
@@ -86,7 +86,7 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
     for run in runs:
         if run.header is None or not run.rows:
             at = run.header or run.begin or lines[-1]
-            raise at.error(_TOOL, "there is no row of results below this line: cut off, or two outputs run together")
+            raise at.error(_TOOL, "no rows of results below this line: it is cut off, or several outputs are mixed")
         check_aligned(run.columns, run.rows, _TOOL)
         found += [(experiment, run.header) for experiment in _experiments(run)]
     check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), _TOOL, "this operation")
@@ -103,13 +103,13 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
 
 
 def _runs(lines: Sequence[Line]) -> list[_Run]:
-    """The programs of the file, in order. Raises ParseError where there is none."""
+    """The programs of the file, in order. Raises ParseError if there is none."""
     runs = [_Run(None)]
     named: set[str] = set()
     for line in lines:
         text = body(line).strip()
-        if told := _TOLD.match(text):
-            named = {told[1]}
+        if starting := _STARTING.match(text):
+            named = {starting[1]}
         elif "_perf" in text:
             named.update(_PROGRAM.findall(text))
         if _BEGIN.fullmatch(text):
@@ -126,12 +126,12 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
     if runs[0].header is None and not runs[0].rows and len(runs) > 1:
         del runs[0]
     if len(runs) == 1 and runs[0].begin is None and runs[0].header is None:
-        raise ParseError(_TOOL, None, "", "there is no header such as `#  size  count  type  redop  time ...` in it")
+        raise ParseError(_TOOL, None, "", "no header such as `#  size  count  type  redop  time ...`")
     return runs
 
 
 def _header(line: Line) -> tuple[Cell, ...]:
-    """The columns that a line names; none where it is no header. Raises ParseError at one we do not know."""
+    """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
     text = body(line)
     start = len(text) - len(text.lstrip("# \t"))
     columns = tuple(Cell(c.text, c.start + start, c.end + start) for c in cells_of(text[start:]))
@@ -139,33 +139,33 @@ def _header(line: Line) -> tuple[Cell, ...]:
         return ()
     unknown = next((column.text for column in columns if column.text not in _KNOWN), None)
     if unknown is not None:
-        raise line.error(_TOOL, f"seatrial does not know the column {unknown[:40]!r}")
+        raise line.error(_TOOL, f"unknown column {unknown[:40]!r}")
     if not set(_GROUP) <= {column.text for column in columns}:
-        raise line.error(_TOOL, "the header is cut off: there is no time, algbw and busbw")
+        raise line.error(_TOOL, "the header is cut off: time, algbw or busbw is missing")
     return columns
 
 
 def _begin_table(run: _Run, line: Line, columns: tuple[Cell, ...]) -> None:
     if run.header is not None:
-        raise line.error(_TOOL, f"a second table, after that of line {run.header.number}: two outputs run together")
+        raise line.error(_TOOL, f"a second table; the first is at line {run.header.number}: several outputs are mixed")
     run.header, run.columns = line, columns
 
 
 def _conclude(run: _Run, line: Line, named: Collection[str]) -> None:
-    """The last line of a program tells which one it was."""
-    told = next(iter(named), None)
+    """Take the program's name from its last line. Raises ParseError if it differs from that above the table."""
+    program = next(iter(named), None)
     if run.program is None:
-        run.program = told
-    elif told is not None and told != run.program:
-        raise line.error(_TOOL, f"the table above is that of {run.program}: outputs of several programs run together")
+        run.program = program
+    elif program is not None and program != run.program:
+        raise line.error(_TOOL, f"the table above is of {run.program}: outputs of several programs are mixed")
 
 
 def _read(run: _Run, line: Line, text: str) -> None:
-    """A line that begins nothing: a rank, a verdict, or a row."""
+    """Take a line inside a program's output: a rank, a verdict or a row."""
     if rank := _RANK.fullmatch(text):
         number = int(rank[1])
         if number in run.hosts:
-            raise line.error(_TOOL, f"rank {number} comes twice: outputs of several programs run together")
+            raise line.error(_TOOL, f"rank {number} occurs twice: outputs of several programs are mixed")
         run.hosts[number] = rank[2]
         run.devices.add(rank[3].strip())
     elif bounds := _BOUNDS.fullmatch(text):
@@ -183,13 +183,13 @@ def _read(run: _Run, line: Line, text: str) -> None:
 
 def _add_row(run: _Run, line: Line, cells: tuple[Cell, ...]) -> None:
     if len(cells) != len(run.columns):
-        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header names {len(run.columns)} columns")
+        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header has {len(run.columns)} columns")
     run.rows.append((line, cells))
 
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """One row, read: its settings, its size, and for each group of columns time (us), algbw and busbw as printed."""
+    """One parsed row: its settings, its size, and per group of columns time (us), algbw and busbw as printed."""
 
     line: Line
     settings: tuple[str, str, str]
@@ -211,7 +211,7 @@ def _values(run: _Run, row: Row) -> _Values:
         if is_word or name in ("size", "count"):
             settings[name] = text
         elif text != _NONE and decimal_of(text) is None:
-            raise line.error(_TOOL, f"{text[:40]!r} under {name} is not a number as nccl-tests prints it")
+            raise line.error(_TOOL, f"{text[:40]!r} under {name} is not a number in the form that nccl-tests prints")
         elif name == "#wrong":
             wrong += 0 if text == _NONE else _whole(line, name, text)
         elif name in _GROUP:
@@ -221,17 +221,17 @@ def _values(run: _Run, row: Row) -> _Values:
         raise line.error(_TOOL, f"{root[:40]!r} is not a rank")
     words = (settings["type"], settings.get("redop", "none"), "none" if root == "-1" else root)
     if any(re.fullmatch(r"[A-Za-z0-9_]{1,32}", word) is None for word in words):
-        raise line.error(_TOOL, "a type or reduction has characters that NCCL's names do not have")
+        raise line.error(_TOOL, "a type or reduction contains characters that NCCL does not use in names")
     size_B = _whole(line, "size", settings["size"])
     if _whole(line, "count", settings["count"]) > max(size_B, 1):
-        raise line.error(_TOOL, "there are more elements than bytes")
+        raise line.error(_TOOL, "more elements than bytes")
     return _Values(line, words, size_B, tuple(map(_group, groups)), wrong)
 
 
 def _group(cells: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """Time and bandwidths as printed; None where this way was not measured."""
-    told = tuple(cells.get(name, _NONE) for name in _GROUP)
-    return None if told[0] == _NONE else (told[0], told[1], told[2])
+    """Time and bandwidths as printed; None if this group was not measured."""
+    time, algbw, busbw = (cells.get(name, _NONE) for name in _GROUP)
+    return None if time == _NONE else (time, algbw, busbw)
 
 
 def _whole(line: Line, name: str, text: str) -> int:
@@ -242,7 +242,7 @@ def _whole(line: Line, name: str, text: str) -> int:
 
 
 def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
-    """The experiments of one program: rows of one datatype, reduction and root belong together."""
+    """The experiments of one program: one per datatype, reduction and root."""
     rows = [_values(run, row) for row in run.rows]
     together: dict[tuple[str, str, str], list[_Values]] = {}
     for row in rows:
@@ -285,7 +285,7 @@ def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
 def _seconds(line: Line, text: str) -> float:
     seconds = _scaled(text, -6)
     if not 0 < seconds <= MOST_SECONDS:
-        raise line.error(_TOOL, f"a time of {text[:40]} us cannot be")
+        raise line.error(_TOOL, f"a time of {text[:40]} us is impossible")
     return seconds
 
 
@@ -295,9 +295,9 @@ def _scaled(text: str, exponent: int) -> float:
 
 
 def _factor(rows: Sequence[_Values], run: _Run) -> float | None:
-    """Bus bandwidth over size / time, the same for all rows; None where no row is exact enough to tell.
+    """Bus bandwidth over size / time, the same for all rows; None if no row is exact enough.
 
-    Raises ParseError where a row's size, time and bandwidths do not fit together, or not to the operation.
+    Raises ParseError if size, time and bandwidths of a row are inconsistent, or do not fit the operation.
     """
     low, high = 0.0, float("inf")
     for row in rows:
@@ -314,18 +314,18 @@ def _factor(rows: Sequence[_Values], run: _Run) -> float | None:
                 least, most = _bounds(row.size_B, time, busbw)
                 low, high = max(low, least), min(high, most)
                 if low > high:
-                    why = f"{busbw} GB/s of the bus does not fit to {row.size_B} B in {time} us and the rows before"
+                    why = (
+                        f"a bus bandwidth of {busbw} GB/s does not fit {row.size_B} B in {time} us and the rows before"
+                    )
                     raise row.line.error(_TOOL, why)
     expected = _expected(run.program, run.ranks) if run.program else None
     if expected is not None and not low <= expected <= high:
-        raise rows[0].line.error(
-            _TOOL, f"the bus bandwidths below are not those of {run.program} with {run.ranks} ranks"
-        )
+        raise rows[0].line.error(_TOOL, f"the bus bandwidths below do not fit {run.program} with {run.ranks} ranks")
     return (low + high) / 2 if high - low < 0.02 else None
 
 
 def _bounds(size_B: int, time: str, rate: str) -> tuple[float, float]:
-    """Rate x time / size at least and at most, by what the printed decimals leave open."""
+    """The smallest and largest rate x time / size within the printed decimals."""
     us, GBps = float(time), float(rate)
     off_us, off_GBps = half_unit(time), half_unit(rate)
     scale = 1e3 / size_B
@@ -336,12 +336,13 @@ def _bounds(size_B: int, time: str, rate: str) -> tuple[float, float]:
 
 
 def _least_share(ranks: int | None) -> float:
-    """The least algbw over size / time: older all_gather and reduce_scatter left out the part that a rank has."""
+    """The smallest algbw over size / time: older all_gather and reduce_scatter omit the rank's own part."""
     return 0.5 if ranks is None else (ranks - 1) / ranks
 
 
 def _expected(op: str, ranks: int | None) -> float | None:
-    """Bus bandwidth over size / time of an operation, by doc/PERFORMANCE.md; None where that is not reported."""
+    """Bus bandwidth over size / time of an operation (doc/PERFORMANCE.md); None if not defined, or `ranks` is
+    unknown."""
     if ranks is None or op in ("alltoallv", "hypercube"):
         return None
     share = (ranks - 1) / ranks
@@ -351,9 +352,9 @@ def _expected(op: str, ranks: int | None) -> float | None:
 
 
 def _operation(factor: float | None, ranks: int | None, redop: str, root: str, *, has_redop: bool) -> str:
-    """The one operation that the columns and the factor leave, or "unknown"."""
+    """The only operation that fits the columns and the factor, or "unknown"."""
     if factor is None or ranks is None or ranks < 2:
-        return NOT_TOLD
+        return UNKNOWN
     reduces, rooted = has_redop and redop != "none", root != "none"
     candidates = {
         (True, False): ("all_reduce", "reduce_scatter"),
@@ -362,7 +363,7 @@ def _operation(factor: float | None, ranks: int | None, redop: str, root: str, *
         (False, False): ("all_gather", "alltoall", "sendrecv"),
     }[reduces, rooted]
     left = [op for op in candidates if abs((_expected(op, ranks) or 0.0) - factor) < 0.02]
-    return left[0] if len(left) == 1 else NOT_TOLD
+    return left[0] if len(left) == 1 else UNKNOWN
 
 
 READER = Reader(kind="nccl-tests", read=read_nccl_tests)

@@ -1,8 +1,8 @@
 """nvbandwidth, 0.1 to 0.10: its text, and the JSON that `nvbandwidth -j` prints.
 
-Each test has a matrix of GB/s (10^9 B/s) or ns over rows and columns, N/A where a pair was not measured, and the sum of
-it. A matrix whose cells do not add up to that sum is damaged, and one without it is cut off. A test that copies both
-ways prints three matrices: each direction and the total. Formats: json_output.cpp and output.h of nvbandwidth.
+Each test has a matrix of GB/s (10^9 B/s) or ns over rows and columns, N/A for pairs that were not measured, and the sum
+of its cells. A matrix whose cells do not add up to that sum is damaged; one without a sum is cut off. A bidirectional
+test prints three matrices: each direction and the total. Formats: json_output.cpp and output.h of nvbandwidth.
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ class _Matrix:
         return ParseError(_TOOL, None, self.title, why) if self.line is None else self.line.error(_TOOL, why)
 
     def check_sum(self, text: str) -> None:
-        """Raise ParseError where the cells do not add up to what the tool printed (six digits in some releases)."""
-        told = decimal_of(text)
+        """Raise ParseError if the cells do not add up to the printed sum (six digits in some releases)."""
+        stated = decimal_of(text)
         values = [cell for cell in self.cells.values() if cell != _NONE]
         total = sum(map(float, values))
-        if told is None or abs(float(told) - total) > _slack(values) + half_unit(text) + 6e-6 * total:
-            raise self.error(f"the cells of {self.test} add up to {total:.2f}, but their sum is given as {text[:40]}")
+        if stated is None or abs(float(stated) - total) > _slack(values) + half_unit(text) + 6e-6 * total:
+            raise self.error(f"the cells of {self.test} add up to {total:.2f}, but the stated sum is {text[:40]}")
 
 
 def _slack(values: Iterable[str]) -> float:
-    """How far the sum of printed values may be from that of the true ones."""
+    """The largest rounding error of the sum of printed values."""
     return sum(map(half_unit, values))
 
 
 def read_nvbandwidth(data: bytes) -> ImportedFile:
-    """What nvbandwidth measured, as text or JSON: an experiment for each test.
+    """The output of nvbandwidth, text or JSON: one experiment per test.
 
-    Raises ParseError for a damaged file, and where one test comes twice.
+    Raises ParseError for a damaged file, or a test that occurs twice.
     """
     start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     is_json = start == b"{" or (b'"nvbandwidth"' in data and b"\n{" in data)
@@ -92,13 +92,13 @@ def _read_text(data: bytes) -> ImportedFile:
         raise versions[-1][1].error(_TOOL, "two releases in one file: split it")
     matrices, errors = _matrices(lines)
     if not matrices and not errors:
-        raise ParseError(_TOOL, None, "", "there is no matrix of results in it")
-    told = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(body(line).strip()))}
-    return _file(versions[0][0] if versions else "", matrices, errors, {}, told)
+        raise ParseError(_TOOL, None, "", "no matrix of results")
+    notes = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(body(line).strip()))}
+    return _file(versions[0][0] if versions else "", matrices, errors, {}, notes)
 
 
 def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
-    """The matrices with their sums checked, and what the tool says went wrong."""
+    """The matrices with their sums checked, and the errors that the tool reports."""
     done: list[_Matrix] = []
     errors: list[str] = []
     running = ""
@@ -113,7 +113,7 @@ def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
             current = _Matrix(text, title[1], line)
         elif total := _SUM.fullmatch(text):
             if current is None or (running and not total[1].startswith(running)):
-                raise line.error(_TOOL, "a sum without the matrix of its test above it")
+                raise line.error(_TOOL, "a sum without a matrix of its test above it")
             if not line.is_ended and decimal_of(total[2]) is not None and re.search(r"\.[0-9]{2}\Z", total[2]) is None:
                 raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
             current.test = total[1]
@@ -135,26 +135,26 @@ def _require_done(matrix: _Matrix | None) -> None:
 
 
 def _add_line(matrix: _Matrix, line: Line) -> None:
-    """The numbers of the columns, or a row. Raises ParseError where it is damaged."""
+    """Add the column numbers or a row. Raises ParseError if it is damaged."""
     words = [cell.text for cell in cells_of(body(line))]
     if is_noise(line.text) or not words[0][:1].isdigit():
         return
     if not matrix.columns:
         if any(re.fullmatch(r"[0-9]{1,5}", word) is None for word in words) or len(set(words)) != len(words):
-            raise line.error(_TOOL, "the numbers of the columns were expected here")
+            raise line.error(_TOOL, "expected the column numbers here")
         matrix.columns = tuple(map(int, words))
         return
     if len(words) != len(matrix.columns) + 1 or re.fullmatch(r"[0-9]{1,5}", words[0]) is None:
-        raise line.error(_TOOL, f"a row of {len(matrix.columns)} columns was expected here")
+        raise line.error(_TOOL, f"expected a row of {len(matrix.columns)} columns here")
     _add_row(matrix, int(words[0]), words[1:], line)
 
 
 def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: Line | None) -> None:
     for column, word in zip(matrix.columns, words, strict=True):
         where = line.error if line is not None else None
-        wrong = "" if word == _NONE or decimal_of(word) is not None else f"{word[:40]!r} is no number"
+        wrong = "" if word == _NONE or decimal_of(word) is not None else f"{word[:40]!r} is not a number"
         if (row, column) in matrix.cells:
-            wrong = f"row {row} comes twice"
+            wrong = f"row {row} occurs twice"
         if wrong:
             raise where(_TOOL, wrong) if where is not None else matrix.error(f"{matrix.test}: {wrong}")
         matrix.cells[row, column] = word
@@ -176,26 +176,26 @@ def _read_json(data: bytes) -> ImportedFile:
             continue
         matrices += _parts(name, case)
     if not matrices and not errors:
-        raise ParseError(_TOOL, None, "", "there is no test that was passed in it")
+        raise ParseError(_TOOL, None, "", "no test passed")
     version = (find_text(root, "version") or "").removeprefix("v")
-    told = {key: root[key] for key in _JSON_NOTES if isinstance(root.get(key), str | int)}
-    return _file(version, matrices, errors, root, told)
+    notes = {key: root[key] for key in _JSON_NOTES if isinstance(root.get(key), str | int)}
+    return _file(version, matrices, errors, root, notes)
 
 
 _JSON_NOTES = ("CUDA Runtime Version", "CUDA Driver Version", "Driver Version", "testSamples", "useMean", "warning")
 
 
 def _parts(name: str, case: Mapping[str, object]) -> list[_Matrix]:
-    """The matrices of one test case. Tests that copy both ways list three of them, one below the other."""
+    """The matrices of one test case. Bidirectional tests list three, one below the other."""
     title = str(case.get("bandwidth_description") or "")
     unit = re.search(r"\((GB/s|ns)\)\s*\Z", title[:200])
     rows = case.get("bandwidth_matrix")
     whole = _Matrix(title[:200], unit[1] if unit else "", None, test=name)
     if unit is None or not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-        raise whole.error(f"{name}: no matrix with its unit, GB/s or ns")
+        raise whole.error(f"{name}: no matrix in GB/s or ns")
     width = len(rows[0])
     if any(len(row) != width for row in rows) or not 0 < width * len(rows) <= _MOST_CELLS:
-        raise whole.error(f"{name}: the rows of the matrix are not equally long")
+        raise whole.error(f"{name}: the rows of the matrix differ in length")
     n_parts = 3 if "bidirectional" in name and len(rows) == 3 * width and "device_to_device" in name else 1
     if "device_to_device" in name and len(rows) != n_parts * width:
         raise whole.error(f"{name}: {len(rows)} rows of {width} columns: rows are missing")
@@ -207,7 +207,7 @@ def _parts(name: str, case: Mapping[str, object]) -> list[_Matrix]:
         matrix = _Matrix(title[:200], unit[1], None, tuple(range(width)), test=name + suffix)
         for row, words in enumerate(rows[part * height : (part + 1) * height]):
             _add_row(matrix, row, [_word(word) for word in words], None)
-        if part == n_parts - 1:  # the sum of the last matrix replaces those before it
+        if part == n_parts - 1:  # only the sum of the last matrix is printed
             matrix.check_sum(_word(case.get("sum")))
         parts.append(matrix)
     if n_parts > 1:
@@ -216,20 +216,20 @@ def _parts(name: str, case: Mapping[str, object]) -> list[_Matrix]:
 
 
 def _check_total(parts: Sequence[_Matrix]) -> None:
-    """Raise ParseError where the third matrix is not the sum of the two directions, cell by cell."""
+    """Raise ParseError if the third matrix is not the sum of the two directions, cell by cell."""
     one, other, total = parts
     for place, text in total.cells.items():
-        told = (one.cells[place], other.cells[place], text)
-        if _NONE in told and set(told) != {_NONE}:
+        cells = (one.cells[place], other.cells[place], text)
+        if _NONE in cells and set(cells) != {_NONE}:
             raise total.error(f"{total.test}: row {place[0]}, column {place[1]} is not in all three matrices")
-        if _NONE not in told:
-            first, second, both = map(float, told)
-            if abs(first + second - both) > _slack(told) + 6e-6 * both:
-                raise total.error(f"{total.test}: {told[0]} and {told[1]} do not add up to {text}")
+        if _NONE not in cells:
+            first, second, both = map(float, cells)
+            if abs(first + second - both) > _slack(cells) + 6e-6 * both:
+                raise total.error(f"{total.test}: {cells[0]} and {cells[1]} do not add up to {text}")
 
 
 def _word(value: object) -> str:
-    """A cell as text: releases write numbers as text, N/A for none; null is taken for none too."""
+    """A cell as text: releases write numbers as text; N/A and null mean not measured."""
     if value is None:
         return _NONE
     if isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value):
@@ -242,7 +242,7 @@ def _file(
     matrices: Sequence[_Matrix],
     errors: Sequence[str],
     root: Mapping[str, object],
-    told: Mapping[str, object],
+    notes: Mapping[str, object],
 ) -> ImportedFile:
     check_distinct(((matrix.test, matrix.line or Line(0, matrix.test)) for matrix in matrices), _TOOL, "this test")
     parameters: dict[str, Value] = {}
@@ -253,13 +253,13 @@ def _file(
             "imported.nvbandwidth",
             tuple(_samples(matrix)),
             {"test": matrix.test, **parameters},
-            {"title": matrix.title, **told},
+            {"title": matrix.title, **notes},
         )
         for matrix in matrices
         if any(cell != _NONE for cell in matrix.cells.values())
     )
     if not experiments:
-        raise ParseError(_TOOL, None, "", f"no test gave a number{': ' + errors[0] if errors else ''}")
+        raise ParseError(_TOOL, None, "", f"no test has a result{': ' + errors[0] if errors else ''}")
     host = root.get("Hostname")
     return ImportedFile(
         tool=_TOOL,
@@ -271,7 +271,7 @@ def _file(
 
 
 def _samples(matrix: _Matrix) -> Iterable[Sample]:
-    """A sample for each pair that was measured."""
+    """One sample per measured pair."""
     series, exponent, most = _UNITS[matrix.unit]
     for (row, column), text in matrix.cells.items():
         decimal = decimal_of(text)
@@ -279,7 +279,7 @@ def _samples(matrix: _Matrix) -> Iterable[Sample]:
             continue
         value = scaled(decimal, exponent)
         if not 0 < value <= most:
-            raise matrix.error(f"{matrix.test}: {text[:40]} {matrix.unit} in row {row}, column {column} cannot be")
+            raise matrix.error(f"{matrix.test}: {text[:40]} {matrix.unit} in row {row}, column {column} is impossible")
         point: dict[str, Value] = {"row": row, "column": column}
         yield (
             rate_sample(series, value, point=point)

@@ -1,11 +1,11 @@
 """OSU micro-benchmarks, 3.x to 7.x: the text that each program prints.
 
-Latency, bandwidth in one direction and in both, and allreduce measure what `mpi.*` does; every other program is
+Latency, bandwidth (one and two directions) and allreduce measure the same as `mpi.*`; every other program becomes
 `imported.osu`. Column names and widths: osu-micro-benchmarks, c/util/osu_util_mpi.c. Times are in us, and MB is
 10^6 B.
 
-A rate has no time beside it: its sample is what moves in one second. Max Latency is that of the slowest rank, each
-rank's own being a mean over iterations; a time of 0.00 us is below what two decimals tell, and is left out.
+A rate is printed without a time: its sample is the work of one second. Max Latency is that of the slowest rank, where
+the time of a rank is a mean over iterations. A time of 0.00 us is below the resolution of two decimals and is skipped.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ _COLUMNS: tuple[tuple[str, str, int], ...] = (
     (r"Validation", "validation", 0),
     (r"Size", "size", 0),
 )
-"""Name of a column -> what it is here, and the power of ten to SI."""
+"""Column name -> series here, and the power of ten to SI."""
 
 _LONGEST_HEADER = 4096
 
 _MEASURED = ("time", "bandwidth", "overall")
-"""One of these is in every table."""
+"""Every table has one of these."""
 _TIMES = tuple(name for _, name, exponent in _COLUMNS if exponent == -6)
-_BESIDE = ("iterations", "init", "test", "wait", "communication_min", "communication_max", "transmit")
-"""What is kept beside the samples and is no figure."""
+_EXTRA = ("iterations", "init", "test", "wait", "communication_min", "communication_max", "transmit")
+"""Columns that become extra values of the samples, not figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class _Column:
 
 @dataclass(slots=True)
 class _Table:
-    """One header with the rows below it, and what stood above it."""
+    """A header with the rows below it, and the title and settings above it."""
 
     title: str
     version: str
@@ -103,16 +103,16 @@ class _Table:
 
 
 def read_osu(data: bytes) -> ImportedFile:
-    """What the output of OSU programs says: an experiment for each program and datatype.
+    """The output of OSU programs: one experiment per program and datatype.
 
-    Raises ParseError for a damaged or unknown table, and where one experiment comes twice.
+    Raises ParseError for a damaged or unknown table, or an experiment that occurs twice.
     """
     lines = read_lines(data, _TOOL)
     tables = _tables(lines)
     experiments: list[tuple[ImportedExperiment, Line]] = []
     for table in tables:
         if not table.rows:
-            raise table.line.error(_TOOL, "there is no row below this header: the file was cut off")
+            raise table.line.error(_TOOL, "no rows below this header: the file was cut off")
         check_aligned([column.cell for column in table.columns], table.rows, _TOOL)
         experiments.append((_experiment(table), table.line))
     check_distinct(
@@ -150,18 +150,18 @@ def _tables(lines: Sequence[Line]) -> list[_Table]:
             raise line.error(_TOOL, "a row without a header above it")
     _require_table(title, tables)
     if not tables:
-        raise ParseError(_TOOL, None, "", "there is no line such as `# OSU MPI Latency Test v7.4` in it")
+        raise ParseError(_TOOL, None, "", "no line such as `# OSU MPI Latency Test v7.4`")
     return tables
 
 
 def _require_table(title: tuple[str, str, Line] | None, tables: Sequence[_Table]) -> None:
-    """Raise ParseError where the title before this place has no table."""
+    """Raise ParseError if the last title has no table."""
     if title is not None and (not tables or tables[-1].line.number < title[2].number):
-        raise title[2].error(_TOOL, "there is no table of numbers below this title: the file was cut off")
+        raise title[2].error(_TOOL, "no table of numbers below this title: the file was cut off")
 
 
 def _header(line: Line) -> tuple[_Column, ...]:
-    """The columns that a line names; none where it is no header. Raises ParseError at an unknown one."""
+    """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
     text = body(line)
     at = len(text) - len(text.lstrip("#> \t"))
     if (
@@ -177,19 +177,19 @@ def _header(line: Line) -> tuple[_Column, ...]:
         if found is None:
             if not columns or not text.lstrip().startswith("#"):
                 return ()
-            raise line.error(_TOOL, f"seatrial does not know the column {text[at : at + 40].strip()!r}")
+            raise line.error(_TOOL, f"unknown column {text[at : at + 40].strip()!r}")
         match, name, exponent = found
         name = f"p{match[1]}" if name == "p" else name
         columns.append(_Column(name, exponent, Cell(match[0], match.start(), match.end())))
         at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
     names = [column.name for column in columns]
     if len(set(names)) != len(names):
-        raise line.error(_TOOL, "the header names a column twice")
+        raise line.error(_TOOL, "the header has a column twice")
     return tuple(columns) if set(names) & set(_MEASURED) else ()
 
 
 def _settings(text: str) -> Iterator[tuple[str, Value]]:
-    """What a comment above a table says about how it was measured."""
+    """The settings that a comment above a table states."""
     if found := _DATATYPE.fullmatch(text):
         yield "datatype", found[1]
     elif found := _PAIRS.fullmatch(text):
@@ -208,22 +208,24 @@ def _starts_with_number(text: str) -> bool:
 
 
 def _add_row(table: _Table, line: Line) -> None:
-    """The line as a row, where it is one. Raises ParseError where it is a damaged one."""
+    """Add the line if it is a row. Raises ParseError if the row is damaged."""
     cells = cells_of(body(line))
-    looks_so = len(cells) == len(table.columns) and any(decimal_of(cell.text) is not None for cell in cells)
-    if is_noise(line.text) or not (_starts_with_number(cells[0].text) or looks_so):
+    looks_like_row = len(cells) == len(table.columns) and any(decimal_of(cell.text) is not None for cell in cells)
+    if is_noise(line.text) or not (_starts_with_number(cells[0].text) or looks_like_row):
         return
     if len(cells) != len(table.columns):
-        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header names {len(table.columns)} columns")
+        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header has {len(table.columns)} columns")
     for column, cell in zip(table.columns, cells, strict=True):
         is_word = column.name == "validation"
         if (not is_word and decimal_of(cell.text) is None) or (is_word and cell.text not in ("Pass", "Fail")):
-            raise line.error(_TOOL, f"{cell.text[:40]!r} under {column.cell.text} is not a number as OSU prints it")
+            raise line.error(
+                _TOOL, f"{cell.text[:40]!r} under {column.cell.text} is not a number in the form that OSU prints"
+            )
     table.rows.append((line, cells))
 
 
 def _failure(table: _Table) -> str:
-    """The first row whose validation failed, in words; "" where none did."""
+    """A message about the first row whose validation failed, or ""."""
     for place, column in enumerate(table.columns):
         if column.name == "validation":
             for line, cells in table.rows:
@@ -240,21 +242,21 @@ def _experiment(table: _Table) -> ImportedExperiment:
     if "buffers" not in settings and family is not None:
         settings["buffers"] = "host" if not family[1] else "managed" if "MANAGED" in family[1] else "device"
     notes: dict[str, object] = {"title": table.title}
-    benchmark, renamed, takes = _OURS.get(program, ("imported.osu", {}, _TAKEN))
+    benchmark, renamed, accepted = _OURS.get(program, ("imported.osu", {}, _OTHER_PARAMETERS))
     if family is None:
-        benchmark, renamed, takes = "imported.osu", {}, _TAKEN
+        benchmark, renamed, accepted = "imported.osu", {}, _OTHER_PARAMETERS
     if benchmark == "imported.osu":
         settings["program"] = table.title
     elif "datatype" not in settings:
-        settings["datatype"] = _datatype_of_old(benchmark) if _is_before_7(table.version) else UNKNOWN
-    notes.update({name: value for name, value in settings.items() if name not in takes})
+        settings["datatype"] = _datatype_before_7(benchmark) if _is_before_7(table.version) else UNKNOWN
+    notes.update({name: value for name, value in settings.items() if name not in accepted})
     samples = tuple(sample for row in table.rows for sample in _samples(table, row, renamed))
     if not samples:
         raise table.line.error(_TOOL, "every value below this header is 0.00: nothing was measured")
     check_distinct(((cells[0].text, line) for line, cells in table.rows if _has_size(table)), _TOOL, "this size")
     if not _has_size(table) and len(table.rows) > 1:
-        raise table.rows[1][0].error(_TOOL, "a second row where there is one without sizes: two runs in one file")
-    parameters = {name: value for name, value in settings.items() if name in takes}
+        raise table.rows[1][0].error(_TOOL, "a second row in a table without sizes: two runs in one file")
+    parameters = {name: value for name, value in settings.items() if name in accepted}
     return ImportedExperiment(benchmark, samples, parameters, notes, failed=_failure(table))
 
 
@@ -262,24 +264,24 @@ def _is_before_7(version: str) -> bool:
     return int(re.split(r"\D", version)[0]) < 7
 
 
-def _datatype_of_old(benchmark: str) -> str:
-    """Releases before 7.0 had no choice: osu_allreduce reduced MPI_FLOAT, point-to-point programs sent MPI_CHAR."""
+def _datatype_before_7(benchmark: str) -> str:
+    """The fixed datatype of releases before 7.0: osu_allreduce used MPI_FLOAT, point-to-point programs MPI_CHAR."""
     return "MPI_FLOAT" if benchmark == "mpi.allreduce" else "MPI_CHAR"
 
 
-_TAKEN = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")
-_STREAMED = ("window", "buffers", "datatype")
+_OTHER_PARAMETERS = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")
+_BANDWIDTH_PARAMETERS = ("window", "buffers", "datatype")
 _OURS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
     "latency": ("mpi.latency", {"time": "one_way"}, ("buffers", "datatype")),
-    "bandwidth": ("mpi.bandwidth", {"bandwidth": "bandwidth"}, _STREAMED),
-    "bi-directional bandwidth": ("mpi.bidirectional", {"bandwidth": "bandwidth"}, _STREAMED),
+    "bandwidth": ("mpi.bandwidth", {"bandwidth": "bandwidth"}, _BANDWIDTH_PARAMETERS),
+    "bi-directional bandwidth": ("mpi.bidirectional", {"bandwidth": "bandwidth"}, _BANDWIDTH_PARAMETERS),
     "allreduce latency": (
         "mpi.allreduce",
         {"time": "time_mean", "time_max": "time_max"},
         ("buffers", "datatype"),
     ),
 }
-"""Title -> our benchmark, its series, and the parameters of it that a file tells."""
+"""Title -> our benchmark, its series, and those of its parameters that a file states."""
 
 
 def _has_size(table: _Table) -> bool:
@@ -287,7 +289,7 @@ def _has_size(table: _Table) -> bool:
 
 
 def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sample]:
-    """The samples of one row: one for each series that it has a value of."""
+    """The samples of one row: one per series with a value."""
     line, cells = row
     values: dict[str, Decimal] = {}
     point: dict[str, Value] = {}
@@ -298,17 +300,17 @@ def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sa
                 raise line.error(_TOOL, f"{cell.text[:40]} is not a size in bytes")
             point["size_B"] = size
         elif column.name != "validation":
-            values[column.name] = Decimal(cell.text)  # _add_row let no other text pass
+            values[column.name] = Decimal(cell.text)  # _add_row accepts only numbers
     _check_order(line, values)
     extra = {
         f"{column.name}{_SUFFIX[column.exponent]}": scaled(values[column.name], column.exponent)
         for column in table.columns
-        if column.name in values and _is_beside(column.name)
+        if column.name in values and _is_extra(column.name)
     }
     main = next(name for name in _MEASURED if name in values)
     for column in table.columns:
         series = renamed.get(column.name) if renamed else column.name
-        if column.name not in values or _is_beside(column.name) or series is None:
+        if column.name not in values or _is_extra(column.name) or series is None:
             continue
         value = scaled(values[column.name], column.exponent)
         _check_possible(line, column, value)
@@ -319,30 +321,30 @@ def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sa
 _SUFFIX = {-6: "_s", 6: "_Bps", 0: ""}
 
 
-def _is_beside(name: str) -> bool:
-    return name in _BESIDE or name[1:].isdigit()
+def _is_extra(name: str) -> bool:
+    return name in _EXTRA or name[1:].isdigit()
 
 
 def _sample(
     series: str, name: str, value: float, point: Mapping[str, Value], extra: Mapping[str, float], *, ours: bool
 ) -> Sample:
-    """A time as it is; a rate or a share as what one second holds."""
+    """A time as it is; a rate or a fraction as the work of one second."""
     if name in _TIMES:
         return Sample(series, 0, value, point=point, extra=extra)
     return Sample(series, 0, 1.0, {"bytes" if ours else "amount": value}, point=point, extra=extra)
 
 
 def _check_order(line: Line, values: Mapping[str, Decimal]) -> None:
-    """The mean lies between the fastest and the slowest rank, as far as two decimals tell."""
+    """The mean must lie between the fastest and the slowest rank, within two decimals."""
     ordered = [values[name] for name in ("time_min", "time", "time_max") if name in values]
     if any(low > high + Decimal("0.011") for low, high in pairwise(ordered)):
-        raise line.error(_TOOL, "the least, the mean and the greatest latency are not in this order")
+        raise line.error(_TOOL, "the minimum, mean and maximum latency are not in this order")
 
 
 def _check_possible(line: Line, column: _Column, value: float) -> None:
     most = MOST_SECONDS if column.name in _TIMES else 1.0 if column.name == "overlap" else MOST_PER_SECOND
     if value > most:
-        raise line.error(_TOOL, f"{column.cell.text} of {value:g} (SI) cannot be")
+        raise line.error(_TOOL, f"{column.cell.text} of {value:g} (SI) is impossible")
 
 
 READER = Reader(kind="osu", read=read_osu)

@@ -1,6 +1,6 @@
-"""What a reader of another tool's result files is.
+"""The interface of a reader of another tool's result files.
 
-A reader stands in `seatrial.imports` as one module with a `READER`; the registry (readers.py) finds it there.
+A reader is a module of `seatrial.imports` with a `READER`; the registry (readers.py) finds it there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from seatrial.model.imported import ImportedFile
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """`kind` names it on the command line. `read` is pure; it raises ParseError (tool, line, text, why) for a file that
-    is not whole, not of its tool, or holds a number that cannot be."""
+    """`kind` is its name on the command line. `read` is pure; it raises ParseError (tool, line, text, why) for a file
+    that is incomplete, from another tool, or has an impossible number."""
 
     kind: str
     read: Callable[[bytes], ImportedFile]

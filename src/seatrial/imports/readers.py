@@ -1,4 +1,4 @@
-"""The readers by kind: every module of this package that has a `READER` is one. Nothing else lists them."""
+"""The registry of readers: every module of this package that has a `READER`. There is no other list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seatrial.imports.reader import Reader
 
 @cache
 def readers() -> dict[str, Reader]:
-    """Kind -> reader, by kind."""
+    """Kind -> reader, sorted by kind."""
     found: dict[str, Reader] = {}
     for module_info in pkgutil.iter_modules(seatrial.imports.__path__, prefix="seatrial.imports."):
         reader = getattr(importlib.import_module(module_info.name), "READER", None)
@@ -23,7 +23,7 @@ def readers() -> dict[str, Reader]:
 
 
 def reader_of(kind: str) -> Reader:
-    """The reader of that kind; UnknownNameError names the nearest."""
+    """The reader of a kind. Raises UnknownNameError, which names the nearest."""
     known = readers()
     if kind not in known:
         raise UnknownNameError("kind of result file", kind, known)

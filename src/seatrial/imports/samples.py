@@ -1,4 +1,4 @@
-"""Samples of results that other tools print: a rate, a time, or a rate with the work that it is of."""
+"""Samples from printed results: a time, a rate, or a rate with its work."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from decimal import Decimal
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
 
-_NOWHERE: Mapping[str, Value] = {}
+_NO_POINT: Mapping[str, Value] = {}
 
 
 def in_SI(value: float, unit: float) -> float:
-    """`value` in a unit of that many SI units, rounded once: 66.3936 GB/s is 66393600000.0 B/s."""
+    """`value` x `unit` (the unit in SI), rounded once: 66.3936 GB/s is 66393600000.0 B/s."""
     return float(Decimal(repr(value)) * Decimal(repr(unit)))
 
 
-def rate_sample(series: str, rate: float, *, i: int = 0, point: Mapping[str, Value] = _NOWHERE) -> Sample:
-    """A rate (SI, per second) as the work of one second, so that the figure is that very number."""
+def rate_sample(series: str, rate: float, *, i: int = 0, point: Mapping[str, Value] = _NO_POINT) -> Sample:
+    """A rate (SI, per second) as the work of one second, so that the figure is exactly this number."""
     return Sample(series, i, 1.0, {"amount": rate}, point=dict(point))
 
 
-def time_sample(series: str, seconds: float, *, i: int = 0, point: Mapping[str, Value] = _NOWHERE) -> Sample:
+def time_sample(series: str, seconds: float, *, i: int = 0, point: Mapping[str, Value] = _NO_POINT) -> Sample:
     """A time in seconds."""
     return Sample(series, i, seconds, point=dict(point))
 
 
 def sample_at_rate(series: str, counted: str, work: float, rate: float) -> Sample:
-    """`work` (counted as `counted`) done at `rate`, with work / time equal to `rate` to the last bit.
+    """`work` (counted as `counted`) done at `rate`, with work / time exactly equal to `rate`.
 
-    The time is work / rate, which is more exact than the rounded one that the tool prints. Where no double gives the
-    rate, the work moves by its last bit.
+    The time is work / rate, which is more exact than the rounded time that the tool prints. If no double gives the rate
+    exactly, the work changes in its last bits.
     """
     time_s = work / rate
     for amount, elapsed_s in itertools.product(_around(work), _around(time_s)):
@@ -42,6 +42,6 @@ def sample_at_rate(series: str, counted: str, work: float, rate: float) -> Sampl
 
 
 def _around(value: float) -> list[float]:
-    """A number and its nearest neighbours, itself first."""
+    """A number and the doubles next to it, the number first."""
     below, above = math.nextafter(value, 0.0), math.nextafter(value, math.inf)
     return [value, below, above, math.nextafter(below, 0.0), math.nextafter(above, math.inf)]

@@ -1,11 +1,10 @@
 """SHOC (scalable heterogeneous computing benchmark suite): the table of results that each program prints at its end.
 
-A row is `test atts units median mean stddev min max trial0 ...`, tabs between (src/common/ResultDatabase.cpp). The
-trials are the samples; where the table has none, the median is. Median, mean, least and greatest follow from the
-trials, so a damaged number shows. FLT_MAX and infinity stand for what was not measured: such a row is refused, N/A is
-left out.
+A row is `test atts units median mean stddev min max trial0 ...`, separated by tabs (src/common/ResultDatabase.cpp). The
+trials are the samples; in a table without trials, the median is. Median, mean, minimum and maximum must agree with the
+trials, so a damaged number is detected. FLT_MAX and infinity mean not measured: such a row is refused; N/A is skipped.
 
-The driver's summary (`result for maxspflops: 3097.2 GFLOPS`) gives one number for each program.
+The driver's summary (`result for maxspflops: 3097.2 GFLOPS`) gives one number per program.
 """
 
 from __future__ import annotations
@@ -57,12 +56,12 @@ _UNITS: dict[str, tuple[str, int]] = {
     "us": ("time", -6),
     "ns": ("time", -9),
 }
-"""Unit as SHOC prints it, in small letters -> figure and power of ten to SI. `N` is a plain number: see _unit."""
+"""Unit as SHOC prints it, in lower case -> series and power of ten to SI. `N` is a plain number: see _unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One result: its line, names, and the cells of its summary and of its trials, as printed."""
+    """One result: its line, names, and the cells of summary and trials as printed."""
 
     line: Line
     test: str
@@ -73,14 +72,14 @@ class _Row:
 
 
 def read_shoc(data: bytes) -> ImportedFile:
-    """What a program of SHOC, or its driver, printed: one experiment with a point for each row.
+    """The output of a SHOC program or of its driver: one experiment with one point per row.
 
-    Raises ParseError where there is no table, a row is damaged or cut off, or a result comes twice.
+    Raises ParseError if there is no table, a row is damaged or cut off, or a result occurs twice.
     """
     lines = read_lines(data, _TOOL)
     rows = _rows(lines)
     if not rows:
-        raise ParseError(_TOOL, None, "", "there is no row of results below `test  atts  units  median ...` in it")
+        raise ParseError(_TOOL, None, "", "no rows of results below `test  atts  units  median ...`")
     check_distinct((((row.test, row.attributes, row.unit), row.line) for row in rows), _TOOL, "this test")
     left_out: list[str] = []
     samples: list[Sample] = []
@@ -90,7 +89,7 @@ def read_shoc(data: bytes) -> ImportedFile:
         if not of_row:
             left_out.append(f"{row.test} ({row.unit})")
     if not samples:
-        raise rows[0].line.error(_TOOL, "no row has a number in a unit that seatrial knows")
+        raise rows[0].line.error(_TOOL, "no row has a number in a known unit")
     devices = dict.fromkeys(match[1] for line in lines if (match := _DEVICE.fullmatch(_plain(line))))
     parameters: dict[str, Value] = {"program": _program(rows)}
     if len(devices) == 1 and (device := next(iter(devices))).isprintable():
@@ -103,19 +102,19 @@ def read_shoc(data: bytes) -> ImportedFile:
 
 
 def _plain(line: Line) -> str:
-    """The text of a line; of one that was written over (a progress bar), what came last."""
+    """The text of a line; of an overwritten line (a progress bar), the last text."""
     return line.text.rstrip().rpartition("\r")[2]
 
 
 def _program(rows: Sequence[_Row]) -> str:
-    """The program, by the name of its first test: MaxFlops has many, the others begin with their own name."""
+    """The program, from its tests: MaxFlops has its own names, the others begin with the program's name."""
     if any(_MAXFLOPS.fullmatch(row.test) for row in rows):
         return "MaxFlops"
     return re.split(r"[-_(]", rows[0].test)[0] or rows[0].test
 
 
 def _failure(lines: Sequence[Line], of_rows: set[int]) -> str:
-    """The first line that says that a result is wrong, "" where none does."""
+    """The first line that reports a wrong result, or ""."""
     for line in lines:
         text = _plain(line)[:2000]
         if line.number not in of_rows and _WRONG.search(text) and not _GOOD.search(text):
@@ -142,7 +141,10 @@ def _rows(lines: Sequence[Line]) -> list[_Row]:
             header = ()
         elif header:
             if has_last_tab != line.text.endswith("\t"):
-                raise line.error(_TOOL, "the row does not end as the header does: it may have been cut off")
+                raise line.error(
+                    _TOOL,
+                    "the row does not end with a tab as the header does, or the reverse: it may have been cut off",
+                )
             rows.append(_row(line, text, header))
     return rows
 
@@ -155,19 +157,19 @@ def _header(line: Line, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _row(line: Line, text: str, header: tuple[str, ...]) -> _Row:
-    """A row with its trials held against its summary. Raises ParseError where they do not fit."""
+    """A row. Raises ParseError if its trials do not agree with its summary."""
     cells = [cell.strip() for cell in text.split("\t")] if "\t" in text else text.split()
     while cells and not cells[-1]:
         cells.pop()
     if not len(_SUMMARY) <= len(cells) <= len(header) or not all(cells[:3]):
-        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header names {len(header)} columns")
+        raise line.error(_TOOL, f"the row has {len(cells)} cells, but the header has {len(header)} columns")
     row = _Row(line, cells[0].removesuffix("(*)"), cells[1], cells[2], tuple(cells[3:8]), tuple(cells[8:]))
     for cell in (*row.summary, *row.trials):
         value = decimal_of(cell)
         if value is None and cell not in _MISSING:
-            raise line.error(_TOOL, f"{cell[:40]!r} is not a number as SHOC prints it")
+            raise line.error(_TOOL, f"{cell[:40]!r} is not a number in the form that SHOC prints")
         if value is not None and value >= _FLT_MAX:
-            raise line.error(_TOOL, f"{cell[:40]} stands for what was not measured (FLT_MAX)")
+            raise line.error(_TOOL, f"{cell[:40]} is FLT_MAX, which means not measured")
     if len(header) > len(_SUMMARY):
         _check_summary(row)
     elif not line.is_ended:
@@ -176,36 +178,36 @@ def _row(line: Line, text: str, header: tuple[str, ...]) -> _Row:
 
 
 def _check_summary(row: _Row) -> None:
-    """Median, mean, least and greatest of the trials are those that the row gives, as far as its digits tell."""
+    """Median, mean, minimum and maximum must agree with the trials, within the printed digits. Raises ParseError."""
     trials = [float(cell) for cell in row.trials if cell not in _MISSING]
     if not trials:
         if any(cell not in _MISSING for cell in row.summary):
-            raise row.line.error(_TOOL, "the row has a summary and no trials: it is cut off")
+            raise row.line.error(_TOOL, "the row has a summary but no trials: it is cut off")
         return
     computed = (median(trials), sum(trials) / len(trials), None, min(trials), max(trials))
     digits = max(3, *(_significant(cell) for cell in (*row.summary, *row.trials)))
-    off = 1.01 * 10.0 ** (1 - digits)  # a printed value and those it is of are each off by half a unit at most
-    for name, told, value in zip(_SUMMARY[3:], row.summary, computed, strict=True):
-        if value is None or told in _MISSING:
+    off = 1.01 * 10.0 ** (1 - digits)  # the printed statistic and the trials are each rounded by at most half a unit
+    for name, stated, value in zip(_SUMMARY[3:], row.summary, computed, strict=True):
+        if value is None or stated in _MISSING:
             continue
-        if abs(float(told) - value) > off * max(trials):
-            raise row.line.error(_TOOL, f"the {name} of the trials is {value:.6g}, but it is given as {told}")
+        if abs(float(stated) - value) > off * max(trials):
+            raise row.line.error(_TOOL, f"the {name} of the trials is {value:.6g}, but the row states {stated}")
 
 
 def _significant(cell: str) -> int:
-    """How many significant digits a printed number shows."""
+    """The number of significant digits of a printed number."""
     return len(cell.lower().partition("e")[0].replace(".", "").lstrip("0")) if cell not in _MISSING else 0
 
 
 def _unit(row: _Row) -> tuple[str, int] | None:
-    """Figure and power of ten of a row, None where its unit is not known."""
+    """Series and power of ten of a row; None if its unit is unknown."""
     if row.unit == "N" and row.test.endswith("_Parity"):
         return "parity", 0
     return _UNITS.get(row.unit.lower())
 
 
 def _samples(row: _Row) -> Iterator[Sample]:
-    """The trials of a row in SI; none where the unit is not known."""
+    """The trials of a row in SI; none if the unit is unknown."""
     unit = _unit(row)
     if unit is None:
         return
@@ -219,7 +221,7 @@ def _samples(row: _Row) -> Iterator[Sample]:
             continue
         value = scaled(decimal, exponent)
         if not 0 < value <= (MOST_SECONDS if series == "time" else MOST_PER_SECOND):
-            raise row.line.error(_TOOL, f"{cell[:40]} {row.unit} cannot be")
+            raise row.line.error(_TOOL, f"{cell[:40]} {row.unit} is impossible")
         make = time_sample if series == "time" else rate_sample
         yield make(series, value, i=i, point=point)
 

@@ -1,7 +1,7 @@
 """STREAM (J. D. McCalpin, stream.c 5.9 and 5.10, stream_mpi.c): text.
 
-The rate that it prints is the best of all passes but the first; that one sample is the repeat. Rate, least time and
-array size are tied to each other (16 or 24 B per element), so a damaged number shows.
+The printed rate is the best of all passes except the first; it is the only sample of the repeat. Rate x minimum time
+must equal the bytes of the arrays (16 or 24 B per element), so a damaged number is detected.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _RULE = "-" * 20
 
 
 def read(data: bytes) -> ImportedFile:
-    """One run of STREAM: `memory.stream`, or `imported.stream` where MPI spreads it over processes.
+    """One run of STREAM: `memory.stream`, or `imported.stream` where MPI distributes it over ranks.
 
-    Raises ParseError where the output is cut off, holds two runs, or contradicts itself.
+    Raises ParseError if the output is cut off, has two runs, or contradicts itself.
     """
     lines = read_lines(data, _TOOL)
     version_line = only_one([line for line in lines if _VERSION.search(line.text)], _TOOL, "line `STREAM version`")
@@ -48,13 +48,13 @@ def read(data: bytes) -> ImportedFile:
     elements = array_line.whole_of(_TOOL, _matched(_ARRAY, array_line, 2), "the array size")
     if word not in (4, 8):
         raise version_line.error(_TOOL, f"an array element of {word} B is neither float nor double")
-    passes = _value(lines, _PASSES, "line that tells how often each kernel runs")
+    passes = _value(lines, _PASSES, "line `Each kernel will be executed N times`")
     samples = _table(lines, elements * word)
     failed = _validation(lines)
     threads = _threads(lines)
     ranks = [line for line in lines if _RANKS.search(line.text)]
     notes: dict[str, object] = {
-        "best_of": f"each rate is the best of {passes - 1} passes, as STREAM prints it, without the others",
+        "best_of": f"each rate is the best of {passes - 1} passes, as STREAM prints it",
         "passes": passes,
         "element_B": word,
     }
@@ -78,12 +78,12 @@ def _table(lines: Sequence[Line], array_B: int) -> list[Sample]:
     below = [line for line in lines[header.number :] if line.text.strip()][: len(_COUNTED) + 1]
     stray = [line for line in lines if _ROW.match(line.text) and line not in below]
     if stray:
-        raise stray[0].error(_TOOL, "a row that belongs to no table")
+        raise stray[0].error(_TOOL, "a row outside any table")
     samples: list[Sample] = []
     for kernel, line in zip(_COUNTED, below, strict=False):
         row = _ROW.fullmatch(line.text)
         if row is None or row[1] != kernel:
-            raise line.error(_TOOL, f"the row of {kernel} was expected here")
+            raise line.error(_TOOL, f"expected the row of {kernel} here")
         samples.append(_sample(line, kernel, row.group(2, 3, 4, 5), array_B))
     if len(below) <= len(_COUNTED) or not below[-1].text.startswith(_RULE):
         raise header.error(_TOOL, "the table below this line is cut off")
@@ -96,33 +96,33 @@ def _sample(line: Line, kernel: str, cells: tuple[str, ...], array_B: int) -> Sa
     work = float(_COUNTED[kernel] * array_B)
     slack = 2 * half_unit(cells[2])
     if not least <= average + slack <= most + 2 * slack:
-        raise line.error(_TOOL, "the least, the mean and the greatest time are not in this order")
+        raise line.error(_TOOL, "the minimum, mean and maximum time are not in this order")
     if not is_product(work / 1e6, (rate, half_unit(cells[0])), (least, half_unit(cells[2]))):
-        raise line.error(_TOOL, f"{cells[0]} MB/s in {cells[2]} s is not the {work:.0f} B that {kernel} counts")
+        raise line.error(_TOOL, f"{cells[0]} MB/s in {cells[2]} s is not the {work:.0f} B that {kernel} moves")
     return sample_at_rate(kernel.lower(), "bytes", work, in_SI(rate, 1e6))
 
 
 def _validation(lines: Sequence[Line]) -> str:
-    """Why the result is wrong, as STREAM says; empty where the solution validates."""
-    said = [line for line in lines if _VALIDATION.match(line.text.strip())]
-    failed = [line for line in said if not line.text.strip().startswith("Solution Validates")]
+    """Why STREAM reports a wrong result; empty if the solution validates."""
+    verdicts = [line for line in lines if _VALIDATION.match(line.text.strip())]
+    failed = [line for line in verdicts if not line.text.strip().startswith("Solution Validates")]
     if failed:
         return failed[0].text.strip()
-    if not said:
+    if not verdicts:
         return "the file has no line `Solution Validates`: STREAM did not check its results, or its output is cut off"
-    only_one(said, _TOOL, "validation")
+    only_one(verdicts, _TOOL, "validation")
     return ""
 
 
 def _threads(lines: Sequence[Line]) -> int | None:
-    """Threads as counted; STREAM without OpenMP says nothing of them."""
+    """The number of threads; None for STREAM without OpenMP, which does not print it."""
     counts = [
         (line, line.whole_of(_TOOL, match[1], "the number of threads"))
         for line in lines
         if (match := _THREADS.search(line.text))
     ]
     if len(counts) > 2 or len({count for _, count in counts}) > 1:
-        raise counts[-1][0].error(_TOOL, "the number of threads requested is not that of threads counted")
+        raise counts[-1][0].error(_TOOL, "the number of threads requested differs from the number counted")
     return counts[0][1] if counts else None
 
 

@@ -1,8 +1,8 @@
-"""Tables of numbers as MPI and GPU benchmarks print them: one row a line, columns aligned at their right edges.
+"""Tables of numbers as MPI and GPU benchmarks print them: one row per line, columns aligned at their right edges.
 
-Alignment is what tells a whole row from one that was cut or run together with another: each program prints its columns
-with fixed widths, so that a row whose cells end elsewhere than those of the header and the other rows is damaged. Text
-whose white space was squeezed has no alignment to hold on to, and is not held to it.
+Alignment distinguishes a complete row from one that was cut or joined with another: each program prints columns of
+fixed width, so a row whose cells end elsewhere than those of the header and the other rows is damaged. Text whose white
+space was collapsed has no alignment, and is not checked for it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from seatrial.imports.text import Line
 MOST_SECONDS = 1e7
 """No single operation of a benchmark takes longer: four months."""
 MOST_PER_SECOND = 1e19
-"""No machine of today moves as many bytes or makes as many operations in a second."""
+"""No machine today moves that many bytes or does that many operations in a second."""
 
 _NUMBER = re.compile(r"[0-9]{1,19}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?")
 _WHOLE = re.compile(r"[0-9]{1,16}")
 _WORD = re.compile(r"\S+")
 _LABEL = re.compile(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err)>:[ ]?")
-"""What `mpirun --tag-output` puts before each line."""
+"""The prefix that `mpirun --tag-output` puts before each line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A word of a line, and the columns that it begins at and ends before."""
+    """A word of a line, with its first character column and the one after its last."""
 
     text: str
     start: int
@@ -40,23 +40,23 @@ Row = tuple[Line, tuple[Cell, ...]]
 
 
 def body(line: Line) -> str:
-    """The text of a line without the label that a launcher put on it, with spaces for tabs."""
+    """The text of a line without the prefix of the launcher, tabs expanded."""
     text = line.text.replace("\N{NO-BREAK SPACE}", " ").expandtabs(8)
     return text[match.end() :] if (match := _LABEL.match(text)) else text
 
 
 def cells_of(text: str) -> tuple[Cell, ...]:
-    """The words of a line with their places."""
+    """The words of a line with their positions."""
     return tuple(Cell(match[0], match.start(), match.end()) for match in _WORD.finditer(text))
 
 
 def decimal_of(text: str) -> Decimal | None:
-    """A number that is not negative, in digits, exactly; None for anything else (nan, inf, commas, signs)."""
+    """A non-negative decimal number, exactly; None for anything else (nan, inf, commas, signs)."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def whole_number(text: str) -> int | None:
-    """A whole number that is not negative, or None."""
+    """A non-negative whole number, or None."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
@@ -66,15 +66,15 @@ def scaled(value: Decimal, exponent: int) -> float:
 
 
 def is_noise(text: str) -> bool:
-    """Whether a line is a sentence that a launcher or library wrote between rows."""
+    """Whether a line is a message that a launcher or library printed between rows."""
     return sum(word.isalpha() and len(word) > 1 for word in text.split()[:30]) >= 3
 
 
 def check_aligned(header: Sequence[Cell], rows: Sequence[Row], tool: str) -> None:
-    """Hold every row to the right edges of the columns. Raises ParseError at the first row that is off.
+    """Check every row against the right edges of the columns. Raises ParseError for the first misaligned row.
 
-    `header` is empty where it has other words than columns. The first column is left out: some programs print it from
-    the left. A column that is too narrow for its number pushes the rest of its row to the right, which is no damage.
+    `header` is empty if its words are not the columns. The first column is not checked: some programs align it left. A
+    number wider than its column shifts the rest of its row to the right, which is not damage.
     """
     if not rows:
         return
@@ -86,16 +86,18 @@ def check_aligned(header: Sequence[Cell], rows: Sequence[Row], tool: str) -> Non
     for line, cells in rows:
         shift = 0
         for place, cell in enumerate(cells[1:]):
-            off = cell.end - edges[place] - shift
+            offset = cell.end - edges[place] - shift
             gap = cell.start - cells[place].end
-            fits = off == 0 or (off > 0 and gap <= 2 and cell.end - cell.start > edges[place] - starts[place] - 3)
+            fits = offset == 0 or (offset > 0 and gap <= 2 and cell.end - cell.start > edges[place] - starts[place] - 3)
             if not fits:
-                raise line.error(tool, f"{cell.text[:40]} does not stand in its column: the row is cut or run together")
-            shift += max(off, 0)
+                raise line.error(
+                    tool, f"{cell.text[:40]} is not aligned with its column: the row is cut, or joined with another"
+                )
+            shift += max(offset, 0)
 
 
 def _edges(header: Sequence[Cell], rows: Sequence[Row]) -> tuple[int, ...] | None:
-    """The edges that most rows have; where rows are few, those of the header. None: the white space was squeezed."""
+    """The edges of most rows; with few rows, those of the header. None if the white space was collapsed."""
     of_rows = [tuple(cell.end for cell in cells[1:]) for _, cells in rows]
     of_header = tuple(cell.end for cell in header[1:])
     common, times = Counter(of_rows).most_common(1)[0]
@@ -103,16 +105,16 @@ def _edges(header: Sequence[Cell], rows: Sequence[Row]) -> tuple[int, ...] | Non
         return of_header
     if times >= 3 and times * 2 > len(of_rows):
         return common
-    is_squeezed = all(_is_squeezed(cells) for _, cells in rows) or _is_squeezed(header)
-    return None if is_squeezed or not of_header else of_header
+    is_collapsed = all(_is_collapsed(cells) for _, cells in rows) or _is_collapsed(header)
+    return None if is_collapsed or not of_header else of_header
 
 
-def _is_squeezed(cells: Sequence[Cell]) -> bool:
+def _is_collapsed(cells: Sequence[Cell]) -> bool:
     return all(cells[k + 1].start - cells[k].end <= 1 for k in range(len(cells) - 1))
 
 
 def _check_last(rows: Sequence[Row], tool: str) -> None:
-    """A last row that is not ended, in a table without alignment: it must have as many decimals as the others."""
+    """Without alignment, a last row without a line break must have as many decimals as the others."""
     line, cells = rows[-1]
     if line.is_ended:
         return
@@ -122,9 +124,9 @@ def _check_last(rows: Sequence[Row], tool: str) -> None:
 
 
 def check_distinct(keys: Iterable[tuple[object, Line]], tool: str, what: str) -> None:
-    """Raise ParseError where a key comes twice."""
+    """Raise ParseError if a key occurs twice."""
     seen: dict[object, int] = {}
     for key, line in keys:
         if key in seen:
-            raise line.error(tool, f"{what} came before, in line {seen[key]}: give each run a file of its own")
+            raise line.error(tool, f"{what} is in line {seen[key]} already: put each run in its own file")
         seen[key] = line.number

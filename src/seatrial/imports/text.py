@@ -1,7 +1,7 @@
-"""Text of another tool, from outside: lines and numbers, read so that nothing is taken for what it is not.
+"""Text output of other tools: strict parsing of lines and numbers.
 
-A number is plain decimal or exponent form. One with commas, units stuck to it, NaN or infinity is refused: a wrong
-number in a record is worse than a file that must be looked at.
+A number has plain decimal or exponent form. Numbers with commas or units, NaN and infinity are refused: a wrong number
+in a record is worse than a file that the user must look at.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from seatrial.errors import ParseError
 
 MAX_BYTES = 64 << 20
-"""The longest file that is read."""
+"""Larger files are refused."""
 
 _MOST = 1e24
 """No rate, time, size or count of any machine reaches this in SI units."""
@@ -42,41 +42,41 @@ class Line:
         return self.text.split()
 
     def error(self, tool: str, why: str) -> ParseError:
-        """The error that this line is the first wrong one of a file of `tool`."""
+        """The error for this line, the first wrong one in a file of `tool`."""
         return ParseError(tool, self.number, self.text, why)
 
     def number_of(self, tool: str, token: str, what: str) -> float:
         """`token` as a number above zero. Raises ParseError with this line."""
         value = self.number_or_zero(tool, token, what)
         if value == 0:
-            raise self.error(tool, f"{what} is {token}, and must be above zero")
+            raise self.error(tool, f"{what} is {token}, but must be above zero")
         return value
 
     def number_or_zero(self, tool: str, token: str, what: str) -> float:
-        """`token` as a number from zero on, as a count of errors or a very short time may be printed."""
+        """`token` as a number, zero or more. Raises ParseError with this line."""
         value = number(token)
         if value is None:
-            raise self.error(tool, f"{what} is {_short(token)}, which is no plain number")
+            raise self.error(tool, f"{what} is {_short(token)}, which is not a plain number")
         if not 0 <= value < _MOST:
-            raise self.error(tool, f"{what} is {_short(token)}, which cannot be")
+            raise self.error(tool, f"{what} is {_short(token)}, which is impossible")
         return value
 
     def whole_of(self, tool: str, token: str, what: str, *, least: int = 1) -> int:
-        """`token` as a whole number from `least` on. Raises ParseError with this line."""
+        """`token` as a whole number, `least` or more. Raises ParseError with this line."""
         if _WHOLE.fullmatch(token) is None or int(token) < least:
-            raise self.error(tool, f"{what} is {_short(token)}, and must be a whole number from {least}")
+            raise self.error(tool, f"{what} is {_short(token)}, but must be a whole number, at least {least}")
         return int(token)
 
 
 def read_lines(data: bytes, tool: str) -> list[Line]:
-    """The lines of a text. Raises ParseError where it is empty, too long, or no text."""
+    """The lines of a text. Raises ParseError if it is empty, too long or binary."""
     return [
         Line(number, text, is_ended) for number, (text, is_ended) in enumerate(_split(read_text(data, tool)), start=1)
     ]
 
 
 def read_text(data: bytes, tool: str) -> str:
-    """The text of a file without terminal control sequences. Raises ParseError: it is empty, too long or binary."""
+    """The text of a file without terminal control sequences. Raises ParseError if it is empty, too long or binary."""
     if len(data) > MAX_BYTES:
         raise ParseError(tool, None, "", f"larger than {MAX_BYTES >> 20} MiB")
     if not data.strip():
@@ -87,7 +87,7 @@ def read_text(data: bytes, tool: str) -> str:
 
 
 def _split(text: str) -> Iterable[tuple[str, bool]]:
-    """Lines with whether each is ended; only a line feed ends one, so that odd separators cannot hide a line."""
+    """Lines, and whether each has a line break. Only a line feed counts: no other separator may hide a line."""
     parts = text.split("\n")
     for part in parts[:-1]:
         yield part.removesuffix("\r"), True
@@ -96,7 +96,7 @@ def _split(text: str) -> Iterable[tuple[str, bool]]:
 
 
 def number(token: str) -> float | None:
-    """A token as a finite number, or None where it is none."""
+    """A token as a finite number, or None."""
     if len(token) > _LONGEST_NUMBER or _NUMBER.fullmatch(token) is None:
         return None
     value = float(token)
@@ -104,18 +104,18 @@ def number(token: str) -> float | None:
 
 
 def half_unit(token: str) -> float:
-    """Half a unit in the last printed place of a number: how far the true value may be from the printed one."""
+    """Half a unit in the last printed place of a number: its largest rounding error."""
     mantissa, _, exponent = token.lower().partition("e")
-    if float(mantissa) == 0:  # "0.0e14" is no less sure than "0.0"
+    if float(mantissa) == 0:  # "0.0e14" is as exact as "0.0"
         exponent = ""
     decimals = len(mantissa.partition(".")[2])
     return float(0.5 * 10.0 ** (int(exponent or 0) - decimals))
 
 
 def is_product(product: float, a: tuple[float, float], b: tuple[float, float]) -> bool:
-    """Whether `product` can be the product of two printed values, each given as (value, how far it may be off).
+    """Whether `product` can be the product of two printed values, each given as (value, rounding error).
 
-    The file's own redundancy (a rate, a time, and the work that both are of) shows damage in any of the three.
+    A file that states a rate, a time and the work is redundant: this check detects damage in any of the three.
     """
     (x, dx), (y, dy) = a, b
     slack = 1e-5 * product  # tools compute in double, print in decimal, and some round the work
@@ -123,11 +123,11 @@ def is_product(product: float, a: tuple[float, float], b: tuple[float, float]) -
 
 
 def only_one(lines: list[Line], tool: str, what: str) -> Line:
-    """The one line of these. Raises ParseError where there is none, or a second: two runs in one file."""
+    """The only line. Raises ParseError if there is none, or a second one: two runs in one file."""
     if not lines:
-        raise ParseError(tool, None, "", f"there is no {what}: the file is of another tool, or cut off")
+        raise ParseError(tool, None, "", f"no {what}: the file is from another tool, or cut off")
     if len(lines) > 1:
-        why = f"a second {what}, after that of line {lines[0].number}: two runs in one file; give each in a file"
+        why = f"a second {what}; the first is line {lines[0].number}: two runs in one file; split it"
         raise lines[1].error(tool, why)
     return lines[0]
 

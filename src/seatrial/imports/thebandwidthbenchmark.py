@@ -1,7 +1,7 @@
 """TheBandwidthBenchmark (RRZE Erlangen): text.
 
-Its rate is the best of all passes. It allocates four arrays, whose sum it prints; rate and least time are tied to their
-size by the words that a kernel moves, so a damaged number shows.
+The printed rate is the best of all passes. The tool prints the total size of its four arrays; rate x minimum time must
+equal the bytes that the kernel moves, so a damaged number is detected.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from seatrial.model.sample import Sample
 
 _TOOL = "TheBandwidthBenchmark"
 _WORDS = {"Init": 1, "Sum": 1, "Copy": 2, "Update": 2, "Triad": 3, "Daxpy": 3, "STriad": 4, "SDaxpy": 4}
-"""Kernel -> words that it moves for each element (README of TheBandwidthBenchmark)."""
+"""Kernel -> words moved per element (README of TheBandwidthBenchmark)."""
 _FLOP = {"Sum": 1, "Update": 1, "Triad": 2, "Daxpy": 2, "STriad": 2, "SDaxpy": 2}
-"""Kernel -> floating-point operations for each element."""
+"""Kernel -> floating-point operations per element."""
 _ARRAYS = 4
 
 _SIZE = re.compile(r"Total allocated datasize:\s{1,9}([0-9.]{1,24}) MB")
@@ -34,24 +34,26 @@ _PREFIXES = {"M": 1e6, "G": 1e9}
 
 
 def read(data: bytes) -> ImportedFile:
-    """One run. Raises ParseError where it is cut off, holds two runs, or contradicts itself."""
+    """One run. Raises ParseError if the output is cut off, has two runs, or contradicts itself."""
     lines = read_lines(data, _TOOL)
-    size = only_one([line for line in lines if _SIZE.fullmatch(line.text.strip())], _TOOL, "line of the data size")
+    size = only_one(
+        [line for line in lines if _SIZE.fullmatch(line.text.strip())], _TOOL, "line `Total allocated datasize`"
+    )
     match = _SIZE.fullmatch(size.text.strip())
     total_MB = size.number_of(_TOOL, match[1] if match else "", "the data size")
     array_B = round(total_MB * 1e6 / _ARRAYS)
     samples = _table(lines, array_B)
     notes: dict[str, object] = {
         "best_of": "each rate is the best of all passes, as the tool prints it",
-        "array_B": f"a quarter of {total_MB:g} MB, as the file prints it",
+        "array_B": f"a quarter of the {total_MB:g} MB that the file states",
     }
     threads = [line for line in lines if _THREADS.search(line.text)]
     parameters: dict[str, Value] = {"array_B": array_B, "threads": 1}
     if not threads:
         notes["assumed"] = ["threads"]
     else:
-        told = _THREADS.search(only_one(threads, _TOOL, "line of the threads").text)
-        parameters["threads"] = threads[0].whole_of(_TOOL, told[1] if told else "", "the number of threads")
+        found = _THREADS.search(only_one(threads, _TOOL, "line `OpenMP enabled`").text)
+        parameters["threads"] = threads[0].whole_of(_TOOL, found[1] if found else "", "the number of threads")
     experiment = ImportedExperiment("imported.thebandwidthbenchmark", tuple(samples), parameters, notes)
     return ImportedFile(_TOOL, "", (experiment,), _validation(lines))
 
@@ -64,14 +66,14 @@ def _table(lines: Sequence[Line], array_B: int) -> list[Sample]:
     below = lines[header.number : header.number + len(_WORDS) + 1]
     stray = [line for line in lines if line.words[:1] and line.words[0] in _WORDS and line not in below]
     if stray:
-        raise stray[0].error(_TOOL, "a row that belongs to no table")
+        raise stray[0].error(_TOOL, "a row outside any table")
     if len(below) <= len(_WORDS) or not below[-1].text.startswith("-" * 20):
         raise header.error(_TOOL, "the table below this line is cut off")
     samples: list[Sample] = []
     for kernel, line in zip(_WORDS, below, strict=False):
         words = line.words
         if len(words) != (6 if match[2] else 5) or words[0] != kernel:
-            raise line.error(_TOOL, f"the row of {kernel} was expected here")
+            raise line.error(_TOOL, f"expected the row of {kernel} here")
         samples += _row(line, kernel, array_B, match[1], match[2])
     return samples
 
@@ -82,16 +84,16 @@ def _row(line: Line, kernel: str, array_B: int, prefix: str, flop_prefix: str | 
     mean, least, most = (line.number_or_zero(_TOOL, word, "a time") for word in words[-3:])
     slack = 2 * half_unit(words[-2])
     if not least <= mean + slack or not mean <= most + slack:
-        raise line.error(_TOOL, "the least, the mean and the greatest time are not in this order")
+        raise line.error(_TOOL, "the minimum, mean and maximum time are not in this order")
     time_s, unit = (least, half_unit(words[-2])), _PREFIXES[prefix]
     work = _WORDS[kernel] * array_B
-    # The size of the data is printed to 0.01 MB, so the work of small arrays is known to that only.
+    # The data size is printed to 0.01 MB, which limits how exactly the work of small arrays is known.
     slack_of_size = 1.0 + 0.005e6 / _ARRAYS / array_B
     if not is_product(work / unit, (rate, half_unit(words[1]) * slack_of_size), time_s):
-        raise line.error(_TOOL, f"{words[1]} {prefix}B/s in {words[-2]} s is not the {work} B that {kernel} counts")
+        raise line.error(_TOOL, f"{words[1]} {prefix}B/s in {words[-2]} s is not the {work} B that {kernel} moves")
     samples = [rate_sample(kernel.lower(), in_SI(rate, unit))]
     if flop_prefix is not None and kernel in _FLOP:
-        # An element has 8 B, or 4 in single precision: the share of operations tells which, and is checked.
+        # An element has 8 B, or 4 B in single precision: flops per byte must fit one of them.
         flops = in_SI(line.number_of(_TOOL, words[2], "the rate of operations"), _PREFIXES[flop_prefix])
         slack_flops = half_unit(words[2]) * _PREFIXES[flop_prefix]
         expected = [rate * unit / (_WORDS[kernel] * element) * _FLOP[kernel] for element in (4, 8)]

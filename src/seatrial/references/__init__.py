@@ -1,6 +1,6 @@
-"""Published values that ship with seatrial, and those that a site adds: other machines, no intervals, with sources.
+"""Published values, shipped with seatrial or added by a site: from other machines, without intervals, with sources.
 
-`loader` reads them, `matching` finds those that speak of a figure, `words` spells them.
+`loader` reads them, `matching` finds those for a figure, `words` formats them.
 """
 
 from seatrial.references.loader import all_references, reference_named

@@ -1,4 +1,4 @@
-"""One file of references: TOML to `Reference`, checked key by key. docs/references.md describes the form."""
+"""One references file: TOML to `Reference`, checked key by key. docs/references.md describes the format."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _ENTRY_KEYS = frozenset(
 )
 _ENDS = (("low", Qualifier.LOWEST), ("high", Qualifier.HIGHEST))
 _Word = TypeVar("_Word", Qualifier, Better)
-_SEE = "docs/references.md shows the form"
+_SEE = "docs/references.md shows the format"
 
 
 def read_file(path: Path) -> tuple[Reference, ...]:
-    """The references of a file, in its order. Raises UsageError where it cannot be read, ParseError where it is no
-    TOML, UsageError where an entry is wrong; each names the file."""
+    """The references of a file, in order. Raises UsageError if it cannot be read or an entry is wrong, ParseError if it
+    is invalid TOML; each names the file."""
     try:
         if not path.is_file():
-            raise UsageError(f"{path} is not a file", "name a TOML file with references")
+            raise UsageError(f"{path} is not a file", "give a TOML file with references")
         if path.stat().st_size > _LARGEST_FILE_B:
-            raise UsageError(f"{path} is larger than {_LARGEST_FILE_B >> 20} MiB", "no file of references needs that")
+            raise UsageError(f"{path} is larger than {_LARGEST_FILE_B >> 20} MiB", "a references file is much smaller")
         content = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "check its place and permissions") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "check its path and permissions") from error
     return read(content, str(path))
 
 
 def read(content: bytes, name: str) -> tuple[Reference, ...]:
-    """The references in the bytes of a file called `name`; errors as for `read_file`."""
+    """The references in the content of the file `name`; errors as for `read_file`."""
     document = _toml(content, name)
     try:
-        _no_other_keys(document, _FILE_KEYS, "key of a file of references")
+        _refuse_unknown_keys(document, _FILE_KEYS, "key of a references file")
         study = _name(document, "study")
         entries = document.get("reference", [])
         if not isinstance(entries, list):
@@ -63,37 +63,37 @@ def read(content: bytes, name: str) -> tuple[Reference, ...]:
         label = entry.get("id", f"number {number}") if isinstance(entry, dict) else f"number {number}"
         try:
             if not isinstance(entry, dict):
-                raise UsageError("it is not a table", "write [[reference]] before each entry")
+                raise UsageError("not a table", "write [[reference]] before each entry")
             found += _entry(entry, document, study)
         except SeatrialError as error:
             raise UsageError(f"{name}: reference {label!r}: {error.message}", error.todo or _SEE) from error
-    return _with_whole_ranges(found, study, entries)
+    return _with_expanded_ranges(found, study, entries)
 
 
 def _toml(content: bytes, name: str) -> dict[str, Any]:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ParseError("references", None, "", "it is not UTF-8 text", name) from error
+        raise ParseError("references", None, "", "not UTF-8 text", name) from error
     try:
         return tomllib.loads(text)
     except RecursionError as error:
-        raise ParseError("references", None, "", "it is nested too deeply", name) from error
-    except ValueError as error:  # TOMLDecodeError, and numbers that Python refuses to read
+        raise ParseError("references", None, "", "nested too deeply", name) from error
+    except ValueError as error:  # TOMLDecodeError, and numbers that Python refuses
         place = _PLACE.search(str(error))
         line = int(place[1]) if place else None
         lines = text.splitlines()
         shown = lines[line - 1] if line is not None and line <= len(lines) else ""
-        raise ParseError("references", line, shown, f"it is no TOML: {error}", name) from error
+        raise ParseError("references", line, shown, f"invalid TOML: {error}", name) from error
 
 
 def _entry(entry: Mapping[str, Any], document: Mapping[str, Any], study: str) -> list[Reference]:
     """The reference of an entry, or the two of a range."""
-    _no_other_keys(entry, _ENTRY_KEYS, "key of a reference")
+    _refuse_unknown_keys(entry, _ENTRY_KEYS, "key of a reference")
     own = f"{study}.{_name(entry, 'id')}"
     qualifier = _one_of(Qualifier, entry, "qualifier", Qualifier.EXACT)
     if ("value" in entry) == ("range" in entry):
-        raise UsageError("it needs a `value` or a `range`, and not both", 'write value = "47.9GB/s"')
+        raise UsageError("it needs either a `value` or a `range`", 'write value = "47.9GB/s"')
     if "value" in entry:
         values = [(own, _quantity(entry["value"]), qualifier)]
     else:
@@ -102,7 +102,7 @@ def _entry(entry: Mapping[str, Any], document: Mapping[str, Any], study: str) ->
             raise UsageError("a range has two values and no qualifier", 'write range = ["231GB/s", "355GB/s"]')
         read_ends = [_quantity(end) for end in ends]
         if read_ends[0].unit != read_ends[1].unit or read_ends[0].value >= read_ends[1].value:
-            raise UsageError("the range does not go from a lower to a higher value of one unit", _SEE)
+            raise UsageError("the range must go from a lower to a higher value of the same unit", _SEE)
         values = [(f"{own}-{end}", quantity, word) for quantity, (end, word) in zip(read_ends, _ENDS, strict=True)]
     configuration = {**_texts(document, "configuration"), **_texts(entry, "configuration")}
     return [
@@ -125,8 +125,8 @@ def _entry(entry: Mapping[str, Any], document: Mapping[str, Any], study: str) ->
     ]
 
 
-def _with_whole_ranges(found: list[Reference], study: str, entries: list[dict[str, Any]]) -> tuple[Reference, ...]:
-    """`contradicts` may name a range, which stands for both of its ends."""
+def _with_expanded_ranges(found: list[Reference], study: str, entries: list[dict[str, Any]]) -> tuple[Reference, ...]:
+    """Replace ranges in `contradicts` by both of their ends."""
     ranges = {f"{study}.{entry['id']}" for entry in entries if "range" in entry}
     spread = {name: tuple(f"{name}-{end}" for end, _ in _ENDS) for name in ranges}
     return tuple(
@@ -156,11 +156,11 @@ def _parameters(entry: Mapping[str, Any]) -> dict[str, Value]:
         raise UsageError("`parameters` is not a table", "write parameters = { threads = 2 }")
     for name, value in given.items():
         if not isinstance(value, bool | int | float | str):
-            raise UsageError(f"the parameter {name!r} is not a number, a word, true or false", _SEE)
+            raise UsageError(f"the parameter {name!r} must be a number, a text, true or false", _SEE)
         if isinstance(value, str):
             _checked(value, f"the parameter {name!r}")
         elif not math.isfinite(value) or abs(value) > LARGEST_COUNT:
-            raise UsageError(f"the parameter {name!r} is not a number up to 2^53", _SEE)
+            raise UsageError(f"the parameter {name!r} must be a number up to 2^53", _SEE)
         _checked(name, "the name of a parameter")
     return dict(given)
 
@@ -188,14 +188,16 @@ def _text(table: Mapping[str, Any], key: str) -> str:
 
 def _checked(text: str, what: str) -> str:
     if len(text) > _LONGEST_TEXT or not text.isprintable():
-        raise UsageError(f"{what} is longer than {_LONGEST_TEXT} characters, or has some that cannot be printed", _SEE)
+        raise UsageError(f"{what} is longer than {_LONGEST_TEXT} characters, or has unprintable ones", _SEE)
     return text
 
 
 def _name(table: Mapping[str, Any], key: str) -> str:
     given = table.get(key)
     if not isinstance(given, str) or not _is_name(given):
-        raise UsageError(f"`{key}` is missing or no name", f'write {key} = "name": letters, digits, dots, - and _')
+        raise UsageError(
+            f"`{key}` is missing or not a valid name", f'write {key} = "name": letters, digits, dots, - and _'
+        )
     return given
 
 
@@ -220,7 +222,7 @@ def _one_of(kind: type[_Word], table: Mapping[str, Any], key: str, default: _Wor
         raise UnknownNameError(key, str(given)[:40], (one.value for one in kind if one.value)) from None
 
 
-def _no_other_keys(table: Mapping[str, Any], known: frozenset[str], what: str) -> None:
+def _refuse_unknown_keys(table: Mapping[str, Any], known: frozenset[str], what: str) -> None:
     for key in table:
         if key not in known:
             raise UnknownNameError(what, key[:40], known)

@@ -1,7 +1,7 @@
-"""All references: those that ship with seatrial, and those of the site's own file.
+"""All references: those shipped with seatrial, and those of the site's own file.
 
-The own file is `$SEATRIAL_REFERENCES`, else `~/.config/seatrial/references.toml` where there is one. It has the form of
-the shipped files and takes part in everything that they do.
+The own file is `$SEATRIAL_REFERENCES`, else `~/.config/seatrial/references.toml` if it exists. It has the format of the
+shipped files and is used in the same way.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def shipped_references() -> tuple[Reference, ...]:
 def all_references() -> tuple[Reference, ...]:
     """The shipped references, then those of the site's own file.
 
-    Raises UsageError where the own file cannot be read, has an entry that is wrong, or names a value that ships.
+    Raises UsageError if the own file cannot be read, has a wrong entry, or reuses the id of a shipped value.
     """
     own = own_file()
     return shipped_references() if own is None else _with_own(own, _state(own))
 
 
 def reference_named(reference_id: str) -> Reference:
-    """The reference of that id; UnknownNameError names the nearest."""
+    """The reference with this id. Raises UnknownNameError, which names the nearest."""
     known = {reference.id: reference for reference in all_references()}
     if reference_id not in known:
         raise UnknownNameError("reference", reference_id, known)
@@ -45,30 +45,30 @@ def reference_named(reference_id: str) -> Reference:
 
 
 def own_file() -> Path | None:
-    """The site's own file, or None where there is none. A file that `$SEATRIAL_REFERENCES` names must be there."""
+    """The site's own file, or None if there is none. Raises UsageError if `$SEATRIAL_REFERENCES` names no file."""
     named = os.environ.get(_VARIABLE)
     if named:
         path = Path(named)
         if not path.is_file():
-            raise UsageError(f"{_VARIABLE} names {named!r}, which is not a file", "name a TOML file, or unset it")
+            raise UsageError(f"{_VARIABLE} names {named!r}, which is not a file", "set it to a TOML file, or unset it")
         return path
     base = os.environ.get("XDG_CONFIG_HOME")
     try:
         path = (Path(base) if base else Path.home() / ".config") / "seatrial" / "references.toml"
-    except RuntimeError:  # there is no home folder
+    except RuntimeError:  # no home folder
         return None
     return path if path.is_file() else None
 
 
 def checked(references: Iterable[Reference]) -> tuple[Reference, ...]:
-    """The references, if they fit together: each id once, each contradiction known and said on both sides.
+    """The references, if they are consistent: unique ids, and each contradiction stated on both sides.
 
     Raises UsageError.
     """
     known: dict[str, Reference] = {}
     for reference in references:
         if reference.id in known:
-            raise UsageError(f"two references are named {reference.id!r}", "give one of them another id")
+            raise UsageError(f"two references have the id {reference.id!r}", "change one of the ids")
         known[reference.id] = reference
     for reference in known.values():
         for other in reference.contradicts:
@@ -76,14 +76,14 @@ def checked(references: Iterable[Reference]) -> tuple[Reference, ...]:
                 raise UnknownNameError(f"reference (`contradicts` of {reference.id})", other, known)
             if reference.id not in known[other].contradicts or other == reference.id:
                 raise UsageError(
-                    f"{reference.id} contradicts {other}, but {other} does not say so", "name each in the other"
+                    f"{reference.id} contradicts {other}, but {other} does not contradict it", "name each in the other"
                 )
     return tuple(known.values())
 
 
 @cache
 def _with_own(path: Path, state: tuple[int, int]) -> tuple[Reference, ...]:
-    """`state` is that of the file, so that an edited file is read again."""
+    """`state` is the state of the file: an edited file is read again."""
     return checked((*shipped_references(), *read_file(path)))
 
 

@@ -1,4 +1,4 @@
-"""Which references speak of a figure, and a reference as one side of a comparison."""
+"""The references for a figure, and a reference as one side of a comparison."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from seatrial.references.words import machine_of, value_text
 
 
 def references_for(benchmark: str, figure: str, parameters: Mapping[str, Value], unit: Unit) -> tuple[Reference, ...]:
-    """The references of this figure at this point, in the order of their files.
+    """The references for a figure, in file order.
 
-    `parameters` are all those of the experiment, with the coordinates of the point inside the program. A reference
-    speaks of the point if each parameter that it states has the same value there.
+    `parameters` are those of the experiment and of the point inside the program. A reference matches if each parameter
+    that it states has the same value there.
     """
-    asked = (benchmark, figure, unit)
+    wanted = (benchmark, figure, unit)
     return tuple(
         reference
         for reference in all_references()
-        if (reference.benchmark, reference.figure, reference.unit) == asked
+        if (reference.benchmark, reference.figure, reference.unit) == wanted
         and _states(reference.parameters, parameters)
     )
 
@@ -31,9 +31,9 @@ def references_for(benchmark: str, figure: str, parameters: Mapping[str, Value],
 def figures_of_reference(
     reference: Reference, results: Iterable[ExperimentResult]
 ) -> tuple[tuple[ExperimentResult, FigureResult], ...]:
-    """The figures that a reference speaks of, each with its experiment, in the order of the results.
+    """The figures that match a reference, each with its experiment, in the order of the results.
 
-    It matches as `references_for` does. Experiments that are not ok have no figures and give none.
+    The matching is that of `references_for`. Experiments that did not succeed have no figures.
     """
     return tuple(
         (result, figure)
@@ -46,9 +46,9 @@ def figures_of_reference(
 
 
 def reference_side(reference: Reference) -> Side:
-    """The reference as a side of a comparison: its value alone, labelled with machine and qualifier, no repeats.
+    """The reference as a side of a comparison: its value without repeats, labelled with machine and qualifier.
 
-    So a comparison with it has no interval, and its verdict is ambiguous.
+    A comparison with it has no interval, and its verdict is ambiguous.
     """
     where = machine_of(reference)
     name = (
@@ -62,5 +62,5 @@ def _states(stated: Mapping[str, Value], given: Mapping[str, Value]) -> bool:
 
 
 def _same(stated: Value, given: Value) -> bool:
-    """Whether two settings are one: true is not 1."""
+    """Whether two settings are equal; true is not 1."""
     return isinstance(stated, bool) == isinstance(given, bool) and stated == given

@@ -1,4 +1,4 @@
-"""References in words: their value as published, their machine, and what a reader must know beside it."""
+"""Text about references: the published value, the machine, the source."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ ANOTHER_MACHINE = "another machine, no interval"
 _MOST_DIGITS = 9
 _RATIO = "1"
 _ENDS = {Qualifier.LOWEST: "lowest of a range", Qualifier.HIGHEST: "highest of a range"}
-_SHOWN_APART = ("machine", "of", "over")
+_SHOWN_SEPARATELY = ("machine", "of", "over")
 _LONG_S = 120.0
-"""From here on times are spelled in minutes elsewhere; a published number of seconds keeps its digits."""
+"""Longer times are shown in minutes elsewhere; a published number of seconds keeps its digits."""
 
 
 def value_text(reference: Reference) -> str:
-    """The value with the digits that were published, and its qualifier: "about 5.5 TFLOP/s"."""
+    """The value with its published digits and qualifier: "about 5.5 TFLOP/s"."""
     value, unit = reference.value, reference.unit
     digits = next(d for d in range(1, _MOST_DIGITS + 1) if _is_same(value, d) or d == _MOST_DIGITS)
     is_long = unit == "s" and value >= _LONG_S
@@ -28,29 +28,31 @@ def value_text(reference: Reference) -> str:
 
 
 def machine_of(reference: Reference) -> str:
-    """The machine as published, "" where the source tells none."""
+    """The machine as published, or ""."""
     return reference.configuration.get("machine", "")
 
 
 def configuration_text(reference: Reference, without: Collection[str] = ()) -> str:
-    """What else is published of the settings: "V100 over P100; gpus: 1, 2 and 4". `without` are names to leave out."""
+    """The other published settings: "V100 over P100; gpus: 1, 2 and 4". `without` are names to skip."""
     settings = reference.configuration
     of, over = settings.get("of"), settings.get("over")
     quotient = f"{of or ''} over {over}".strip() if over else of or ""
     others = (
-        f"{name.replace('_', ' ')}: {text}" for name, text in settings.items() if name not in (*_SHOWN_APART, *without)
+        f"{name.replace('_', ' ')}: {text}"
+        for name, text in settings.items()
+        if name not in (*_SHOWN_SEPARATELY, *without)
     )
     return "; ".join(filter(None, (quotient, *others)))
 
 
 def source_text(reference: Reference) -> str:
-    """The source, with its year where it does not tell it itself."""
+    """The source, with the year if the source does not contain it."""
     year = "" if reference.year is None or str(reference.year) in reference.source else str(reference.year)
     return ", ".join(filter(None, (reference.source, year))) or "no source given"
 
 
 def contradiction_text(reference: Reference) -> str:
-    """Which values of its source it cannot be true with, or ""."""
+    """The values of its source that it contradicts, or ""."""
     return f"contradicts {', '.join(reference.contradicts)}" if reference.contradicts else ""
 
 

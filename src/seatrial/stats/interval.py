@@ -1,8 +1,8 @@
 """Distribution-free confidence interval of the median, by order statistics.
 
 For n independent values the interval from the k-th smallest to the k-th largest covers the median with probability
-1 - 2 P(B <= k-1), B ~ Binomial(n, 1/2), whatever the distribution (David & Nagaraja, Order Statistics, 3rd ed.,
-section 7.1; Hoefler & Belli, SC'15, rule 5). It needs no normality, which timings do not have.
+1 - 2 P(B <= k-1), B ~ Binomial(n, 1/2), for any distribution (David & Nagaraja, Order Statistics, 3rd ed.,
+section 7.1; Hoefler & Belli, SC'15, rule 5). It does not assume normality, which timings do not have.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 MINIMUM_REPEATS = 6
-"""Below this there is no 95 % interval of a median, whatever the distribution."""
+"""With fewer, there is no distribution-free 95 % interval of a median."""
 
 
 @lru_cache(maxsize=4096)
 def median_rank(n: int, confidence: float) -> int | None:
     """The largest k such that [k-th smallest, k-th largest] of n values covers the median with `confidence`.
 
-    None when even the extremes (k = 1) do not: at 95 % that is below 6 values. Computed in logarithms, so that large n
-    does not overflow.
+    None if even the extremes (k = 1) do not: at 95 %, below 6 values. Computed with logarithms, so that large n does
+    not overflow.
     """
     alpha = 1.0 - confidence
     tail = 0.0
@@ -35,7 +35,7 @@ def median_rank(n: int, confidence: float) -> int | None:
 
 
 def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
-    """The interval of the median at (at least) `confidence`, in the unit of the values; None when they are too few."""
+    """The interval of the median at (at least) `confidence`, in the unit of the values; None if there are too few."""
     k = median_rank(len(values), confidence)
     if k is None:
         return None

@@ -1,18 +1,16 @@
-"""The odd ones among many values that should be alike, at a stated rate of false alarms.
+"""Outliers among many values that should be equal, at a stated false alarm rate.
 
-Two questions are asked, because one answer is not enough. Is the value too far from its fellows, given how far these
-spread? And, where several repeats stand behind each value: do the repeats of this one differ from those of the others,
-whatever the noise? Only what answers both with yes is odd.
+An outlier must pass two tests. Is the value too far from the others, given their spread? And, if each value has several
+repeats: do the repeats of this one differ from those of the others, for any noise?
 
-Why the second: nodes that are truly alike look odd when the noise of their repeats has heavy tails or two levels. With
-repeats that can be told, by ranks, without any assumption on the noise. With one value each it cannot, so there the
-first question is asked far more carefully (tails as heavy as those of t with 3 degrees of freedom), and more values are
-asked for: of n values that fall by chance on either of two levels one stands alone with probability n / 2^(n-1), which
-is 31 % for 5 and 2 % for 10. A rare second level cannot be distinguished from outliers by single values at all: such a
-value is named, for it is odd, and the rate of false alarms does not hold for it. Nor does it for groups that differ for
-good in a way that has heavy tails.
+The second test is needed because truly equal nodes look like outliers if the noise of their repeats has heavy tails or
+two levels. With repeats, a rank test detects that without assumptions on the noise. With one value each it cannot, so
+the first test is then much stricter (tails as heavy as those of t with 3 degrees of freedom) and needs more values: of
+n values that fall by chance on either of two levels, one is alone with probability n / 2^(n-1), which is 31 % for 5 and
+2 % for 10. Single values cannot distinguish a rare second level from outliers: such a value is reported as an outlier,
+and the false alarm rate does not hold for it. Nor does it hold for groups with real, heavy-tailed differences.
 
-All is done on logarithms, so slow and fast are treated alike. What the rates come to is simulated in
+All is computed on logarithms, so slow and fast are treated equally. The error rates are simulated in
 tests/stats/test_outlier_screen.py.
 """
 
@@ -30,15 +28,15 @@ from seatrial.stats.student import student_tail
 
 FALSE_ALARM_RATE = 0.05
 FEWEST = 5
-"""Of fewer nothing can be known: of three nodes, each may be the odd one."""
+"""The minimum number of groups: of three nodes, any may be the outlier."""
 FEWEST_SINGLE = 10
-"""The same where one value stands for each, and noise on two levels must be reckoned with."""
+"""The minimum number of single values, because noise on two levels is possible."""
 
 _LEAST_SPREAD = 1e-3
-"""Nothing repeats better than to 0.1 %; equal values would make anything odd."""
+"""Measurements repeat no better than to 0.1 %; without spread, any value would be an outlier."""
 _ENOUGH_FOR_TAILS = 40
 _HEAVY = 3.0
-"""Degrees of freedom of the tails that are assumed where there are too few values to see them."""
+"""Degrees of freedom of the assumed tails if there are too few values to estimate them."""
 _QUANTILE_RATIO = (
     (6.314, 1.0),
     (3.576, 2.0),
@@ -53,20 +51,20 @@ _QUANTILE_RATIO = (
 """((5 % to 95 %) over (25 % to 75 %) of t, degrees of freedom)."""
 _RATIO_NORMAL = 2.439
 _RATIO_BOUND = 2.5
-"""The logarithm of that ratio is below its true value by more than this over the root of n in 5 % of all cases:
-simulated for t3."""
+"""In 5 % of cases, the logarithm of that ratio is below its true value by more than this over sqrt(n): simulated for
+t3."""
 _RATIO_DOUBT = 0.5
-"""In one case of ten the lighter side of normal values looks heavier than normal by this over the root of n."""
+"""In one of ten cases, the lighter side of normal values looks heavier than normal by this over sqrt(n)."""
 _FEW = 25
 _FEW_FACTOR = 1.5
-"""Below 25 values, where more than one may be taken out, Rosner's error rates are too high by up to half: simulated."""
+"""Below 25 values, if more than one may be removed, Rosner's error rates are up to 50 % too high: simulated."""
 _MOST_UNIFORM = 20
-"""Up to so many repeats the sum of their ranks is judged by the exact sum of uniform values."""
+"""Up to this number of repeats, the rank sum is tested with the exact sum of uniform values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """A value that is odd. `ratio` is over the median of all; `p_adjusted` counts all values that were screened."""
+    """An outlier. `ratio` is over the median of all; `p_adjusted` is adjusted for the number of screened values."""
 
     index: int
     ratio: float
@@ -74,18 +72,18 @@ class Odd:
 
 
 def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[Odd]:
-    """The odd ones of single values, in order; empty below `FEWEST_SINGLE`.
+    """The outliers of single values, in order; empty below `FEWEST_SINGLE`.
 
-    Distances from the median are measured in median absolute deviations. Up to 39 values their tails are taken to be
-    those of t with 3 degrees of freedom; from 40 on, those that the ratio of quantiles leaves possible (its one-sided
-    95 % bound). Where more than a tenth would be odd there are two kinds, not outliers: empty. ValueError: a value
-    that is not positive and finite.
+    Distances from the median are in median absolute deviations. Up to 39 values, their tails are assumed to be those of
+    t with 3 degrees of freedom; from 40 on, the heaviest that the ratio of quantiles allows (its one-sided 95 % bound).
+    If more than a tenth would be outliers, there are two groups instead: empty. Raises ValueError for a value that is
+    not positive and finite.
     """
     logs = _logs(values)
     n = len(logs)
     if n < FEWEST_SINGLE:
         return []
-    p_values = _heavy_tailed(logs, _tails_left_possible(logs))
+    p_values = _heavy_tailed(logs, _heaviest_possible_tails(logs))
     found = [k for k in range(n) if p_values[k] <= false_alarm_rate]
     if len(found) > max(1, n // 10):
         return []
@@ -94,13 +92,13 @@ def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) 
 
 
 def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[Odd]:
-    """The odd ones of groups of repeats, in order; empty below `FEWEST` groups. Each stands with its median.
+    """The outliers of groups of repeats, in order, each represented by its median; empty below `FEWEST` groups.
 
-    p is the larger of two: how far the median lies from the others (Rosner's generalised extreme studentised deviates,
-    Technometrics 25, 1983, up to a quarter of all; tails that are visibly heavy are allowed for), and the rank sum of
-    the group's repeats among all. Both are Bonferroni-adjusted for the number of groups. The group's own 95 % interval
-    must leave out the centre, too. Groups with one repeat each are screened as single values. ValueError: an empty
-    group, or a value that is not positive and finite.
+    p is the larger of two: of the distance of the median from the others (Rosner's generalised extreme studentised
+    deviates, Technometrics 25, 1983, up to a quarter of all; with heavier tails if they are visible), and of the rank
+    sum of the group's repeats among all. Both are Bonferroni-adjusted for the number of groups. The group's own 95 %
+    interval must also exclude the centre. Groups with one repeat each are screened as single values. Raises ValueError
+    for an empty group, or a value that is not positive and finite.
     """
     if any(not group for group in groups):
         raise ValueError("a group without repeats cannot be screened")
@@ -111,34 +109,34 @@ def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = F
         return []
     middles = [median(group) for group in logs]
     centre = median(middles)
-    apart = _apart(middles)
-    candidates = [k for k in range(len(logs)) if apart[k] <= false_alarm_rate]
+    distance_p = _group_p_values(middles)
+    candidates = [k for k in range(len(logs)) if distance_p[k] <= false_alarm_rate]
     pool = sorted(value for group in logs for value in group) if candidates else []
     found: list[Odd] = []
     for k in candidates:
-        p = max(apart[k], min(1.0, len(logs) * _rank_sum_p(logs[k], pool)))
-        if p <= false_alarm_rate and _leaves_out(logs[k], centre):
+        p = max(distance_p[k], min(1.0, len(logs) * _rank_sum_p(logs[k], pool)))
+        if p <= false_alarm_rate and _excludes(logs[k], centre):
             found.append(Odd(k, math.exp(middles[k] - centre), p))
     return found
 
 
 def _logs(values: Sequence[float]) -> list[float]:
     if not all(0.0 < value < math.inf for value in values):
-        raise ValueError("only values that are positive and finite can be screened")
+        raise ValueError("screened values must be positive and finite")
     return [math.log(value) for value in values]
 
 
-def _leaves_out(repeats: Sequence[float], centre: float) -> bool:
-    """Whether the interval of the repeats' median leaves out the centre. Too few for one: the rank sum has told."""
+def _excludes(repeats: Sequence[float], centre: float) -> bool:
+    """Whether the interval of the repeats' median excludes the centre; True with too few repeats for an interval."""
     interval = median_interval(repeats)
     return interval is None or not interval[0] <= centre <= interval[1]
 
 
-def _apart(middles: Sequence[float]) -> list[float]:
+def _group_p_values(middles: Sequence[float]) -> list[float]:
     """Adjusted p-values of the medians of groups."""
     n = len(middles)
     if n >= _ENOUGH_FOR_TAILS:
-        # The lighter of the two sides, so that many odd ones on the other do not look like a heavy tail.
+        # The lighter of the two sides, so that many outliers on the other do not look like a heavy tail.
         low, lower, middle, upper, high = _quantiles(sorted(middles), (0.05, 0.25, 0.5, 0.75, 0.95))
         ratio = min(
             (high - middle) / max(upper - middle, _LEAST_SPREAD), (middle - low) / max(middle - lower, _LEAST_SPREAD)
@@ -149,13 +147,13 @@ def _apart(middles: Sequence[float]) -> list[float]:
 
 
 def _heavy_tailed(logs: Sequence[float], degrees: float) -> list[float]:
-    """Adjusted p-values by distance from the median in absolute deviations, for tails of t with these degrees."""
+    """Adjusted p-values by distance from the median in absolute deviations, for the tails of t with `degrees`."""
     n, centre = len(logs), median(logs)
     distances = [abs(value - centre) for value in logs]
-    # t3 has 0.7649 of its scale within the median absolute deviation; the factor makes up for the noise of a scale
-    # that was estimated from n values: simulated for n from 10 to 512 and error rates from 0.1 % to 5 %.
+    # The median absolute deviation of t3 is 0.7649 of its scale. The factor 1 + 3.5/n corrects for the noise of a scale
+    # estimated from n values: simulated for n from 10 to 512 and error rates from 0.1 % to 5 %.
     deviation = max(median(distances) / _upper_quartile(degrees), _LEAST_SPREAD)
-    if median(distances) == 0.0 and n >= _ENOUGH_FOR_TAILS:  # most are equal: what the others do is the spread
+    if median(distances) == 0.0 and n >= _ENOUGH_FOR_TAILS:  # most are equal: the others determine the spread
         low, high = _quantiles(sorted(logs), (0.1, 0.9))
         deviation = max(deviation, (high - low) / 2.0)
     scale = deviation * (1.0 + 3.5 / n)
@@ -166,14 +164,14 @@ def _heavy_tailed(logs: Sequence[float], degrees: float) -> list[float]:
 
 
 def _extreme_deviates(logs: Sequence[float], degrees: float | None = None) -> list[float]:
-    """Adjusted p-values by generalised extreme studentised deviates, for values that are normal but for the odd ones.
+    """Adjusted p-values by generalised extreme studentised deviates, for normal values with outliers.
 
-    The farthest from the mean is taken out again and again, up to a quarter of all; each is held against t in units of
-    the spread of those that are left. All up to the last that is odd are odd: so two cannot hide each other.
+    The value farthest from the mean is removed repeatedly, up to a quarter of all; each is compared with t in units of
+    the spread of the remaining ones. All up to the last outlier are outliers, so two cannot mask each other.
 
-    `degrees`: the tails are as heavy as those of t with these. Then the odd ones must lie apart by a gap, too: in such
-    a tail the k-th farthest and the next lie a factor r apart with probability r^(-k degrees) (Renyi's spacings of the
-    tail that falls as a power), and half of the error is spent on k = 1, a quarter on k = 2, and so on.
+    `degrees`: the tails are as heavy as those of t with these degrees of freedom. Then there must also be a gap before
+    the outliers: in such a tail, the k-th farthest and the next differ by a factor r with probability r^(-k degrees)
+    (Renyi's spacings of a power-law tail); half of the error is spent on k = 1, a quarter on k = 2, and so on.
     """
     n, centre = len(logs), median(logs)
     factor = 2.0 * (_FEW_FACTOR if 8 <= n < _FEW else 1.0)
@@ -204,10 +202,10 @@ def _extreme_deviates(logs: Sequence[float], degrees: float | None = None) -> li
 
 
 def _rank_sum_p(group: Sequence[float], pool: Sequence[float]) -> float:
-    """Two-sided p-value of the sum of the group's ranks in the sorted pool that holds it (Wilcoxon 1945).
+    """Two-sided p-value of the sum of the group's ranks in the sorted pool that contains it (Wilcoxon 1945).
 
-    Ranks over the size of the pool are taken for independent uniform values, whose sum spreads a little more than that
-    of ranks: a careful choice, and exact in the tail where the normal distribution is not.
+    Ranks over the pool size are treated as independent uniform values, whose sum has a slightly larger spread: this is
+    conservative, and exact in the tail, where the normal distribution is not.
     """
     size, m = len(pool), len(group)
     shares = (0.5 * (bisect_left(pool, value) + bisect_right(pool, value)) / size for value in group)
@@ -224,8 +222,8 @@ def _uniform_sum(s: float, m: int) -> float:
     return max(0.0, math.fsum(terms) / math.factorial(m))
 
 
-def _tails_left_possible(logs: Sequence[float]) -> float:
-    """Degrees of freedom of the heaviest tails that the middle of the values leaves possible."""
+def _heaviest_possible_tails(logs: Sequence[float]) -> float:
+    """Degrees of freedom of the heaviest tails compatible with the middle of the values."""
     n = len(logs)
     if n < _ENOUGH_FOR_TAILS:
         return _HEAVY
@@ -233,13 +231,13 @@ def _tails_left_possible(logs: Sequence[float]) -> float:
 
 
 def _quantile_ratio(logs: Sequence[float]) -> float:
-    """(5 % to 95 %) over (25 % to 75 %): the weight of the tails, untouched where up to 5 % on either side are odd."""
+    """(5 % to 95 %) over (25 % to 75 %): the weight of the tails, robust against up to 5 % outliers on either side."""
     low, lower, upper, high = _quantiles(sorted(logs), (0.05, 0.25, 0.75, 0.95))
     return (high - low) / max(upper - lower, _LEAST_SPREAD)
 
 
 def _degrees(ratio: float) -> float:
-    """The degrees of freedom of t with such a ratio of quantiles, interpolated, between 1 and 100."""
+    """The degrees of freedom of t with this ratio of quantiles, interpolated, between 1 and 100."""
     for (above, fewer), (below, more) in pairwise(_QUANTILE_RATIO):
         if ratio >= above:
             return fewer
@@ -259,7 +257,7 @@ def _quantiles(ordered: Sequence[float], shares: Sequence[float]) -> list[float]
 
 
 def _upper_quartile(degrees: float) -> float:
-    """The 75 % quantile of t: Cornish and Fisher's expansion is off by less than 1 % from 2 degrees on (A&S 26.7.5)."""
+    """The 75 % quantile of t: Cornish-Fisher expansion, error below 1 % from 2 degrees on (A&S 26.7.5)."""
     if degrees < 1.5:
         return 1.0
     z = 0.6744897501960817

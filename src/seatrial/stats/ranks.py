@@ -2,9 +2,8 @@
 
 Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bull. 1 (1945); Mann & Whitney, Ann. Math. Stat. 18
 (1947); Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.1 and 4.1. Exact by counting
-where that is quick. Beyond, the normal distribution with continuity correction: its tails are heavier than those of
-these bounded statistics, so what it decides is rather too careful (tests/stats/test_ranks.py holds both beside each
-other).
+if that is fast, else the normal distribution with continuity correction: its tails are heavier than those of these
+bounded statistics, so it is conservative (tests/stats/test_ranks.py compares both).
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 _EXACT_SIGNED_RANK = 100
-"""Up to so many pairs the distribution is counted out."""
+"""Up to this number of pairs, the distribution is exact."""
 
 _EXACT_MANN_WHITNEY = 1_000_000
-"""Up to so many additions it is counted out: two samples of 79."""
+"""Up to this number of additions, the distribution is exact: two samples of 79."""
 
 
 def signed_rank_tail(n: int, t: int) -> float:
-    """P(T <= t) for the sum T of the ranks of n values whose sign is that of a fair coin."""
+    """P(T <= t) for the sum T of the ranks of the positive ones of n values with random signs."""
     most = n * (n + 1) // 2
     if t < 0 or t >= most:
         return 0.0 if t < 0 else 1.0
@@ -31,7 +30,8 @@ def signed_rank_tail(n: int, t: int) -> float:
 
 
 def mann_whitney_tail(n: int, m: int, u: int) -> float:
-    """P(U <= u) for the number U of pairs, one of n and one of m like values, in which the first is the larger."""
+    """P(U <= u) for the number U of pairs, one of n and one of m values of the same distribution, in which the first is
+    larger."""
     if u < 0 or u >= n * m:
         return 0.0 if u < 0 else 1.0
     if 2 * min(n, m) * n * m <= _EXACT_MANN_WHITNEY:
@@ -41,7 +41,7 @@ def mann_whitney_tail(n: int, m: int, u: int) -> float:
 
 @lru_cache(maxsize=4096)
 def signed_rank_critical(n: int, alpha: float) -> int | None:
-    """The largest t with 2 P(T <= t) <= alpha; None where even t = 0 is likelier, since n is too small."""
+    """The largest t with 2 P(T <= t) <= alpha; None if n is too small."""
     return critical(lambda t: signed_rank_tail(n, t), n * (n + 1) // 4, alpha)
 
 
@@ -65,17 +65,17 @@ def _normal_tail(value: int, mean: float, variance: float) -> float:
 
 @lru_cache(maxsize=_EXACT_SIGNED_RANK)
 def _signed_rank_counts(n: int) -> list[int]:
-    """How many of the 2^n choices of signs give a sum of at most t, for each t."""
+    """For each t, the number of the 2^n sign choices with a sum of at most t."""
     counts = [1]
     for rank in range(1, n + 1):
         pad = [0] * rank
         counts = [without + with_it for without, with_it in zip(counts + pad, pad + counts, strict=True)]
-    return _running(counts)
+    return _cumulative(counts)
 
 
 @lru_cache(maxsize=16)
 def _mann_whitney_counts(n: int, m: int) -> list[int]:
-    """How many of the arrangements give at most u, for each u: coefficients of the Gaussian binomial
+    """For each u, the number of arrangements with at most u: coefficients of the Gaussian binomial
     prod (1 - q^(m+i)) / (1 - q^i), i = 1..n (Andrews, The Theory of Partitions, chapter 3)."""
     counts = [1] + [0] * (n * m)
     for i in range(1, n + 1):
@@ -83,10 +83,10 @@ def _mann_whitney_counts(n: int, m: int) -> list[int]:
             counts[u] -= counts[u - m - i]
         for u in range(i, n * m + 1):
             counts[u] += counts[u - i]
-    return _running(counts)
+    return _cumulative(counts)
 
 
-def _running(counts: list[int]) -> list[int]:
+def _cumulative(counts: list[int]) -> list[int]:
     total = 0
     sums = []
     for count in counts:

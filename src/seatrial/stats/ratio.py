@@ -1,13 +1,13 @@
 """The ratio of candidate to baseline, with its distribution-free interval.
 
-Everything is done on logarithms, so that swapping the sides inverts ratio and interval. For blocks the differences of
-the two sides are taken to be symmetric round the true one: where the order in a block was random this holds for
-identical programs whatever their noise. The estimate is the Hodges-Lehmann median of the means of all pairs of
-differences, the interval goes from one of these means to another, by the signed-rank distribution. For sides that were
-measured apart the same holds for the differences between any value of the one and any of the other, by the Mann-Whitney
-distribution or, where that is more careful, by what goes for sides of unlike spread (Hodges & Lehmann, Ann. Math. Stat.
-34, 1963; Hollander, Wolfe & Chicken, 3rd ed., sections 3.3, 4.3 and 4.4). Intervals are closed, so equal values and
-zero differences only make them more careful (Noether, JASA 62, 1967).
+Everything is computed on logarithms, so that swapping the sides inverts ratio and interval. For blocks, the differences
+of the two sides are assumed to be symmetric around the true one: with random order in a block, this holds for identical
+programs with any noise. The estimate is the Hodges-Lehmann median of the means of all pairs of differences; the
+interval runs between two of these means, by the signed-rank distribution. For sides measured separately, the same is
+done with all differences between a value of one side and a value of the other, by the Mann-Whitney distribution or, if
+more conservative, the test for unequal spread (Hodges & Lehmann, Ann. Math. Stat. 34, 1963; Hollander, Wolfe & Chicken,
+3rd ed., sections 3.3, 4.3 and 4.4). Intervals are closed, so equal values and zero differences only make them more
+conservative (Noether, JASA 62, 1967).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from seatrial.stats.ranks import critical, signed_rank_critical, signed_rank_tai
 from seatrial.stats.sums import count_sums, doubled_placements, ordered_sums, table_size
 
 ROUNDING = 1e-12
-"""A ratio that passes an edge of the margin by less is on the edge: the logarithms are rounded."""
+"""A ratio that exceeds an edge of the margin by less is on the edge: logarithms are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatioInterval:
-    """Candidate over baseline. The ends are None where there are too few values for this error."""
+    """Candidate over baseline. The ends are None if there are too few values for the error."""
 
     ratio: float
     low: float | None
@@ -37,8 +37,8 @@ class RatioInterval:
 def paired_ratio(pairs: Sequence[tuple[float, float]], alpha: float) -> RatioInterval:
     """Estimate and interval of error `alpha` from blocks, each (baseline, candidate).
 
-    No interval below 6 blocks, or where 2^(1 - blocks) > alpha. ValueError: no blocks, or a value that is not positive
-    and finite.
+    No interval below 6 blocks, or if 2^(1 - blocks) > alpha. Raises ValueError without blocks, or for a value that is
+    not positive and finite.
     """
     _check_error(alpha)
     differences = _differences(pairs)
@@ -51,10 +51,10 @@ def paired_ratio(pairs: Sequence[tuple[float, float]], alpha: float) -> RatioInt
 
 
 def independent_ratio(baseline: Sequence[float], candidate: Sequence[float], alpha: float) -> RatioInterval:
-    """Estimate and interval of error `alpha` from two sides that were measured apart.
+    """Estimate and interval of error `alpha` from two sides that were measured separately.
 
-    No interval where a side has fewer than 6 values, or where 2^(1 - fewest values) > alpha. ValueError: an empty side,
-    or a value that is not positive and finite.
+    No interval if a side has fewer than 6 values, or if 2^(1 - fewest values) > alpha. Raises ValueError for an empty
+    side, or a value that is not positive and finite.
     """
     _check_error(alpha)
     minus_baseline, plus_candidate = _sides(baseline, candidate)
@@ -62,14 +62,14 @@ def independent_ratio(baseline: Sequence[float], candidate: Sequence[float], alp
     shift = _shift(minus_baseline, plus_candidate)
     most = None
     if min(n, m) >= MINIMUM_REPEATS:
-        most = critical(_tail_apart(minus_baseline, plus_candidate, shift), n * m // 2, alpha)
+        most = critical(_independent_tail(minus_baseline, plus_candidate, shift), n * m // 2, alpha)
     return _interval(shift, ordered_sums(minus_baseline, plus_candidate, _ends(most, n * m), triangle=False))
 
 
 def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> float | None:
-    """The p-value of "the ratio lies within [1/(1+margin), 1+margin]"; None below 6 blocks.
+    """The p-value of "the ratio is within [1/(1+margin), 1+margin]"; None below 6 blocks.
 
-    It is at most alpha exactly where the interval of `paired_ratio` lies wholly outside.
+    It is at most alpha exactly if the interval of `paired_ratio` is entirely outside.
     """
     differences = _differences(pairs)
     if len(differences) < MINIMUM_REPEATS:
@@ -79,12 +79,12 @@ def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> flo
 
 
 def independent_p_outside(baseline: Sequence[float], candidate: Sequence[float], margin: float) -> float | None:
-    """As `paired_p_outside`, for `independent_ratio`; None where a side has fewer than 6 values."""
+    """As `paired_p_outside`, for `independent_ratio`; None if a side has fewer than 6 values."""
     minus_baseline, plus_candidate = _sides(baseline, candidate)
     if min(len(minus_baseline), len(plus_candidate)) < MINIMUM_REPEATS:
         return None
     against = _count_against(minus_baseline, plus_candidate, margin, 1.0, triangle=False)
-    tail = _tail_apart(minus_baseline, plus_candidate, _shift(minus_baseline, plus_candidate))
+    tail = _independent_tail(minus_baseline, plus_candidate, _shift(minus_baseline, plus_candidate))
     return min(1.0, 2.0 * tail(against))
 
 
@@ -97,7 +97,7 @@ def _middle(size: int) -> tuple[int, int]:
 
 
 def _ends(most: int | None, size: int) -> tuple[int, ...]:
-    """Ranks of the ends of an interval that leaves out `most` on each side."""
+    """Ranks of the ends of an interval that excludes `most` on each side."""
     return () if most is None else (most, size - 1 - most)
 
 
@@ -107,16 +107,16 @@ def _shift(minus_baseline: Sequence[float], plus_candidate: Sequence[float]) -> 
     return sum(ordered_sums(minus_baseline, plus_candidate, ranks, triangle=False)) / 2.0
 
 
-def _tail_apart(
+def _independent_tail(
     minus_baseline: Sequence[float], plus_candidate: Sequence[float], shift: float
 ) -> Callable[[int], float]:
     return two_sample_tail(*doubled_placements(minus_baseline, plus_candidate, shift))
 
 
 def _count_against(a: Sequence[float], b: Sequence[float], margin: float, terms: float, *, triangle: bool) -> int:
-    """How many sums do not lie beyond the edge of the margin that most of them are beyond."""
+    """The number of sums not beyond the edge of the margin that most of them are beyond."""
     if not 0.0 <= margin < math.inf:
-        raise ValueError(f"a margin is a share of at least 0, not {margin}")
+        raise ValueError(f"a margin must be at least 0, not {margin}")
     edge = (math.log1p(margin) + ROUNDING) * terms
     _, not_above = count_sums(a, b, edge, triangle=triangle)
     below, _ = count_sums(a, b, -edge, triangle=triangle)
@@ -124,14 +124,16 @@ def _count_against(a: Sequence[float], b: Sequence[float], margin: float, terms:
 
 
 def _differences(pairs: Sequence[tuple[float, float]]) -> list[float]:
-    """Logarithms of candidate over baseline, ascending. Taken apart: swapped sides give exactly the negative."""
+    """Logarithms of candidate over baseline, ascending. Computed separately, so that swapped sides give exactly the
+    negative."""
     if not pairs:
-        raise ValueError("there are no blocks to compare")
+        raise ValueError("no blocks to compare")
     return sorted(_log(candidate) - _log(baseline) for baseline, candidate in pairs)
 
 
 def _sides(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Minus the logarithms of the baseline, and those of the candidate, both ascending: their sums are differences."""
+    """Minus the logarithms of the baseline, and those of the candidate, both ascending; their sums are the
+    differences."""
     if not baseline or not candidate:
         raise ValueError("a side of the comparison has no values")
     return sorted(-_log(value) for value in baseline), sorted(_log(value) for value in candidate)
@@ -139,7 +141,7 @@ def _sides(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[list[
 
 def _log(value: float) -> float:
     if not 0.0 < value < math.inf:
-        raise ValueError(f"a ratio needs values that are positive and finite, not {value}")
+        raise ValueError(f"a ratio needs positive and finite values, not {value}")
     return math.log(value)
 
 
@@ -151,4 +153,4 @@ def _exp(difference: float) -> float:
 
 def _check_error(alpha: float) -> None:
     if not 0.0 < alpha < 1.0:
-        raise ValueError(f"an error probability lies between 0 and 1, not {alpha}")
+        raise ValueError(f"an error probability must be between 0 and 1, not {alpha}")

@@ -1,9 +1,9 @@
 """When an experiment has enough repeats: planned looks, never peeking.
 
 A rule that looks after every repeat stops at the first lucky interval, and one that waits for a small standard
-deviation burns its whole budget on a noisy machine (the lesson of nvbench issue 61). So there are at most five looks,
-at repeat numbers fixed beforehand, and the error of 5 % is spent in equal parts over them (Bonferroni: 1 % each, hence
-99 % intervals at each look): the chance that any of the intervals that could stop us misses the median stays below 5 %.
+deviation spends its whole budget on a noisy machine (nvbench issue 61). So there are at most five looks, at fixed
+numbers of repeats, and the error of 5 % is divided equally (Bonferroni: 1 % each, hence 99 % intervals at each look):
+the probability that any of the intervals that may stop the experiment misses the median stays below 5 %.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import StrEnum
 from seatrial.stats.interval import MINIMUM_REPEATS, median_interval
 
 LOOKS = (8, 12, 18, 27, 40)
-"""Numbers of repeats at which the precision is looked at. Eight is the least that has a 99 % interval."""
+"""Numbers of repeats at which the precision is checked. Eight is the smallest with a 99 % interval."""
 
 _LOOK_CONFIDENCE = 1.0 - 0.05 / len(LOOKS)
 
@@ -23,15 +23,15 @@ _LOOK_CONFIDENCE = 1.0 - 0.05 / len(LOOKS)
 class Stop(StrEnum):
     """Why no more repeats are made."""
 
-    PRECISE = "precise"  # every figure's interval is as narrow as asked
-    BUDGET = "budget"  # the next repeat would go over the time budget
-    COMPLETE = "complete"  # no more may be made
+    PRECISE = "precise"  # every figure's interval is narrow enough
+    BUDGET = "budget"  # the next repeat would exceed the time budget
+    COMPLETE = "complete"  # the maximum number was made
 
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
     """`precision`: half width of the interval relative to the median (0.01 is 1 %); `budget_s`: time of all repeats;
-    `maximum`: repeats after which nothing is left to ask; `minimum`: those that are made whatever the budget says."""
+    `maximum`: the largest number of repeats; `minimum`: repeats that are made regardless of the budget."""
 
     precision: float = 0.01
     budget_s: float = 20.0
@@ -39,11 +39,11 @@ class StoppingRule:
     minimum: int = MINIMUM_REPEATS
 
     def decide(self, figures: Sequence[Sequence[float]], spent_s: float, next_s: float) -> Stop | None:
-        """Whether to stop after these repeats, and why; None means go on.
+        """The reason to stop after these repeats, or None to continue.
 
-        `figures` holds for each figure the values of all repeats so far, in order of time, all of one length; `spent_s`
-        is what they took, `next_s` what the next is expected to take. Only past looks count: what was seen between
-        looks is never used to decide.
+        `figures` has, for each figure, the values of all repeats so far, in order of time, all of the same length;
+        `spent_s` is their time, `next_s` the expected time of the next. Only the planned looks count: values between
+        looks are never used to decide.
         """
         n = max((len(values) for values in figures), default=0)
         if n < self.minimum:

@@ -11,7 +11,7 @@ _MOST_STEPS = 500
 def student_tail(t: float, df: float) -> float:
     """P(T > t) for t >= 0 and `df` > 0 degrees of freedom: half of the regularised incomplete beta function.
 
-    Abramowitz & Stegun, 26.7.1 and 26.5.8. Relative error below 1e-10, also far out in the tail.
+    Abramowitz & Stegun, 26.7.1 and 26.5.8. Relative error below 1e-10, also far in the tail.
     """
     if t == math.inf:
         return 0.0
@@ -19,7 +19,7 @@ def student_tail(t: float, df: float) -> float:
 
 
 def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
-    """I_x(a, b); `rest` is 1 - x, given so that it loses no digits."""
+    """I_x(a, b); `rest` is 1 - x, passed to avoid cancellation."""
     if x <= 0.0 or rest <= 0.0:
         return 0.0 if x <= 0.0 else 1.0
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)

@@ -1,11 +1,11 @@
-"""Order statistics of all sums of two values, without a list of all of them where that would be long.
+"""Order statistics of all pairwise sums, without listing them if there are many.
 
 Hodges-Lehmann estimates and their intervals are order statistics of pairwise sums or differences. For n values on each
 side there are n^2 of them; a table with ordered rows and columns is searched instead (the idea of Johnson & Mizoguchi,
-"Selecting the Kth element in X + Y", SIAM J. Comput. 7, 1978): a pivot cuts off parts of all rows at once.
+"Selecting the Kth element in X + Y", SIAM J. Comput. 7, 1978): a pivot cuts parts of all rows at once.
 
-Rows `a` and columns `b` are ascending; the table holds a[i] + b[j]. Its triangle are the entries with j >= i, which for
-a = b are the sums of a set with itself, each pair once.
+Rows `a` and columns `b` are ascending; the table contains a[i] + b[j]. Its triangle are the entries with j >= i,
+which for a = b are the sums of a set with itself, each pair once.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 _LISTED = 30_000
-"""Up to so many sums a list is sorted: that is fastest."""
+"""Up to this number of sums, sorting a list is fastest."""
 
 _SAMPLE = 500
-"""Entries that are looked at for a pivot."""
+"""The number of entries sampled for a pivot."""
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
@@ -30,20 +30,20 @@ def table_size(n: int, m: int, *, triangle: bool) -> int:
 
 
 def count_sums(a: Sequence[float], b: Sequence[float], bound: float, *, triangle: bool) -> tuple[int, int]:
-    """How many sums are below `bound`, and how many are at most `bound`."""
+    """The numbers of sums below `bound`, and of at most `bound`."""
     below, up_to = _cut(a, b, bound, triangle)
     before = len(a) * (len(a) - 1) // 2 if triangle else 0
     return sum(below) - before, sum(up_to) - before
 
 
 def doubled_placements(a: Sequence[float], b: Sequence[float], bound: float) -> tuple[list[int], list[int]]:
-    """For each row, and for each column, twice how many of its sums are below `bound`; those equal to it count once."""
+    """For each row, and for each column, twice the number of its sums below `bound`, plus the number equal to it."""
     rows, columns = _cut(a, b, bound, triangle=False), _cut(b, a, bound, triangle=False)
     return [x + y for x, y in zip(*rows, strict=True)], [x + y for x, y in zip(*columns, strict=True)]
 
 
 def ordered_sums(a: Sequence[float], b: Sequence[float], ranks: Sequence[int], *, triangle: bool) -> list[float]:
-    """The sums of these ranks, 0 being the smallest."""
+    """The sums of these ranks; rank 0 is the smallest."""
     if table_size(len(a), len(b), triangle=triangle) > _LISTED:
         return [_select(a, b, rank, triangle) for rank in ranks]
     if triangle:
@@ -54,7 +54,7 @@ def ordered_sums(a: Sequence[float], b: Sequence[float], ranks: Sequence[int], *
 
 
 def _select(a: Sequence[float], b: Sequence[float], rank: int, triangle: bool) -> float:
-    """The sum of that rank. Each round cuts the part of every row that is still open at one pivot, an entry of it."""
+    """The sum of this rank. Each round cuts the open part of every row at a pivot, which is an open entry."""
     before = len(a) * (len(a) - 1) // 2 if triangle else 0
     left = list(range(len(a))) if triangle else [0] * len(a)
     right = [len(b)] * len(a)
@@ -75,7 +75,7 @@ def _select(a: Sequence[float], b: Sequence[float], rank: int, triangle: bool) -
 
 
 def _pivot(a: Sequence[float], b: Sequence[float], left: Sequence[int], sizes: Sequence[int], rank: int) -> float:
-    """An open entry a little beyond that rank, on the side of more entries, so that these are likely to be cut off."""
+    """An open entry slightly beyond the rank, on the side of more entries, so that these are likely to be cut."""
     ends = list(accumulate(sizes))
     sample = []
     for k in range(_SAMPLE):
@@ -89,9 +89,9 @@ def _pivot(a: Sequence[float], b: Sequence[float], left: Sequence[int], sizes: S
 
 
 def _cut(a: Sequence[float], b: Sequence[float], bound: float, triangle: bool) -> tuple[list[int], list[int]]:
-    """For each row the columns where its sums reach and exceed `bound`: down the rows both only go to the left.
+    """For each row, the columns where its sums reach and exceed `bound`; both move only left from row to row.
 
-    Compared are the very sums that are listed elsewhere, so that rounding cannot make two answers differ.
+    It compares the same sums as the sorted list, so rounding cannot give different results.
     """
     below, up_to = [], []
     reach = exceed = len(b)

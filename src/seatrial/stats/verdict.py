@@ -1,4 +1,4 @@
-"""What an interval of a ratio says."""
+"""The verdict of an interval of a ratio."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seatrial.stats.ratio import ROUNDING
 def verdict(low: float | None, high: float | None, margin: float, higher_is_better: bool) -> Verdict:
     """The verdict on candidate over baseline.
 
-    `same`: the interval lies within [1/(1+margin), 1+margin], edges included. Wholly outside: `faster` or `slower`, by
+    `same`: the interval is within [1/(1+margin), 1+margin], edges included. Entirely outside: `faster` or `slower`, by
     the direction of the figure. Across an edge, or no interval: `ambiguous`.
     """
     if low is None or high is None:

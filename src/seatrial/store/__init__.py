@@ -1,1 +1,1 @@
-"""Records on disk: append-only line files, one writer each, and facts written once under the hash of their content."""
+"""Records on disk: append-only line files with one writer each, and content-addressed facts written once."""

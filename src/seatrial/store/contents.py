@@ -1,4 +1,4 @@
-"""Everything that a results folder holds, read once."""
+"""The contents of a results folder, read once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from seatrial.store.folder import ResultsFolder
 class Contents:
     """All records by experiment, each list in order of repeat, with the facts that they refer to.
 
-    `damaged` has one sentence for each line or file that was not accepted; a torn last line of a file (its writer was
-    killed while it wrote) is left out silently, since that repeat was not finished.
+    `damaged` has a sentence for each line or file that was rejected; a torn last line (its writer was killed) is
+    ignored, since that repeat was not finished.
     """
 
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Contents:
 
 
 def read_contents(folder: ResultsFolder) -> Contents:
-    """The whole folder. Records whose facts are missing or damaged are left out, and `damaged` says so."""
+    """Read the whole folder. Records with missing or damaged facts are skipped and reported in `damaged`."""
     by_experiment: dict[str, dict[int, RepeatRecord]] = {}
     places: dict[tuple[str, int], RecordPlace] = {}
     damaged: list[str] = []
@@ -44,7 +44,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
                 continue
             repeats = by_experiment.setdefault(record.experiment, {})
             if record.repeat in repeats:
-                damaged.append(f"{path.name} line {number}: repeat {record.repeat} of {record.experiment} once more")
+                damaged.append(f"{path.name} line {number}: duplicate repeat {record.repeat} of {record.experiment}")
                 continue
             repeats[record.repeat] = record
             places[(record.experiment, record.repeat)] = RecordPlace(f"records/{path.name}", number)
@@ -53,15 +53,17 @@ def read_contents(folder: ResultsFolder) -> Contents:
         try:
             experiments[key] = _experiment(folder, key)
         except StoreError as error:
-            damaged.append(f"{error.message}: {len(repeats)} repeats are left out")
+            damaged.append(f"{error.message}: {len(repeats)} repeats are ignored")
     environments, machines = _environments(folder, experiments, damaged), _machines(folder, experiments, damaged)
     for key, experiment in list(experiments.items()):
-        for room, known, needed in (
+        for kind, known, needed in (
             ("machines", machines, experiment.machine),
             ("environments", environments, experiment.environment),
         ):
             if needed and needed not in known and key in experiments:
-                damaged.append(f"{room} lacks {needed}: {len(by_experiment[key])} repeats of {key} are left out")
+                damaged.append(
+                    f"{kind}/{needed}.json is missing: {len(by_experiment[key])} repeats of {key} are ignored"
+                )
                 del experiments[key]
     return Contents(
         experiments=experiments,
@@ -75,7 +77,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
 
 
 def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]:
-    """The studies that were run into the folder."""
+    """The studies whose results are in the folder."""
     found = []
     for key in folder.keys("studies"):
         try:
@@ -90,7 +92,7 @@ def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]
 def _environments(
     folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """Key -> document, of the environments that experiments refer to, in the order of these."""
+    """Key -> document of the environments that experiments refer to, in the order of the experiments."""
     found: dict[str, dict[str, Any]] = {}
     for key in dict.fromkeys(experiment.environment for experiment in experiments.values()):
         if not key:
@@ -105,7 +107,8 @@ def _environments(
 def _machines(
     folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """Identity -> the document that knows most about that machine: root sees memory modules, hwloc names of devices."""
+    """Identity -> the most complete document of that machine: only root sees memory modules, only hwloc device
+    names."""
     wanted = {experiment.machine for experiment in experiments.values()}
     best: dict[str, dict[str, Any]] = {}
     for key in folder.keys("machines"):
@@ -115,23 +118,23 @@ def _machines(
             damaged.append(error.message)
             continue
         identity = document.get("identity")
-        if identity in wanted and (identity not in best or _knowledge(document) > _knowledge(best[identity])):
+        if identity in wanted and (identity not in best or _completeness(document) > _completeness(best[identity])):
             best[identity] = document
     return best
 
 
-def _knowledge(document: Mapping[str, Any]) -> tuple[bool, int]:
-    """How much a document knows: the memory modules first, then how many sources spoke."""
+def _completeness(document: Mapping[str, Any]) -> tuple[bool, int]:
+    """Sort key: whether memory modules are known, then the number of sources."""
     return document.get("memory", {}).get("peak_Bps") is not None, len(document.get("sources", ()))
 
 
 def _records(path: Path) -> Iterator[tuple[int, RepeatRecord | ProtocolError]]:
-    """The lines of one file, with their numbers from 1; a line that is not accepted as the error it gave."""
+    """The records of one file with their line numbers from 1; an error for a rejected line."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
-    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is a torn line, or nothing
+    for number, line in enumerate(lines[:-1], start=1):  # after the last newline is a torn line or nothing
         try:
             yield number, decode(line)
         except ProtocolError as error:

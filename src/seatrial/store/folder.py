@@ -1,9 +1,9 @@
-"""The results folder: its layout, its version, and facts that are written once.
+"""The results folder: layout, version, and facts written once.
 
 FORMAT                                      version of this layout
 machines|environments|experiments|studies/<key>.json   content-addressed, written once
 records/<host>-<pid>-<start>.jsonl          one writer each
-artefacts/<experiment>/<repeat>/            a repeat under way, or the output of one that did not succeed
+artefacts/<experiment>/<repeat>/            a running repeat, or the output of a failed one
 """
 
 from __future__ import annotations
@@ -18,33 +18,35 @@ from seatrial.errors import StoreError, UsageError
 
 FORMAT_LINE = "seatrial-results 1\n"
 
-FactRoom = Literal["machines", "environments", "experiments", "studies"]
+FactFolder = Literal["machines", "environments", "experiments", "studies"]
 
 
 class ResultsFolder:
-    """A results folder that exists and has the right version. Use `create` to write into it and `existing` to read."""
+    """A results folder of the right version. Use `create` for writing and `existing` for reading."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def create(cls, path: Path) -> ResultsFolder:
-        """Open the folder for writing, making it if need be. Raises UsageError before anything is written into a
-        folder that is not ours, and where it cannot be written."""
+        """Open the folder for writing; create it if it does not exist. Raises UsageError if it is not a results folder
+        (before writing anything), or cannot be written."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / "FORMAT").exists():
-                is_used = any(not entry.name.startswith(".FORMAT.") for entry in path.iterdir())  # left by a kill here
-                if is_used and not (path / "FORMAT").exists():  # another process may make it ours right now
+                is_used = any(
+                    not entry.name.startswith(".FORMAT.") for entry in path.iterdir()
+                )  # left by a killed process
+                if is_used and not (path / "FORMAT").exists():  # another process may just have created it
                     raise UsageError(
-                        f"{path} is not empty and is no results folder of seatrial",
+                        f"{path} is not empty and is not a results folder of seatrial",
                         "give another folder with --results",
                     )
                 _write_once(path / "FORMAT", FORMAT_LINE.encode())
-            for room in ("machines", "environments", "experiments", "studies", "records", "artefacts"):
-                (path / room).mkdir(exist_ok=True)
-                if not os.access(path / room, os.W_OK | os.X_OK):
-                    raise PermissionError(13, "Permission denied", str(path / room))
+            for kind in ("machines", "environments", "experiments", "studies", "records", "artefacts"):
+                (path / kind).mkdir(exist_ok=True)
+                if not os.access(path / kind, os.W_OK | os.X_OK):
+                    raise PermissionError(13, "Permission denied", str(path / kind))
         except OSError as error:
             raise UsageError(
                 f"the results folder {path} cannot be written: {error.strerror or error}",
@@ -54,13 +56,13 @@ class ResultsFolder:
 
     @classmethod
     def existing(cls, path: Path) -> ResultsFolder:
-        """Open the folder for reading. Raises UsageError where there is none or its version is another."""
+        """Open the folder for reading. Raises UsageError if it is not a results folder, or has another version."""
         try:
             found = (path / "FORMAT").read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise UsageError(
-                f"{path} is no results folder of seatrial: {error.strerror or error}",
-                "`seatrial run` makes one; --results names it",
+                f"{path} is not a results folder of seatrial: {error.strerror or error}",
+                "`seatrial run` creates one; --results selects it",
             ) from error
         if found != FORMAT_LINE:
             raise UsageError(
@@ -69,41 +71,41 @@ class ResultsFolder:
             )
         return cls(path)
 
-    def put(self, room: FactRoom, key: str, document: Mapping[str, Any]) -> None:
-        """Keep a document under the key of its content. A document that is there already is the same one."""
-        target = self.path / room / f"{key}.json"
+    def put(self, kind: FactFolder, key: str, document: Mapping[str, Any]) -> None:
+        """Store a document under the key of its content. An existing document of that key is the same one."""
+        target = self.path / kind / f"{key}.json"
         data = json.dumps(document, indent=1, allow_nan=False).encode() + b"\n"
         try:
-            if target.exists() and _is_whole(target):
+            if target.exists() and _is_complete(target):
                 return
             _write_once(target, data)
         except OSError as error:
             raise StoreError(
-                f"{target} cannot be written: {error.strerror or error}", "nothing that was recorded before is lost"
+                f"{target} cannot be written: {error.strerror or error}", "earlier records are not lost"
             ) from error
 
-    def get(self, room: FactRoom, key: str) -> dict[str, Any]:
-        """The document under a key. Raises StoreError where it is missing or damaged."""
-        source = self.path / room / f"{key}.json"
+    def get(self, kind: FactFolder, key: str) -> dict[str, Any]:
+        """The document under a key. Raises StoreError if it is missing or damaged."""
+        source = self.path / kind / f"{key}.json"
         try:
             document = json.loads(source.read_bytes())
         except (OSError, ValueError) as error:
             raise StoreError(f"{source} cannot be read: {error}") from error
         if not isinstance(document, dict):
-            raise StoreError(f"{source} does not hold an object")
+            raise StoreError(f"{source} is not a JSON object")
         return document
 
-    def keys(self, room: FactRoom) -> tuple[str, ...]:
-        """The keys of all documents in one room, sorted."""
-        return tuple(sorted(path.stem for path in (self.path / room).glob("*.json")))
+    def keys(self, kind: FactFolder) -> tuple[str, ...]:
+        """The keys of all documents of one kind, sorted."""
+        return tuple(sorted(path.stem for path in (self.path / kind).glob("*.json")))
 
     def artefacts(self, experiment: str, repeat: int) -> Path:
-        """Where the files of one repeat lie, whole: its program may run in another folder than we."""
+        """The absolute path of the files of one repeat: its program may run in another folder."""
         return self.path.absolute() / "artefacts" / experiment / str(repeat)
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a document is one: a power cut can leave an empty file under its name."""
+def _is_complete(path: Path) -> bool:
+    """Whether a document is complete: a power cut can leave an empty file."""
     try:
         json.loads(path.read_bytes())
     except ValueError:
@@ -112,7 +114,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _write_once(target: Path, data: bytes) -> None:
-    """Write a file so that it is whole or not there, whoever is killed when; two writers of the same are fine."""
+    """Write a file atomically: it is complete or missing after any kill. Two writers of the same content are fine."""
     private = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         private.write_bytes(data)

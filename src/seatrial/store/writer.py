@@ -1,4 +1,4 @@
-"""The writer of records: one file for each process that measures, a line for each finished repeat."""
+"""The writer of records: one file per measuring process, a line per finished repeat."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from seatrial.store.folder import ResultsFolder
 
 
 class RecordWriter:
-    """Appends to `records/<host>-<pid>-<start>.jsonl`; the file is made with the first record.
+    """Appends to `records/<host>-<pid>-<start>.jsonl`; the file is created with the first record.
 
-    A line goes to the kernel in full before `append` returns, so `kill -9` cannot lose it. Where the disk is full the
-    half line is taken back, so the file stays whole.
+    A line is written completely before `append` returns, so `kill -9` cannot lose it. If the disk is full, a partial
+    line is removed, so the file stays valid.
     """
 
     def __init__(self, folder: ResultsFolder, host: str) -> None:
@@ -27,7 +27,7 @@ class RecordWriter:
         self._size = 0
 
     def append(self, record: RepeatRecord) -> None:
-        """Write one record. Raises StoreError; what was written before stays."""
+        """Write one record. Raises StoreError; earlier records stay."""
         line = encode(record)
         try:
             if self._descriptor is None:
@@ -38,17 +38,17 @@ class RecordWriter:
                 written += os.write(self._descriptor, line[written:])
         except OSError as error:
             if self._descriptor is not None:
-                with suppress(OSError):  # the half line stays then, torn: readers leave it out
+                with suppress(OSError):  # else the torn line stays, which readers ignore
                     os.ftruncate(self._descriptor, self._size)
             raise StoreError(
                 f"the record {self.path} cannot be written: {error.strerror or error}",
-                "make room or give another folder with --results, then start the same command again:"
+                "free some space or give another folder with --results, then start the same command again:"
                 " finished repeats are kept",
             ) from error
         self._size += len(line)
 
     def close(self) -> None:
-        """Close the file, if one was made."""
+        """Close the file, if it was created."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

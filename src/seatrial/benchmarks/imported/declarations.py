@@ -15,7 +15,7 @@ GIVEN_FLOPS = "given.peak_flops"
 GIVEN_BANDWIDTH = "given.peak_Bps"
 """Names of the limits that the user gave with an import (`--set peak_flops=...`), which hold whatever it ran on."""
 
-NOT_TOLD = "unknown"
+UNKNOWN = "unknown"
 """The value of a parameter that the file does not tell."""
 
 LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
@@ -42,22 +42,22 @@ def imported(
 
 def count_parameter(name: str, help_text: str) -> Parameter:
     """A whole number that the file may not tell."""
-    return Parameter(name, ParameterKind.INTEGER, NOT_TOLD, help_text, words=(NOT_TOLD,))
+    return Parameter(name, ParameterKind.INTEGER, UNKNOWN, help_text, words=(UNKNOWN,))
 
 
 def size_parameter(name: str, help_text: str) -> Parameter:
     """A size in bytes that the file may not tell."""
-    return Parameter(name, ParameterKind.BYTES, NOT_TOLD, help_text, words=(NOT_TOLD,))
+    return Parameter(name, ParameterKind.BYTES, UNKNOWN, help_text, words=(UNKNOWN,))
 
 
 def text_parameter(name: str, help_text: str) -> Parameter:
     """A word or name that the file may not tell."""
-    return Parameter(name, ParameterKind.TEXT, NOT_TOLD, help_text)
+    return Parameter(name, ParameterKind.TEXT, UNKNOWN, help_text)
 
 
 def choice_parameter(name: str, help_text: str, *values: str) -> Parameter:
     """One of a few words, or unknown."""
-    return Parameter(name, ParameterKind.CHOICE, NOT_TOLD, help_text, words=(*values, NOT_TOLD))
+    return Parameter(name, ParameterKind.CHOICE, UNKNOWN, help_text, words=(*values, UNKNOWN))
 
 
 def rate_figure(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str | None = None) -> Figure:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from seatrial.benchmarks.imported.declarations import (
     GIVEN_BANDWIDTH,
-    NOT_TOLD,
+    UNKNOWN,
     count_parameter,
     flops_limit,
     imported,
@@ -32,7 +32,7 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     elements = params["stream_elements"]
     least_B = beyond_caches_B(machine, machine.pus())
     is_given = machine.named_limit(GIVEN_BANDWIDTH) is not None
-    if not is_given and (elements == NOT_TOLD or least_B is None or whole(elements) * 8 < least_B):
+    if not is_given and (elements == UNKNOWN or least_B is None or whole(elements) * 8 < least_B):
         return Limit.unknown("B/s", "the arrays are not known to be beyond the caches")
     return memory_limit(ranks="ranks")(machine, params, samples)
 

@@ -1,1 +1,1 @@
-"""Pure readers: text or bytes of one format -> values, or ParseError. No file is opened here."""
+"""Pure readers: text or bytes of one format -> values, or ParseError. They open no files."""

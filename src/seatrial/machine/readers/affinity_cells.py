@@ -1,9 +1,8 @@
-"""What follows the classes in a row of `nvidia-smi topo -m`: CPU affinity, NUMA affinity, the GPU's own NUMA node.
+"""The cells after the classes in a row of `nvidia-smi topo -m`: CPU affinity, NUMA affinity, the GPU's own NUMA node.
 
-The tool puts a tab between cells, one more before the GPU's node, and one more before a NUMA affinity that is N/A.
-Where tabs were lost, an empty cell leaves
-nothing behind: a row with a word for each column is read in order, any other only by positions, and only where the
-full rows of the same matrix prove how it is laid out. What cannot be determined is None.
+The tool separates cells by a tab, with one more before the GPU's node, and one more before a NUMA affinity of N/A. If
+the tabs were lost, empty cells cannot be seen: a row with one word per column is read in order; any other row is read
+by position, and only if the full rows of the same matrix prove the layout. Whatever remains ambiguous is None.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _MAX_CPUS = 8192  # Linux's largest NR_CPUS
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is next to a device: CPUs, the NUMA node (None also where there are several); and a GPU's own node."""
+    """The CPUs and the NUMA node near a device (None for several nodes), and the NUMA node of a GPU's own memory."""
 
     cpus: frozenset[int] | None = None
     numa: int | None = None
@@ -43,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """The end of a row: its words, and its cells where tabs keep them apart (else None)."""
+    """The end of a row: its words, and its cells if tabs separate them (else None)."""
 
     row: Row
     start: int
@@ -56,11 +55,11 @@ class _Tail:
 
 
 _Cells = Mapping[str, str]
-"""Column -> its text; a column without one is empty or unknown."""
+"""Column -> its text; missing if empty or unknown."""
 
 
 def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Place], tuple[str, ...]]:
-    """The place of each label, and what could not be told, a sentence each. Raises ParseError at a damaged row."""
+    """The place of each label, and a sentence about each ambiguous row. Raises ParseError for a damaged row."""
     columns = matrix.columns
     names = [column.text for column in columns]
     tails = [_tail(row, len(grid.labels), names, tool) for row in matrix.rows]
@@ -72,7 +71,9 @@ def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Pla
     for tail in tails:
         is_gpu = gpu_index(tail.row.label) is not None
         if is_gpu and tail.cells is not None and len(tail.cells) != counts[0]:
-            raise tail.row.line.error(tool, f"the row has other cells than that of {of_gpus[0].row.label}")
+            raise tail.row.line.error(
+                tool, f"the row has a different number of cells than that of {of_gpus[0].row.label}"
+            )
         cells = _by_tabs(tail, names, tool)
         if cells is None and len(tail.words) == len(columns):
             cells = dict(zip(names, tail.texts, strict=True))
@@ -81,7 +82,7 @@ def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Pla
         if is_gpu and columns and not tail.row.line.is_ended:
             _check_end(tail, cells, names, of_gpus, tool)
         if cells is None and tail.words:
-            unread.append(f"{tool}: line {tail.row.line.number}: the affinity of {tail.row.label} is unclear")
+            unread.append(f"{tool}: line {tail.row.line.number}: the affinity of {tail.row.label} is ambiguous")
         places[tail.row.label] = _place(tail, cells or {}, tool, unread)
         lists[tail.row.label] = (cells or {}).get(CPU_AFFINITY, _NONE)
     unread += _disagreements(matrix, places, lists, tool)
@@ -89,10 +90,10 @@ def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Pla
 
 
 def _disagreements(matrix: Matrix, places: Mapping[str, Place], lists: Mapping[str, str], tool: str) -> Iterator[str]:
-    """A sentence for each row whose affinity can hardly be of the same machine as another's: a lost digit shows here.
+    """A sentence for each row whose affinity contradicts another row's; a lost digit is detected here.
 
-    The driver gives the CPUs of the NUMA node that a device is on, so one node has one list, and lists of two nodes
-    are apart. It is no proof (virtual machines, edited text), so the row is not refused.
+    The driver reports the CPUs of the device's NUMA node, so a node has one list, and the lists of two nodes are
+    disjoint. Virtual machines and edited text may differ, so the row is not refused.
     """
     masks = {text: _mask(text) for text in set(lists.values()) if text != _NONE}
     of_nodes: dict[int, tuple[str, str]] = {}
@@ -105,14 +106,14 @@ def _disagreements(matrix: Matrix, places: Mapping[str, Place], lists: Mapping[s
             if (node == other_node and masks[other] != masks[text]) or (node != other_node and common):
                 yield (
                     f"{tool}: line {row.line.number}: the affinities of {label} (CPUs {other:.60}, node {other_node}) "
-                    f"and {row.label} (CPUs {text:.60}, node {node}) do not fit together: one of the two may be damaged"
+                    f"and {row.label} (CPUs {text:.60}, node {node}) contradict each other: one may be damaged"
                 )
                 break
         of_nodes.setdefault(node, (row.label, text))
 
 
 def _mask(text: str) -> int:
-    """A bit for each number of a list."""
+    """A bit mask of a list."""
     mask = 0
     for item in text.split(","):
         first, _, last = item.partition("-")
@@ -126,7 +127,7 @@ def _tail(row: Row, n_labels: int, names: Sequence[str], tool: str) -> _Tail:
         if word.text != _NONE and not _LIST.match(word.text):
             raise row.line.error(tool, f"{word.text[:40]} is neither CPUs nor NUMA nodes nor N/A")
     if len(words) > len(names):
-        raise row.line.error(tool, f"{len(words)} cells after the classes, but {len(names)} columns for them")
+        raise row.line.error(tool, f"{len(words)} cells after the classes for {len(names)} columns")
     start = row.words[n_labels].end
     before, *rest = row.text[start:].split("\t")
     cells = tuple(cell.strip() for cell in rest)
@@ -138,7 +139,7 @@ def _tail(row: Row, n_labels: int, names: Sequence[str], tool: str) -> _Tail:
 
 
 def _by_tabs(tail: _Tail, names: Sequence[str], tool: str) -> _Cells | None:
-    """The cells of a row that has its tabs; None where it has not."""
+    """The cells of a row with tabs; None without them."""
     if tail.cells is None or not names:
         return None
     cells = list(tail.cells)
@@ -151,14 +152,14 @@ def _by_tabs(tail: _Tail, names: Sequence[str], tool: str) -> _Cells | None:
         return {}
     if len(cells) != len(names):
         raise tail.row.line.error(tool, f"{len(cells)} cells after the classes for {len(names)} columns")
-    said = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
-    if GPU_NUMA in names and not is_usual and NUMA_AFFINITY not in said:
-        said.pop(CPU_AFFINITY, None)  # one tab too few: it may as well be the NUMA node, its CPU affinity being lost
-    return said
+    filled = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+    if GPU_NUMA in names and not is_usual and NUMA_AFFINITY not in filled:
+        filled.pop(CPU_AFFINITY, None)  # a tab is missing: this may be the NUMA node of a lost CPU affinity
+    return filled
 
 
 def _by_positions(tail: _Tail, columns: Sequence[Word], tails: Sequence[_Tail]) -> _Cells | None:
-    """The only way to give a row's words to columns in a layout that every full row of the matrix has."""
+    """The only assignment of a row's words to columns that fits the layout of all full rows; None if not unique."""
     names = [column.text for column in columns]
     full = [other for other in tails if other.cells is None and len(other.words) == len(columns)]
     possible: list[dict[str, str]] = []
@@ -172,13 +173,13 @@ def _by_positions(tail: _Tail, columns: Sequence[Word], tails: Sequence[_Tail]) 
     if len(possible) != 1:
         return None
     if CPU_AFFINITY in possible[0] and NUMA_AFFINITY not in possible[0]:
-        return None  # where one cell was lost, the NUMA node stands in the place of the CPUs
+        return None  # if one cell was lost, the NUMA node takes the place of the CPUs
     return possible[0]
 
 
 def _is_aligned(tail: _Tail, chosen: Sequence[str], full: Sequence[_Tail], names: Sequence[str]) -> bool:
-    """Whether each word begins or ends where one of a full row does in the same column: where two cells were glued
-    together, what follows them is moved into another column."""
+    """Whether each word begins or ends where a word of a full row does in the same column: if two cells were joined,
+    the following words shift into other columns."""
     for name, word in zip(chosen, tail.words, strict=True):
         others = [other.words[names.index(name)] for other in full]
         if not any(word.start == other.start or word.end == other.end for other in others):
@@ -187,7 +188,7 @@ def _is_aligned(tail: _Tail, chosen: Sequence[str], full: Sequence[_Tail], names
 
 
 def _fits_tabs(tail: _Tail, cells: _Cells, columns: Sequence[Word]) -> bool:
-    """Whether the words stand where a terminal puts cells that tabs (8 characters) separate."""
+    """Whether the words are at the positions of cells separated by tabs (8 characters)."""
     base = tail.row.words[0].start
     at = _next_stop(tail.start - base)
     starts: list[int] = []
@@ -205,21 +206,21 @@ def _next_stop(position: int) -> int:
 
 
 def _fits_header(tail: _Tail, cells: _Cells, columns: Sequence[Word]) -> bool:
-    """Whether each word begins below its column's name, as in a table that somebody aligned."""
+    """Whether each word begins below its column's name, as in a table aligned by hand."""
     spans = [(column.start - 2, column.end) for column in columns if column.text in cells]
     return all(low <= word.start < high for word, (low, high) in zip(tail.words, spans, strict=True))
 
 
 def _check_end(tail: _Tail, cells: _Cells | None, names: Sequence[str], of_gpus: Sequence[_Tail], tool: str) -> None:
-    """Refuse a last row without a line break unless it is surely whole: a cut number is still a number."""
+    """Refuse a last row without a line break unless it is certainly complete: a cut number is still a number."""
     is_repeated = any(
         other is not tail and other.texts == tail.texts and (other.cells == tail.cells) and tail.words
         for other in of_gpus
     )
-    is_full = cells is not None and cells.get(names[-1]) in (_NONE, "0")  # after either no digit can follow
+    is_full = cells is not None and cells.get(names[-1]) in (_NONE, "0")  # no digit can follow either
     if not is_repeated and not is_full:
         raise tail.row.line.error(
-            tool, "the file ends in this row without a line break: it may be cut off (end it with one if it is whole)"
+            tool, "the file ends in this row without a line break: it may be cut off (add one if it is complete)"
         )
 
 
@@ -227,7 +228,7 @@ def _place(tail: _Tail, cells: _Cells, tool: str, unread: list[str]) -> Place:
     numbers = {name: _numbers(tail, text, tool) for name, text in cells.items() if text != _NONE}
     cpus, nodes = numbers.get(CPU_AFFINITY), numbers.get(NUMA_AFFINITY)
     if cpus and nodes and len(nodes) > 1 and len(nodes) >= len(cpus):
-        unread.append(f"{tool}: line {tail.row.line.number}: more NUMA nodes than CPUs: neither was taken")
+        unread.append(f"{tool}: line {tail.row.line.number}: more NUMA nodes than CPUs: both were ignored")
         cpus = nodes = None
     own = numbers.get(GPU_NUMA)
     if own is not None and len(own) != 1:
@@ -240,10 +241,10 @@ def _place(tail: _Tail, cells: _Cells, tool: str, unread: list[str]) -> Place:
 
 
 def _numbers(tail: _Tail, text: str, tool: str) -> tuple[int, ...]:
-    """The numbers of a list whose items rise, as the tool writes them."""
+    """The numbers of an ascending list, as the tool writes it."""
     ends = [int(end) for item in text.split(",") for end in item.split("-")]
     if max(ends) >= _MAX_CPUS:
         raise tail.row.line.error(tool, f"{text[:40]}: more CPUs than Linux supports")
     if ends != sorted(ends) or len(set(text.split(","))) != text.count(",") + 1:
-        raise tail.row.line.error(tool, f"{text[:40]}: the numbers do not rise")
+        raise tail.row.line.error(tool, f"{text[:40]}: the numbers are not ascending")
     return read_cpu_list(text)

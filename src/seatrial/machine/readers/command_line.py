@@ -1,4 +1,4 @@
-"""/proc/cmdline -> the parameters that change performance, and no others: the rest may hold passwords and addresses.
+"""/proc/cmdline -> the parameters that affect performance; the others may contain passwords and addresses.
 
 Names: Linux, Documentation/admin-guide/kernel-parameters.txt.
 """
@@ -22,7 +22,7 @@ _ALLOWED = """
 
 
 def read_command_line(text: str) -> str | None:
-    """The allowed parameters in their order, separated by spaces; None when there is none. Never fails.
+    """The allowed parameters in their order, separated by spaces; None if there are none. Never fails.
 
     Words after "--" belong to init and are not read.
     """
@@ -30,7 +30,7 @@ def read_command_line(text: str) -> str | None:
     for word in text.split():
         if word == "--":
             break
-        if word.partition("=")[0].replace("-", "_") in _NORMAL:  # the kernel takes - for _ in parameter names
+        if word.partition("=")[0].replace("-", "_") in _NORMAL:  # the kernel accepts - for _ in parameter names
             kept.append(word)
     return " ".join(kept) or None
 

@@ -1,4 +1,4 @@
-"""/proc/self/cgroup and /proc/self/mountinfo -> the folders of control groups that this process is in.
+"""/proc/self/cgroup and /proc/self/mountinfo -> the control group folders of this process.
 
 Formats: cgroups(7) and proc_pid_mountinfo(5).
 """
@@ -14,7 +14,8 @@ from seatrial.errors import ParseError
 
 @dataclass(frozen=True, slots=True)
 class CgroupMount:
-    """A mounted cgroup hierarchy: where, which part of it, and its version 1 controllers (None for version 2)."""
+    """A mounted cgroup hierarchy: mount point, root within the hierarchy, version 1 controllers (None for version
+    2)."""
 
     mount_point: str
     root: str
@@ -22,7 +23,7 @@ class CgroupMount:
 
 
 def read_cgroup_membership(text: str) -> Mapping[str, str]:
-    """Controller -> path of this process in its hierarchy; "" is version 2's. Raises ParseError."""
+    """Controller -> path of this process in its hierarchy; the key of version 2 is "". Raises ParseError."""
     paths: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line:
@@ -36,7 +37,7 @@ def read_cgroup_membership(text: str) -> Mapping[str, str]:
 
 
 def read_cgroup_mounts(text: str) -> tuple[CgroupMount, ...]:
-    """The cgroup hierarchies of a mountinfo file. Raises ParseError where a cgroup line is damaged."""
+    """The cgroup hierarchies of a mountinfo file. Raises ParseError if a cgroup line is damaged."""
     mounts: list[CgroupMount] = []
     for number, line in enumerate(text.splitlines(), start=1):
         before, separator, after = line.partition(" - ")
@@ -52,10 +53,10 @@ def read_cgroup_mounts(text: str) -> tuple[CgroupMount, ...]:
 
 
 def cgroup_folders(mount: CgroupMount, path: str) -> tuple[str, ...]:
-    """The folders from the mount point down to the process's own group: each may set a limit, the tightest holds.
+    """The folders from the mount point down to the process's own group: each may set a limit, the lowest applies.
 
     In a container the mount shows only the part of the hierarchy below `mount.root`, and a path that begins with "/.."
-    (seen from another cgroup namespace) cannot be followed: then the mount point alone is what can be read.
+    (seen from another cgroup namespace) cannot be followed: then only the mount point can be read.
     """
     root = mount.root.rstrip("/")
     relative = path[len(root) :] if path == root or path.startswith(f"{root}/") else "/"
@@ -66,5 +67,5 @@ def cgroup_folders(mount: CgroupMount, path: str) -> tuple[str, ...]:
 
 
 def _unescape(path: str) -> str:
-    """A path as mountinfo writes it: space, tab, newline and backslash are three octal digits."""
+    """Decode a path of mountinfo: space, tab, newline and backslash are written as three octal digits."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), path)

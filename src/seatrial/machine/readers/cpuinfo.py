@@ -1,4 +1,4 @@
-"""/proc/cpuinfo -> one record per CPU, for x86, Arm, POWER and what resembles them.
+"""/proc/cpuinfo -> one record per CPU, for x86, Arm, POWER and similar architectures.
 
 Each architecture writes its own keys: Linux, arch/x86/kernel/cpu/proc.c and arch/arm64/kernel/cpuinfo.c.
 """
@@ -15,7 +15,7 @@ _VECTOR_ISA = (
     *("avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "amx_fp16"),
     *("asimd", "asimdhp", "asimddp", "sve", "sve2", "sme", "bf16", "i8mm", "altivec", "vsx"),
 )
-"""Features that change the width and rate of arithmetic, in the order in which they are shown."""
+"""Features that affect the width and rate of arithmetic, in display order."""
 
 _ARM_IMPLEMENTERS = {
     0x41: "Arm", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon", 0x4E: "NVIDIA",
@@ -26,7 +26,7 @@ _ARM_IMPLEMENTERS = {
 
 @dataclass(frozen=True, slots=True)
 class CpuRecord:
-    """What the kernel says about one CPU. None is unknown; `implementer` and `part` are Arm's."""
+    """One CPU as the kernel reports it. None is unknown; `implementer` and `part` are for Arm."""
 
     number: int
     vendor: str | None = None
@@ -42,17 +42,17 @@ class CpuRecord:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the CPU says that a hypervisor runs below it (CPUID.1:ECX[31]; x86 only)."""
+        """Whether the CPU reports a hypervisor (CPUID.1:ECX[31]; x86 only)."""
         return "hypervisor" in self.flags
 
 
 def vector_isa(flags: Collection[str]) -> str:
-    """Those of a CPU's features that people look for, separated by spaces; the whole set is a screen full."""
+    """The vector features of a CPU, separated by spaces; the complete list of flags would fill a screen."""
     return " ".join(feature for feature in _VECTOR_ISA if feature in flags)
 
 
 def read_cpuinfo(text: str) -> tuple[CpuRecord, ...]:
-    """The CPUs in their order. Raises ParseError when a line has no colon, a number is none, or no CPU is named."""
+    """The CPUs in order. Raises ParseError for a line without a colon, an invalid number, or a file without CPUs."""
     blocks: list[dict[str, str]] = []
     common: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -62,14 +62,14 @@ def read_cpuinfo(text: str) -> tuple[CpuRecord, ...]:
         if not colon:
             raise ParseError("cpuinfo", number, line, "a line without a colon")
         key, value = key.strip(), value.strip()
-        # Old Arm kernels write "Processor : ARMv7 ..." once above all; a CPU begins with "processor : <number>".
+        # Old Arm kernels write "Processor : ARMv7 ..." once at the top; a CPU begins with "processor : <number>".
         if key == "processor":
             if not (value.isascii() and value.isdecimal() and len(value) <= 6):
                 raise ParseError("cpuinfo", number, line, "a CPU without a number")
             blocks.append({})
         (blocks[-1] if blocks else common)[key] = value
     if not blocks:
-        raise ParseError("cpuinfo", 1 if text else None, text[:80], "no CPU in it")
+        raise ParseError("cpuinfo", 1 if text else None, text[:80], "no CPUs")
     return tuple(_record(common | block) for block in blocks)
 
 
@@ -94,7 +94,7 @@ def _record(block: dict[str, str]) -> CpuRecord:
 
 
 def _integer(text: str | None) -> int | None:
-    """A number where the kernel writes one; "unknown" (old steppings) and foreign text are no number."""
+    """A number; None for "unknown" (old steppings) and any other text."""
     if not text or len(text) > 20:
         return None
     try:

@@ -1,11 +1,11 @@
-"""`dmidecode` -> the memory modules, processors and product of a machine, as the binary SMBIOS table gives them.
+"""`dmidecode` -> the memory modules, processors and product of a machine, as from the binary SMBIOS table.
 
 Format: dmidecode.c of dmidecode 2.12 to 3.6 (dmi_decode, dmi_table_decode): "Handle 0x..., DMI type 17, 84 bytes", a
-title, then lines "Key: value" behind a tab, lists behind two. `-q` leaves the handles out. Whole dumps, `-t memory` and
-any other selection are read, also several of them in one file. Serial numbers, asset tags and UUIDs are not kept.
+title, then lines "Key: value" after one tab, list items after two. `-q` omits the handles. Complete dumps, `-t memory`
+and any other selection are accepted, also several in one file. Serial numbers, asset tags and UUIDs are not kept.
 
-A structure that matters is read strictly: what cannot be read in it is the wrong line that is reported. A dump in which
-memory devices are missing is refused: it would show a machine that does not exist.
+The structures used here are parsed strictly: any line that cannot be parsed is reported. A dump with missing memory
+devices is refused: it would show a machine that does not exist.
 """
 
 from __future__ import annotations
@@ -42,33 +42,33 @@ _USES = frozenset(
         "<OUT OF SPEC>",
     }
 )
-"""DSP0134 7.17.2, as dmidecode writes them."""
+"""DSP0134 7.17.2, as dmidecode prints them."""
 _SIGNATURE = re.compile(r"(?:Type \d{1,3}, )?Family (\d{1,5}), Model (\d{1,5}), Stepping (\d{1,5})\Z", re.ASCII)
 _VIRTUAL_PRODUCTS = (
     ("qemu", "kvm"), ("kvm", "kvm"), ("vmware", "vmware"), ("virtualbox", "virtualbox"), ("innotek", "virtualbox"),
     ("hvm domu", "xen"), ("virtual machine", "hyperv"), ("google compute engine", "kvm"), ("openstack", "kvm"),
     ("bhyve", "bhyve"), ("parallels", "parallels"),
 )  # fmt: skip
-"""Text in vendor or product -> hypervisor, as the live reader takes them (sysfs/platform.py)."""
+"""Text in vendor or product -> hypervisor, as in the live reader (sysfs/platform.py)."""
 
 
 def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
-    """Modules, packages (without CPU numbers) and facts of a dump; `pick` chooses among several, from 1.
+    """Modules, packages (without CPU numbers) and facts of a dump; `pick` selects one of several, from 1.
 
-    Raises ParseError for the first wrong line, or where dmidecode itself was refused; UsageError for several dumps
-    without `pick`.
+    Raises ParseError for the first wrong line, or if dmidecode was denied access; UsageError for several dumps without
+    `pick`.
     """
     lines = read_lines(data, TOOL)
     _check_refusal(lines)
     blocks = choose_dump(split_dumps(lines), pick).blocks
-    told = (_array(block) for block in blocks if block.title == "Physical Memory Array")
-    arrays = tuple(array for array in told if array is not None)
+    candidates = (_array(block) for block in blocks if block.title == "Physical Memory Array")
+    arrays = tuple(array for array in candidates if array is not None)
     modules = _modules([block for block in blocks if block.title == "Memory Device"])
     _check_count(arrays, modules, blocks, lines)
     system = system_modules(modules, arrays, _SOURCE)
     packages = _packages([block for block in blocks if block.title == "Processor Information"])
     book = FactBook()
-    _say_platform(blocks, book)
+    _add_platform_facts(blocks, book)
     say_memory_facts(book, modules, system, arrays, _SOURCE)
     book.say("sockets", len(packages) or None, _SOURCE, "1")
     why = None if system else "the dump has no Memory Device; dmidecode -t memory (as root) lists them"
@@ -85,17 +85,17 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
 
 
 def _unread(system: Sequence[object], packages: Sequence[object], why: str | None) -> tuple[str, ...]:
-    told = [f"DIMMs: {why}"] if why else []
+    sentences = [f"DIMMs: {why}"] if why else []
     if system and not packages:
-        told.append("processors: the dump has none; add what dmidecode -t processor prints to learn the channels")
-    return tuple(told)
+        sentences.append("processors: not in the dump; add the output of dmidecode -t processor to get the channels")
+    return tuple(sentences)
 
 
 def _check_refusal(lines: Sequence[Line]) -> None:
-    """What dmidecode prints in place of a dump; strings of the firmware stand behind a tab and are none of it."""
+    """Raise ParseError for an error message in place of a dump. Firmware strings, after a tab, do not count."""
     for line in lines:
         if line.text[:1] != "\t" and any(words in line.text.lower() for words in _REFUSALS):
-            raise line.error(TOOL, "dmidecode could not read the table; run it as root, and on the machine itself")
+            raise line.error(TOOL, "dmidecode could not read the table; run it as root on the machine itself")
 
 
 def _array(block: Block) -> SmbiosArray | None:
@@ -104,7 +104,7 @@ def _array(block: Block) -> SmbiosArray | None:
     slots = block.need("Number Of Devices")
     correction = block.value("Error Correction Type")
     if use.value not in _USES:
-        raise use.line.error(TOOL, "no use of a memory array that SMBIOS knows")
+        raise use.line.error(TOOL, "not a use of a memory array that SMBIOS defines")
     if use.value != "System Memory":
         return None
     count = read_count(slots)
@@ -160,18 +160,18 @@ _FIELDS = (
     (0x1C, ("Rank",)),
     (0x22, ("Configured Memory Speed", "Configured Clock Speed")),
 )
-"""(length of the structure from which a field is printed, its key in new and old versions): DSP0134 7.18."""
+"""(structure length from which a field exists, its key in new and old versions): DSP0134 7.18."""
 
 
 def _check_whole(block: Block) -> None:
-    """A module's block has every field that its length promises: else the dump was cut off in it."""
+    """A module's block must have every field that its length implies: else the dump was cut off in it."""
     for length, keys in _FIELDS:
         if block.length is not None and block.length >= length and not any(block.line(key) for key in keys):
             raise block.last.error(TOOL, f"the dump is cut off: {keys[0]} of this Memory Device is missing")
 
 
 def _check_last(blocks: Sequence[Block]) -> None:
-    """Without lengths (-q) the last module is compared with the others: it must have the keys that all of them have."""
+    """Without lengths (-q), the last module must have the keys that all others have."""
     filled = [block for block in blocks if block.length is None and (read_size(block.need("Size")) or 0) > 0]
     if len(filled) < 2:
         return
@@ -184,7 +184,7 @@ def _check_last(blocks: Sequence[Block]) -> None:
 def _check_count(
     arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], blocks: Sequence[Block], lines: Sequence[Line]
 ) -> None:
-    """Each array has the devices that it declares, where devices were asked for at all."""
+    """Each array must have as many devices as it declares, if the dump has devices at all."""
     if not modules and not _is_whole(blocks):
         return  # dmidecode -t 16
     for array in arrays:
@@ -192,12 +192,12 @@ def _check_count(
         if array.slots is not None and found < array.slots:
             where = f"array {array.handle:#06x}" if len(arrays) > 1 else "the memory array"
             last = next(line for line in reversed(lines) if not line.is_blank)
-            why = f"{where} declares {array.slots} devices, {found} are there: the dump is cut off or lines are missing"
+            why = f"{where} declares {array.slots} devices, but has {found}: the dump is cut off or lines are missing"
             raise last.error(TOOL, why)
 
 
 def _is_whole(blocks: Sequence[Block]) -> bool:
-    """Whether the dump is one of all types: then memory devices belong to it."""
+    """Whether the dump contains all types: then it must have memory devices."""
     return {"BIOS Information", "System Information"} <= {block.title for block in blocks}
 
 
@@ -210,7 +210,7 @@ def _packages(blocks: Sequence[Block]) -> tuple[CpuPart, ...]:
         if kind is not None and kind.lower() != "central processor":
             continue
         if status is not None and not status.startswith(("Populated", "Unpopulated")):
-            raise block.need("Status").line.error(TOOL, 'a processor is "Populated, ..." or "Unpopulated"')
+            raise block.need("Status").line.error(TOOL, 'the status must be "Populated, ..." or "Unpopulated"')
         if status is not None and not status.startswith("Populated"):
             continue
         parts.append(CpuPart(DeviceKind.PACKAGE, frozenset(), len(parts), facts=_cpu_facts(block, len(parts)).facts()))
@@ -235,7 +235,7 @@ def _cpu_facts(block: Block, index: int) -> FactBook:
     return book
 
 
-def _say_platform(blocks: Iterable[Block], book: FactBook) -> None:
+def _add_platform_facts(blocks: Iterable[Block], book: FactBook) -> None:
     system = _only(blocks, "System Information")
     board = _only(blocks, "Base Board Information")
     bios = _only(blocks, "BIOS Information")

@@ -1,7 +1,7 @@
-"""dmidecode's text -> its structures: where each begins and ends, in whatever text stands round it.
+"""dmidecode's text -> its structures: where each begins and ends, inside any surrounding text.
 
-A structure begins with a "Handle ..." line and its title, with `-q` with the title alone. It ends at an empty line, the
-next structure, or what is no dump any more (a fence, a prompt).
+A structure begins with a "Handle ..." line and its title; with `-q`, with the title alone. It ends at an empty line,
+the next structure, or text outside the dump (a fence, a prompt).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROMPT = re.compile(r"(?:\[?[\w.-]{1,64}@[\w.-]{1,64}\b[^#$%>]{0,80})?[#$%](?: 
 
 _IDENTITY = frozenset({"Serial Number", "Asset Tag"})
 _HIDDEN = re.compile(r"\s*(?:[0-9A-F]{32}|\.\.\.)\s*\Z", re.ASCII)
-"""What published dumps (github.com/linuxhw/DMI) write below a serial number that they hide."""
+"""Text below a redacted serial number in published dumps (github.com/linuxhw/DMI)."""
 
 _TITLES = {
     0: "BIOS Information",
@@ -33,18 +33,18 @@ _TITLES = {
     16: "Physical Memory Array",
     17: "Memory Device",
 }
-"""The structures that are read, by their type in DSP0134."""
+"""The structures that are parsed, by their type in DSP0134."""
 _NAMES = frozenset(_TITLES.values())
 
 _STRICT = frozenset({"Physical Memory Array", "Memory Device"})
-"""These have no lists: every line of them is "Key: value"."""
+"""Structures without lists: every line is "Key: value"."""
 
 _ONCE = frozenset({"BIOS Information", "System Information"})
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The value behind a key, without the white space round it, and its line."""
+    """The value of a key, stripped, and its line."""
 
     line: Line
     value: str
@@ -52,7 +52,7 @@ class Field:
 
 @dataclass(slots=True)
 class Block:
-    """One structure. `handle` and `length` are None with `-q`; `items` are the lines that are no "Key: value"."""
+    """One structure. `handle` and `length` are None with `-q`; `items` are the lines other than "Key: value"."""
 
     title: str
     first: Line
@@ -63,16 +63,16 @@ class Block:
     items: list[str] = field(default_factory=list)
 
     def line(self, key: str) -> Field | None:
-        """The field of that key, or None."""
+        """The field of a key, or None."""
         return self.fields.get(key)
 
     def value(self, key: str) -> str | None:
-        """The value of that key, or None."""
+        """The value of a key, or None."""
         found = self.fields.get(key)
         return found.value if found else None
 
     def need(self, key: str) -> Field:
-        """The field of that key. Raises ParseError on the last line of a structure that has none: it is cut off."""
+        """The field of a key. Raises ParseError for a structure without it: it is cut off."""
         found = self.fields.get(key)
         if found is None:
             raise self.last.error(TOOL, f"the dump is cut off: this {self.title} has no {key}")
@@ -81,8 +81,8 @@ class Block:
 
 @dataclass(slots=True)
 class Section:
-    """What stands below one header. `is_whole`: of all types, as its "Table at ..." says; `has_end`: its end is there,
-    or dmidecode says itself that the table has none."""
+    """The text below one header. `is_whole`: it has all types, as its "Table at ..." states; `has_end`: its end is
+    present, or dmidecode reports that the table has none."""
 
     begin: int
     blocks: list[Block] = field(default_factory=list)
@@ -93,24 +93,24 @@ class Section:
 
 @dataclass(slots=True)
 class Dump:
-    """The structures of one machine, in their order, and the line on which they begin."""
+    """The structures of one machine, in order, and the line where they begin."""
 
     begin: int
     blocks: list[Block] = field(default_factory=list)
 
     def continues(self, section: Sequence[Block]) -> bool:
-        """Whether a further section (with a header of its own) may be of the same machine: it has other types."""
+        """Whether a further section (with its own header) may be of the same machine: it has other types."""
         titles = {block.title for block in self.blocks}
         return not titles & {block.title for block in section}
 
 
 def split_dumps(lines: Sequence[Line]) -> list[Dump]:
-    """All dumps of a text. Raises ParseError for a wrong line in a structure that is read."""
+    """All dumps of a text. Raises ParseError for a wrong line in a parsed structure."""
     stripped = _without_prefixes(lines)
     dumps: list[Dump] = []
     for section in _sections(stripped):
         if section.is_whole and not section.has_end and section.last is not None:
-            raise section.last.error(TOOL, "the dump is cut off: it is one of the whole table, and its end is missing")
+            raise section.last.error(TOOL, "the dump is cut off: the end of the table is missing")
         if not section.blocks:
             continue
         if dumps and dumps[-1].continues(section.blocks):
@@ -124,12 +124,12 @@ def split_dumps(lines: Sequence[Line]) -> list[Dump]:
 
 
 def choose_dump(dumps: Sequence[Dump], pick: int | None) -> Dump:
-    """The only dump, or the picked one; errors as `dump.choose` has them."""
+    """The only dump, or the picked one; errors as in `dump.choose`."""
     return choose(dumps, lambda dump: dump.begin, pick, TOOL, "dump of dmidecode")
 
 
 def _without_prefixes(lines: Sequence[Line]) -> list[Line]:
-    """The lines without what stands before every line of the dump ("> ", "# "): dmidecode's own comments stay."""
+    """The lines without the prefix of every line of the dump ("> ", "# "); dmidecode's own comments stay."""
     anchors = [line for line in lines if _is_anchor(without_prefix(line.text))]
     counts = Counter(prefix_of(line.text) for line in anchors)
     prefix = counts.most_common(1)[0][0].rstrip() if counts else ""
@@ -149,7 +149,7 @@ def _is_anchor(text: str) -> bool:
 
 
 def _sections(lines: Iterable[Line]) -> list[Section]:
-    """What follows each header; what stands before the first is one too."""
+    """The sections below each header; the text before the first header is one too."""
     splitter = _Splitter()
     for line in lines:
         splitter.read(line)
@@ -158,17 +158,17 @@ def _sections(lines: Iterable[Line]) -> list[Section]:
 
 
 class _Splitter:
-    """Reads line by line; `block` is the structure that is open."""
+    """Parses line by line; `block` is the open structure."""
 
     def __init__(self) -> None:
         self.sections = [Section(1)]
         self.block: Block | None = None
-        self.handle: tuple[Line, int, int, int] | None = None  # line, handle, type, length: its title must follow
+        self.handle: tuple[Line, int, int, int] | None = None  # line, handle, type, length; its title must follow
         self.has_handles = False
 
     def read(self, line: Line) -> None:
         text = line.text
-        bare = text.strip()  # most lines are fields: what they begin with tells that no pattern fits
+        bare = text.strip()  # most lines are fields: testing the first characters avoids the regular expressions
         match = _HANDLE.match(text) if bare.startswith("Handle") else None
         is_header = bare.startswith("#") and _HEADER.match(text) is not None
         is_gap = not bare or is_fence(text)
@@ -180,7 +180,7 @@ class _Splitter:
             self.handle = (line, int(match[1], 16), int(match[2]), int(match[3]))
             self.has_handles = True
         elif bare.startswith("Handle 0x"):
-            raise line.error(TOOL, 'where "Handle 0x..., DMI type ..., ... bytes" should stand')
+            raise line.error(TOOL, 'expected "Handle 0x..., DMI type ..., ... bytes"')
         elif is_header:
             self._end()
             self.sections.append(Section(line.number))
@@ -196,7 +196,7 @@ class _Splitter:
             self._orphan(line)
 
     def _note(self, text: str, bare: str) -> None:
-        """What the lines round the structures tell of the whole."""
+        """Note whether a line announces a complete table or its end."""
         section = self.sections[-1]
         if bare.startswith("Table at") and _TABLE_AT.match(text):
             section.is_whole = True
@@ -216,9 +216,9 @@ class _Splitter:
         self.handle = None
         title = line.text.strip()
         if kind in _TITLES and title != _TITLES[kind]:
-            raise line.error(TOOL, f'where the title "{_TITLES[kind]}" of DMI type {kind} should stand')
+            raise line.error(TOOL, f'expected the title "{_TITLES[kind]}" of DMI type {kind}')
         if kind not in _TITLES and title in _NAMES:
-            raise line.error(TOOL, f"this title is not that of DMI type {kind}")
+            raise line.error(TOOL, f"this is not the title of DMI type {kind}")
         self._begin(title, handle_line, handle, length)
         if self.block is not None:
             self.block.last = line
@@ -241,23 +241,23 @@ class _Splitter:
             if match is None and _HIDDEN.match(text) and next(reversed(block.fields), None) in _IDENTITY:
                 return
             if match is None:
-                raise line.error(TOOL, f'a line of a {block.title} where "Key: value" should stand')
+                raise line.error(TOOL, f'expected "Key: value" in a {block.title}')
             if match[1] in block.fields:
-                raise line.error(TOOL, f"{match[1]} stands twice in one {block.title}")
+                raise line.error(TOOL, f"{match[1]} occurs twice in one {block.title}")
         if match is not None:
             if block.title in _NAMES and "\t" in (match[2] or ""):
-                raise line.error(TOOL, "two lines in one: dmidecode writes no tab inside a value")
+                raise line.error(TOOL, "two joined lines: dmidecode prints no tab inside a value")
             block.fields.setdefault(match[1], Field(line, (match[2] or "").strip()))
         else:
             block.items.append(text.strip())
         block.last = line
 
     def _orphan(self, line: Line) -> None:
-        """A line outside of structures: prose, unless it is one of a structure whose beginning is lost."""
+        """A line outside structures: prose. Raises ParseError if it belongs to a structure without its first line."""
         if not self.has_handles:
             return
         if line.text[:1] == "\t" and not line.text.startswith("\t\t") and _MEMORY_KEY.match(line.text):
-            raise line.error(TOOL, "a line of a Memory Device without its beginning")
+            raise line.error(TOOL, "a line of a Memory Device whose beginning is missing")
         if line.text.strip() in _STRICT and line.text.strip() == line.text.rstrip():
             raise line.error(TOOL, "a structure without its Handle line")
 
@@ -270,8 +270,8 @@ _MEMORY_KEY = re.compile(
 
 
 def _split_repeats(begin: int, blocks: Sequence[Block]) -> list[Dump]:
-    """Dumps that were glued without a header: the next one begins where the first handle, or what a dump has once,
-    comes again."""
+    """Dumps joined without a header: the next one begins where the first handle, or a structure that a dump has only
+    once, occurs again."""
     dumps = [Dump(begin)]
     for block in blocks:
         current = dumps[-1].blocks
@@ -284,12 +284,12 @@ def _split_repeats(begin: int, blocks: Sequence[Block]) -> list[Dump]:
 
 
 def _check_handles(dump: Dump) -> None:
-    """No two structures that are read have one handle."""
+    """Raise ParseError if two parsed structures have the same handle."""
     seen: dict[int, int] = {}
     for block in dump.blocks:
         if block.handle is None:
             continue
         if block.handle in seen:
-            why = f"the handle {block.handle:#06x} stands on line {seen[block.handle]} already"
+            why = f"the handle {block.handle:#06x} is on line {seen[block.handle]} already"
             raise block.first.error(TOOL, why)
         seen[block.handle] = block.first.number

@@ -1,4 +1,4 @@
-"""Values in dmidecode's text: sizes, rates, counts, words. Each raises ParseError with the line it stands on."""
+"""Values in dmidecode's text: sizes, rates, counts, words. Each function raises ParseError with the line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EMPTY_WORDS = frozenset(
         *("<bad index>", "<out of spec>", "not provided", "to be filled by o.e.m."),
     }
 )
-"""What firmware and dmidecode write where there is nothing to say."""
+"""Placeholders of firmware and dmidecode for missing values."""
 
 _UNITS = {"bytes": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"(\d{1,9}) (bytes|[kKMGT]B)\Z", re.ASCII)
@@ -21,7 +21,7 @@ _DURATION = re.compile(r"\d{1,6}(?:\.\d{1,3})? ns\Z", re.ASCII)
 
 
 def read_word(field: Field) -> str | None:
-    """A text of the firmware; None where it says nothing."""
+    """A text of the firmware; None for a placeholder."""
     return None if field.value.lower() in _EMPTY_WORDS else field.value
 
 
@@ -34,43 +34,43 @@ def read_size(field: Field) -> int | None:
         return None
     match = _SIZE.match(field.value)
     if match is None:
-        raise field.line.error(TOOL, 'a size is "16 GB", "16384 MB", "No Module Installed" or "Unknown"')
+        raise field.line.error(TOOL, 'a size must be like "16 GB", "16384 MB", "No Module Installed" or "Unknown"')
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
 def read_rate(field: Field) -> float | None:
-    """Transfers in MT/s (old versions call them MHz); None where it is unknown, or a time in ns of older memory."""
-    if _says_nothing(field) or _DURATION.match(field.value):
+    """Transfer rate in MT/s (old versions print MHz); None if unknown, or a time in ns of older memory."""
+    if _is_unknown(field) or _DURATION.match(field.value):
         return None
     match = _RATE.match(field.value)
     if match is None:
-        raise field.line.error(TOOL, 'a speed is "3200 MT/s", "2933 MHz" or "Unknown"')
+        raise field.line.error(TOOL, 'a speed must be like "3200 MT/s", "2933 MHz" or "Unknown"')
     return float(match[1]) or None
 
 
 def read_rank(field: Field) -> int | None:
     """Ranks of a module, or None."""
-    if _says_nothing(field):
+    if _is_unknown(field):
         return None
-    return _whole(field, 2, "a rank is a number or Unknown") or None
+    return _whole(field, 2, "a rank must be a number or Unknown") or None
 
 
 def read_count(field: Field) -> int:
-    """A number of devices."""
-    return _whole(field, 5, "a number of devices is a number")
+    """The number of devices."""
+    return _whole(field, 5, "expected a number of devices")
 
 
 def read_handle(field: Field) -> int | None:
-    """The handle of another structure; None where none is given."""
+    """The handle of another structure, or None."""
     if field.value.lower() in _EMPTY_WORDS or field.value in ("No Error", "Not Provided"):
         return None
     if not re.fullmatch(r"0x[0-9A-Fa-f]{1,8}", field.value):
-        raise field.line.error(TOOL, 'a handle is "0x1000"')
+        raise field.line.error(TOOL, 'a handle must be like "0x1000"')
     return int(field.value, 16)
 
 
-def _says_nothing(field: Field) -> bool:
-    """Whether a number is not reported. dmidecode writes a word then: nothing at all is a line that is cut off."""
+def _is_unknown(field: Field) -> bool:
+    """Whether a number is not reported. dmidecode prints a word then: an empty value is a line that is cut off."""
     return bool(field.value) and field.value.lower() in _EMPTY_WORDS
 
 

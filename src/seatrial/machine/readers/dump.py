@@ -1,8 +1,8 @@
-"""Text of a tool as people paste it: what a reader of such text needs before it can look for its own format.
+"""Pasted output of a tool: shared functions that find and clean the lines before a reader parses its own format.
 
-A dump stands in a terminal's output, in a Markdown fence, under a prompt, behind `# ` or `> `, behind the name of a
-node; prose stands round it. A reader looks for where its format begins, reads from there, and refuses what is damaged:
-a `ParseError` with the number and whole text of the first wrong line, as they stand in the file. It never guesses.
+A dump may be inside terminal output, a Markdown fence or prose, below a prompt, behind `# ` or `> ` or the name of a
+node. A reader finds where its format begins, parses from there and refuses damaged text with a `ParseError`, which has
+the number and complete text of the first wrong line. It never guesses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.line_labels import labelled_lines
 
 MAX_BYTES = 64 << 20
-"""The longest text that is read: `lspci -vv` of a machine with a thousand functions has 4 MB."""
+"""Larger texts are refused: `lspci -vv` of a machine with a thousand functions has 4 MB."""
 
 MAX_LINES = 2_000_000
 
@@ -24,10 +24,10 @@ _CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}
 """ECMA-48 control sequences: nvidia-smi underlines its header, terminals set titles."""
 
 _LOST_ESCAPE = re.compile(r"(?:\ufffd|\u241b|\^\[|\\(?:033|x1b|u001b|e))?\[[0-9;]{0,11}m")
-"""The same where a log or web form took the escape character away, put a sign for it, or wrote it out."""
+"""The same after a log or web form removed the escape character, replaced it by a sign or wrote it out."""
 
 _SPACES = re.compile("&nbsp;|[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-"""Spaces of web pages and word processors that stand for a plain one."""
+"""Spaces of web pages and word processors."""
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 
@@ -36,9 +36,9 @@ _PREFIX = re.compile(r"[ \t]{0,8}(?:(?:[#>|]|&gt;)[ \t]?)+")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its number in the file (from 1), its text without control sequences and labels, and as it stands there.
+    """One line: its number in the file (from 1), its text without control sequences and labels, and its raw text.
 
-    `is_ended` is False only for the last line of a file that has no line break at its end: it may have been cut off.
+    `is_ended` is False only for the last line of a file without a line break at its end: it may have been cut off.
     """
 
     number: int
@@ -48,22 +48,22 @@ class Line:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing but white space stands on it."""
+        """Whether it is only white space."""
         return not self.text.strip()
 
     def error(self, tool: str, why: str) -> ParseError:
-        """The error that this is the first wrong line of a dump of `tool`."""
+        """The error for this line, the first wrong one in a dump of `tool`."""
         return ParseError(tool, self.number, self.raw, why)
 
 
 def read_lines(data: bytes, tool: str) -> tuple[Line, ...]:
-    """All lines of a text; where those of several nodes are mixed, node by node.
+    """All lines of a text; mixed lines of several nodes are sorted by node.
 
-    Raises ParseError where it is too long, or no text.
+    Raises ParseError if it is too long, or binary.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(tool, None, "", f"larger than {MAX_BYTES >> 20} MiB")
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # what Windows' shells write
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # written by Windows shells
         text = data.decode("utf-16", "replace")
     else:
         text = data.decode("utf-8-sig", "replace")
@@ -84,7 +84,7 @@ def read_lines(data: bytes, tool: str) -> tuple[Line, ...]:
     )
     binary = next((line for line in lines if "\0" in line.text), None)
     if binary is not None:
-        raise binary.error(tool, "a zero byte: this is no text")
+        raise binary.error(tool, "a zero byte: this is not text")
     return lines
 
 
@@ -106,7 +106,7 @@ def is_fence(text: str) -> bool:
 
 
 def prefix_of(text: str) -> str:
-    """What stands before the dump on a line: "# ", "> ", "# # ", or "" (which leaves white space alone)."""
+    """The prefix of a line: "# ", "> ", "# # ", or "" (white space alone is no prefix)."""
     if text[:1] not in " \t#>|&":
         return ""
     match = _PREFIX.match(text)
@@ -114,24 +114,24 @@ def prefix_of(text: str) -> str:
 
 
 def without_prefix(text: str) -> str:
-    """The line without `# ` and `> ` before it; its own indentation stays."""
+    """The line without leading `# ` and `> `; its indentation stays."""
     return text[len(prefix_of(text)) :]
 
 
 T = TypeVar("T")
 
 _MAX_NAMED = 20
-"""Lines that a message names at most."""
+"""The most lines that a message names."""
 
 
 def choose(found: Sequence[T], line_of: Callable[[T], int], pick: int | None, tool: str, noun: str) -> T:
-    """The one dump of a file, or the `pick`-th (from 1).
+    """The only dump of a file, or the `pick`-th (from 1).
 
-    `line_of` gives the number of a dump's first line, `noun` what a dump is called ("matrix"). Raises ParseError where
-    there is none; UsageError where there are several and none was picked (naming their lines), or fewer than `pick`.
+    `line_of` returns the number of a dump's first line; `noun` is what a dump is called ("matrix"). Raises ParseError
+    if there is none; UsageError for several dumps without `pick` (it names their lines), or fewer than `pick`.
     """
     if not found:
-        raise ParseError(tool, None, "", f"there is no {noun} in it")
+        raise ParseError(tool, None, "", f"no {noun} in the file")
     lines = [line_of(dump) for dump in found]
     if pick is None:
         if len(found) == 1:
@@ -139,10 +139,10 @@ def choose(found: Sequence[T], line_of: Callable[[T], int], pick: int | None, to
         named = ", ".join(f"line {line}" for line in lines[: min(_MAX_NAMED, len(lines) - 1)])
         named += f" and line {lines[-1]}" if len(lines) <= _MAX_NAMED + 1 else ", ..."
         raise UsageError(
-            f"{tool}: the file holds {len(found)} of them (each a {noun}): they begin on {named}",
-            f"name the one that is meant with FILE#1 .. FILE#{len(found)}",
+            f"{tool}: the file has {len(found)} dumps (each a {noun}): they begin on {named}",
+            f"select one with FILE#1 .. FILE#{len(found)}",
         )
     if not 1 <= pick <= len(found):
         where = ", ".join(str(line) for line in lines[:_MAX_NAMED]) + (", ..." if len(lines) > _MAX_NAMED else "")
-        raise UsageError(f"{tool}: there is no {noun} {pick}: the file holds {len(found)} (line {where})")
+        raise UsageError(f"{tool}: there is no {noun} {pick}: the file has {len(found)} (line {where})")
     return found[pick - 1]

@@ -1,11 +1,11 @@
 """Matrices of hwloc XML: latencies between NUMA nodes, and direct links between processors.
 
-Formats: hwloc, topology-xml.c. hwloc 1 writes <distances> inside the object whose descendants it is about, as multiples
+Formats: hwloc, topology-xml.c. hwloc 1 writes <distances> inside the object whose descendants it covers, as multiples
 of a base; hwloc 2 and 3 write <distances2> (one type of objects) and <distances2hetero> (several) after the objects.
 NVLinkBandwidth is, per pair and direction, the nominal rate of the links that are up (topology-nvml.c: 20 GB/s each
 for NVLink 1, 25 for 2 to 4, 50 for 5), in MB/s. XGMIBandwidth is a constant (100000) in the ROCm SMI backend, also for
-pairs that are joined over a third GPU (topology-rsmi.c): such pairs are left out where XGMIHops tells them, and the
-constant is not taken for a rate.
+pairs that are connected through a third GPU (topology-rsmi.c): such pairs are dropped if XGMIHops shows them, and the
+constant is not used as a rate.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from seatrial.machine.readers.xml import Document, Element
 from seatrial.machine.survey import PeerLink
 
 TEXTS = frozenset({"indexes", "u64values", "userdata"})
-"""Elements of hwloc XML that have text inside."""
+"""Elements of hwloc XML that contain text."""
 
 _MOST_OBJECTS = 1024
-_LINK_RATES_MBps = {20_000: 4, 25_000: 18, 50_000: 18}  # rate of a link -> the most links that a GPU of that kind has
+_LINK_RATES_MBps = {20_000: 4, 25_000: 18, 50_000: 18}  # rate of a link -> the most links of such a GPU
 _NO_RATE_MBps = 100_000
 _INDEX = re.compile(r"(?:([A-Za-z0-9]{1,20})(?:\[[^\]]{0,40}\])?:)?(\d{1,18})\Z", re.ASCII)
 _LATENCY_BIT = 4
@@ -29,8 +29,8 @@ _LATENCY_BIT = 4
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What an index of a matrix means. `pci` is None for CPUs, packages and NUMA nodes; `is_processor`: it is on a PCI
-    function that is no bridge."""
+    """The object of a matrix index. `pci` is None for CPUs, packages and NUMA nodes; `is_processor`: it is a PCI
+    function other than a bridge."""
 
     pci: str | None
     is_processor: bool
@@ -48,7 +48,7 @@ class PeerMatrix:
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """A square matrix; `lines` are the elements in which the values stand, one for each value."""
+    """A square matrix; `lines` has the element that contains each value."""
 
     element: Element
     indexes: tuple[int, ...]
@@ -60,7 +60,7 @@ class _Matrix:
 
 
 def node_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str]:
-    """Row of each NUMA node's number as "0:10 1:21"; {} where the file has no such matrix. `nodes` in their order."""
+    """NUMA node -> its row as "0:10 1:21"; {} if the file has no such matrix. `nodes` are in file order."""
     for element in document.root.children:
         is_nodes = element.tag == "distances2" and element.attributes.get("type") == "NUMANode"
         if not is_nodes or element.attributes.get("name", "NUMALatency") != "NUMALatency":
@@ -69,7 +69,7 @@ def node_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str
         if kind.isascii() and kind.isdecimal() and len(kind) < 9 and int(kind) & _LATENCY_BIT:
             matrix = _read(document, element)
             if len(set(matrix.indexes)) != len(matrix.indexes):
-                raise document.error(element, "a NUMA node stands in the matrix twice")
+                raise document.error(element, "a NUMA node occurs twice in the matrix")
             return {
                 node: " ".join(f"{other}:{matrix.value(row, column)}" for column, other in enumerate(matrix.indexes))
                 for row, node in enumerate(matrix.indexes)
@@ -78,7 +78,7 @@ def node_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str
 
 
 def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str]:
-    """Those of hwloc 1: they have no type, so they are taken where there are as many as NUMA nodes."""
+    """The distances of hwloc 1. They have no type: they are used if their number equals that of the NUMA nodes."""
     machines = [child for child in document.root.children if child.tag == "object"]
     for element in (child for machine in machines for child in machine.children if child.tag == "distances"):
         values = [child.attributes.get("value", "") for child in element.children if child.tag == "latency"]
@@ -86,7 +86,7 @@ def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str
         if element.attributes.get("nbobjs") != str(len(nodes)) or len(values) != len(nodes) ** 2:
             continue
         if not all(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII) for text in (base, *values)):
-            raise document.error(element, "a distance is no number")
+            raise document.error(element, "a distance is not a number")
         numbers = [round(float(text) * float(base)) for text in values]
         return {
             node: " ".join(f"{other}:{numbers[row * len(nodes) + column]}" for column, other in enumerate(nodes))
@@ -96,7 +96,7 @@ def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str
 
 
 def peer_matrices(document: Document, ends: Mapping[int, End], source: str) -> tuple[PeerMatrix, ...]:
-    """The matrices of NVLink and XGMI; `ends`: hwloc's global number of each object. Raises ParseError."""
+    """The matrices of NVLink and XGMI. `ends`: hwloc's gp_index -> object. Raises ParseError."""
     named = {
         element.attributes.get("name"): element
         for element in document.root.children
@@ -110,7 +110,7 @@ def peer_matrices(document: Document, ends: Mapping[int, End], source: str) -> t
         matrix = _read(document, named["XGMIBandwidth"])
         hops = _read(document, named["XGMIHops"]) if "XGMIHops" in named else None
         if hops is not None and hops.indexes != matrix.indexes:
-            raise document.error(hops.element, "XGMIHops is about other objects than XGMIBandwidth")
+            raise document.error(hops.element, "XGMIHops and XGMIBandwidth list different objects")
         found.append(_peers(document, matrix, ends, "xgmi", f"{source} (XGMIBandwidth)", hops))
     return tuple(found)
 
@@ -143,7 +143,7 @@ def _peers(
 
 
 def _pairs(document: Document, matrix: _Matrix) -> Iterator[tuple[int, int, int]]:
-    """Row, column and value of each pair that has links. Raises ParseError where its two directions differ."""
+    """Row, column and value of each pair that has links. Raises ParseError if its two directions differ."""
     size = len(matrix.indexes)
     for row in range(size):
         for column in range(row + 1, size):
@@ -157,33 +157,33 @@ def _pairs(document: Document, matrix: _Matrix) -> Iterator[tuple[int, int, int]
 
 def _address(document: Document, matrix: _Matrix, index: int, ends: Mapping[int, End]) -> str | None:
     if index not in ends:
-        raise document.error(matrix.element, f"it is about an object (gp_index {index}) that the file does not have")
+        raise document.error(matrix.element, f"it refers to an object (gp_index {index}) that is not in the file")
     if ends[index].pci is not None and not ends[index].is_processor:
-        raise document.error(matrix.element, f"it is about {ends[index].pci} (gp_index {index}), which is a bridge")
+        raise document.error(matrix.element, f"it refers to {ends[index].pci} (gp_index {index}), which is a bridge")
     return ends[index].pci
 
 
 def _link_rate(matrix: _Matrix) -> int | None:
-    """MB/s of one link, where only one kind of NVLink can make up all values."""
+    """MB/s of one link; None unless exactly one NVLink generation explains all values."""
     size = len(matrix.indexes)
     linked = [(r, c) for r in range(size) for c in range(size) if r != c and matrix.value(r, c)]
     totals = [sum(matrix.value(r, c) for c in range(size) if c != r) for r in range(size)]
     values = {matrix.value(r, c) for r, c in linked}
-    # A switch has more links than a GPU: of the two ends of a link, the one with the fewer is the GPU.
-    most_of_a_gpu = max((min(totals[r], totals[c]) for r, c in linked), default=0)
+    # A switch has more links than a GPU: the end with fewer links is the GPU.
+    largest_gpu_total = max((min(totals[r], totals[c]) for r, c in linked), default=0)
     fitting = [
         rate
         for rate, most in _LINK_RATES_MBps.items()
-        if all(value % rate == 0 for value in values) and most_of_a_gpu <= most * rate
+        if all(value % rate == 0 for value in values) and largest_gpu_total <= most * rate
     ]
     return fitting[0] if values and len(fitting) == 1 else None
 
 
 def _read(document: Document, element: Element) -> _Matrix:
-    """Indexes and values, as many as `nbobjs` says. Raises ParseError."""
+    """Indexes and values. Raises ParseError unless their number matches `nbobjs`."""
     count = element.attributes.get("nbobjs", "")
     if not (count.isascii() and count.isdecimal() and len(count) < 9 and 0 < int(count) <= _MOST_OBJECTS):
-        raise document.error(element, f"its nbobjs is no number from 1 to {_MOST_OBJECTS}")
+        raise document.error(element, f"its nbobjs must be a number from 1 to {_MOST_OBJECTS}")
     indexes: list[int] = []
     values: list[int] = []
     lines: list[Element] = []
@@ -191,13 +191,13 @@ def _read(document: Document, element: Element) -> _Matrix:
         for word in child.text.split():
             match = _INDEX.match(word)
             if match is None or (child.tag != "indexes" and match[1] is not None):
-                raise document.error(child, f"{word[:40]} is no number")
+                raise document.error(child, f"{word[:40]} is not a number")
             if child.tag == "indexes":
                 indexes.append(int(match[2]))
             elif child.tag == "u64values":
                 values.append(int(match[2]))
                 lines.append(child)
     if len(indexes) != int(count) or len(values) != int(count) ** 2:
-        why = f"{len(indexes)} indexes and {len(values)} values, where {count} objects need {int(count) ** 2}"
+        why = f"{len(indexes)} indexes and {len(values)} values, but {count} objects need {int(count) ** 2} values"
         raise document.error(element, why)
     return _Matrix(element, tuple(indexes), tuple(values), tuple(lines))

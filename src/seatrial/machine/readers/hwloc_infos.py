@@ -1,4 +1,4 @@
-"""<info name="..." value="..."/> of hwloc XML, and the numbers in their values."""
+"""<info name="..." value="..."/> elements of hwloc XML, and numbers in their values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.machine.readers.xml import Element
 
 
 def read_infos(element: Element) -> dict[str, str]:
-    """Name -> value of the infos directly inside an element; of one that repeats, the last."""
+    """Name -> value of the infos directly inside an element; the last one of duplicates."""
     return {
         child.attributes["name"]: child.attributes["value"]
         for child in element.children
@@ -17,7 +17,7 @@ def read_infos(element: Element) -> dict[str, str]:
 
 
 def info_number(text: str | None) -> int | None:
-    """A whole number, decimal or 0x; None of anything else."""
+    """A whole number, decimal or 0x; None for anything else."""
     if text is None or not re.fullmatch(r"(0x[0-9a-fA-F]{1,8}|\d{1,18})", text.strip(), re.ASCII):
         return None
     return int(text.strip(), 0) if text.strip().startswith("0x") else int(text.strip())

@@ -1,6 +1,6 @@
-"""What hwloc hangs on PCI functions under the operating system's and the drivers' names: eth0, mlx5_0, sda, nvml0.
+"""OS devices that hwloc attaches to PCI functions, with the names of the OS or the drivers: eth0, mlx5_0, sda, nvml0.
 
-Format: `osdev_type` is a number in hwloc 1 and 2, a set of bits in 3 (hwloc.h, hwloc_obj_osdev_type_e).
+Format: `osdev_type` is a number in hwloc 1 and 2, a bit set in 3 (hwloc.h, hwloc_obj_osdev_type_e).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _NUMBERS = {
 _RDMA_NUMBER = 3
 _BITS = ((1, DeviceKind.BLOCK), (16 | 32, DeviceKind.NIC), (4 | 8, DeviceKind.GPU))
 _RDMA_BIT = 32
-_NO_DISK = re.compile(r"(sr|fd|mem|dax)\d", re.ASCII)  # optical and floppy drives; CXL memory, which is no disk
+_NO_DISK = re.compile(r"(sr|fd|mem|dax)\d", re.ASCII)  # optical and floppy drives, CXL memory
 
-# Numbers in GPUs' names: of the vendor's management library, else of a runtime (which may count in another order).
+# Numbers in GPU names: those of the vendor's management library, else of a runtime (which may count differently).
 _VENDOR_NUMBER = re.compile(r"(?:nvml|rsmi)(\d{1,4})\Z", re.ASCII)
 _RUNTIME_NUMBERS = (re.compile(r"cuda(\d{1,4})\Z", re.ASCII), re.compile(r"opencl0d(\d{1,4})\Z", re.ASCII))
 
 
 @dataclass(slots=True)
 class OsDevices:
-    """Collects the devices of one file; `has_bits`: its types are sets of bits."""
+    """Collects the devices of one file; `has_bits`: the types are bit sets."""
 
     source: str
     has_bits: bool
@@ -41,7 +41,7 @@ class OsDevices:
     _rdma_names: set[str] = field(default_factory=set)
 
     def add(self, element: Element, osdev_type: int | None, pci: str | None) -> None:
-        """Keep what is known by a name and hangs on a PCI function: no DMA engine, memory, bond or RAM disk."""
+        """Keep a named device on a PCI function; skip DMA engines, memory, bonds and RAM disks."""
         name = element.attributes.get("name", "")
         kind = self._kind(name, osdev_type)
         if not name or kind is None or pci is None or (kind is DeviceKind.BLOCK and _NO_DISK.match(name)):
@@ -51,14 +51,14 @@ class OsDevices:
         if kind is DeviceKind.BLOCK and re.match(r"nvme\d+n\d+\Z", name, re.ASCII):
             kind = DeviceKind.NVME
         if kind in (DeviceKind.BLOCK, DeviceKind.NVME):
-            # hwloc's "Model" is udev's, with other spaces than the kernel's: not taken.
+            # hwloc's "Model" comes from udev, with different spaces than the kernel's: not used.
             book.say("size", info_size(infos.get("Size")) or None, self.source, "B")
         if kind is DeviceKind.GPU:
             book.say("model_name", infos.get("GPUModel"), self.source)
         self._parts.append(NamedPart(kind, name, pci, facts=book.facts()))
 
     def parts(self) -> list[NamedPart]:
-        """All of them; network names of a function that has an RDMA name are aliases of that; GPUs have numbers."""
+        """All devices, GPUs numbered. Network names of a function with an RDMA name become its aliases."""
         rdma = {part.pci: part.name for part in self._parts if part.name in self._rdma_names}
         aliases: dict[str, list[str]] = {}
         joined: list[NamedPart] = []

@@ -1,11 +1,11 @@
 """XML of hwloc 1.x, 2.x and 3.x (lstopo --of xml) -> Survey.
 
-Format: hwloc, "Importing and exporting topologies from/to XML files"; the parser in hwloc/topology-xml.c. What changed
-between versions and matters here: sockets became packages (1.11), caches got a type each ("L2Cache", 2.0), NUMA nodes
-left the main tree (2.0), and the types of OS devices became a set of bits (3.0). All objects carry the CPUs that
-they hold, so the tree is not needed: `seatrial.machine.assemble` nests by CPUs whatever the source. What does not fit
-together (CPUs outside those of the object around, a bus outside those of its bridge, an object twice) is refused.
-Serial numbers, UUIDs and hardware addresses stand in these files and are not taken.
+Format: hwloc, "Importing and exporting topologies from/to XML files"; the parser in hwloc/topology-xml.c. Relevant
+changes between versions: sockets became packages (1.11), caches got separate types ("L2Cache", 2.0), NUMA nodes left
+the main tree (2.0), and the types of OS devices became a bit set (3.0). All objects state their CPUs, so the tree is
+not needed: `seatrial.machine.assemble` nests by CPUs for every source. Contradictions (CPUs outside those of the
+enclosing object, a bus outside those of its bridge, a duplicate object) are refused. Serial numbers, UUIDs and hardware
+addresses in these files are not kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seatrial.model.machine import DeviceKind
 
 TOOL = "hwloc-xml"
 MAX_MASK_BITS = 2_000_000
-"""A machine with 8192 PUs has about 100 000 in all objects; a mask of many CPUs costs much memory and little text."""
+"""A machine with 8192 PUs has about 100 000 over all objects. A short text can be a mask of very many CPUs."""
 
 _CACHE_TYPES = {"0": ("unified", ""), "1": ("data", "d"), "2": ("instruction", "i")}
 _INSIDE_IO = {
@@ -41,15 +41,15 @@ _HOST = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-([0-9a-f]{2})\]\Z", re.ASCI
 
 
 def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
-    """What hwloc says. Raises ParseError when it is no hwloc XML, or an object in it is damaged.
+    """The machine in hwloc XML. Raises ParseError if it is not hwloc XML, or an object is damaged.
 
-    `pick` is the number of the document (from 1) where the file holds several; UsageError where it is missing then.
+    `pick` is the number of the document (from 1) if the file has several; UsageError if it is missing then.
     """
     document = read_xml(data, TOOL, ("topology", "root"), pick, TEXTS)  # "root" was the tag of hwloc 0.9
     root = document.root
     objects = [child for child in root.children if child.tag == "object"]
     if len(objects) != 1:
-        why = "a topology without objects" if not objects else "a second object at the top"
+        why = "a topology without objects" if not objects else "a second object at the top level"
         raise document.error(objects[1] if objects else root, why)
     machine = objects[0]
     infos = read_infos(root) | read_infos(machine)
@@ -57,9 +57,9 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
     source = f"hwloc {version}" if version else "hwloc"
     major = root.attributes.get("version", "1").split(".")[0]
     if major not in ("0", "1", "2", "3"):
-        raise document.error(root, f"version {major[:20]} of the format is not known (1, 2 and 3 are)")
+        raise document.error(root, f"unknown format version {major[:20]} (known: 1, 2 and 3)")
     reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"))
-    reader.walk(machine, _Around())
+    reader.walk(machine, _Context())
     reader.check_whole(machine)
     nodes = [part.os_index for part in reader.cpu_parts if part.kind is DeviceKind.NUMA and part.os_index is not None]
     distances = node_distances(document, nodes)
@@ -79,7 +79,7 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
 
 
 def _with_cpu_links(part: NamedPart, matrices: tuple[PeerMatrix, ...], source: str) -> NamedPart:
-    """A GPU with the rate of its links to CPUs (NVLink of POWER), of which the tree has no end."""
+    """A GPU with the rate of its links to CPUs (NVLink on POWER), which are not in the tree."""
     book = FactBook()
     for matrix in matrices:
         if part.kind is DeviceKind.GPU and part.pci is not None:
@@ -88,7 +88,7 @@ def _with_cpu_links(part: NamedPart, matrices: tuple[PeerMatrix, ...], source: s
 
 
 def _knows_peer_links(parts: list[NamedPart], matrices: tuple[PeerMatrix, ...]) -> bool:
-    """Whether NVLink's matrix is there and about every GPU; XGMI's does not tell which pairs have links."""
+    """Whether the NVLink matrix covers every GPU; the XGMI matrix does not show which pairs have links."""
     gpus = {part.pci for part in parts if part.kind is DeviceKind.GPU}
     return bool(gpus) and any(matrix.kind == "nvlink" and gpus <= matrix.members for matrix in matrices)
 
@@ -136,14 +136,14 @@ def _integer(document: Document, element: Element, name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
-        raise document.error(element, f"{name} is no number")
+        raise document.error(element, f"{name} is not a number")
     return int(text)
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
-    """What an object stands in: the bridge or function above, its buses (domain, first, last), the CPUs around (None
-    at the top)."""
+class _Context:
+    """The context of an object: the bridge or function above, its buses (domain, first, last), the CPUs of the
+    enclosing object (None at the top)."""
 
     pci: str | None = None
     buses: tuple[str, str, str] | None = None
@@ -152,7 +152,7 @@ class _Around:
 
 @dataclass(slots=True)
 class _Reader:
-    """Walks the objects and collects parts. `major` is the format's version."""
+    """Walks the objects and collects parts. `major` is the format version."""
 
     document: Document
     source: str
@@ -166,18 +166,18 @@ class _Reader:
     masks: dict[str, frozenset[int]] = field(default_factory=dict)
     mask_bits: int = 0
 
-    def walk(self, element: Element, around: _Around) -> frozenset[int]:
-        """Read an object and all below it; the PUs among those."""
+    def walk(self, element: Element, context: _Context) -> frozenset[int]:
+        """Read an object and everything below it. Returns the PUs inside."""
         kind = element.attributes.get("type", "")
-        cpus = self._cpus(element, around)
-        inside = replace(around, cpus=cpus)
+        cpus = self._cpus(element, context)
+        inside = replace(context, cpus=cpus)
         reader = _READERS.get(kind)
         if reader is not None:
             reader(self, element, cpus or frozenset())
         elif kind in ("PCIDev", "Bridge"):
             inside = self.pci(element, inside)
         elif kind == "OSDev":
-            self.devices.add(element, _integer(self.document, element, "osdev_type"), around.pci)
+            self.devices.add(element, _integer(self.document, element, "osdev_type"), context.pci)
         elif kind == "Misc" and element.attributes.get("subtype") == "MemoryModule":
             self.memory_module(element)
         self._number(element, kind, inside)
@@ -185,35 +185,35 @@ class _Reader:
         for child in element.children:
             if child.tag == "object":
                 if not _may_contain(kind, child.attributes.get("type", ""), self.major):
-                    raise self.document.error(child, f"an object of its type inside one of type {kind}")
+                    raise self.document.error(child, f"an object of its type cannot be inside one of type {kind}")
                 below |= self.walk(child, inside)
             elif child.children and child.children[0].tag == "object":
                 raise self.document.error(child.children[0], f"an object inside <{child.tag}>")
         if self.has_exact_sets and reader is not None and below != (frozenset() if kind == "NUMANode" else cpus):
             inside_it, its_own = write_cpu_list(below) or "none", write_cpu_list(cpus or frozenset()) or "none"
-            raise self.document.error(element, f"the PUs inside it are {inside_it}, its CPUs {its_own}")
+            raise self.document.error(element, f"the PUs inside it are {inside_it}, but its CPUs are {its_own}")
         return below
 
     @property
     def has_exact_sets(self) -> bool:
-        """Whether objects have just the CPUs of the PUs inside; hwloc 1 also counts what is offline or hidden."""
+        """Whether objects have exactly the CPUs of the PUs inside; hwloc 1 also includes offline or hidden CPUs."""
         return self.major in ("2", "3")
 
     def check_whole(self, machine: Element) -> None:
-        """Refuse a file in which PUs or NUMA nodes that the machine counts are not described."""
+        """Refuse a file without some of the PUs or NUMA nodes that the machine object lists."""
         pus = {part.os_index for part in self.cpu_parts if part.kind is DeviceKind.PU}
         if not pus:
             raise self.document.error(machine, "a topology without PU objects")
         nodes = {part.os_index for part in self.cpu_parts if part.kind is DeviceKind.NUMA}
         for name, numbers, noun in (("cpuset", pus, "PU"), ("nodeset", nodes, "NUMA node")):
             if self.has_exact_sets and (text := machine.attributes.get(name)) is not None:
-                told = self._mask(machine, text)
-                if told and told != numbers:
-                    missing = write_cpu_list(told - {n for n in numbers if n is not None})
-                    raise self.document.error(machine, f"its {name} is not that of the {noun}s in the file ({missing})")
+                listed = self._mask(machine, text)
+                if listed and listed != numbers:
+                    missing = write_cpu_list(listed - {n for n in numbers if n is not None})
+                    raise self.document.error(machine, f"its {name} and the {noun}s in the file differ ({missing})")
 
     def _mask(self, element: Element, text: str) -> frozenset[int]:
-        """The numbers of a mask. Objects share masks: each is read and kept once."""
+        """The numbers of a mask. Objects share masks: each is parsed once."""
         if text not in self.masks:
             try:
                 self.masks[text] = read_cpu_mask(text)
@@ -221,31 +221,31 @@ class _Reader:
                 raise self.document.error(element, error.why) from None
             self.mask_bits += len(self.masks[text])
             if self.mask_bits > MAX_MASK_BITS:
-                raise self.document.error(element, f"more than {MAX_MASK_BITS} CPUs in the objects together")
+                raise self.document.error(element, f"more than {MAX_MASK_BITS} CPUs over all objects")
         return self.masks[text]
 
-    def _cpus(self, element: Element, around: _Around) -> frozenset[int] | None:
+    def _cpus(self, element: Element, context: _Context) -> frozenset[int] | None:
         text = element.attributes.get("cpuset")
         if text is None:
-            return around.cpus
+            return context.cpus
         cpus = self._mask(element, text)
-        if around.cpus is not None and not cpus <= around.cpus:
-            raise self.document.error(element, "its CPUs are not within those of the object around it")
+        if context.cpus is not None and not cpus <= context.cpus:
+            raise self.document.error(element, "its CPUs are not within those of the enclosing object")
         return cpus
 
-    def _number(self, element: Element, kind: str, inside: _Around) -> None:
-        """Note the object under hwloc's global number, by which matrices name it."""
+    def _number(self, element: Element, kind: str, inside: _Context) -> None:
+        """Register the object under its gp_index, which matrices refer to."""
         number = _integer(self.document, element, "gp_index")
         if number is None:
             return
         if number in self.ends:
-            raise self.document.error(element, f"gp_index {number} stands in the file already")
+            raise self.document.error(element, f"gp_index {number} is in the file already")
         pci = inside.pci if kind in ("PCIDev", "OSDev", "Bridge") else None
         self.ends[number] = End(pci, is_processor=pci is not None and not self.pci_parts[pci].is_bridge)
 
     def _once(self, element: Element, kind: DeviceKind, number: int) -> None:
         if (kind, number) in self.numbers:
-            raise self.document.error(element, f"{kind} {number} stands in the file already")
+            raise self.document.error(element, f"{kind} {number} is in the file already")
         self.numbers.add((kind, number))
 
     def package(self, element: Element, cpus: frozenset[int]) -> None:
@@ -264,7 +264,7 @@ class _Reader:
 
     def numa(self, element: Element, cpus: frozenset[int]) -> None:
         index = _integer(self.document, element, "os_index")
-        if index is None:  # hwloc 1 invents one node for a machine that has none
+        if index is None:  # hwloc 1 makes up a node for a machine without one
             return
         self._once(element, DeviceKind.NUMA, index)
         book = FactBook()
@@ -279,7 +279,7 @@ class _Reader:
         level = _integer(self.document, element, "depth")
         kind, suffix = _CACHE_TYPES.get(element.attributes.get("cache_type", "0"), ("", ""))
         if level is None or not 1 <= level <= 5 or not kind:
-            raise self.document.error(element, "a cache without level or type")
+            raise self.document.error(element, "a cache without a level or type")
         book = FactBook()
         book.say("level", level, self.source)
         book.say("type", kind, self.source)
@@ -305,42 +305,44 @@ class _Reader:
     def pu(self, element: Element, cpus: frozenset[int]) -> None:
         index = _integer(self.document, element, "os_index")
         if index is None or cpus != {index}:
-            raise self.document.error(element, "a PU that is not exactly its own CPU")
+            raise self.document.error(element, "a PU whose cpuset is not just its own CPU")
         self._once(element, DeviceKind.PU, index)
         book = FactBook()
         book.say("os_index", index, self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.PU, cpus, index, facts=book.facts()))
 
-    def pci(self, element: Element, around: _Around) -> _Around:
-        """Keep a bridge or function; what is below hangs on it."""
+    def pci(self, element: Element, context: _Context) -> _Context:
+        """Keep a bridge or function. Returns the context of the objects below it."""
         address = element.attributes.get("pci_busid")
         host = _HOST.match(element.attributes.get("bridge_pci", ""))
         buses = (host[1], host[2], host[3]) if host is not None else None
         if address is None:
             if host is None:
-                return around
+                return context
             address = f"{host[1]}:{host[2]}"
-            part = PciPart(address, "", around.pci, None, around.cpus or None, source=self.source)
+            part = PciPart(address, "", context.pci, None, context.cpus or None, source=self.source)
         else:
-            part = self._function(element, address, around)
+            part = self._function(element, address, context)
         if address in self.pci_parts:
-            raise self.document.error(element, f"{address} stands in the file already")
+            raise self.document.error(element, f"{address} is in the file already")
         self.pci_parts[address] = part
-        return replace(around, pci=address, buses=buses)
+        return replace(context, pci=address, buses=buses)
 
-    def _function(self, element: Element, address: str, around: _Around) -> PciPart:
+    def _function(self, element: Element, address: str, context: _Context) -> PciPart:
         pci_type = _PCI_TYPE.match(element.attributes.get("pci_type", ""))
         if not _BUSID.match(address) or pci_type is None:
-            raise self.document.error(element, "a PCI device without address or type")
+            raise self.document.error(element, "a PCI device without an address or type")
         domain, bus, _ = address.split(":")
-        above = self.pci_parts.get(around.pci or "")
+        above = self.pci_parts.get(context.pci or "")
         if above is not None and not above.is_bridge and above.address.startswith(f"{domain}:"):
-            raise self.document.error(element, "a PCI device inside one that is no bridge")
-        if around.buses is not None and not (domain == around.buses[0] and around.buses[1] <= bus <= around.buses[2]):
-            raise self.document.error(element, "its bus is none of those of the bridge around it")
+            raise self.document.error(element, "a PCI device inside one that is not a bridge")
+        if context.buses is not None and not (
+            domain == context.buses[0] and context.buses[1] <= bus <= context.buses[2]
+        ):
+            raise self.document.error(element, "its bus is outside the range of the bridge above it")
         book = FactBook()
         for fact, value in zip(("class_id", "vendor_id", "device_id"), pci_type.groups(), strict=True):
-            book.say(fact, value if value != "0000" else None, self.source)  # zeros: its registers could not be read
+            book.say(fact, value if value != "0000" else None, self.source)  # zeros: the registers could not be read
         infos = read_infos(element)
         book.say("pci_vendor", infos.get("PCIVendor"), self.source)
         book.say("pci_name", infos.get("PCIDevice"), self.source)
@@ -349,8 +351,8 @@ class _Reader:
         return PciPart(
             address=address,
             class_id=pci_type[1],
-            parent=around.pci,
-            cpus=around.cpus or None,
+            parent=context.pci,
+            cpus=context.cpus or None,
             trained_Bps=rate,
             kind=DeviceKind.SWITCH if element.attributes.get("subtype") == "NVSwitch" else None,
             source=f"{self.source} (pci_link_speed)",
@@ -358,15 +360,15 @@ class _Reader:
         )
 
     def _link_rate(self, element: Element) -> float | None:
-        """B/s of `pci_link_speed` (GB/s after encoding). 0 and 1.0 stand for unknown or idle links."""
+        """B/s of `pci_link_speed` (GB/s after encoding). 0 and 1.0 mean an unknown or idle link."""
         try:
             value = float(element.attributes.get("pci_link_speed", "0"))
         except ValueError:
-            raise self.document.error(element, "pci_link_speed is no number") from None
+            raise self.document.error(element, "pci_link_speed is not a number") from None
         return value * 1e9 if 0 < value < 1e4 and value != 1.0 else None
 
     def memory_module(self, element: Element) -> None:
-        """A module; hwloc leaves out empty slots, and tells neither speeds nor how many slots there are."""
+        """Add a module; hwloc omits empty slots, speeds and the number of slots."""
         infos = {name: value.strip() for name, value in read_infos(element).items()}
         self.modules.append(
             MemoryModule(
@@ -396,7 +398,7 @@ _READERS: dict[str, Callable[[_Reader, Element, frozenset[int]], None]] = {
 
 
 def _may_contain(kind: str, child: str, major: str) -> bool:
-    """Whether an object may stand directly inside one of type `kind`: on I/O stands I/O only, and a machine in none."""
+    """Whether an object may be directly inside one of type `kind`: only I/O inside I/O, a machine inside nothing."""
     if kind == "Misc" and major in ("2", "3"):  # in hwloc 1 they may be groups
         return child == "Misc"
     return child in _INSIDE_IO[kind] if kind in _INSIDE_IO else child != "Machine"

@@ -1,8 +1,8 @@
-"""What tools that run a command on many nodes, and logs, put before each line of its output.
+"""Labels that parallel shells, launchers and logs put before each line of output.
 
 pdsh and clush write "node01: ", srun -l "0: " (right-aligned), mpirun --tag-output "[1,0]<stdout>:", logs a time and a
-level. A label counts only where several lines in a row have it, so that "NIC0: mlx5_0" or a line of prose keeps what
-it begins with. Lines of several nodes may be mixed: they are then put together, node by node.
+level. A label counts only if several consecutive lines have it, so "NIC0: mlx5_0" or a line of prose stays unchanged.
+Mixed lines of several nodes are sorted by node.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _LABEL = re.compile(
     re.ASCII,
 )
 _PADDED_RANK = re.compile(r" {1,7}(?=\d{1,7}:(?: |\Z))")
-_NO_HOST = frozenset({"Capabilities:"})  # lspci -v, its indentation lost
+_NO_HOST = frozenset({"Capabilities:"})  # lspci -v without its indentation
 _MAX_LABELS = 4
 _MIN_LINES = 3
 
 _Keys = tuple[str, ...]
-"""What is alike on every line: the node or rank itself, but of a time only that there is one."""
+"""The parts of a label that are equal on all lines: the node or rank itself; only the presence of a time."""
 
 _Labels = list[tuple[_Keys, int]]
-"""The first label of a line, the first two, ...; and where the text after them begins."""
+"""The first label of a line, the first two, ..., each with the start of the text after them."""
 
 
 def labels_of(text: str) -> _Labels:
-    """What a line begins with, if they were labels. The name of a node is the last of them."""
+    """The possible labels at the beginning of a line. The name of a node is the last one."""
     if not text or not (text[0].isalnum() or text[0] in " ["):
         return []  # most lines: blank, or indented by a tab
     padding = _PADDED_RANK.match(text)
@@ -53,9 +53,9 @@ def labels_of(text: str) -> _Labels:
 
 
 def labelled_lines(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Index and start of the text of every line, in the order in which they are to be read.
+    """Index and text start of every line, in reading order.
 
-    The start is 0 where a line has no label. The order is the one given, but for lines of several nodes that are mixed.
+    The start is 0 for a line without a label. The order is unchanged except for mixed lines of several nodes.
     """
     order: list[tuple[int, int]] = []
     run: list[tuple[int, _Labels]] = []
@@ -72,7 +72,7 @@ def labelled_lines(texts: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _one_run(run: Sequence[tuple[int, _Labels]], texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines that stand together and begin with what may be labels: those of each node together, if labels they are."""
+    """Consecutive lines that may begin with labels, sorted by node if they do."""
     counts = Counter(keys for _, labels in run for keys, _ in labels)
     by_keys: dict[_Keys, list[tuple[int, int]]] = {}
     for index, labels in run:
@@ -80,7 +80,7 @@ def _one_run(run: Sequence[tuple[int, _Labels]], texts: Sequence[str]) -> list[t
         by_keys.setdefault(keys, []).append((index, at))
     order: list[tuple[int, int]] = []
     for keys, lines in by_keys.items():
-        # The space after a label is part of it only where every line has it: a tree's lines begin with spaces.
+        # The space after a label belongs to it only if every line has it: lines of a tree begin with spaces.
         is_spaced = bool(keys) and all(texts[index][at : at + 1] in ("", " ") for index, at in lines)
         order += [(index, at + is_spaced) for index, at in lines]
     return order

@@ -1,8 +1,8 @@
-"""Where the listings of `lspci -v` stand in a text, and which lines belong to which function.
+"""Finds the listings of `lspci -v` in a text, and the lines of each function.
 
-lspci prints a line per function that begins with its address, below it its details, indented, and a blank line. Blocks
-that follow one another with nothing else between are one run, which lspci sorts by address. Runs of different functions
-together are one listing (`lspci -vv -s 41:00.0` and then `-s c1:00.0`); a run that repeats functions begins another.
+lspci prints a line per function that begins with its address, its details indented below, and a blank line. Consecutive
+blocks form a run, which lspci sorts by address. Runs of different functions form one listing (`lspci -vv -s 41:00.0`
+and then `-s c1:00.0`); a run that repeats functions begins another.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ _DETAIL = re.compile(
 
 @dataclass(slots=True)
 class Block:
-    """A function: its first line, what stands there after the address, and its details."""
+    """A function: its first line, the text after the address, and its details."""
 
     header: Line
     address: str
-    is_domain_told: bool
+    has_domain: bool
     title: str
     indent: int
     body: list[Line] = field(default_factory=list)
 
     @property
     def is_verbose(self) -> bool:
-        """Whether it has the details that every function has with -v."""
+        """Whether it has the details that -v prints for every function."""
         return any(is_start(text) or text.lstrip().startswith("!!!") for text in map(plain_text, self.body))
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The functions of one listing in the order of the text; `is_verbose` where it was made with -v or more."""
+    """The functions of one listing in text order; `is_verbose` if it was made with -v or more."""
 
     blocks: tuple[Block, ...]
     is_verbose: bool
 
 
 def find_listings(lines: Sequence[Line]) -> list[Listing]:
-    """All listings of a text. Raises ParseError for lines that belong to no function, or to one twice.
+    """All listings of a text. Raises ParseError for details without a function, or a function that occurs twice.
 
-    Those of `lspci -v` go before plain ones (`lspci`, `lspci -k`), which count only where there are no others.
+    Plain listings (`lspci`, `lspci -k`) count only if there are none of `lspci -v`.
     """
     splitter = _Splitter()
     for line in lines:
@@ -80,18 +80,18 @@ def find_listings(lines: Sequence[Line]) -> list[Listing]:
     plain = [[block for block in run if _is_plain_header(block)] for run in splitter.runs]
     if splitter.hex_line is not None and any(plain):
         raise splitter.hex_line.error(
-            TOOL, "this is the configuration space as bytes (lspci -x): render it with `lspci -F FILE -vv`"
+            TOOL, "this is the configuration space as bytes (lspci -x): decode it with `lspci -F FILE -vv`"
         )
     return _listings([run for run in plain if run], is_verbose=False)
 
 
 def is_start(text: str) -> bool:
-    """Whether a line is one of those with which lspci -v and -vv begin every function's details."""
+    """Whether a line is the first of a function's details in lspci -v and -vv."""
     return bool(_START.match(text))
 
 
 def _is_plain_header(block: Block) -> bool:
-    """Whether a line that begins with an address is a line of lspci: a known class, or one with its number."""
+    """Whether a line that begins with an address is from lspci: its class is known, or has its number."""
     name = block.title.partition(": ")[0]
     return name.casefold() in CLASS_BY_NAME or bool(re.search(r"(?:\A|\[|Class )[0-9a-f]{4}\]?\Z", name))
 
@@ -106,7 +106,7 @@ def _listings(runs: Sequence[Sequence[Block]], *, is_verbose: bool) -> list[List
             known = set()
         elif addresses & known:
             twice = next(block for block in run if block.address in known)
-            raise twice.header.error(TOOL, f"{twice.address} stands here a second time")
+            raise twice.header.error(TOOL, f"{twice.address} occurs here a second time")
         listings[-1] += run
         known |= addresses
     for listing in listings:
@@ -115,12 +115,12 @@ def _listings(runs: Sequence[Sequence[Block]], *, is_verbose: bool) -> list[List
 
 
 def _check_domains(blocks: Sequence[Block]) -> None:
-    """Lspci prints the domain of every function or of none."""
+    """Raise ParseError unless all functions have a domain, or none has: lspci prints no mixture."""
     if len(blocks) > MAX_FUNCTIONS:
         raise blocks[MAX_FUNCTIONS].header.error(TOOL, "more functions than any machine has")
-    odd = [block for block in blocks if block.is_domain_told != blocks[0].is_domain_told]
+    odd = [block for block in blocks if block.has_domain != blocks[0].has_domain]
     if odd:
-        raise odd[0].header.error(TOOL, "its address has a domain and those above have none, or the reverse")
+        raise odd[0].header.error(TOOL, "its address has a domain but those above have none, or the reverse")
 
 
 class _Splitter:
@@ -129,13 +129,13 @@ class _Splitter:
     def __init__(self) -> None:
         self.runs: list[list[Block]] = []
         self.hex_line: Line | None = None
-        self._block: Block | None = None  # the one whose details are being read
+        self._block: Block | None = None  # the block whose details are being read
         self._is_run_open = False
-        self._foreign: Line | None = None  # the last line above that is no part of a listing
-        self._is_amid = False  # ... and it stood right below details
+        self._foreign: Line | None = None  # the last line above outside any listing
+        self._is_amid = False  # ... and it was right below details
 
     def take(self, line: Line) -> None:
-        """Put the line where it belongs."""
+        """Assign the next line to its block. Raises ParseError."""
         text = plain_text(line)
         header = _HEADER.match(text)
         if not text.strip():
@@ -156,7 +156,7 @@ class _Splitter:
         address = make_address(header[1], header[2], header[3])
         above = self.runs[-1][-1].address if self._is_run_open else ""
         if address == above:
-            raise line.error(TOOL, f"{address} stands here a second time")
+            raise line.error(TOOL, f"{address} occurs here a second time")
         if not self._is_run_open or _key(address) < _key(above):
             self.runs.append([])
         self._block = Block(line, address, header[1] is not None, header[4], indent_of(text))
@@ -167,7 +167,7 @@ class _Splitter:
         self._block, self._is_run_open = None, False
 
     def _take_other(self, line: Line, text: str) -> None:
-        """A line outside all blocks: prose, a prompt, another tool's output, or details that have lost their header."""
+        """A line outside all blocks: prose, a prompt, another tool's output, or details whose header is missing."""
         if is_start(text) or _DETAIL.match(text):
             self._check_lost(line, is_first=is_start(text))
             return
@@ -179,10 +179,10 @@ class _Splitter:
 
     def _check_lost(self, line: Line, *, is_first: bool) -> None:
         if self._foreign is not None and not self._is_run_open and (is_first or self._is_amid):
-            why = "this is no line with a function's address, though indented details of a function follow"
+            why = "expected a line with a function's address: indented details of a function follow"
             raise self._foreign.error(TOOL, why)
         if self._is_run_open or is_first:
-            why = "these details stand (indented, as lspci prints them) below no line with a function's address"
+            why = "no line with a function's address above these indented details"
             raise line.error(TOOL, why)
 
 
@@ -191,5 +191,5 @@ def _key(address: str) -> tuple[int, str]:
 
 
 def damaged(block: Block, why: str) -> ParseError:
-    """The error that the first line of a block is wrong."""
+    """The error for the first line of a block."""
     return block.header.error(TOOL, why)

@@ -1,9 +1,9 @@
-"""Which bridge each function of a listing hangs on, from the bus numbers of the bridges.
+"""The bridge above each function of a listing, from the bus numbers of the bridges.
 
-A bridge passes on what is meant for the buses secondary to subordinate (PCI-to-PCI Bridge Architecture Specification
-1.2, 3.2.5); a function on bus B is right below the bridge whose secondary bus is B. Virtual functions stand on bus
-numbers of their own, below the same bridge as their physical function (SR-IOV 1.1, 2.1.2). A bus that no bridge leads
-to is a root bus, below a host bridge, where the listing proves that; else the bridge is not in the listing.
+A bridge forwards transactions for the buses secondary to subordinate (PCI-to-PCI Bridge Architecture Specification 1.2,
+3.2.5); a function on bus B is directly below the bridge whose secondary bus is B. Virtual functions have separate bus
+numbers, below the same bridge as their physical function (SR-IOV 1.1, 2.1.2). A bus that no bridge leads to is a root
+bus, below a host bridge, if the listing proves that; else its bridge is missing in the listing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from seatrial.machine.readers.dump import Line
 
 BRIDGE_CLASSES = frozenset({"0604", "0607"})
-"""Classes (PCI and CardBus) whose functions have other buses behind them."""
+"""Classes (PCI and CardBus) of functions with buses behind them."""
 
 _HOST_BRIDGE_CLASS = "0600"
 _ON_ROOT_BUS = frozenset({"Root Port", "Root Complex Integrated Endpoint", "Root Complex Event Collector"})
@@ -24,7 +24,7 @@ _MAX_PHYSICAL = 256
 
 @dataclass(frozen=True, slots=True)
 class BusRange:
-    """The buses behind a bridge, and the line that says so."""
+    """The buses behind a bridge, and the line that states them."""
 
     secondary: int
     subordinate: int
@@ -33,7 +33,7 @@ class BusRange:
 
 @dataclass(frozen=True, slots=True)
 class VirtualFunctions:
-    """Where the virtual functions of a physical function stand: distances of routing ids (SR-IOV 1.1, 3.3)."""
+    """The routing ids of the virtual functions of a physical function, as distances (SR-IOV 1.1, 3.3)."""
 
     count: int
     offset: int
@@ -42,7 +42,7 @@ class VirtualFunctions:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a function's text says about its place; `port` is its kind of Express port or endpoint."""
+    """The position of a function as its text states it; `port` is its kind of Express port or endpoint."""
 
     address: str
     class_id: str
@@ -78,9 +78,9 @@ class Placed:
 
 
 def find_parents(functions: Sequence[Placed], tool: str) -> dict[str, str | None]:
-    """Address -> address of the bridge right above, "domain:bus" of a root bus, or None where that is not known.
+    """Address -> address of the bridge directly above, "domain:bus" of a root bus, or None if unknown.
 
-    Raises ParseError where two bridges lead to one bus, or one leads to its own.
+    Raises ParseError if two bridges lead to one bus, or a bridge leads to its own bus.
     """
     bridges = [function for function in functions if function.buses is not None]
     below = _secondaries(bridges, tool)
@@ -112,9 +112,9 @@ def _secondaries(bridges: Sequence[Placed], tool: str) -> dict[str, str]:
             continue
         bus = f"{bridge.domain}:{buses.secondary:02x}"
         if buses.subordinate < buses.secondary:
-            raise buses.line.error(tool, "the range of buses behind this bridge runs backwards")
+            raise buses.line.error(tool, "the range of buses behind this bridge is reversed")
         if buses.secondary <= bridge.bus_number:
-            raise buses.line.error(tool, f"this bridge stands on bus {bridge.bus} and cannot lead to bus {bus}")
+            raise buses.line.error(tool, f"this bridge is on bus {bridge.bus} and cannot lead to bus {bus}")
         if bus in below:
             raise buses.line.error(tool, f"two bridges lead to bus {bus}: this one and {below[bus]}")
         below[bus] = bridge.address
@@ -124,11 +124,11 @@ def _secondaries(bridges: Sequence[Placed], tool: str) -> dict[str, str]:
 def _root_buses(
     functions: Sequence[Placed], below: Mapping[str, str], by_domain: Mapping[str, Sequence[Placed]]
 ) -> frozenset[str]:
-    """Buses below a host bridge: bus 0; those with what stands only there; and in a whole listing, those with more than
-    the one device that a link leads to.
+    """Buses below a host bridge: bus 0; buses with functions that exist only there; and, in a complete listing, buses
+    with more devices than the one that a link leads to.
 
-    A listing is taken for whole where it shows a host bridge's function on a bus 0 (`lspci -d` and `-s` leave it out)
-    and the buses of all bridges.
+    A listing is considered complete if it has a host bridge on a bus 0 (`lspci -d` and `-s` omit it) and the buses of
+    all bridges.
     """
     is_whole = any(f.class_id == _HOST_BRIDGE_CLASS and f.bus_number == 0 for f in functions) and not any(
         f.class_id in BRIDGE_CLASSES and f.buses is None for f in functions
@@ -150,7 +150,7 @@ def _root_buses(
 
 
 def _innermost(function: Placed, by_domain: Mapping[str, Sequence[Placed]]) -> str | None:
-    """The bridge with the narrowest range of buses that holds the function's."""
+    """The bridge with the narrowest bus range that contains the function's bus."""
     best: tuple[int, str] | None = None
     for bridge in by_domain.get(function.domain, ()):
         buses = bridge.buses

@@ -1,7 +1,7 @@
-"""The link of a PCI function as lspci prints it: what it can do (LnkCap) and what it has trained to (LnkSta).
+"""The link of a PCI function as lspci prints it: its capability (LnkCap) and the trained state (LnkSta).
 
 Registers: PCI Express Base Specification 5.0, 7.5.3.6 and 7.5.3.8. lspci before 3.6 ends LnkSta with ", TrErr- ...";
-later ones put that on a line of its own and say "(downgraded)" of what is no port, which tells a cut "x1" from x16.
+later versions print that on a separate line and "(downgraded)" for non-ports, which shows that "x1" is not a cut "x16".
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LANES = frozenset({0, 1, 2, 4, 8, 12, 16, 32, 63})  # 0: no link; 63: registers
 _NO_PORT = frozenset({"Endpoint", "Legacy Endpoint", "Upstream Port"})
 
 _Link = tuple[float | None, int]
-"""GT/s (None where lspci says "unknown") and lanes."""
+"""GT/s (None if lspci says "unknown") and lanes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockLink:
-    """Both rates; None where the text does not tell, the link is down (x0), or the function has no link."""
+    """Both rates; None if not reported, the link is down (x0), or the function has no link."""
 
     capable: LinkRate | None = None
     trained: LinkRate | None = None
@@ -41,7 +41,7 @@ def read_link(block: Block, details: Mapping[str, Line], express: str | None, *,
     if capable_line is not None:
         match = _CAPABLE.match(plain_text(capable_line).strip())
         if match is None or int(match[2]) not in _LANES:
-            raise capable_line.error(TOOL, "not the speed and width that a link can have")
+            raise capable_line.error(TOOL, "not a possible speed and width of a link")
         capable = (_speed(match[1]), int(match[2]))
     if trained_line is not None:
         match = _TRAINED.match(plain_text(trained_line).strip())
@@ -50,7 +50,7 @@ def read_link(block: Block, details: Mapping[str, Line], express: str | None, *,
         trained = (_speed(match[1]), int(match[3]))
         if match[5] is None:
             if is_verbose and not _is_whole(block, trained_line):
-                raise trained_line.error(TOOL, "the line with TrErr that lspci prints below this one is missing: a cut")
+                raise trained_line.error(TOOL, "the line with TrErr below this one is missing: the text is cut")
             if express in _NO_PORT and capable is not None:
                 _check_notes(trained_line, capable, trained, (match[2], match[4]))
     return BlockLink(_rate(capable), _rate(trained))
@@ -77,8 +77,8 @@ def _check_notes(
     trained: tuple[float | None, int],
     notes: tuple[str | None, str | None],
 ) -> None:
-    """Refuse a speed or width that lspci's own word beside it contradicts."""
+    """Refuse a speed or width that contradicts the note (downgraded) beside it."""
     for can, does, note in zip(capable, trained, notes, strict=True):
         if can is not None and does is not None and (does < can) != (note == "downgraded"):
-            why = f"{does:g} of {can:g} stands there {'with' if note else 'without'} the word that says so: a cut"
+            why = f"{does:g} of {can:g} {'with' if note else 'without'} the note (downgraded): the text is cut"
             raise line.error(TOOL, why)

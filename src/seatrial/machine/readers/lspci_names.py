@@ -1,7 +1,7 @@
-"""Names that lspci prints instead of numbers: PCI classes, vendors, and devices whose name says what they are.
+"""Names that lspci prints instead of numbers: PCI classes, vendors, and devices whose name shows their kind.
 
-lspci takes its names from the PCI ID database (https://pci-ids.ucw.cz, the file pci.ids); classes are of the PCI Code
-and ID Assignment Specification. A name that is not known here stays unknown: nothing is guessed from a likeness.
+lspci takes its names from the PCI ID database (https://pci-ids.ucw.cz, the file pci.ids); classes are those of the PCI
+Code and ID Assignment Specification. A name missing here stays unknown: nothing is guessed from similar names.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from seatrial.model.machine import DeviceKind
 
-UNTOLD_CLASS = "0000"
-"""The class of a function whose class the text does not tell (see `PciPart`)."""
+UNKNOWN_CLASS = "0000"
+"""Stands for the class of a function if the text does not state it (see `PciPart`)."""
 
 _CLASS_NAMES = """
 0000 Non-VGA unclassified device|0001 VGA compatible unclassified device|0005 Image coprocessor
@@ -48,7 +48,7 @@ _CLASS_NAMES = """
 CLASS_BY_NAME = {
     entry[5:].casefold(): entry[:4] for line in _CLASS_NAMES.split("\n") for entry in line.split("|") if entry
 }
-"""Class name as lspci prints it, case folded (older databases write "USB Controller") -> base class and subclass."""
+"""Class name as lspci prints it, case-folded (older databases write "USB Controller") -> base class and subclass."""
 
 _VENDOR_NAMES = """
 1000 Broadcom / LSI|1000 LSI Logic / Symbios Logic|1002 Advanced Micro Devices, Inc. [AMD/ATI]
@@ -74,7 +74,7 @@ _VENDORS = tuple(
         key=lambda pair: -len(pair[0]),
     )
 )
-_RED_HAT_QEMU = re.compile(r"QEMU|QXL")  # of Red Hat's two vendor ids, 1b36 is that of QEMU's own devices
+_RED_HAT_QEMU = re.compile(r"QEMU|QXL")  # Red Hat has two vendor ids; QEMU's own devices use 1b36
 
 _IDS = re.compile(r"(?:(.*) )?\[?\b([0-9a-f]{4}):([0-9a-f]{4})\]?\Z", re.DOTALL)
 _UNNAMED = re.compile(r"(.*?) ?\bDevice(?: ([0-9a-f]{4}))?\Z", re.DOTALL)
@@ -82,7 +82,7 @@ _UNNAMED = re.compile(r"(.*?) ?\bDevice(?: ([0-9a-f]{4}))?\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PciIdentity:
-    """Who made a function and what it is called, as far as the text tells; ids have four hex digits."""
+    """Vendor and name of a function, as far as stated; ids have four hex digits."""
 
     vendor_id: str | None = None
     device_id: str | None = None
@@ -91,11 +91,11 @@ class PciIdentity:
 
 
 def read_identity(text: str) -> PciIdentity:
-    """What lspci prints for vendor and device: names, numbers (-n), or both (-nn).
+    """Parse lspci's text for vendor and device: names, numbers (-n), or both (-nn).
 
-    "NVIDIA Corporation GA102GL [RTX A6000] [10de:2230]", "10de:2230", "Intel Corporation Device 0998",
-    "Device 1234:1111". A vendor's name gives its id where it is known here; where it is not, vendor and device cannot
-    be told apart and `name` is the whole text.
+    "NVIDIA Corporation GA102GL [RTX A6000] [10de:2230]", "10de:2230", "Intel Corporation Device 0998", "Device
+    1234:1111". A known vendor name gives the vendor id; with an unknown one, vendor and device cannot be separated and
+    `name` is the whole text.
     """
     vendor_id = device_id = None
     ids = _IDS.match(text)
@@ -117,7 +117,7 @@ def _split_vendor(text: str) -> tuple[str | None, str | None, str]:
     return None, None, text
 
 
-_NVIDIA_SWITCHES = frozenset({"1af1", "22a3"})  # of A100 and H100 boards
+_NVIDIA_SWITCHES = frozenset({"1af1", "22a3"})  # on A100 and H100 boards
 _NVIDIA_GPUS = frozenset(
     {
         "1db1", "1db2", "1db3", "1db4", "1db5", "1db6", "1db7", "1db8", "1df5", "1df6", "1eb8", "20b0", "20b1", "20b2",
@@ -125,7 +125,7 @@ _NVIDIA_GPUS = frozenset(
         "2322", "2324", "2330", "2331", "2336", "2339",
     }
 )  # fmt: skip
-"""Of data centres, V100 to H100: databases older than the device print its number only."""
+"""Data centre GPUs, V100 to H100: with an ID database older than the device, lspci prints only its number."""
 
 _AMD_GPUS = frozenset({"66a0", "66a1", "738c", "738e", "7408", "740c", "740f", "74a0", "74a1"})  # Instinct
 _MELLANOX_NICS = frozenset(
@@ -155,7 +155,7 @@ _NO_NVME = re.compile(r"RAID|Bridge|Switch|Virtual Function", re.IGNORECASE)
 
 
 def kind_by_name(identity: PciIdentity) -> DeviceKind | None:
-    """What a function is, where its ids or its name settle it without its class; None where they leave a doubt."""
+    """The kind of a function, if its ids or name determine it without the class; else None."""
     vendor, device, name = identity.vendor_id, identity.device_id, identity.name or ""
     if vendor == "10de":
         if device in _NVIDIA_SWITCHES or name.endswith("NVSwitch]"):

@@ -1,10 +1,10 @@
-r"""`lspci -t`, `-tv`, `-tvnn`: which PCI function hangs on which bridge.
+r"""`lspci -t`, `-tv`, `-tvnn`: the tree of bridges and PCI functions.
 
-Format: pciutils 3.x, lspci(8). A line is drawn from left to right: a root bus "-[0000:00]-", a function "03.1", behind
-a bridge its buses "-[01-05]-" and what is on the first of them. Functions of one bus stand below one another in a fork,
-"+-" before each and "\-" before the last; "|" carries an open fork over the lines between. A bridge with several buses
-(those of virtual functions) forks into "[0000:02]" first. The columns are checked to the letter: a branch that has lost
-its fork is refused, never hung on another.
+Format: pciutils 3.x, lspci(8). A line reads from left to right: a root bus "-[0000:00]-", a function "03.1", after a
+bridge its buses "-[01-05]-" and the functions on the first of them. The functions of one bus are listed in a fork, with
+"+-" before each and "\-" before the last; "|" continues an open fork across the lines between. A bridge with several
+buses (those of virtual functions) forks into "[0000:02]" first. The columns are checked exactly: a branch without its
+fork is refused, never attached to another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seatrial.machine.readers.lspci_common import (
     read_text,
     torn_line_number,
 )
-from seatrial.machine.readers.lspci_names import UNTOLD_CLASS, kind_by_name, read_identity
+from seatrial.machine.readers.lspci_names import UNKNOWN_CLASS, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
 
 TOOL = "lspci-tree"
@@ -45,7 +45,7 @@ _MAX_DEPTH = 64
 
 @dataclass(slots=True)
 class _Bus:
-    """A bus on which functions stand; `parent` is the bridge above, or the bus's own "domain:bus" for a root bus."""
+    """A bus with functions; `parent` is the bridge above, or the bus's own "domain:bus" for a root bus."""
 
     domain: str
     number: int
@@ -58,7 +58,7 @@ class _Bus:
 
 @dataclass(slots=True)
 class _Fork:
-    """Branches below one another: functions of `bus`, or, where that is None, buses behind `above` (None: roots)."""
+    """A list of branches: functions of `bus` or, if that is None, buses behind `above` (None: root buses)."""
 
     column: int
     bus: _Bus | None
@@ -69,7 +69,7 @@ class _Fork:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A function, with its name where the tree has names."""
+    """A function, with its name if the tree has names."""
 
     address: str
     parent: str
@@ -79,11 +79,10 @@ class _Node:
 
 
 def read_lspci_tree(data: bytes, pick: int | None = None) -> Survey:
-    """The PCI functions and root buses of `lspci -tv`; `pick` (from 1) where the text holds several trees.
+    """The PCI functions and root buses of `lspci -tv`; `pick` (from 1) if the text has several trees.
 
-    A tree tells no classes: `class_id` is "0604" for what leads to a bus, else unknown, and `kind` is set where a name
-    or number settles it. Raises ParseError with the first line that is damaged; UsageError where there are several
-    trees.
+    A tree has no classes: `class_id` is "0604" for bridges, else unknown, and `kind` is set if a name or number
+    determines it. Raises ParseError with the first damaged line; UsageError for several trees without `pick`.
     """
     lines = read_text(data, TOOL)
     starts = [index for index, line in enumerate(lines) if _ROOT.match(plain_text(line))]
@@ -98,7 +97,7 @@ def read_lspci_tree(data: bytes, pick: int | None = None) -> Survey:
 
 
 def _check_before(lines: Sequence[Line]) -> None:
-    """Branches above the first root belong to a tree that has lost its first line."""
+    """Refuse branches above the first root: the first line of their tree is missing."""
     for line in lines:
         if _BRANCH.match(plain_text(line)):
             raise line.error(
@@ -107,7 +106,7 @@ def _check_before(lines: Sequence[Line]) -> None:
 
 
 class _Drawing:
-    """Reads the lines of one tree, with the forks that are open."""
+    """Parses the lines of one tree; keeps the open forks."""
 
     def __init__(self, margin: int) -> None:
         self.nodes: list[_Node] = []
@@ -121,7 +120,7 @@ class _Drawing:
         self._line: Line
 
     def take(self, line: Line) -> None:
-        """Read the next line, which may stand below the tree. Raises ParseError."""
+        """Parse the next line, which may be below the tree. Raises ParseError."""
         text = plain_text(line)
         if self._last is None:
             self._line = self._last = line
@@ -129,7 +128,7 @@ class _Drawing:
         elif _BRANCH.match(text):
             self._line = line
             if self._is_over or text[: self._margin].strip():
-                raise self._wrong("the branch of a tree that has ended above, or one in a wrong column")
+                raise self._wrong("a branch of a tree that ended above, or a branch in a wrong column")
             self._last = line
             self._branch(text[self._margin :])
         elif not self._is_over and not _REGION.match(text):  # -tvv prints regions among the branches
@@ -138,7 +137,7 @@ class _Drawing:
             self._is_over = True
 
     def finish(self, torn: int | None) -> None:
-        """The end of the text. Raises ParseError where the tree is cut."""
+        """The end of the text. Raises ParseError if the tree is cut."""
         if self._last is None:
             return
         if not self._is_over:
@@ -149,7 +148,7 @@ class _Drawing:
                 raise nameless.line.error(TOOL, f"the name of {nameless.address} is missing: the line is cut")
         if self._last.number == torn and not self._last.text.rstrip().endswith("]") and self.nodes[-1:]:
             self.nodes[-1] = replace(self.nodes[-1], name="")
-            self.unread.append(f"{SOURCE}: the file ends within line {torn}: its name may be cut and was left out")
+            self.unread.append(f"{SOURCE}: the file ends within line {torn}: its name may be cut and was ignored")
 
     def _check_complete(self, line: Line) -> None:
         fork = next((fork for fork in self._forks if not fork.is_closed), None)
@@ -168,32 +167,32 @@ class _Drawing:
             self._root_bus(text, 1, None)
 
     def _root_bus(self, text: str, at: int, above: _Bus | None) -> None:
-        """A bus, "[0000:00]-", and what is on it; below a bridge (`above`) one of its further buses."""
+        """A bus, "[0000:00]-", and its functions; with `above`, one of the further buses of that bridge."""
         match = _ROOT_BUS.match(text, at)
         if match is None:
-            raise self._wrong("here a bus is expected, as [0000:00]-")
+            raise self._wrong("expected a bus, as in [0000:00]-")
         domain, number = make_domain(match[1]), int(match[2], 16)
         address = f"{domain}:{number:02x}"
         if above is None:
             if (domain, number) in self._buses:
-                raise self._wrong(f"bus {address} stands here a second time")
+                raise self._wrong(f"bus {address} occurs here a second time")
             self._buses.add((domain, number))
             bus = _Bus(domain, number, address)
         else:
             if domain != above.domain or not above.first <= number <= above.last:
-                raise self._wrong(f"bus {address} is none of those behind {above.parent}")
+                raise self._wrong(f"bus {address} is not one of those behind {above.parent}")
             bus = _Bus(domain, number, above.parent, above.first, above.last, above.depth)
         self._on_bus(text, match.end(), bus)
 
     def _on_bus(self, text: str, at: int, bus: _Bus) -> None:
-        """What stands on a bus: nothing, one function, or a fork of them."""
+        """The content of a bus: nothing, one function, or a fork."""
         mark = text[at : at + 2]
         if not mark:
             return
         if mark == "+-":
             self._forks.append(_Fork(at, bus, None, self._line))
         elif mark != "--":
-            raise self._wrong("after a bus stand `--` or `+-` and a function")
+            raise self._wrong("expected `--` or `+-` and a function after a bus")
         self._function(text, at + 2, bus)
 
     def _branch(self, text: str) -> None:
@@ -207,7 +206,7 @@ class _Drawing:
             self._root_bus(text, column + 2, fork.above)
 
     def _check_columns(self, text: str, column: int) -> None:
-        """Drop the forks to the right; the branch must be of an open one, and `|` stand for just the open ones."""
+        """Close the forks to the right. The branch must belong to an open fork, and `|` mark exactly the open forks."""
         while self._forks and self._forks[-1].column > column:
             fork = self._forks.pop()
             if not fork.is_closed:
@@ -215,19 +214,19 @@ class _Drawing:
                     f"the fork that begins on line {fork.line.number} has no last branch (`\\-`) above here"
                 )
         if not self._forks or self._forks[-1].column != column or self._forks[-1].is_closed:
-            raise self._wrong("there is no fork above from which this branch could come")
+            raise self._wrong("no fork above this branch")
         bars = {fork.column for fork in self._forks[:-1] if not fork.is_closed}
         if any((text[index] == "|") != (index in bars) for index in range(column)):
-            raise self._wrong("its bars `|` do not carry the forks above")
+            raise self._wrong("its bars `|` do not continue the forks above")
 
     def _function(self, text: str, at: int, bus: _Bus) -> None:
         match = _FUNCTION.match(text, at)
         if match is None:
-            raise self._wrong("after a branch stands a function, as 1c.0, and after that nothing, a name, or its buses")
+            raise self._wrong("expected a function, as in 1c.0, and then nothing, a name, or its buses")
         address = f"{bus.domain}:{bus.number:02x}:{match[1]}".lower()
         position = int(match[1][:2], 16) << 3 | int(match[1][3])
         if address in self._addresses or position <= bus.highest:
-            raise self._wrong(f"{address} is out of its order, or stands here a second time")
+            raise self._wrong(f"{address} is out of order, or occurs here a second time")
         if len(self._addresses) >= MAX_FUNCTIONS:
             raise self._wrong("more functions than any machine has")
         self._addresses.add(address)
@@ -243,20 +242,20 @@ class _Drawing:
     def _bridge(self, text: str, at: int, bus: _Bus, address: str) -> None:
         match = _BEHIND.match(text, at)
         if match is None:
-            raise self._wrong("not the buses behind a bridge, as -[01]-- or -[01-05]--")
+            raise self._wrong("expected the buses behind a bridge, as in -[01]-- or -[01-05]--")
         first, last = int(match[1], 16), int(match[2] or match[1], 16)
         self.nodes.append(_Node(address, bus.parent, True, "", self._line))
         rest = text[match.end() :]
         if first == 0 and not rest:
-            return  # firmware has not set it up
+            return  # not set up by the firmware
         if not bus.number < first <= last or not bus.first <= first <= last <= bus.last:
-            raise self._wrong(f"the buses behind {address} do not lie behind the bridges above it")
+            raise self._wrong(f"the buses behind {address} are not behind the bridges above it")
         if (bus.domain, first) in self._buses:
-            raise self._wrong(f"bus {bus.domain}:{first:02x} stands here a second time")
+            raise self._wrong(f"bus {bus.domain}:{first:02x} occurs here a second time")
         self._buses.add((bus.domain, first))
         behind = _Bus(bus.domain, first, address, first, last, bus.depth + 1)
         if behind.depth > _MAX_DEPTH:
-            raise self._wrong("more bridges below one another than any machine has")
+            raise self._wrong("bridges nested deeper than in any machine")
         if rest.startswith("+-["):
             self._forks.append(_Fork(match.end(), None, behind, self._line))
             self._root_bus(text, match.end() + 2, behind)
@@ -284,6 +283,6 @@ def _part(node: _Node) -> PciPart:
     book.say("pci_vendor", identity.vendor, SOURCE)
     book.say("pci_name", identity.name, SOURCE)
     return PciPart(
-        node.address, "0604" if node.is_bridge else UNTOLD_CLASS, node.parent,
+        node.address, "0604" if node.is_bridge else UNKNOWN_CLASS, node.parent,
         kind=None if node.is_bridge else kind_by_name(identity), source=SOURCE, facts=book.facts(),
     )  # fmt: skip

@@ -1,8 +1,7 @@
-"""`lspci -v`, `-vv`, `-vvv` -> PCI functions with their links, drivers and places.
+"""`lspci -v`, `-vv`, `-vvv` -> PCI functions with their links, drivers and positions.
 
-Format: pciutils 3.x, lspci(8); its options -n, -nn, -D, -k, -s, -d and -xxx may stand with it. Access control: PCI
-Express Base Specification 5.0, 7.7.8. Without root, lspci prints "<access denied>" in the place of capabilities: links
-are then unknown.
+Format: pciutils 3.x, lspci(8), optionally with -n, -nn, -D, -k, -s, -d and -xxx. Access control: PCI Express Base
+Specification 5.0, 7.7.8. Without root, lspci prints "<access denied>" instead of capabilities: links are then unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from seatrial.machine.readers.lspci_blocks import TOOL, Block, Listing, damaged,
 from seatrial.machine.readers.lspci_buses import BRIDGE_CLASSES, BusRange, Placed, VirtualFunctions, find_parents
 from seatrial.machine.readers.lspci_common import has_open_bracket, plain_text, read_text, torn_line_number
 from seatrial.machine.readers.lspci_links import BlockLink, read_link
-from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNTOLD_CLASS, PciIdentity, kind_by_name, read_identity
+from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNKNOWN_CLASS, PciIdentity, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
 from seatrial.model.machine import DeviceKind
 
@@ -25,7 +24,7 @@ SOURCE = "lspci -vv"
 _TAIL = re.compile(r" \((?:rev [0-9a-f]{2}|prog-if [0-9a-f]{2}(?: \[[^\[\]]*\])?)\)\Z")
 _CLASS_NUMBER = re.compile(r"(?:(.*) \[([0-9a-f]{4})\]|(?:Class )?([0-9a-f]{4}))\Z")
 _NUMBERED_CLASSES = frozenset(f"{base:02x}" for base in range(1, 0x0D))
-"""Base classes whose subclasses have had names for long: a number beside the name means -nn."""
+"""Base classes whose subclasses have long had names: a number beside the name means -nn."""
 
 _BUS = re.compile(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2}), sec-latency=\d+\Z")
 _EXPRESS = re.compile(
@@ -44,7 +43,7 @@ _KEYS = (
     "Bus: primary", "LnkCap:", "LnkSta:", "ACSCtl:", "NUMA node:", "Kernel driver in use:", "Physical Slot:",
     "Subsystem:", "IOMMU group:", "Control: I/O", "Initial VFs:", "VF offset:",
 )  # fmt: skip
-"""What is read of a function's details; each stands there once."""
+"""The details of a function that are parsed; each occurs at most once."""
 
 _OPEN_ENDED = (
     "NUMA node:",
@@ -55,13 +54,13 @@ _OPEN_ENDED = (
     "Flags:",
     "VF offset:",
 )
-"""Lines that a cut may leave well formed: the last of a file that ends within it is not believed."""
+"""Lines that may still be well formed after a cut: an unfinished last line of a file is ignored."""
 
 
 def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
-    """The PCI functions and host bridges of `lspci -vv`; `pick` (from 1) where the text holds several listings.
+    """The PCI functions and host bridges of `lspci -vv`; `pick` (from 1) if the text has several listings.
 
-    Raises ParseError with the first line that is damaged; UsageError where there are several listings.
+    Raises ParseError with the first damaged line; UsageError for several listings without `pick`.
     """
     lines = read_text(data, TOOL)
     listing = choose(
@@ -74,7 +73,7 @@ def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """One block, read."""
+    """One parsed block."""
 
     block: Block
     class_id: str
@@ -100,7 +99,7 @@ class _Function:
         return _Function(block, class_id, identity, details, express, is_denied, link, placed)
 
     def value(self, key: str) -> str | None:
-        """What stands after a key."""
+        """The text after a key."""
         line = self.details.get(key)
         return plain_text(line).strip().removeprefix(key).strip() or None if line is not None else None
 
@@ -112,17 +111,17 @@ def _read_title(block: Block) -> tuple[str, PciIdentity]:
         title = title[: tail.start()]
     class_name, colon, name = title.partition(": ")
     if not colon or not name.strip() or has_open_bracket(title):
-        raise damaged(block, "not a whole line of lspci: after the address stand a class, a colon and a name")
+        raise damaged(block, "not a complete line of lspci: expected a class, a colon and a name after the address")
     number = _CLASS_NUMBER.match(class_name)
-    class_id = (number[2] or number[3]) if number else CLASS_BY_NAME.get(class_name.casefold(), UNTOLD_CLASS)
+    class_id = (number[2] or number[3]) if number else CLASS_BY_NAME.get(class_name.casefold(), UNKNOWN_CLASS)
     identity = read_identity(name.strip())
     if number is not None and class_id[:2] in _NUMBERED_CLASSES and identity.device_id is None:
-        raise damaged(block, "the class has its number and the device has none: the line is cut")
+        raise damaged(block, "the class has a number but the device has none: the line is cut")
     return class_id, identity
 
 
 def _details(block: Block, torn: int | None) -> tuple[dict[str, Line], str | None, bool]:
-    """The lines that are read, by key; the kind of Express port; whether capabilities could not be read."""
+    """The parsed lines by key; the kind of Express port; whether access to the capabilities was denied."""
     details: dict[str, Line] = {}
     express = None
     is_denied = False
@@ -133,7 +132,7 @@ def _details(block: Block, torn: int | None) -> tuple[dict[str, Line], str | Non
             continue
         if key is not None:
             if key in details:
-                raise line.error(TOOL, f"{key.rstrip(': ')!r} stands twice below {block.address}: a header is missing")
+                raise line.error(TOOL, f"{key.rstrip(': ')!r} occurs twice below {block.address}: a header is missing")
             details[key] = line
         is_denied = is_denied or text == "Capabilities: <access denied>"
         match = _EXPRESS.match(text)
@@ -150,7 +149,7 @@ def _read_buses(block: Block, class_id: str, details: dict[str, Line], listing: 
         return None
     match = _BUS.match(plain_text(line).strip())
     if match is None:
-        raise line.error(TOOL, "not the bus numbers of a bridge")
+        raise line.error(TOOL, "expected the bus numbers of a bridge")
     return BusRange(int(match[1], 16), int(match[2], 16), line)
 
 
@@ -173,7 +172,7 @@ def _numa(function: _Function) -> int | None:
         if line is None or (match is None and "NUMA" not in text):
             return None
     if match is None:
-        raise line.error(TOOL, "not the number of a NUMA node")
+        raise line.error(TOOL, "expected the number of a NUMA node")
     return int(match[1]) if int(match[1]) >= 0 else None
 
 
@@ -194,7 +193,7 @@ def _survey(functions: Sequence[_Function], listing: Listing, torn: int | None) 
 def _part(function: _Function, parent: str | None) -> PciPart:
     book = FactBook()
     identity, link = function.identity, function.link
-    book.say("class_id", function.class_id if function.class_id != UNTOLD_CLASS else None, SOURCE)
+    book.say("class_id", function.class_id if function.class_id != UNKNOWN_CLASS else None, SOURCE)
     book.say("vendor_id", identity.vendor_id, SOURCE)
     book.say("device_id", identity.device_id, SOURCE)
     subsystem = function.details.get("Subsystem:")
@@ -209,7 +208,7 @@ def _part(function: _Function, parent: str | None) -> PciPart:
     for prefix, rate, is_volatile in (("pcie_max", link.capable, False), ("pcie", link.trained, True)):
         book.say(f"{prefix}_GTps", rate.GTps if rate else None, SOURCE, "1", volatile=is_volatile)
         book.say(f"{prefix}_lanes", rate.lanes if rate else None, SOURCE, volatile=is_volatile)
-    _say_acs(function, book)
+    _add_acs_facts(function, book)
     return PciPart(
         function.block.address, function.class_id, parent, _numa(function), None, link.capable, link.trained,
         kind=_kind(function), source=SOURCE, facts=book.facts(),
@@ -217,43 +216,43 @@ def _part(function: _Function, parent: str | None) -> PciPart:
 
 
 def _kind(function: _Function) -> DeviceKind | None:
-    """Adapters and disks appear although no operating system names them here; a class not known leaves the name."""
+    """The kind for adapters and disks, which have no OS device here; by name if the class is unknown."""
     if function.class_id.startswith("02"):
         return DeviceKind.NIC
     if function.class_id == "0108":
         return DeviceKind.NVME
-    return kind_by_name(function.identity) if function.class_id == UNTOLD_CLASS else None
+    return kind_by_name(function.identity) if function.class_id == UNKNOWN_CLASS else None
 
 
-def _say_acs(function: _Function, book: FactBook) -> None:
-    """Access control of a port: requests between its devices then go up to the root complex, not straight across."""
+def _add_acs_facts(function: _Function, book: FactBook) -> None:
+    """Access control of a port: with redirection, requests between its devices go through the root complex."""
     line = function.details.get("ACSCtl:")
     if line is None:
         return
     match = _ACS.match(plain_text(line).strip())
     if match is None:
-        raise line.error(TOOL, "not the settings of access control services")
+        raise line.error(TOOL, "expected the settings of access control services")
     book.say("acs", match[1], SOURCE)
     if function.placed.buses is not None:
         book.say("acs_redirects", "ReqRedir+" in match[1], SOURCE)
 
 
 def _unread(functions: Sequence[_Function], parts: Sequence[PciPart], listing: Listing, torn: int | None) -> list[str]:
-    """What the listing leaves open, each once."""
+    """A sentence for each kind of missing information."""
     sentences: list[str] = []
     denied = sum(function.is_denied for function in functions)
     if denied:
         sentences.append(
-            f"{SOURCE}: the capabilities of {denied} functions were denied to whoever ran it: their link speeds are "
-            "unknown; run lspci as root"
+            f"{SOURCE}: access to the capabilities of {denied} functions was denied: their link speeds are unknown; "
+            "run lspci as root"
         )
     elif not any("Control: I/O" in function.details or function.link.capable for function in functions):
-        sentences.append(f"{SOURCE}: it was made with less than -vv: link speeds are unknown")
-    homeless = sum(part.parent is None for part in parts)
-    if homeless:
+        sentences.append(f"{SOURCE}: made without -vv: link speeds are unknown")
+    orphans = sum(part.parent is None for part in parts)
+    if orphans:
         sentences.append(
-            f"{SOURCE}: the bridges above {homeless} functions are not in the listing: `lspci -vv` of the whole "
-            "machine, or `lspci -tv`, tells them"
+            f"{SOURCE}: the bridges above {orphans} functions are not in the listing; take `lspci -vv` of the whole "
+            "machine, or `lspci -tv`"
         )
     if torn is not None and any(line.number == torn for function in functions for line in function.block.body[-1:]):
         sentences.append(f"{SOURCE}: the file ends within line {torn}, which may be cut")

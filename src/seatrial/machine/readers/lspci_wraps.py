@@ -1,8 +1,8 @@
-"""Listings whose lines a terminal broke at its width -> the lines that lspci printed.
+"""Listings whose lines a terminal wrapped at its width -> the lines that lspci printed.
 
-What is broken off begins in the first columns, where lspci prints nothing but addresses and the drawing of a tree. It
-is joined only where the width is proven: no line of the listing is longer, and several lines of exactly this width are
-followed by what cannot begin one. Text that was broken between words, at various widths, stays as it is.
+A continuation begins in the first columns, where lspci prints only addresses and the drawing of a tree. Lines are
+joined only if the width is proven: no line of the listing is longer, and several lines of exactly this width are
+followed by text that cannot begin a line. Text wrapped between words, at varying widths, stays unchanged.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _BEGINS_TREE = re.compile(r" {0,3}-(?:\+-)?\[")
 _CONTINUES = re.compile(r" {0,3}(?!```|~~~|[|\\]|\+-|-\[|-\+-)\S")
 _WIDTHS = range(60, 300)
 _MIN_FULL = 2
-_MAX_SPACES = 2  # that stood at the end of a line and are lost: lspci prints no more in a row within a line
+_MAX_SPACES = 2  # lost at the end of a line: lspci prints no more consecutive spaces inside a line
 
 
 def without_breaks(lines: Sequence[Line], texts: Sequence[str]) -> tuple[Line, ...]:
-    """The lines, those that were broken joined; `texts` are the same lines without prefixes, tabs, spaces at the end.
+    """The lines, wrapped ones joined; `texts` are the same lines without prefixes, tabs and trailing spaces.
 
-    A joined line has the number of the first of its pieces.
+    A joined line has the number of its first piece.
     """
     inside = _inside(texts)
     width = max((len(text) for text, known in zip(texts, inside, strict=True) if known), default=0)
@@ -48,7 +48,7 @@ def without_breaks(lines: Sequence[Line], texts: Sequence[str]) -> tuple[Line, .
 
 
 def _inside(texts: Sequence[str]) -> list[bool]:
-    """Of each line, whether it stands below the first line of a function or a tree, with no blank line between."""
+    """For each line, whether it is below the first line of a function or tree, without a blank line between."""
     inside: list[bool] = []
     is_inside = False
     for text in texts:

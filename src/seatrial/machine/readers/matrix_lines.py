@@ -1,8 +1,8 @@
-"""The lines of a text with matrices of devices, whatever was done to their layout.
+"""The lines of a text with matrices of devices, restored to the tool's layout.
 
-Documentation shows matrices as Markdown tables, often with the columns in another order: a table in which one column
-holds the labels of the rows, and every other a device or an affinity, is turned into the tool's own layout, cell by
-cell. What was broken into several lines is joined by `matrix_wraps`. Everything else stays as it is.
+Documentation shows matrices as Markdown tables, often with reordered columns: a table with one column of row labels,
+and devices or affinities in all others, is converted to the tool's layout cell by cell. Wrapped lines are joined by
+`matrix_wraps`. Everything else stays unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _without_tables(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _cells(text: str) -> list[str] | None:
-    """The cells of a table's line; None of any other line."""
+    """The cells of a table row; None for any other line."""
     text = text.strip().lstrip("> ")
     if len(text) < 3 or text[0] != "|" or text[-1] != "|":
         return None
@@ -54,7 +54,7 @@ def _cells(text: str) -> list[str] | None:
 
 
 def _matrix_texts(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str] | None:
-    """The lines of a matrix as nvidia-smi prints it; None where the table is none, or more than one."""
+    """The lines of a matrix as nvidia-smi prints it; None unless the table is exactly one matrix."""
     if not rows or any(len(row) != len(header) for row in rows):
         return None
     own = [

@@ -1,9 +1,9 @@
-"""Matrices whose lines a terminal or mailer broke at its width -> the lines as they were printed.
+"""Matrices whose lines a terminal or mailer wrapped at its width -> the lines as printed.
 
-A matrix of 8 GPUs and 10 adapters is 190 characters wide. Whoever breaks it keeps every character (fold), or shows
-spaces for tabs and drops those at the end of a line (what is copied from a screen). Lines are joined only where the
-outcome is beyond doubt: a row for every label, a known cell for every pair, and the same in both directions. What is
-not joined is read, and refused, as it stands.
+A matrix of 8 GPUs and 10 adapters is 190 characters wide. Wrapping keeps every character (fold), or replaces tabs by
+spaces and drops those at the end of a line (text copied from a screen). Lines are joined only if the result is certain:
+a row for every label, a known cell for every pair, and the same in both directions. Lines that are not joined are read,
+and refused, unchanged.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MAX_WIDTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Seam:
-    """Where one piece ended and the next began without a space: number of the last word before; whether the piece was
-    as wide as the widest of all; and whether it surely ended within a number ("0-31," has to go on)."""
+    """Where one piece ended and the next began without a space: number of the last word before; whether the piece had
+    the full width; and whether it certainly ended inside a number ("0-31," must continue)."""
 
     word: int
     is_full: bool
@@ -38,7 +38,7 @@ class _Seam:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """A line put together again, and its seams."""
+    """A rejoined line, and its seams."""
 
     text: str
     seams: tuple[_Seam, ...]
@@ -49,7 +49,7 @@ class _Joined:
 
 
 def unwrapped(lines: Sequence[Line]) -> tuple[Line, ...]:
-    """All lines, those of broken matrices joined. A joined line has the number of the first of its pieces."""
+    """All lines, those of wrapped matrices joined. A joined line has the number of its first piece."""
     result: list[Line] = []
     at = tries = 0
     while at < len(lines):
@@ -66,7 +66,7 @@ def unwrapped(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _first_row(lines: Sequence[Line], at: int) -> int | None:
-    """Index of the first row below the line that a header may begin on."""
+    """Index of the first row below a possible header line."""
     text = without_prefix(lines[at].text[:_MAX_WIDTH])
     words = text.split()
     if len(words) < 2 or words[0] != "GPU0" or is_any_cell(words[1]) or not all(map(_LABEL.match, words)):
@@ -80,13 +80,13 @@ def _first_row(lines: Sequence[Line], at: int) -> int | None:
 
 
 def _matrix_at(lines: Sequence[Line], at: int, first: int) -> tuple[list[Line], int] | None:
-    """The lines of a broken matrix that begins at a line, joined, and the index of the line after it."""
+    """The joined lines of a wrapped matrix that begins at a line, and the index of the line after it."""
     block: list[int] = []
     for index in range(at, min(first + _MAX_BLOCK, len(lines))):
         line = lines[index]
         if _is_apart(line) or (not line.is_blank and index - 1 not in (*block[-1:], at - 1) and not _begins_row(line)):
             break
-        if not line.is_blank:  # what was broken off may be but spaces
+        if not line.is_blank:  # a continuation may be only spaces
             block.append(index)
     for is_padded in (False, True):
         found = _join([lines[index] for index in block], first - at, is_padded)
@@ -100,7 +100,7 @@ def _is_apart(line: Line) -> bool:
 
 
 def _begins_row(line: Line, labels: set[str] | None = None) -> bool:
-    """Whether a line begins as the row of one of these labels (None: of any) does."""
+    """Whether a line begins like a row of one of these labels (None: of any label)."""
     text = without_prefix(line.text)
     words = text[:_MAX_WIDTH].split(maxsplit=2)
     if len(words) < 2 or len(text) - len(text.lstrip()) > 1 or not _is_value(words[1]):
@@ -113,7 +113,7 @@ def _is_value(word: str) -> bool:
 
 
 def _join(block: Sequence[Line], n_header: int, is_padded: bool) -> tuple[list[Line], int] | None:
-    """The matrix at the beginning of a block whose header has so many lines, and how many lines it takes."""
+    """The joined matrix at the beginning of a block with `n_header` header lines, and the number of its lines."""
     texts = [without_prefix(line.text) for line in block]
     width = max(len(text.expandtabs()) for text in texts)
     header = _one(texts[:n_header], width, is_padded)
@@ -128,7 +128,7 @@ def _join(block: Sequence[Line], n_header: int, is_padded: bool) -> tuple[list[L
     for end in range(min(starts[-1] + longest, len(block)), starts[-1], -1):
         rows = [_one(texts[a:b], width, is_padded) for a, b in pairwise([*starts, end])]
         if n_header == 1 and end == len(rows) + 1:
-            return None  # nothing is broken
+            return None  # not wrapped
         if _is_whole(labels, rows) and _are_seams_sure(header, rows, len(labels), is_padded):
             result = [replace(block[0], text=header.text)]
             for row, a, b in zip(rows, starts, [*starts[1:], end], strict=True):
@@ -151,7 +151,7 @@ def _one(pieces: Sequence[str], width: int, is_padded: bool) -> _Joined:
 
 
 def _is_whole(labels: Sequence[str], rows: Sequence[_Joined]) -> bool:
-    """Whether the rows are those of the labels, in any order, with a cell for each pair, alike both ways."""
+    """Whether the rows are those of the labels, in any order, with a cell for each pair, equal in both directions."""
     cells = {row.words[0]: row.words[1 : len(labels) + 1] for row in rows}
     if set(cells) != set(labels) or any(len(values) < len(labels) for values in cells.values()):
         return False
@@ -165,9 +165,8 @@ def _is_whole(labels: Sequence[str], rows: Sequence[_Joined]) -> bool:
 
 
 def _are_seams_sure(header: _Joined, rows: Sequence[_Joined], n_labels: int, is_padded: bool) -> bool:
-    """Whether no number of an affinity was put together, or taken apart, by guess: what stands at the end of one piece
-    and the beginning of the next is one word only where the width is proven, by a word that was surely broken at it.
-    """
+    """Whether no number of an affinity is joined or split by a guess: the end of one piece and the beginning of the
+    next are one word only if the width is proven, by a word that was certainly wrapped at it."""
     seams = [seam for row in rows for seam in row.seams]
     tails = [seam for seam in seams if seam.word > n_labels]
     is_proven = any(seam.is_full for seam in header.seams) or any(

@@ -10,7 +10,7 @@ _LINE = re.compile(r"(?:Node +\d+ +)?([A-Za-z0-9_()]+): +(\d{1,15})(?: +(kB))?\s
 
 
 def read_meminfo(text: str) -> dict[str, int]:
-    """Name -> bytes; counts of pages (no unit) stay counts. Raises ParseError at the first line of another form."""
+    """Name -> bytes; page counts (no unit) stay counts. Raises ParseError for the first line of another form."""
     values: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -18,5 +18,5 @@ def read_meminfo(text: str) -> dict[str, int]:
         match = _LINE.match(line)
         if match is None:
             raise ParseError("meminfo", number, line)
-        values[match[1]] = int(match[2]) * (1024 if match[3] else 1)  # "kB" there is KiB
+        values[match[1]] = int(match[2]) * (1024 if match[3] else 1)  # "kB" means KiB here
     return values

@@ -1,11 +1,11 @@
-"""Names of memory slots -> the socket and the channel that they name.
+"""Names of memory slots -> the socket and the channel in them.
 
-Only names that NAME the channel are read here. Names whose numbering is the vendor's own (Dell A1-A12, HPE "PROC 1 DIMM
-3", Lenovo "DIMM 3") tell a socket at most; their channels come from `seatrial.machine.slot_tables`.
+Only names that contain the channel are parsed here. Names with vendor-specific numbering (Dell A1-A12, HPE "PROC 1 DIMM
+3", Lenovo "DIMM 3") contain at most a socket; their channels come from `seatrial.machine.slot_tables`.
 
-Which of the two names of a slot (locator, bank locator) is to be believed is decided for the whole table: firmware
-leaves the bank locator of empty slots blank ("NO DIMM"), counts sockets from 0 in one and from 1 in the other, and on
-some boards gives every slot the same one.
+Which name of a slot to use (locator or bank locator) is decided for the whole table: firmware leaves the bank locator
+of empty slots blank ("NO DIMM"), counts sockets from 0 in one and from 1 in the other, and on some boards gives every
+slot the same one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a slot is; None where its name does not say. `channel` is unique within a socket."""
+    """The position of a slot; None if its name does not contain it. `channel` is unique within a socket."""
 
     socket: int | None
     channel: str | None
@@ -45,7 +45,7 @@ _LOCATOR_RULES = _rules(
     r"\A(?P<channel>(?:CONTROLLER ?\d+-)?CHANNEL ?[A-P0-9])(?:[-_ ]DIMM ?\d+)?\Z",
     # Intel server boards (S2600 and M50CYP families, Technical Product Specification, "DIMM slot identification"): the
     # letter is the channel, the digit the slot in it. Supermicro ("P1-DIMMA1", motherboard manuals, "Memory support"),
-    # ASRock Rack and Gigabyte ("P1_DIMM_A1", "DIMM_P0_A0") name slots alike.
+    # ASRock Rack and Gigabyte ("P1_DIMM_A1", "DIMM_P0_A0") use the same form.
     r"\A(?:CPU|P|PROC)[ _]?(?P<socket>\d)[-_ ]DIMM[-_ ]?(?P<channel>[A-P])\d\Z",
     r"\ADIMM_P(?P<socket>\d)_(?P<channel>[A-P])\d\Z",
     # Quanta, Hitachi "CPU0_A0"; Inspur "CPU0_C0D0" (channel 0, slot 0).
@@ -55,13 +55,13 @@ _LOCATOR_RULES = _rules(
     # Tyan: "P0_MC0_DIM_CH_A0", "P0_D1_UMC0_CH_A1".
     r"\AP(?P<socket>\d)_(?:D\d_)?U?MC\d{1,2}_(?:DIM_)?CH_(?P<channel>[A-P])\d\Z",
 )
-# Boards of one or two sockets whose letters run on over the sockets: ASUS "DIMM_A1", Supermicro "DIMMA1", Fujitsu
-# "DIMM-1A". Dell used the same form for its letter of the SOCKET: see `_letters_are_sockets`.
+# Boards of one or two sockets whose letters continue across the sockets: ASUS "DIMM_A1", Supermicro "DIMMA1", Fujitsu
+# "DIMM-1A". Dell used the same form with a letter for the SOCKET: see `_letters_are_sockets`.
 _LETTER_RULES = _rules(
     r"\ADIMM[-_ ]?(?P<channel>[A-P])(?P<slot>\d{1,2})\Z", r"\ADIMM[- ](?P<slot>\d)(?P<channel>[A-P])\Z"
 )
 
-# Dell PowerEdge: "A1" .. "B16" (11th generation: "DIMM_A1"): the letter is the processor, A the first.
+# Dell PowerEdge: "A1" .. "B16" (11th generation: "DIMM_A1"): the letter is the processor, A is the first.
 _SOCKET_LETTER = re.compile(r"(?:DIMM[_ ]?)?(?P<socket>[A-H])(?P<slot>[1-9]\d?)\Z", re.ASCII)
 
 # The socket alone: "PROC 1 DIMM 3", "P1-DIMMA1", bank locator "CPU 1", "Primary Main Board/CPU 0".
@@ -72,10 +72,10 @@ _LONGEST = 200
 
 
 def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[Place, ...]:
-    """The places of all slots of a machine, given as (locator, bank locator, whether it holds a module), in order.
+    """The places of all slots of a machine, given as (locator, bank locator, whether a module is installed), in order.
 
-    Socket numbers come from one of the two names throughout, and so do channels. A name that gives two modules the
-    same slot is believed by nobody. Never fails.
+    All socket numbers come from one of the two names, and so do all channels. Names that give two modules the same
+    slot are not used. Never fails.
     """
     locators = tuple(locator.strip()[:_LONGEST] for locator, _, _ in slots)
     banks = tuple(bank.strip()[:_LONGEST] for _, bank, _ in slots)
@@ -120,14 +120,14 @@ def _locator_places(locators: Sequence[str]) -> tuple[Place, ...]:
 
 
 def _letters_are_sockets(locators: Sequence[str], matches: Sequence[re.Match[str]]) -> bool:
-    """Whether these letters count sockets: no "DIMM" before them, or more slots to a letter than a channel can have."""
+    """Whether these letters count sockets: no "DIMM" before them, or more slots per letter than a channel can have."""
     if not any(text.upper().startswith("DIMM") for text in locators):
         return True
     return max(Counter(match["socket"] for match in matches).values()) > _MOST_SLOTS_OF_A_CHANNEL
 
 
 def _is_unique(locators: Sequence[str], banks: Sequence[str], filled: Sequence[bool]) -> bool:
-    """Whether bank locators that name a DIMM of a channel name each once."""
+    """Whether the bank locators that name a DIMM of a channel are unique."""
     named = [
         bank.upper() for bank, is_filled in zip(banks, filled, strict=True) if is_filled and "DIMM" in bank.upper()
     ]
@@ -135,17 +135,17 @@ def _is_unique(locators: Sequence[str], banks: Sequence[str], filled: Sequence[b
     return len(set(named)) == len(named) and len(set(both)) == len(both)
 
 
-_Told = TypeVar("_Told", int, str)
+_Named = TypeVar("_Named", int, str)
 
 
 def _chosen(
-    by_locator: Sequence[_Told | None], by_bank: Sequence[_Told | None], filled: Sequence[bool]
-) -> Sequence[_Told | None]:
-    """The first of both that tells it of every slot; else of every module; else nothing is told."""
-    for told in (by_locator, by_bank):
-        if None not in told:
-            return told
-    for told in (by_locator, by_bank):
-        if any(filled) and all(value is not None for value, is_filled in zip(told, filled, strict=True) if is_filled):
-            return told
+    by_locator: Sequence[_Named | None], by_bank: Sequence[_Named | None], filled: Sequence[bool]
+) -> Sequence[_Named | None]:
+    """The first of both with a value for every slot, else with one for every module, else no values."""
+    for values in (by_locator, by_bank):
+        if None not in values:
+            return values
+    for values in (by_locator, by_bank):
+        if any(filled) and all(value is not None for value, is_filled in zip(values, filled, strict=True) if is_filled):
+            return values
     return [None] * len(filled)

@@ -1,6 +1,6 @@
-"""<nvlink> and <xgmi> of NCCL's topology XML -> links between processors, each once, and what leads nowhere.
+"""<nvlink> and <xgmi> of NCCL's topology XML -> links between processors, each once, and those without a known target.
 
-Both ends of a link list it, with the same count. A link is refused where its two ends contradict each other.
+Both ends of a link list it, with the same count. A link is refused if its two ends contradict each other.
 Rates per link and direction: NVIDIA's architecture whitepapers of Pascal (GP100: NVLink of 20 GB/s), Volta (GV100),
 Turing (TU102), Ampere (GA100; GA102 has links of 14.0625 GB/s) and Hopper (GH100), all others 25 GB/s; NVIDIA Blackwell
 (NVLink 5: 18 links, 1.8 TB/s both ways together). XGMI's rate depends on the board and is not reported.
@@ -26,7 +26,7 @@ _INVISIBLE = re.compile(r"f{4,8}:f{2,4}:ff(?:\.f)?\Z", re.ASCII)
 
 
 def normal_address(text: str) -> str | None:
-    """An address as Linux writes it: 0000:1b:00.0 of 1B:00.0 and 00000000:1B:00.0; None of what is no address."""
+    """An address as in Linux: 0000:1b:00.0 for 1B:00.0 and 00000000:1B:00.0; None if it is not an address."""
     match = _ADDRESS.match(text.strip().lower())
     if match is None:
         return None
@@ -36,7 +36,7 @@ def normal_address(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DirectLink:
-    """What one end says: `count` links of `kind` ("nvlink", "xgmi") from the GPU at `gpu` to `target`."""
+    """One end of links: `count` links of `kind` ("nvlink", "xgmi") from the GPU at `gpu` to `target`."""
 
     gpu: str
     target: str
@@ -48,8 +48,8 @@ class DirectLink:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedLinks:
-    """Links with both ends known; switches that only links name; whether every link's other end is known; and what
-    was left out, in sentences for people."""
+    """Links with known ends; switches that occur only as targets; whether the other end of every link is known; and
+    sentences about the omitted links."""
 
     links: tuple[PeerLink, ...]
     switches: tuple[PciPart, ...]
@@ -59,26 +59,26 @@ class ResolvedLinks:
 
 def resolve_links(
     document: Document,
-    told: Sequence[DirectLink],
+    ends: Sequence[DirectLink],
     gpus: Mapping[str, tuple[Element, int | None]],
     pci: Mapping[str, PciPart],
     source: str,
 ) -> ResolvedLinks:
-    """Put the two ends of each link together. `gpus`: address -> its <gpu> element and compute capability x 10 (None
-    for AMD's); `pci`: all functions of the file. Raises ParseError where the ends contradict each other."""
-    by_ends = _by_ends(document, told)
+    """Combine the two ends of each link. `gpus`: address -> its <gpu> element and compute capability x 10 (None
+    for AMD); `pci`: all functions of the file. Raises ParseError if the ends contradict each other."""
+    by_pair = _by_pair(document, ends)
     links: dict[frozenset[str], PeerLink] = {}
     switches: dict[str, PciPart] = {}
     lost: list[DirectLink] = []
     outside: list[DirectLink] = []
-    for link in told:
+    for link in ends:
         target = normal_address(link.target)
         if target is None and not _INVISIBLE.match(link.target.strip().lower()):
-            raise document.error(link.element, "its target is no PCI address")
+            raise document.error(link.element, "its target is not a PCI address")
         if target is None or target == link.gpu:
             lost.append(link)
         elif target in gpus or target in pci:
-            _check_other_end(document, link, target, by_ends, gpus, pci)
+            _check_other_end(document, link, target, by_pair, gpus, pci)
             links.setdefault(frozenset((link.gpu, target)), _peer_link(link, target, gpus, source))
         elif link.kind == "nvlink" and link.target_class == _SWITCH_CLASS:
             switches[target] = PciPart(target, "0680", kind=DeviceKind.SWITCH, source=source)
@@ -87,7 +87,7 @@ def resolve_links(
             outside.append(link)
         elif link.target_class == _SWITCH_CLASS or not link.target_class:
             lost.append(link)
-        # What remains leads to a CPU (NVLink of POWER: class 0x068001), which has no address here.
+        # The rest lead to a CPU (NVLink on POWER: class 0x068001), which has no address here.
     return ResolvedLinks(
         links=tuple(links.values()),
         switches=tuple(switches.values()),
@@ -96,22 +96,22 @@ def resolve_links(
     )
 
 
-def _by_ends(document: Document, told: Sequence[DirectLink]) -> dict[tuple[str, str], DirectLink]:
-    by_ends: dict[tuple[str, str], DirectLink] = {}
-    for link in told:
-        ends = (link.gpu, normal_address(link.target) or link.target)
-        if ends in by_ends:
-            first = by_ends[ends].element.line
-            raise document.error(link.element, f"links of {link.gpu} to {link.target} stand on line {first} already")
-        by_ends[ends] = link
-    return by_ends
+def _by_pair(document: Document, ends: Sequence[DirectLink]) -> dict[tuple[str, str], DirectLink]:
+    by_pair: dict[tuple[str, str], DirectLink] = {}
+    for link in ends:
+        pair = (link.gpu, normal_address(link.target) or link.target)
+        if pair in by_pair:
+            first = by_pair[pair].element.line
+            raise document.error(link.element, f"links of {link.gpu} to {link.target} are on line {first} already")
+        by_pair[pair] = link
+    return by_pair
 
 
 def _check_other_end(
     document: Document,
     link: DirectLink,
     target: str,
-    by_ends: Mapping[tuple[str, str], DirectLink],
+    by_pair: Mapping[tuple[str, str], DirectLink],
     gpus: Mapping[str, tuple[Element, int | None]],
     pci: Mapping[str, PciPart],
 ) -> None:
@@ -119,13 +119,13 @@ def _check_other_end(
         if pci[target].kind not in (DeviceKind.GPU, DeviceKind.SWITCH, None):
             raise document.error(link.element, f"its target {target} is neither a GPU nor a switch in this file")
         return
-    other = by_ends.get((target, link.gpu))
+    other = by_pair.get((target, link.gpu))
     if other is None:
         later = max((link.element, gpus[target][0]), key=lambda element: element.line)
-        raise document.error(later, f"{link.gpu} lists {link.count} links to {target}, which lists none back")
+        raise document.error(later, f"{link.gpu} lists {link.count} links to {target}, which does not list them")
     if (other.count, other.kind) != (link.count, link.kind):
         first, second = sorted((link, other), key=lambda end: end.element.line)
-        why = f"{second.count} {second.kind} links, but line {first.element.line} says {first.count} {first.kind}"
+        why = f"{second.count} {second.kind} links, but line {first.element.line} states {first.count} {first.kind}"
         raise document.error(second.element, why)
 
 
@@ -142,9 +142,9 @@ def _sentences(source: str, lost: Sequence[DirectLink], outside: Sequence[Direct
         gpus = len({link.gpu for link in lost})
         count = sum(link.count for link in lost)
         yield (
-            f"{source}: {count} direct links of {gpus} GPUs lead to what the file does not name (a switch that a "
-            "virtual machine does not see, or the GPU itself): which GPUs they join is unknown"
+            f"{source}: {count} direct links of {gpus} GPUs have no known target (a switch hidden from a virtual "
+            "machine, or the GPU itself): which GPUs they connect is unknown"
         )
     if outside:
         others = len({link.target for link in outside})
-        yield f"{source}: links to {others} other GPUs are left out: the file describes only those that a job used"
+        yield f"{source}: links to {others} other GPUs were ignored: the file describes only the GPUs of one job"

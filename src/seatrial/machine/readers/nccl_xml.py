@@ -1,18 +1,18 @@
 """Topology XML of NCCL and RCCL (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE) -> Survey.
 
-Format: NCCL's src/graph/xml.cc (writes it) and topo.cc (what each attribute means); RCCL's files of the same names add
-<xgmi>, gcn and version 2. Such files are written by hand as often as dumped, so every fact is asserted. What matters:
+Format: NCCL's src/graph/xml.cc (writer) and topo.cc (meaning of the attributes); RCCL's files of the same names add
+<xgmi>, gcn and version 2. Such files are written by hand as often as dumped, so every fact is asserted. Details:
 
-* A <pci> with others inside is a whole switch, named by its upstream port; downstream ports are left out. The speed of
-  a <pci> is that of the link towards the one around it: the slower of `max_link_speed` of function and port above. NCCL
-  2.30.7 writes a GPU's *current* speed instead; files since 2.29.7 are known by `net=` on <net>, and for those the
-  speed of a GPU is taken as trained.
+* A <pci> with others inside is a whole switch, named by its upstream port; downstream ports are omitted. The speed of a
+  <pci> is that of the link to the enclosing one: the slower of `max_link_speed` of the function and the port above.
+  NCCL 2.30.7 writes a GPU's *current* speed instead; files since 2.29.7 are recognised by `net=` on <net>, and in those
+  the speed of a GPU counts as trained.
 * Each end of a direct link lists it. An end may be outside the file (a job on some of the GPUs), invisible (an NVSwitch
-  in a virtual machine), or the GPU itself (written by clouds): such links are counted, and lead nowhere.
-* `dev` repeats where each process sees one GPU only, and then numbers nothing.
-* AMD's family is written as base + 16 x extended (143 is family 23); RCCL's `sm` counts compute units.
+  in a virtual machine), or the GPU itself (in cloud files): such links are counted, but have no known target.
+* `dev` repeats if each process sees only one GPU, and is then no device number.
+* AMD's family is written as base + 16 x extended (143 is family 23); RCCL's `sm` is the number of compute units.
 
-GUIDs and hashes of hosts stand in these files and are not taken.
+GUIDs and host hashes in these files are not kept.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _CLASS = re.compile(r"0x([0-9a-f]{6}|[0-9a-f]{4}|[0-9a-f]{2})\Z", re.ASCII | re.
 _SPEEDS_GTps = frozenset({2.5, 5.0, 8.0, 16.0, 32.0, 64.0})
 _WIDTHS = frozenset({1, 2, 4, 8, 12, 16, 32})
 _SWITCH, _NIC_CLASS, _GPU_CLASSES = "0604", "02", ("03", "12")
-_UNTOLD_CLASS = "0000"
+_UNKNOWN_CLASS = "0000"
 _NVIDIA, _AMD = "10de", "1002"
-_OLD_GCN_NAMES = {"910": "gfx90a"}  # RCCL before 2.18 wrote numbers; the others are those of their names
-_PASSED_BY = frozenset({"pcilink"})
+_OLD_GCN_NAMES = {"910": "gfx90a"}  # RCCL before 2.18 wrote numbers; other numbers equal the names
+_IGNORED = frozenset({"pcilink"})
 _MISPLACED = frozenset({"system", "cpu", "pci", "gpu", "nic", "net", "nvlink", "xgmi", "c2c"})
 
 
 def read_nccl_xml(data: bytes, pick: int | None = None) -> Survey:
-    """What a topology file of NCCL or RCCL says. Raises ParseError where it is damaged, with line and its text.
+    """The machine in a topology file of NCCL or RCCL. Raises ParseError with the first damaged line.
 
-    `pick` is the number of the document (from 1) where the file holds several; UsageError where it is missing then.
+    `pick` is the number of the document (from 1) if the file has several; UsageError if it is missing then.
     """
     document = read_xml(data, TOOL, ("system",), pick)
     root = document.root
     version = root.attributes.get("version")
     if version not in _VERSIONS:
-        raise document.error(root, f'version "{version}" is not known (NCCL writes 1, RCCL 2)')
+        raise document.error(root, f'unknown version "{version}" (NCCL writes 1, RCCL 2)')
     elements = list(_all_elements(root))
     is_amd = version == "2" or any(e.tag == "xgmi" or (e.tag == "gpu" and "gcn" in e.attributes) for e in elements)
     is_current = not is_amd and any(e.tag == "net" and "net" in e.attributes for e in elements)
@@ -79,7 +79,7 @@ def _all_elements(root: Element) -> list[Element]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Walks the document. `is_current`: the file may tell current speeds of GPUs."""
+    """Walks the document. `is_current`: the file may have current speeds of GPUs."""
 
     document: Document
     source: str
@@ -92,13 +92,13 @@ class _Reader:
     gpus: dict[str, tuple[Element, int | None]] = field(default_factory=dict)
     gpu_parts: list[NamedPart] = field(default_factory=list)
     nets: dict[str, tuple[Element, int]] = field(default_factory=dict)
-    """Name -> its first element, and its place in `net_parts`."""
+    """Name -> its first element, and its index in `net_parts`."""
     net_parts: list[NamedPart] = field(default_factory=list)
     links: list[DirectLink] = field(default_factory=list)
     unknown: dict[str, list[Element]] = field(default_factory=dict)
 
     def survey(self) -> Survey:
-        """Everything, with the links put together."""
+        """The survey, with both ends of the links combined."""
         resolved = resolve_links(self.document, self.links, self.gpus, self.pci_parts, self.source)
         every_gpu = {part.address for part in self.pci_parts.values() if part.kind is DeviceKind.GPU}
         numbers = Counter(part.index for part in self.gpu_parts)
@@ -113,7 +113,7 @@ class _Reader:
             ),
             unread=(*self._unread(), *resolved.unread),
             peer_links=resolved.links,
-            # A pair of AMD's GPUs without a link of its own may still be joined over a third by XGMI.
+            # AMD GPUs without a direct link may still be connected by XGMI through a third one.
             knows_peer_links=bool(every_gpu)
             and every_gpu == set(self.gpus)
             and resolved.is_complete
@@ -128,7 +128,7 @@ class _Reader:
                 continue
             host, first = (e.attributes.get("host_hash") for e in (child, self.cpus[0] if self.cpus else child))
             if host != first:
-                raise self.document.error(child, "a second host (host_hash): one machine is read from one file")
+                raise self.document.error(child, "a second host (host_hash): a file must describe one machine")
             self._cpu(child)
             self.cpus.append(child)
 
@@ -142,9 +142,9 @@ class _Reader:
         if numa is not None:
             for part in self.cpu_parts:
                 if part.os_index == numa:
-                    raise self.document.error(element, f"NUMA node {numa} stands in the file already")
+                    raise self.document.error(element, f"NUMA node {numa} is in the file already")
                 if part.cpus & cpus:
-                    raise self.document.error(element, f"some of its CPUs are those of NUMA node {part.os_index}")
+                    raise self.document.error(element, f"some of its CPUs are also in NUMA node {part.os_index}")
             self.cpu_parts.append(CpuPart(DeviceKind.NUMA, cpus, numa, facts=self._node_facts(element, numa, cpus)))
         elif len(self.cpus) > len(self.cpu_parts):
             raise self.document.error(element, "a second <cpu> without the number of a NUMA node")
@@ -172,14 +172,14 @@ class _Reader:
     def _pci(self, element: Element, parent: str | None, numa: int | None, cpus: frozenset[int] | None) -> None:
         address = normal_address(element.attributes.get("busid", ""))
         if address is None:
-            raise self.document.error(element, "its busid is no PCI address")
+            raise self.document.error(element, "its busid is not a PCI address")
         part = self._function(element, address, parent, numa, cpus)
         known = self.pci_elements.get(address)
         if known is None:
             self.pci_parts[address], self.pci_elements[address] = part, element
         elif part != self.pci_parts[address] or part.class_id != _SWITCH or known.attributes != element.attributes:
-            # Dumps repeat a switch for each of its partitions (Broadcom): the same one, at the same place.
-            raise self.document.error(element, f"{address} stands on line {known.line} already")
+            # Dumps repeat a switch for each of its partitions (Broadcom), identically.
+            raise self.document.error(element, f"{address} is on line {known.line} already")
         for child in element.children:
             if child.tag == "pci":
                 self._pci(child, address, numa, cpus)
@@ -187,7 +187,7 @@ class _Reader:
                 self._gpu(child, address)
             elif child.tag == "nic":
                 self._nic(child, address, None)
-            elif child.tag not in _PASSED_BY:
+            elif child.tag not in _IGNORED:
                 self._unknown(child)
 
     def _function(
@@ -210,7 +210,7 @@ class _Reader:
         for name, attribute in (("vendor_id", "vendor"), ("device_id", "device"), ("subsystem_id", "subsystem_device")):
             self._say(book, name, self._identity(element, attribute))
         if kind is DeviceKind.GPU and "vendor" not in element.attributes:
-            # NCCL drives NVIDIA's GPUs only, RCCL AMD's.
+            # NCCL supports only NVIDIA GPUs, RCCL only AMD GPUs.
             self._say(book, "vendor_id", _AMD if self.is_amd else _NVIDIA)
         return PciPart(
             address=address,
@@ -230,30 +230,30 @@ class _Reader:
         text = element.attributes.get("class", "")
         match = _CLASS.match(text)
         if match is None and text:
-            raise self.document.error(element, "its class is no PCI class")
+            raise self.document.error(element, "its class is not a PCI class")
         if match is None:
-            return _UNTOLD_CLASS
-        # NCCL writes "0x03" and "0x02" where it knows no more: the subclass "other" is 80.
+            return _UNKNOWN_CLASS
+        # NCCL writes "0x03" and "0x02" for an unknown subclass: the subclass "other" is 80.
         return match[1].lower()[:4] if len(match[1]) >= 4 else f"{match[1].lower()}80"
 
     def _identity(self, element: Element, name: str) -> str | None:
-        """Four hex digits of "0x10de"; None where it is not reported, or ffff, which no vendor has."""
+        """Four hex digits of "0x10de"; None if it is not reported, or ffff, which is no valid id."""
         text = element.attributes.get(name, "")
         match = _HEX.match(text)
         if text and (match is None or int(match[1], 16) > 0xFFFF):
-            raise self.document.error(element, f"its {name} is no PCI identity")
+            raise self.document.error(element, f"its {name} is not a PCI id")
         value = f"{int(match[1], 16):04x}" if match is not None else None
         return value if value != "ffff" else None
 
     def _link_rate(self, element: Element) -> LinkRate | None:
-        """None where speed or width is empty, 0 or unknown."""
+        """None if speed or width is empty, 0 or unknown."""
         text = element.attributes.get("link_speed", "").strip()
         speed = read_link_speed(text)
         if text and not text.startswith("Unknown") and speed not in _SPEEDS_GTps:
-            raise self.document.error(element, "its link_speed is none of PCIe")
+            raise self.document.error(element, "its link_speed is not one of PCIe")
         width = self._number(element, "link_width", 0, max(_WIDTHS)) or None
         if width is not None and width not in _WIDTHS:
-            raise self.document.error(element, "its link_width is none of PCIe")
+            raise self.document.error(element, "its link_width is not one of PCIe")
         return LinkRate(speed, width) if speed is not None and width is not None else None
 
     def _gpu(self, element: Element, address: str) -> None:
@@ -285,7 +285,7 @@ class _Reader:
                     target, tclass = child.attributes.get("target", ""), child.attributes.get("tclass", "").lower()
                     self.links.append(DirectLink(address, target, count, child.tag, tclass, child))
             elif child.tag == "c2c":
-                self._say_c2c(child, book)
+                self._add_c2c_facts(child, book)
             else:
                 self._unknown(child)
         for kind, count in counts.items():
@@ -293,7 +293,7 @@ class _Reader:
         index = dev if dev is not None and dev >= 0 else None
         self.gpu_parts.append(NamedPart(DeviceKind.GPU, "", address, facts=book.facts(), index=index))
 
-    def _say_c2c(self, element: Element, book: FactBook) -> None:
+    def _add_c2c_facts(self, element: Element, book: FactBook) -> None:
         """NVLink-C2C to the CPU: `bw` is MB/s of one link (topo.cc: bw x count / 1000 is GB/s)."""
         count, bandwidth = self._number(element, "count", 1, 1024), self._number(element, "bw", 0, 10**8)
         self._say(book, "c2c_links", count)
@@ -320,40 +320,40 @@ class _Reader:
             self.net_parts.append(NamedPart(DeviceKind.NIC, name, pci, numa, facts=book.facts()))
 
     def _repeated_net(self, net: Element, known: Element, at: int, pci: str | None) -> None:
-        """An adapter without a PCI function (a tunnel, a bridge of containers) stands below the <cpu> of each process
-        that wrote a part of the file: it is one, and next to none of them."""
+        """An adapter without a PCI function (a tunnel, a container bridge) is listed below the <cpu> of each process
+        that wrote a part of the file: it is one adapter, near none of them."""
         if pci is not None or self.net_parts[at].pci is not None or net.attributes != known.attributes:
-            raise self.document.error(net, f"{net.attributes['name']} stands on line {known.line} already")
+            raise self.document.error(net, f"{net.attributes['name']} is on line {known.line} already")
         self.net_parts[at] = replace(self.net_parts[at], numa=None)
 
     def _unknown(self, element: Element) -> None:
-        """Pass by an element that NCCL may have got since; one of its own in a wrong place is damage."""
+        """Skip an element that newer releases of NCCL may have; a known one in a wrong place is damage."""
         if element.tag in _MISPLACED:
-            raise self.document.error(element, f"a <{element.tag}> where none can stand")
+            raise self.document.error(element, f"a <{element.tag}> in a wrong place")
         self.unknown.setdefault(element.tag, []).append(element)
 
     def _unread(self) -> list[str]:
-        said = [
-            f"{self.source}: {len(elements)} <{tag[:60]}> (line {elements[0].line}) are not known and were left out"
+        sentences = [
+            f"{self.source}: {len(elements)} unknown <{tag[:60]}> (line {elements[0].line}) were ignored"
             for tag, elements in list(self.unknown.items())[:20]
         ]
-        untold = [p.address for p in self.pci_parts.values() if p.kind is None and p.class_id == _UNTOLD_CLASS]
-        if untold:
-            said.append(
-                f"{self.source}: {len(untold)} <pci> ({untold[0]} first) tell neither their class nor a device in them "
-                "and are not shown"
+        unclassified = [p.address for p in self.pci_parts.values() if p.kind is None and p.class_id == _UNKNOWN_CLASS]
+        if unclassified:
+            sentences.append(
+                f"{self.source}: {len(unclassified)} <pci> (first {unclassified[0]}) have neither a class nor a device "
+                "inside and are not shown"
             )
-        return said
+        return sentences
 
     def _number(self, element: Element, name: str, low: int, high: int) -> int | None:
-        """A whole number, decimal or 0x; None where the attribute is absent or empty."""
+        """A whole number, decimal or 0x; None if the attribute is absent or empty."""
         text = element.attributes.get(name, "").strip()
         if not text:
             return None
         match = _HEX.match(text)
         value = int(match[1], 16) if match is not None else int(text) if _NUMBER.match(text) else None
         if value is None or not low <= value <= high:
-            raise self.document.error(element, f"its {name} is no number from {low} to {high}")
+            raise self.document.error(element, f"its {name} must be a number from {low} to {high}")
         return value
 
     def _say(

@@ -1,7 +1,7 @@
-"""`nvidia-smi topo -p2p r|w|rw` -> whether GPUs may read and write each other's memory, in the driver's words.
+"""`nvidia-smi topo -p2p r|w|rw` -> whether GPUs can read and write each other's memory, as the driver reports it.
 
-Format: the tool's own output, its legend (OK, CNS, GNS, TNS, NS, DR, U) and its help. Which capability a matrix is
-about stands only in the command above it; n (NVLink), a (atomics), p (properties) are not about reading and writing.
+Format: the tool's own output, its legend (OK, CNS, GNS, TNS, NS, DR, U) and its help. Only the command above
+a matrix states its capability; n (NVLink), a (atomics) and p (properties) are not about reading and writing.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ TOOL = "nvidia-smi-p2p"
 SOURCE = "nvidia-smi topo -p2p"
 
 _CAPABILITY = re.compile(r"nvidia-smi\s{1,20}topo\b.{0,300}?\s(?:-p2p|--p2pstatus)[ =]\s{0,20}([A-Za-z]{1,20})\b")
-_USUAL = "r"  # where the command is not in the dump
+_DEFAULT = "r"  # if the command is not in the dump
 
 
 def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
-    """The matrix of a dump, the `pick`-th (from 1) where there are several that are about reading or writing.
+    """The read or write matrix of a dump, the `pick`-th (from 1) if there are several.
 
-    `p2p` has each unordered pair once; without a command above the matrix it is taken to be about reading. Raises
-    ParseError where the matrix is damaged or there is none; UsageError where there are several and none is picked, and
-    where all are about something else.
+    `p2p` has each unordered pair once; without a command above the matrix, it is assumed to be about reading. Raises
+    ParseError if the matrix is damaged or missing; UsageError for several matrices without `pick`, or if all are about
+    something else.
     """
     lines = read_matrix_lines(data, TOOL)
     every = own_matrices(lines, find_matrices(lines), Kind.P2P, TOOL)
@@ -36,8 +36,8 @@ def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
     if every and not own:
         other = every[0]
         raise UsageError(
-            f"{TOOL}: line {other.header.number}: the matrix is of `-p2p {_capability(other)}`, which tells neither "
-            "reading nor writing",
+            f"{TOOL}: line {other.header.number}: the matrix is of `-p2p {_capability(other)}`, not about "
+            "reading or writing",
             "take one of `nvidia-smi topo -p2p r` (or w)",
         )
     matrix = choose(own, lambda one: one.header.number, pick, TOOL, "matrix")
@@ -55,4 +55,4 @@ def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
 
 def _capability(matrix: Matrix) -> str:
     match = _CAPABILITY.search(matrix.command[:2000])
-    return match[1].lower() if match else _USUAL
+    return match[1].lower() if match else _DEFAULT

@@ -1,7 +1,7 @@
-"""`nvidia-smi topo -m` (also -mp, -i) -> how near GPUs and adapters are to each other, and what is next to them.
+"""`nvidia-smi topo -m` (also -mp, -i) -> the path class of each pair of GPUs and adapters, and their affinity.
 
-Format: the tool's own output and its legend; no specification is published. SOC is what old drivers call SYS. Columns
-after the labels came one by one: CPU Affinity, NUMA Affinity, GPU NUMA ID.
+Format: the tool's output and its legend; there is no published specification. Old drivers print SOC for SYS. Newer
+releases add columns after the labels: CPU Affinity, NUMA Affinity, GPU NUMA ID.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _NUMBERED = re.compile(r"(.{0,250}?)(0|[1-9][0-9]{0,4})\Z")
 
 
 def read_nvidia_smi_topo(data: bytes, pick: int | None = None) -> Survey:
-    """The matrix of a dump, the `pick`-th (from 1) where there are several.
+    """The matrix of a dump, the `pick`-th (from 1) if there are several.
 
-    Parts have the labels of the header, in its order; `paths` has each unordered pair once. Raises ParseError where
-    the matrix is damaged or there is none; UsageError where there are several and none is picked.
+    Parts have the labels of the header, in its order; `paths` has each unordered pair once. Raises ParseError if
+    the matrix is damaged or missing; UsageError for several matrices without `pick`.
     """
     lines = read_matrix_lines(data, TOOL)
     found = find_matrices(lines)
     own = own_matrices(lines, found, Kind.TOPOLOGY, TOOL)
     matrix = choose(own, lambda one: one.header.number, pick, TOOL, "matrix")
     grid = read_grid(matrix, Kind.TOPOLOGY, TOOL)
-    places, untold = read_places(matrix, grid, TOOL)
+    places, ambiguous = read_places(matrix, grid, TOOL)
     next_one = min((other.first for other in found if other.first > matrix.first), default=len(lines))
     aliases, unnamed = _legend(lines[matrix.end : next_one], grid.labels)
     return Survey(
         source=SOURCE,
         named_parts=tuple(_placed(nvidia_part(label), places[label], aliases.get(label)) for label in grid.labels),
         paths=tuple(_path(a, b, cell) for a, b, cell in grid.pairs()),
-        unread=(*untold, *unnamed),
+        unread=(*ambiguous, *unnamed),
     )
 
 
@@ -73,36 +73,36 @@ def _path(a: str, b: str, cell: str) -> Path:
 
 
 def _legend(lines: Sequence[Line], labels: Sequence[str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Label -> the adapter's other name, of the legend below a matrix, and what it leaves out, in a sentence.
+    """Label -> the adapter's other name in the legend below a matrix, and a sentence about missing names.
 
-    Raises ParseError where the legend contradicts itself.
+    Raises ParseError if the legend contradicts itself.
     """
     title = next((number for number, line in enumerate(lines) if _TITLE.match(_bare(line))), None)
     if title is None:
         return {}, ()
     entries, wrong = _entries(lines[title + 1 :], labels)
     if wrong is not None:
-        return {}, (f"{TOOL}: line {wrong.number}: no name of an adapter: the whole NIC legend was left out",)
+        return {}, (f"{TOOL}: line {wrong.number}: not an adapter name: the whole NIC legend was ignored",)
     adapters = [label for label in labels if gpu_index(label) is None]
-    if entries and not entries[-1][0].is_ended and not _is_surely_whole(entries, adapters):
+    if entries and not entries[-1][0].is_ended and not _is_certainly_complete(entries, adapters):
         entries.pop()
     aliases: dict[str, str] = {}
     for line, label, name in entries:
         if label in aliases:
-            raise line.error(TOOL, f"the legend names {label} twice")
+            raise line.error(TOOL, f"the legend has {label} twice")
         if name in aliases.values() or (name in labels and name != label):
-            raise line.error(TOOL, f"{name} is another adapter already")
+            raise line.error(TOOL, f"{name} is already the name of another adapter")
         aliases[label] = name
     unnamed = [label for label in adapters if label not in aliases]
-    said = f"{TOOL}: the NIC legend does not tell the other name of {', '.join(unnamed)}"
-    return {label: name for label, name in aliases.items() if name != label}, (said,) if unnamed else ()
+    sentence = f"{TOOL}: the NIC legend has no other name for {', '.join(unnamed)}"
+    return {label: name for label, name in aliases.items() if name != label}, (sentence,) if unnamed else ()
 
 
 def _entries(lines: Sequence[Line], labels: Sequence[str]) -> tuple[list[tuple[Line, str, str]], Line | None]:
-    """The entries of a legend, and the first line that should be one and is none.
+    """The entries of a legend, and the first invalid one.
 
-    With many adapters nvidia-smi writes pieces of the matrix in place of their names ("NIC0: DE      N/A"), some of
-    them a single word: where one entry is no name, none is to be trusted.
+    With many adapters, nvidia-smi prints pieces of the matrix instead of names ("NIC0: DE      N/A"), some of them a
+    single word: if one entry is invalid, none can be trusted.
     """
     entries: list[tuple[Line, str, str]] = []
     for line in lines:
@@ -123,11 +123,11 @@ def _bare(line: Line) -> str:
     return without_prefix(line.text) if len(line.text) < 2000 else line.text[:2000]
 
 
-def _is_surely_whole(entries: Sequence[tuple[Line, str, str]], adapters: Sequence[str]) -> bool:
-    """Whether the last entry of a file that ends without a line break is no name that was cut short.
+def _is_certainly_complete(entries: Sequence[tuple[Line, str, str]], adapters: Sequence[str]) -> bool:
+    """Whether the last entry of a file without a final line break is certainly complete.
 
-    It is whole where it is the last adapter's and counts on from the entry before (mlx5_7, mlx5_8): a cut name would
-    have to end in a smaller number. The first of all is whole where it ends in 0, after which no digit can follow.
+    It is if it belongs to the last adapter and continues the number of the entry before (mlx5_7, mlx5_8): a cut name
+    would end in a smaller number. A single entry is complete if it ends in 0, which no digit can follow.
     """
     if {label for _, label, _ in entries} != set(adapters):
         return False

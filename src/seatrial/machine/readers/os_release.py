@@ -11,7 +11,7 @@ _LINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
 
 
 def read_os_release(text: str) -> dict[str, str]:
-    """Field -> value. Raises ParseError at a line that is neither an assignment nor a comment."""
+    """Field -> value. Raises ParseError for a line that is neither an assignment nor a comment."""
     fields: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -22,5 +22,5 @@ def read_os_release(text: str) -> dict[str, str]:
         try:
             fields[match[1]] = " ".join(shlex.split(match[2]))
         except ValueError as error:
-            raise ParseError("os-release", number, line, "a quote that is not closed") from error
+            raise ParseError("os-release", number, line, "an unclosed quote") from error
     return fields

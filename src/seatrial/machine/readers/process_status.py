@@ -1,4 +1,4 @@
-"""/proc/self/status -> who runs and where it may run (Linux, Documentation/filesystems/proc.rst)."""
+"""/proc/self/status -> the user and the allowed CPUs of this process (Linux, Documentation/filesystems/proc.rst)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from seatrial.machine.readers.scalars import read_cpu_list
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """Effective user id, and the CPUs of the affinity mask (which the cpuset has already cut); None is unknown."""
+    """Effective user id, and the CPUs of the affinity mask (already restricted by the cpuset); None is unknown."""
 
     effective_user: int | None
     allowed_cpus: tuple[int, ...] | None
 
 
 def read_process_status(text: str) -> ProcessStatus:
-    """The two lines of it that matter. Lines of another form are not ours to judge; nothing is raised."""
+    """Parse the lines `Uid` and `Cpus_allowed_list`; ignores all others. Never fails."""
     user: int | None = None
     cpus: tuple[int, ...] | None = None
     for line in text.splitlines():

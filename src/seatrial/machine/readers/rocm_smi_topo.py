@@ -1,8 +1,8 @@
-"""`rocm-smi --showtopo` or `--showtopotype` -> how AMD GPUs are joined, and the NUMA nodes next to them.
+"""`rocm-smi --showtopo` or `--showtopotype` -> how AMD GPUs are connected, and their nearest NUMA nodes.
 
-Format: the output of rocm_smi.py (ROCm, rocm_smi_lib): a section for each of weight, hops and link type, a matrix in
-each with 0 against itself, then "Numa Nodes" with two lines per GPU. Only the link type tells how a pair is joined;
-weights and hops alone are refused. XXXX and N/A stand where the driver does not know the link type.
+Format: the output of rocm_smi.py (ROCm, rocm_smi_lib): sections for weight, hops and link type, each with a matrix that
+has 0 on its diagonal, then "Numa Nodes" with two lines per GPU. Only the link type shows how a pair is connected;
+weights and hops alone are refused. XXXX and N/A mean that the driver does not know the link type.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NUMA = re.compile(
 )
 _NODE = re.compile(r"(?:0|[1-9][0-9]{0,4})\Z")
 _UNKNOWN_NODES = frozenset({"-1", "4294967295", "None", "N/A"})
-"""The kernel's -1, as a signed or an unsigned number, and what the tool writes where it could not ask."""
+"""The kernel's -1, as a signed or unsigned number, and what the tool prints if the query failed."""
 
 _CLASSES = {"XGMI": "XGMI", "PCIE": "PCI"}
 _VALUE = re.compile(r"(?:[0-9]{1,10}|N/A)\Z")
@@ -44,7 +44,7 @@ _VALUE = re.compile(r"(?:[0-9]{1,10}|N/A)\Z")
 
 @dataclass(slots=True)
 class _Dump:
-    """The sections of one run of the tool: the lower-case title of each, its matrix; and the lines about NUMA nodes."""
+    """The sections of one run of the tool (lower-case title -> matrix), and the lines about NUMA nodes."""
 
     first: Line
     sections: dict[str, Matrix] = field(default_factory=dict)
@@ -52,21 +52,20 @@ class _Dump:
 
 
 def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
-    """The run of the tool in a dump, the `pick`-th (from 1) of those that tell link types.
+    """The run of the tool in a dump, the `pick`-th (from 1) of those with link types.
 
-    `paths` has each unordered pair once: XGMI, PCI (over PCIe), or None where the driver does not know. Raises
-    ParseError where a matrix is damaged, or no link types are there; UsageError where there are several and none is
-    picked.
+    `paths` has each unordered pair once: XGMI, PCI (over PCIe), or None if the driver does not know. Raises
+    ParseError if a matrix is damaged, or there are no link types; UsageError for several runs without `pick`.
     """
     lines = read_matrix_lines(data, TOOL)
     found = find_matrices(lines)
     own_matrices(lines, found, Kind.LINK_TYPE, TOOL)
     dumps = _dumps(lines, found)
-    told = [dump for dump in dumps if _LINK_TYPE in dump.sections]
-    if dumps and not told:
+    complete = [dump for dump in dumps if _LINK_TYPE in dump.sections]
+    if dumps and not complete:
         shown = ", ".join(dumps[0].sections) or "NUMA nodes"
-        raise dumps[0].first.error(TOOL, f"it tells {shown}, but no link type: take `rocm-smi --showtopo`")
-    dump = choose(told, lambda one: one.first.number, pick, TOOL, "matrix")
+        raise dumps[0].first.error(TOOL, f"the dump has {shown}, but no link type: take `rocm-smi --showtopo`")
+    dump = choose(complete, lambda one: one.first.number, pick, TOOL, "matrix")
     grid = _read_sections(dump)
     nodes, unread = _nodes(dump, grid)
     return Survey(
@@ -78,7 +77,7 @@ def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
 
 
 def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
-    """The runs of the tool in a file. A banner ends one, and so does a section that it has already."""
+    """The runs of the tool in a file. A banner ends a run, and so does a section that it already has."""
     by_header = {matrix.first: matrix for matrix in found}
     dumps: list[_Dump] = []
     current: _Dump | None = None
@@ -108,7 +107,7 @@ def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
 
 
 def _read_sections(dump: _Dump) -> Grid:
-    """The link types. Weights and hops are not taken, but where one is damaged, so may be what stands beside it."""
+    """The link types. Weights and hops are only checked: damage there makes the link types doubtful too."""
     for name, matrix in dump.sections.items():
         if name != _LINK_TYPE:
             read_grid(matrix, Kind.LINK_TYPE, TOOL, is_cell=_is_value)
@@ -118,38 +117,38 @@ def _read_sections(dump: _Dump) -> Grid:
             raise row.line.error(TOOL, f"the row has {len(row.values)} cells for {len(grid.labels)} columns")
     for matrix in dump.sections.values():
         if set(matrix.words) != set(grid.labels):
-            raise matrix.header.error(TOOL, "the sections are not of the same GPUs")
+            raise matrix.header.error(TOOL, "the sections list different GPUs")
     return grid
 
 
 def _is_value(cell: str) -> bool:
-    """Whether a cell may stand in another section: weights and hops are numbers, accessibility is True or False."""
+    """Whether a cell is valid in another section: weights and hops are numbers, accessibility is True or False."""
     return _VALUE.match(cell) is not None or cell in ("True", "False")
 
 
 def _nodes(dump: _Dump, grid: Grid) -> tuple[Mapping[int | None, int], tuple[str, ...]]:
-    """GPU's number -> NUMA node, and what was not taken. Raises ParseError where a line contradicts another."""
-    said: dict[tuple[int, str], int | None] = {}
+    """GPU number -> NUMA node, and sentences about ignored lines. Raises ParseError if lines contradict each other."""
+    stated: dict[tuple[int, str], int | None] = {}
     unread: list[str] = []
     for line, index, what, value in dump.nodes:
         if f"GPU{index}" not in grid.labels:
             raise line.error(TOOL, f"GPU{index} is not in the matrix")
         if value not in _UNKNOWN_NODES and not _NODE.match(value):
-            raise line.error(TOOL, "no NUMA node")
+            raise line.error(TOOL, "not a NUMA node")
         node = None if value in _UNKNOWN_NODES else int(value)
         if not line.is_ended and node != 0:
             unread.append(f"{TOOL}: line {line.number}: the file ends in this number: it may be cut off")
             node = None
-        if said.get((index, what), node) != node:
-            raise line.error(TOOL, f"GPU{index} has another node already")
-        said[index, what] = node
+        if stated.get((index, what), node) != node:
+            raise line.error(TOOL, f"GPU{index} already has another node")
+        stated[index, what] = node
     nodes: dict[int | None, int] = {}
-    for index in sorted({index for index, _ in said}):
-        stated = {node for what in ("Node", "Affinity") if (node := said.get((index, what))) is not None}
-        if len(stated) == 1:
-            nodes[index] = stated.pop()
-        elif stated:
-            unread.append(f"{TOOL}: GPU{index}: its node and its affinity are two NUMA nodes: neither was taken")
+    for index in sorted({index for index, _ in stated}):
+        candidates = {node for what in ("Node", "Affinity") if (node := stated.get((index, what))) is not None}
+        if len(candidates) == 1:
+            nodes[index] = candidates.pop()
+        elif candidates:
+            unread.append(f"{TOOL}: GPU{index}: its node and its affinity are different NUMA nodes: both were ignored")
     return nodes, tuple(unread)
 
 

@@ -7,7 +7,7 @@ import re
 from seatrial.errors import ParseError
 
 MAX_CPUS = 1 << 16
-"""More CPUs than any Linux supports (NR_CPUS is at most 8192): a list beyond it is damaged and must not fill memory."""
+"""More CPUs than Linux supports (NR_CPUS is at most 8192): a longer list is damaged and must not fill memory."""
 
 _SIZE = re.compile(r"(\d{1,18})([KMG]?)\Z", re.ASCII)
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -17,7 +17,7 @@ _SPEED = re.compile(r"(\d{1,3}(?:\.\d{1,2})?) ?GT/s(?: PCIe)?\Z", re.ASCII)
 
 
 def read_cpu_list(text: str) -> tuple[int, ...]:
-    """The numbers of "0-3,8,10-20:2/5" (Linux cpulist), sorted; "" is no CPU. Raises ParseError."""
+    """The numbers of "0-3,8,10-20:2/5" (Linux cpulist), sorted; "" means no CPUs. Raises ParseError."""
     numbers: set[int] = set()
     for item in text.strip().split(","):
         if not item.strip():
@@ -28,7 +28,7 @@ def read_cpu_list(text: str) -> tuple[int, ...]:
         first, last = int(match[1]), int(match[2] or match[1])
         used, group = int(match[3] or 1), int(match[4] or 1)
         if last < first or last >= MAX_CPUS or not 1 <= used <= group:
-            raise ParseError("cpulist", 1, text.strip(), "a range that runs backwards or too far")
+            raise ParseError("cpulist", 1, text.strip(), "a range that is reversed or too long")
         for start in range(first, last + 1, group):
             numbers.update(range(start, min(start + used, last + 1)))
     return tuple(sorted(numbers))
@@ -48,15 +48,15 @@ def write_cpu_list(numbers: tuple[int, ...] | frozenset[int]) -> str:
 def read_cpu_mask(text: str) -> frozenset[int]:
     """The numbers of a mask of 32-bit words, highest first ("0x00000001,0xffffffff", "ff,ffffffff"). Raises ParseError.
 
-    A mask that hwloc calls infinite ("0xf...f") and an empty word inside ("0x1,,0x3": a zero word in old hwloc) are
-    understood; the infinite one means no particular CPU and is empty.
+    Also accepts hwloc's infinite mask ("0xf...f": no particular CPU, an empty set) and an empty word inside
+    ("0x1,,0x3": a zero word in old hwloc).
     """
     stripped = text.strip()
     if stripped.startswith("0xf...f"):
         return frozenset()
     words = stripped.split(",")
     if len(words) * 32 > MAX_CPUS:
-        raise ParseError("cpumask", 1, stripped[:200], "a mask that is too long")
+        raise ParseError("cpumask", 1, stripped[:200], "the mask is too long")
     numbers: set[int] = set()
     for position, word in enumerate(reversed(words)):
         if not word and len(words) > 1:
@@ -78,18 +78,18 @@ def read_size(text: str) -> int:
 
 
 def read_choice(text: str) -> str:
-    """The chosen word of "always [madvise] never"; a single word is itself the choice. Raises ParseError."""
+    """The chosen word of "always [madvise] never"; a single word is the choice. Raises ParseError."""
     chosen = re.findall(r"\[([^\[\]\s]+)\]", text)
     if len(chosen) == 1:
         return str(chosen[0])
     words = text.split()
     if not chosen and len(words) == 1 and "[" not in text and "]" not in text:
         return words[0]
-    raise ParseError("sysfs", 1, text.strip(), "no single choice in brackets")
+    raise ParseError("sysfs", 1, text.strip(), "not one choice in brackets")
 
 
 def read_link_speed(text: str) -> float | None:
-    """GT/s of "16.0 GT/s PCIe"; None of "Unknown" and of what newer kernels may write. Raises nothing."""
+    """GT/s of "16.0 GT/s PCIe"; None for "Unknown" and any other text. Never fails."""
     match = _SPEED.match(text.strip())
     value = float(match[1]) if match else 0.0
     return value or None

@@ -2,7 +2,7 @@
 
 Format: DMTF DSP0134, System Management BIOS Reference Specification 3.7: 6.1 (structure header and strings), 7.5
 (processor, type 4), 7.17 (memory array, type 16), 7.18 (memory device, type 17). Serial numbers and asset tags of
-modules are in the table and are not read.
+modules are not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PERSISTENT_TECHNOLOGIES = frozenset({4, 5, 6, 7})
 _EMPTY_WORDS = frozenset(
     {"", "unknown", "not specified", "no dimm", "none", "n/a", "empty", "not installed", "undefined", "<bad index>"}
 )
-"""What firmware writes where it has nothing to say."""
+"""Placeholders of firmware for missing values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SmbiosStructure:
     strings: tuple[str, ...]
 
     def byte(self, offset: int) -> int | None:
-        """The byte at an offset of the formatted part; None where an older version of the format ends before."""
+        """The byte at an offset of the formatted part; None if the structure (of an older version) is shorter."""
         return self.data[offset] if offset < len(self.data) else None
 
     def number(self, offset: int, size: int) -> int | None:
@@ -49,7 +49,7 @@ class SmbiosStructure:
         return int.from_bytes(self.data[offset : offset + size], "little") if offset + size <= len(self.data) else None
 
     def string(self, offset: int) -> str | None:
-        """The string that the byte at an offset counts to (from 1), without padding; None for none or no content."""
+        """The string whose number (from 1) is at an offset, stripped; None for no string or a placeholder."""
         index = self.byte(offset)
         if not index or index > len(self.strings):
             return None
@@ -61,7 +61,7 @@ class SmbiosStructure:
 class SmbiosModule:
     """A memory slot (type 17). `size_bytes` is 0 for an empty slot; rates in MT/s; None is unknown.
 
-    `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their content without power.
+    `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their contents without power.
     """
 
     handle: int
@@ -91,7 +91,7 @@ class SmbiosArray:
 
 @dataclass(frozen=True, slots=True)
 class Smbios:
-    """What is taken from a table. `sockets` are the designations of populated processor sockets."""
+    """The parsed parts of a table. `sockets` are the designations of populated processor sockets."""
 
     modules: tuple[SmbiosModule, ...]
     arrays: tuple[SmbiosArray, ...]
@@ -99,7 +99,7 @@ class Smbios:
 
 
 def read_smbios(table: bytes) -> Smbios:
-    """Read a whole structure table. Raises ParseError where it is cut, a length is impossible or nothing is in it."""
+    """Parse a structure table. Raises ParseError if it is cut off or empty, or a length is impossible."""
     if len(table) > MAX_BYTES:
         raise ParseError(TOOL, None, "", f"larger than {MAX_BYTES >> 20} MiB")
     modules: list[SmbiosModule] = []
@@ -115,7 +115,7 @@ def read_smbios(table: bytes) -> Smbios:
         elif structure.type == 4 and (structure.byte(0x18) or 0) & 0x40:  # status bit 6: socket populated
             sockets.append(structure.string(0x04) or f"socket {len(sockets)}")
     if count == 0:
-        raise ParseError(TOOL, None, table[:16].hex(), "no structure in it")
+        raise ParseError(TOOL, None, table[:16].hex(), "no structures in the table")
     return Smbios(tuple(modules), tuple(arrays), tuple(sockets))
 
 
@@ -124,14 +124,16 @@ def _structures(table: bytes) -> Iterator[SmbiosStructure]:
     while offset < len(table):
         header = table[offset : offset + 4]
         if len(header) < 4 or header[1] < 4 or offset + header[1] > len(table):
-            raise ParseError(TOOL, None, header.hex(), f"a structure that does not fit at offset {offset:#x}")
+            raise ParseError(TOOL, None, header.hex(), f"a truncated or invalid structure at offset {offset:#x}")
         kind, length = header[0], header[1]
         if kind == 127:  # end of table; what follows is padding
             return
-        # The strings follow, each ended by a zero byte, all of them by another: without strings there are two zeros.
+        # The strings follow, each terminated by a zero byte, the list by another one: two zeros if there are none.
         end = table.find(b"\0\0", offset + length)
         if end < 0:
-            raise ParseError(TOOL, None, header.hex(), f"the strings of the structure at offset {offset:#x} do not end")
+            raise ParseError(
+                TOOL, None, header.hex(), f"the strings of the structure at offset {offset:#x} are not terminated"
+            )
         text = table[offset + length : end]
         strings = tuple(part.decode("latin-1") for part in text.split(b"\0")) if text else ()
         handle = int.from_bytes(header[2:4], "little")

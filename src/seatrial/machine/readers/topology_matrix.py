@@ -1,7 +1,7 @@
 """Matrices of devices in a text: a header of labels, then a row for each label (nvidia-smi topo, rocm-smi --showtopo).
 
-`find_matrices` spots them; what it finds is not checked. `read_grid` checks one and refuses what is damaged, with the
-first line at which something is wrong. Rows are read by label, so their order does not matter. Labels are GPU0, GPU1,
+`find_matrices` finds candidates without checking them. `read_grid` checks a matrix and refuses a damaged one with its
+first wrong line. Rows are identified by label, so their order does not matter. Labels are GPU0, GPU1,
 ... and names of adapters (NIC0, mlx5_0, hfi1_0, bnxt_re0, ibp12s0: RDMA devices have any name).
 """
 
@@ -22,7 +22,7 @@ MAX_LABELS = 256
 """More than any machine has (16 GPUs, 20 adapters): pairs grow with the square."""
 
 MAX_LABEL_LENGTH = 256
-_MAX_LINE = 1 << 17  # no row is as long; longer lines are not looked into
+_MAX_LINE = 1 << 17  # longer than any row; longer lines are skipped
 
 CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA = "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"
 
@@ -36,7 +36,7 @@ _PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
 
 
 class Kind(StrEnum):
-    """What the cells of a matrix tell."""
+    """The meaning of the cells of a matrix."""
 
     TOPOLOGY = "topology"  # nvidia-smi topo -m
     P2P = "p2p"  # nvidia-smi topo -p2p
@@ -48,14 +48,14 @@ VOCABULARY = {
     Kind.P2P: re.compile(r"(?:OK|CNS|GNS|TNS|NS|DR|U)\Z"),
     Kind.LINK_TYPE: re.compile(r"(?:XGMI|PCIE|XXXX|N/A)\Z"),
 }
-"""The cells off the diagonal. NVLinks: 18 per GPU today; twice that is taken for damage."""
+"""The cells off the diagonal. A GPU has up to 18 NVLinks today; more than twice that is damage."""
 
 SELF = {Kind.TOPOLOGY: "X", Kind.P2P: "X", Kind.LINK_TYPE: "0"}
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a line and where it starts and ends (characters from 0, without the line's prefix)."""
+    """A word of a line with its start and end (characters from 0, without the prefix of the line)."""
 
     text: str
     start: int
@@ -83,10 +83,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A header and the rows below it as they stand. `columns` are the named columns after the labels.
+    """A header and the unchecked rows below it. `columns` are the named columns after the labels.
 
     `first` and `end` count the lines of the file from 0; `after` is the line at `end`. `command` is the last
-    `nvidia-smi topo` above it, "" for none; `above` the lines between the matrix before and this one.
+    `nvidia-smi topo` above it, "" for none; `above` are the lines between the previous matrix and this one.
     """
 
     header: Line
@@ -101,11 +101,11 @@ class Matrix:
 
     @property
     def may_be_prose(self) -> bool:
-        """Whether it is but a line that names a GPU, with nothing below it."""
+        """Whether it is just a line that names a GPU, with no rows below."""
         return not self.rows and len(self.words) + len(self.columns) < 3
 
     def kinds(self) -> frozenset[Kind]:
-        """What it may be: a damaged matrix is of the kind that most of its cells belong to."""
+        """The possible kinds: those that most of its cells belong to, as some may be damaged."""
         if self.columns:
             return frozenset({Kind.TOPOLOGY})
         values = [value for row in self.rows for value in row.values]
@@ -120,7 +120,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A whole matrix: labels in the order of the header, the cell of each ordered pair, the row of each label."""
+    """A complete matrix: labels in header order, the cell of each ordered pair, the row of each label."""
 
     labels: tuple[str, ...]
     cells: Mapping[tuple[str, str], str]
@@ -133,13 +133,13 @@ class Grid:
 
 
 def gpu_index(label: str) -> int | None:
-    """3 of GPU3; None of an adapter's label."""
+    """3 for GPU3; None for the label of an adapter."""
     match = _GPU.match(label)
     return int(match[1]) if match else None
 
 
 def find_matrices(lines: Sequence[Line]) -> tuple[Matrix, ...]:
-    """Every matrix, whole or damaged. One without rows is a header that the file ends after, or a line of prose."""
+    """Every matrix, complete or damaged. One without rows is a header at the end of the file, or a line of prose."""
     found: list[Matrix] = []
     at = end = 0
     while at < len(lines):
@@ -160,8 +160,8 @@ def find_matrices(lines: Sequence[Line]) -> tuple[Matrix, ...]:
 
 
 def own_matrices(lines: Sequence[Line], found: Sequence[Matrix], kind: Kind, tool: str) -> tuple[Matrix, ...]:
-    """Those of `found` that are of one kind. Raises ParseError at a row of that kind that stands in none of them, and
-    where there is nothing but a header."""
+    """The matrices of one kind. Raises ParseError for a row of that kind outside any matrix, and for a header without
+    rows if there is no other matrix."""
     inside = {number for matrix in found for number in range(matrix.first, matrix.end)}
     for number, line in enumerate(lines):
         row = None if number in inside else _row(line)
@@ -175,7 +175,7 @@ def own_matrices(lines: Sequence[Line], found: Sequence[Matrix], kind: Kind, too
 
 
 def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], object] | None = None) -> Grid:
-    """The matrix, whole, square and symmetric; `is_cell` says what may stand off the diagonal (that may be unlike).
+    """The matrix if it is complete, square and symmetric. `is_cell` tests other cells, which need not be symmetric.
 
     Raises ParseError with the first wrong line: of two cells that contradict each other, the lower row.
     """
@@ -185,11 +185,11 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
     gap = _row_after_gap(matrix, labels)
     for row in matrix.rows:
         if row.label not in labels:
-            raise row.line.error(tool, f"there is no column {_short(row.label)} in the header")
+            raise row.line.error(tool, f"no column {_short(row.label)} in the header")
         if row.label in rows:
             raise row.line.error(tool, f"a second row of {_short(row.label)}")
         if gap is not None and gap[0] == row.label:
-            raise row.line.error(tool, f"the row of {_short(gap[1])} should stand here")
+            raise row.line.error(tool, f"expected the row of {_short(gap[1])} here")
         _read_cells(row, labels, cells, is_cell or VOCABULARY[kind].match, SELF[kind], tool)
         if is_cell is None:
             _check_symmetry(row, labels, cells, tool)
@@ -201,7 +201,7 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
 
 
 def _header(line: Line) -> tuple[tuple[str, ...], tuple[Word, ...]] | None:
-    """The words of labels and the named columns, where a line looks like a header: labels only, a GPU among them."""
+    """The labels and named columns of a line that looks like a header: only labels, including a GPU."""
     if len(line.text) > _MAX_LINE or _BEGINS_WITH_GPU.search(line.text) is None:
         return None
     text = without_prefix(line.text)
@@ -231,7 +231,7 @@ def _row(line: Line) -> Row | None:
 
 
 def _rows(lines: Sequence[Line], header: int, labels: frozenset[str]) -> tuple[tuple[Row, ...], int]:
-    """The rows below a header, and the index of the line after the last. Blank lines may stand between them."""
+    """The rows below a header, and the index of the line after the last. Blank lines between them are skipped."""
     rows: list[Row] = []
     end = header + 1
     for number in range(header + 1, len(lines)):
@@ -242,7 +242,7 @@ def _rows(lines: Sequence[Line], header: int, labels: frozenset[str]) -> tuple[t
                 break
             continue
         is_whole = len(rows) >= len(labels)
-        if row is None or not _looks_like_row(row, labels, is_whole) or _header_of_next(line):
+        if row is None or not _looks_like_row(row, labels, is_whole) or _is_next_header(line):
             break
         rows.append(row)
         end = number + 1
@@ -250,7 +250,7 @@ def _rows(lines: Sequence[Line], header: int, labels: frozenset[str]) -> tuple[t
 
 
 def _looks_like_row(row: Row, labels: frozenset[str], is_whole: bool) -> bool:
-    """Whether a line may belong to the matrix above; once that has all its rows, only what has cells may."""
+    """Whether a line may belong to the matrix above; once that is complete, only a line with cells may."""
     if row.label in labels and not is_whole:
         return True
     if len(row.words) < 2:
@@ -259,20 +259,20 @@ def _looks_like_row(row: Row, labels: frozenset[str], is_whole: bool) -> bool:
 
 
 def _has_cells(row: Row) -> bool:
-    """Whether at least half of what follows the label, CPU and node numbers aside, are cells."""
+    """Whether at least half of the words after the label, not counting CPU and node numbers, are cells."""
     values = [value for value in row.values if not _PLACE.match(value)]
     cells = sum(1 for value in values if is_any_cell(value))
     return cells > 0 and 2 * cells >= len(values)
 
 
-def _header_of_next(line: Line) -> bool:
-    """Whether a line below a matrix is the header of another; a row with glued cells ("GPU0 XOK") looks like one."""
+def _is_next_header(line: Line) -> bool:
+    """Whether a line below a matrix is the header of another; a row with joined cells ("GPU0 XOK") looks like one."""
     header = _header(line)
     return header is not None and (sum(1 for word in header[0] if _GPU.match(word)) > 1 or bool(header[1]))
 
 
 def _is_stray(row: Row, kind: Kind) -> bool:
-    """Whether a line can be nothing but a row of such a matrix."""
+    """Whether a line can only be a row of such a matrix."""
     values, cell, own = row.values, VOCABULARY[kind], SELF[kind]
     if not _LABEL.match(row.label) or values.count(own) < 1:
         return False
@@ -284,27 +284,31 @@ def _is_stray(row: Row, kind: Kind) -> bool:
 
 
 def _labels(matrix: Matrix, kind: Kind, tool: str) -> tuple[str, ...]:
-    """The header's labels in order, told apart with the help of the rows' where they are glued together."""
+    """The labels of the header in order; joined labels are separated with the help of the row labels."""
     names = [column.text for column in matrix.columns]
     if len(set(names)) < len(names):
-        raise matrix.header.error(tool, "a column stands in the header twice")
+        raise matrix.header.error(tool, "a column occurs twice in the header")
     words = matrix.words
     rows = [row.label for row in matrix.rows]
     if set(words) != set(rows) and len(set(rows)) == len(rows):
-        words = _unglued(words, rows) or words
+        words = _separated(words, rows) or words
     if len(set(words)) < len(words):
-        raise matrix.header.error(tool, "a label stands in the header twice")
+        raise matrix.header.error(tool, "a label occurs twice in the header")
     if len(words) > MAX_LABELS or max(map(len, words)) > MAX_LABEL_LENGTH:
-        raise matrix.header.error(tool, f"more than {MAX_LABELS} labels, or one of over {MAX_LABEL_LENGTH} characters")
+        raise matrix.header.error(
+            tool, f"more than {MAX_LABELS} labels, or a label of over {MAX_LABEL_LENGTH} characters"
+        )
     if len(words) != len(rows) and _rows_agree(matrix.rows, kind):
-        raise matrix.header.error(tool, f"the header has {len(words)} labels, and below it are {len(rows)} whole rows")
+        raise matrix.header.error(
+            tool, f"the header has {len(words)} labels, but there are {len(rows)} complete rows below"
+        )
     if not any(gpu_index(word) is not None for word in words):
-        raise matrix.header.error(tool, "no label of a GPU in the header")
+        raise matrix.header.error(tool, "no GPU label in the header")
     return words
 
 
 def _rows_agree(rows: Sequence[Row], kind: Kind) -> bool:
-    """Whether the rows are a square matrix by themselves: it is then the header that is wrong."""
+    """Whether the rows alone form a square matrix: then the header is wrong."""
     cell, own = VOCABULARY[kind], SELF[kind]
     if not rows or len({row.label for row in rows}) < len(rows):
         return False
@@ -322,8 +326,8 @@ def _rows_agree(rows: Sequence[Row], kind: Kind) -> bool:
 _MAX_STEPS = 20_000
 
 
-def _unglued(words: Sequence[str], labels: Sequence[str]) -> tuple[str, ...] | None:
-    """The order of `labels` in which they run together to `words`, where there is exactly one; else None."""
+def _separated(words: Sequence[str], labels: Sequence[str]) -> tuple[str, ...] | None:
+    """The only order of `labels` whose concatenation gives `words`; None unless there is exactly one."""
     starts = {0}
     for word in words:
         starts.add(max(starts) + len(word))
@@ -347,8 +351,8 @@ def _unglued(words: Sequence[str], labels: Sequence[str]) -> tuple[str, ...] | N
 
 
 def _row_after_gap(matrix: Matrix, labels: Sequence[str]) -> tuple[str, str] | None:
-    """Labels of the first row after a gap, and of the row that should stand there. Rows may stand in any order, but
-    where all that are there keep the header's, a gap can be seen."""
+    """Labels of the first row after a gap, and of the row expected there. Rows may have any order, but if the present
+    ones have that of the header, a gap is visible."""
     present = [row.label for row in matrix.rows]
     known = set(present)
     if present != [label for label in labels if label in known]:
@@ -369,7 +373,9 @@ def _read_cells(
         if label == row.label and value != own:
             raise row.line.error(tool, f"{_short(label)} against itself is {_short(value)}, not {own}")
         if label != row.label and not is_cell(value):
-            raise row.line.error(tool, f"{_short(value)} in the column of {_short(label)} is no such class or status")
+            raise row.line.error(
+                tool, f"{_short(value)} in the column of {_short(label)} is not a known class or status"
+            )
         cells[row.label, label] = value
     if len(values) < len(labels):
         raise row.line.error(tool, f"the row has {len(values)} cells for {len(labels)} columns")
@@ -381,12 +387,12 @@ def _check_symmetry(row: Row, labels: Sequence[str], cells: Mapping[tuple[str, s
         if back is not None and there != back:
             raise row.line.error(
                 tool,
-                f"{_short(row.label)} to {_short(label)} is {there}, but the row of {_short(label)} says {back}",
+                f"{_short(row.label)} to {_short(label)} is {there}, but the row of {_short(label)} states {back}",
             )
 
 
 def _refuse_missing_row(matrix: Matrix, missing: Sequence[str], tool: str) -> NoReturn:
-    """Raise at the line where the next row should stand; at the last one there is, where the file ends."""
+    """Raise ParseError at the line of the expected row, or at the last row at the end of the file."""
     last = matrix.rows[-1].line if matrix.rows else matrix.header
     line = matrix.after or last
     raise ParseError(tool, line.number, line.raw, f"the matrix is cut off: no row of {_short(missing[0])}")

@@ -1,11 +1,11 @@
-"""XML from outside, read as if it were hostile: no entities, nothing fetched, bounded size, depth and counts.
+"""A parser for untrusted XML: no entities, no network access, bounded size, depth and counts.
 
-A file is what somebody pasted: a document stands in it among prose, prompts and fences, perhaps behind `# ` or `> `. A
-document begins where its root element begins a line (after such a prefix, its declaration, document type and comments),
-and ends with that element. It is expat (standard library) with its own small tree, because expat tells the line of
-each element, and errors name lines of the file. expat never sees a document type: one that only names itself is passed
-over and never fetched, one that declares anything is refused. Reference: the attacks that defusedxml's documentation
-lists (billion laughs, quadratic blow-up and external entities all need a declaration).
+A file may be pasted text: documents among prose, prompts and fences, perhaps behind `# ` or `> `. A document begins
+where its root element begins a line (after such a prefix, its declaration, document type and comments), and ends with
+that element. It uses expat (standard library) and a small tree of its own, because expat reports the line of each
+element, and error messages name lines of the file. expat never sees a document type: a plain one is skipped and never
+fetched; one with declarations is refused. Reference: the attacks listed in defusedxml's documentation (billion laughs,
+quadratic blow-up and external entities all need a declaration).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MAX_MARKS = 100_000
 """Comments, declarations and mentions of a root element outside documents."""
 
 _FIRST_BLOCK = 1 << 16
-"""Characters given to expat at first; each block is twice the last. Old expat begins an unfinished token again with
-each block, so that equal blocks would make a long comment cost the square of its length."""
+"""Characters in the first block for expat; each block is twice the last. Old versions of expat restart an unfinished
+token with each block: with equal blocks, a long comment would take quadratic time."""
 
 _LONGEST_PROLOG = 2000
 """Characters of a document type or XML declaration."""
@@ -45,7 +45,7 @@ _PLAIN_DOCTYPE = re.compile(
 
 @dataclass(slots=True)
 class Element:
-    """One element: its tag, attributes, child elements, text directly inside it, and line in the file (from 1)."""
+    """One element: its tag, attributes, child elements, text directly inside, and line in the file (from 1)."""
 
     tag: str
     attributes: dict[str, str]
@@ -56,19 +56,19 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file; `lines` are all of the file's."""
+    """One document of a file; `lines` are all lines of the file."""
 
     root: Element
     tool: str
     lines: Sequence[Line] = field(repr=False)
 
     def error(self, element: Element, why: str) -> ParseError:
-        """The error that this element is wrong: its line, and the whole text of that as it stands in the file."""
+        """The error for this element, with its line and the complete text of the line."""
         return self.lines[element.line - 1].error(self.tool, why)
 
 
 class _Refused(Exception):
-    """Raised inside a handler; carries the line (of what expat was given, from 1) and why."""
+    """Raised inside a handler; has the line (of expat's input, from 1) and the reason."""
 
 
 class _Closed(Exception):
@@ -78,11 +78,11 @@ class _Closed(Exception):
 def read_xml(
     data: bytes, tool: str, roots: Collection[str], pick: int | None = None, texts: Collection[str] = ()
 ) -> Document:
-    """The one document of a file whose root element is one of `roots`, or the `pick`-th (from 1).
+    """The only document of a file whose root element is one of `roots`, or the `pick`-th (from 1).
 
-    Only elements in `texts` may have text inside; anywhere else it is a sign that the document is cut.
-    Raises ParseError in the name of `tool`, with number and text of the first wrong line; UsageError where there are
-    several documents and none was picked.
+    Only elements in `texts` may have text inside; text elsewhere shows that the document is cut.
+    Raises ParseError for `tool`, with number and text of the first wrong line; UsageError for several documents
+    without `pick`.
     """
     lines = _lines(data, tool)
     noun = " or ".join(f"<{root}>" for root in roots)
@@ -109,13 +109,13 @@ def _lines(data: bytes, tool: str) -> tuple[Line, ...]:
     lines = read_lines(data, tool)
     if declared is not None and encoding not in _LATIN_1 | _UNICODE:
         number = data[: declared.start()].count(b"\n")
-        raise lines[min(number, len(lines) - 1)].error(tool, f'the encoding "{encoding}", which is not read')
+        raise lines[min(number, len(lines) - 1)].error(tool, f'the encoding "{encoding}" is not supported')
     return lines
 
 
 class _Finder:
-    """Finds where documents begin: a root element's start with nothing before it on its line but a prefix, a
-    declaration, a document type or a comment. A `<topology>` inside a sentence or a comment is no document."""
+    """Finds where documents begin: a root element at the start of a line, after only a prefix, a declaration, a
+    document type or a comment. A `<topology>` inside a sentence or a comment is not a document."""
 
     def __init__(self, lines: Sequence[Line], roots: Collection[str], tool: str) -> None:
         self._lines = lines
@@ -126,7 +126,7 @@ class _Finder:
         self._comments_end = True
 
     def go_on(self, position: tuple[int, int]) -> None:
-        """Look on from here (index of the line, column)."""
+        """Continue the search at this position (index of the line, column)."""
         self._at = position
 
     def next_root(self) -> tuple[int, int] | None:
@@ -141,7 +141,7 @@ class _Finder:
                 continue
             self._marks += 1
             if self._marks > MAX_MARKS:
-                raise self._lines[number].error(self._tool, f"more than {MAX_MARKS} comments and the like")
+                raise self._lines[number].error(self._tool, f"more than {MAX_MARKS} comments and declarations")
             before = text[column : mark.start()]
             is_prose = is_prose or bool((before[len(prefix_of(before)) :] if column == 0 else before).strip())
             if mark["root"] is not None:
@@ -155,12 +155,12 @@ class _Finder:
         return None
 
     def _end_of_prolog(self, number: int, column: int) -> tuple[int, int]:
-        """Where the comment, declaration or document type that begins here ends; one that never ends is prose."""
+        """The end of the comment, declaration or document type that begins here; an unterminated one is prose."""
         head = self._lines[number].text[column : column + _LONGEST_PROLOG]
         if head.startswith("<!DOCTYPE"):
             following = (line.text[:_LONGEST_PROLOG] for line in self._lines[number + 1 : number + 5])
             if "[" in " ".join((head, *following)).split(">", 1)[0]:
-                why = "a document type with declarations of its own (an entity?), which no such file needs"
+                why = "a document type with declarations (an entity?), which such a file does not need"
                 raise self._lines[number].error(self._tool, why)
             match = _PLAIN_DOCTYPE.match(head)
             return number, column + (match.end() if match is not None else 1)
@@ -170,7 +170,7 @@ class _Finder:
             end = self._lines[index].text.find("-->", column if index == number else 0)
             if end >= 0:
                 return index, end + 3
-        self._comments_end = False  # nor do those that begin further down
+        self._comments_end = False  # later ones have no end either
         return number, column + 1
 
 
@@ -178,7 +178,7 @@ class _Parser:
     """Parses one document that begins at `start` (index of the line, column)."""
 
     behind = (0, 0)
-    """After `parse`: the position behind the root element."""
+    """After `parse`: the position after the root element."""
 
     def __init__(
         self, lines: Sequence[Line], start: tuple[int, int], roots: Collection[str], texts: Collection[str], tool: str
@@ -212,7 +212,7 @@ class _Parser:
             raise self._error(*refused.args) from None
         except expat.ExpatError as error:
             raise self._expat_error(error) from None
-        raise self._cut(len(self._lines) - 1, "no end of it was found")
+        raise self._cut(len(self._lines) - 1, "its end was not found")
 
     def _blocks(self) -> Iterator[bytes]:
         block: list[str] = []
@@ -245,7 +245,7 @@ class _Parser:
             raise _Refused(line, f"more than {MAX_ATTRIBUTES} attributes")
         if self._stack and tag in self._roots:
             around = self._found[0]
-            raise _Refused(line, f"a <{tag}> inside the <{around.tag}> of line {around.line}: that one is cut")
+            raise _Refused(line, f"a <{tag}> inside the <{around.tag}> of line {around.line}: which is cut")
         element = Element(tag, attributes, self._first + line)
         (self._stack[-1].children if self._stack else self._found).append(element)
         self._stack.append(element)
@@ -253,7 +253,7 @@ class _Parser:
 
     def _end(self, tag: str) -> None:
         self._stack.pop().text = "".join(self._pieces.pop())
-        if not self._stack:  # expat stands at the beginning of an end tag, but behind an empty element's tag
+        if not self._stack:  # expat's position is the beginning of an end tag, but after the tag of an empty element
             line = self._expat.CurrentLineNumber - 1
             index = self._first + line
             text = self._lines[index].text
@@ -272,18 +272,18 @@ class _Parser:
             raise _Refused(self._expat.CurrentLineNumber, why)
 
     def _refuse_entity(self, *_: object) -> NoReturn:
-        raise _Refused(self._expat.CurrentLineNumber, "it declares an entity, which no such file needs")
+        raise _Refused(self._expat.CurrentLineNumber, "an entity declaration, which such a file does not need")
 
     def _expat_error(self, error: expat.ExpatError) -> ParseError:
         why = expat.ErrorString(error.code)
         if why == "no element found":
-            return self._cut(len(self._lines) - 1, "elements are open")
+            return self._cut(len(self._lines) - 1, "unclosed elements")
         if why in ("unclosed token", "unclosed CDATA section"):
-            return self._cut(self._first + error.lineno - 1, "what begins here has no end")
+            return self._cut(self._first + error.lineno - 1, "unterminated")
         return self._error(error.lineno, why)
 
     def _cut(self, index: int, why: str) -> ParseError:
-        """The error that the document ends too early: at the last line up to `index` that is not blank."""
+        """The error for a document that ends too early, at the last non-blank line up to `index`."""
         while index > self._first and self._lines[index].is_blank:
             index -= 1
         return self._lines[index].error(self._tool, f"the document is cut: {why}")

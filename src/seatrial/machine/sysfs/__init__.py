@@ -1,1 +1,1 @@
-"""Live discovery from sysfs and procfs alone: each file here reads one corner of them below a `FileTree`."""
+"""Live discovery from sysfs and procfs only: each module reads one part of them below a `FileTree`."""

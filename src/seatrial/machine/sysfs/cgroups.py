@@ -1,4 +1,4 @@
-"""Limits that control groups (v1 and v2) put on this process: the tightest on the way from the root to its own group.
+"""Limits that control groups (v1 and v2) set for this process: the lowest ones between the root and its own group.
 
 Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, cpuset.cpus.effective) and
 cgroup-v1/memory.rst, scheduler/sched-bwc.rst (cpu.cfs_quota_us).
@@ -21,8 +21,8 @@ from seatrial.machine.survey import FactBook
 _UNLIMITED_BYTES = 1 << 60  # version 1 writes LONG_MAX rounded down to a page for "no limit"
 
 
-def say_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> None:
-    """Write down the CPU, CPU set and memory limits that hold for this process, each with the file that sets it."""
+def add_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> None:
+    """Add the CPU, CPU set and memory limits of this process, each with the file that sets it."""
     try:
         membership = read_cgroup_membership(files.text("/proc/self/cgroup") or "")
         mounts = read_cgroup_mounts(files.text("/proc/self/mountinfo") or "")
@@ -36,10 +36,10 @@ def say_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> Non
             cpus += _cpu_limit(files, folder, mount.controllers is None)
         for folder in _folders(mount, membership, "memory"):
             file = f"{folder}/{'memory.max' if mount.controllers is None else 'memory.limit_in_bytes'}"
-            limit = files.integer(file)  # "max" is no number: no limit
+            limit = files.integer(file)  # "max" is not a number: no limit
             if limit is not None and 0 < limit < _UNLIMITED_BYTES:
                 memory.append((limit, file))
-        _say_cpuset(files, mount, membership, book)
+        _add_cpuset(files, mount, membership, book)
     if cpus:
         book.say("cgroup_cpu_limit", *min(cpus), "1")
     if memory:
@@ -67,8 +67,8 @@ def _cpu_limit(files: FileTree, folder: str, is_v2: bool) -> list[tuple[float, s
     return [(int(quota) / int(period), file)]
 
 
-def _say_cpuset(files: FileTree, mount: CgroupMount, membership: Mapping[str, str], book: FactBook) -> None:
-    """The effective CPU set of the innermost group that has one; what is above is already cut out of it."""
+def _add_cpuset(files: FileTree, mount: CgroupMount, membership: Mapping[str, str], book: FactBook) -> None:
+    """Add the effective CPU set of the innermost group with one; it already respects the groups above."""
     names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
     for folder in reversed(_folders(mount, membership, "cpuset")):
         for name in names:

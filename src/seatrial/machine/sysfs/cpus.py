@@ -14,7 +14,7 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo, vector_isa
 from seatrial.machine.readers.scalars import read_cpu_list, read_size, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
-from seatrial.machine.sysfs.frequency import say_frequency
+from seatrial.machine.sysfs.frequency import add_frequency
 from seatrial.model.machine import DeviceKind
 
 CPU_ROOT = "/sys/devices/system/cpu"
@@ -24,7 +24,7 @@ _CACHE_SUFFIX = {"Unified": "", "Data": "d", "Instruction": "i"}
 
 @dataclass(frozen=True, slots=True)
 class CpuSurvey:
-    """The CPU side of a machine, and what went wrong while it was read."""
+    """The CPU part of a machine, and sentences about what could not be read."""
 
     parts: tuple[CpuPart, ...]
     records: dict[int, CpuRecord]
@@ -32,7 +32,8 @@ class CpuSurvey:
 
 
 def survey_cpus(files: FileTree) -> CpuSurvey:
-    """All online CPUs and what they share. Without sysfs, each CPU of /proc/cpuinfo is a core of one package."""
+    """All online CPUs, cores, packages and caches. Without sysfs, each CPU of /proc/cpuinfo is a core of one
+    package."""
     unread: list[str] = []
     records = _records(files, unread)
     online = _online(files, unread) or tuple(sorted(records))
@@ -49,7 +50,7 @@ def survey_cpus(files: FileTree) -> CpuSurvey:
     package_parts = [_package(files, frozenset(cpus), index, records) for index, cpus in packages.items()]
     caches = _caches(files, online)
     if online and not caches:
-        unread.append(f"caches: {CPU_ROOT}/cpu*/cache is absent; install hwloc, which can ask the CPU itself")
+        unread.append(f"caches: {CPU_ROOT}/cpu*/cache is missing; install hwloc, which can query the CPU itself")
     return CpuSurvey((*package_parts, *caches, *core_parts, *parts), records, tuple(unread))
 
 
@@ -61,7 +62,7 @@ def _records(files: FileTree, unread: list[str]) -> dict[int, CpuRecord]:
     try:
         return {record.number: record for record in read_cpuinfo(text)}
     except ParseError as error:
-        unread.append(f"CPU model: /proc/cpuinfo is not understood ({error.message})")
+        unread.append(f"CPU model: /proc/cpuinfo is invalid ({error.message})")
         return {}
 
 
@@ -69,12 +70,12 @@ def _online(files: FileTree, unread: list[str]) -> tuple[int, ...]:
     try:
         return read_cpu_list(files.text(f"{CPU_ROOT}/online") or "")
     except ParseError as error:
-        unread.append(f"CPUs online: {CPU_ROOT}/online is not understood ({error.message})")
+        unread.append(f"CPUs online: {CPU_ROOT}/online is invalid ({error.message})")
         return ()
 
 
 def _core_cpus(files: FileTree, topology: str, cpu: int) -> frozenset[int]:
-    # core_cpus_list is the name since Linux 5.3; before, the same file was called thread_siblings_list.
+    # core_cpus_list exists since Linux 5.3; before, it was thread_siblings_list.
     for name in ("core_cpus_list", "thread_siblings_list"):
         siblings = _cpu_list(files, f"{topology}/{name}")
         if cpu in siblings:
@@ -92,7 +93,7 @@ def _cpu_list(files: FileTree, path: str) -> frozenset[int]:
 def _pu(files: FileTree, cpu: int) -> CpuPart:
     book = FactBook()
     book.say("os_index", cpu, f"{CPU_ROOT}/online")
-    say_frequency(files, cpu, book)
+    add_frequency(files, cpu, book)
     return CpuPart(DeviceKind.PU, frozenset({cpu}), cpu, facts=book.facts())
 
 
@@ -104,11 +105,11 @@ def _core(files: FileTree, cpus: frozenset[int], core_id: int | None, records: d
     book.say("core_id", core_id, f"{topology}/core_id")
     book.say("die_id", files.integer(f"{topology}/die_id"), f"{topology}/die_id")
     if len({(record.implementer, record.part) for record in records.values()}) > 1:
-        _say_arm_part(book, records.get(first))  # cores of different kinds in one machine
+        _add_arm_part(book, records.get(first))  # cores of different types in one machine
     return CpuPart(DeviceKind.CORE, cpus, core_id, facts=book.facts())
 
 
-def _say_arm_part(book: FactBook, record: CpuRecord | None) -> None:
+def _add_arm_part(book: FactBook, record: CpuRecord | None) -> None:
     if record is not None and record.part is not None:
         book.say("implementer", record.implementer, "/proc/cpuinfo")
         book.say("part", record.part, "/proc/cpuinfo")
@@ -120,11 +121,11 @@ def _package(files: FileTree, cpus: frozenset[int], index: int, records: dict[in
     book.say("os_index", index, f"{CPU_ROOT}/cpu{min(cpus)}/topology/physical_package_id")
     mine = [records[cpu] for cpu in sorted(cpus) if cpu in records]
     for name in ("vendor", "model_name", "family", "model", "stepping", "implementer", "part", "microcode"):
-        # Said of the package only where all its CPUs say the same: big and little cores differ in `part`.
+        # A fact of the package only if all its CPUs agree: big and little cores differ in `part`.
         values = {getattr(record, name) for record in mine}
         if len(values) == 1:
             book.say(name, values.pop(), source)
-    if mine:  # what all its CPUs have: a program may run on any of them
+    if mine:  # the common features of all its CPUs: a program may run on any of them
         common = frozenset.intersection(*(record.flags for record in mine))
         book.say("isa", " ".join(sorted(common)), source)
         book.say("vector_isa", vector_isa(common), source)
@@ -155,12 +156,12 @@ def _cache(
         return None
     cpus = (_cpu_list(files, f"{path}/shared_cpu_list") or frozenset({cpu})) & online | {cpu}
     name = f"l{level}{suffix}"
-    if (name, cpus) in found:  # another CPU has told of it
+    if (name, cpus) in found:  # found at another CPU
         return None
     book = FactBook()
     book.say("level", level, f"{path}/level")
     book.say("type", kind.lower(), f"{path}/type")
-    with suppress(ParseError):  # a VM may leave it empty: the cache is there, its size is not known
+    with suppress(ParseError):  # it may be empty in a VM: the cache exists, its size is unknown
         book.say("size", read_size(files.text(f"{path}/size") or "") or None, f"{path}/size", "B")
     book.say("line_size", files.integer(f"{path}/coherency_line_size") or None, f"{path}/coherency_line_size", "B")
     book.say("ways", files.integer(f"{path}/ways_of_associativity") or None, f"{path}/ways_of_associativity")

@@ -1,6 +1,6 @@
 """Memory modules from the EDAC drivers, which need no root (Linux, Documentation/ABI/testing/sysfs-devices-edac).
 
-EDAC names the memory controller and channel of each module but no transfer rate.
+EDAC has the memory controller and channel of each module but no transfer rate.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _CHANNEL = re.compile(r"channel (\d{1,3})\b", re.ASCII)
 
 
 def survey_edac(files: FileTree, book: FactBook) -> tuple[MemoryModule, ...]:
-    """The modules that EDAC lists; writes down `ecc_mode`, the mode that the controllers work in."""
+    """The modules that EDAC lists. Adds `ecc_mode`, the mode of the controllers."""
     modules: list[MemoryModule] = []
     modes: set[str] = set()
     for controller in (name for name in files.names(_ROOT) if re.fullmatch(r"mc\d{1,4}", name)):
-        # Drivers that count ranks instead of modules name them rank0, rank1, ...: they cannot tell modules.
+        # Some drivers list ranks (rank0, rank1, ...) instead of modules; these are skipped.
         for dimm in (name for name in files.names(f"{_ROOT}/{controller}") if re.fullmatch(r"dimm\d{1,4}", name)):
             folder = f"{_ROOT}/{controller}/{dimm}"
             size_mb = files.integer(f"{folder}/size")

@@ -1,4 +1,4 @@
-"""Memory modules from the SMBIOS tables that the kernel passes on (/sys/firmware/dmi/tables, root only)."""
+"""Memory modules from the SMBIOS tables that the kernel exports (/sys/firmware/dmi/tables, root only)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TABLE = f"{_FOLDER}/tables/DMI"
 
 
 def survey_firmware(files: FileTree, *, is_virtual: bool) -> Survey:
-    """The modules, or one sentence why they cannot be read."""
+    """The modules, or a sentence on why they cannot be read."""
     data = files.data(_TABLE)
     if data is None:
         return _without_modules(_why_absent(files, is_virtual))
@@ -23,7 +23,7 @@ def survey_firmware(files: FileTree, *, is_virtual: bool) -> Survey:
         return _without_modules(f"{_TABLE} is damaged ({error.message}); ask the board's vendor")
     modules = system_modules(smbios.modules, smbios.arrays, _TABLE)
     if not modules:
-        return _without_modules(f"{_TABLE} describes no memory module")
+        return _without_modules(f"{_TABLE} describes no memory modules")
     book = FactBook()
     say_memory_facts(book, smbios.modules, modules, smbios.arrays, _TABLE)
     book.say("sockets", len(smbios.sockets) or None, _TABLE, "1")
@@ -36,7 +36,7 @@ def _without_modules(why: str) -> Survey:
 
 def _why_absent(files: FileTree, is_virtual: bool) -> str:
     if _TABLE in files.refused:
-        return f"{_TABLE} may be read by root only; run once as root to learn the modules and the DRAM limit"
+        return f"{_TABLE} can only be read by root; run once as root to get the modules and the DRAM limit"
     if is_virtual:
-        return f"{_FOLDER} is absent (virtual machine without SMBIOS); the host knows them, this machine cannot"
-    return f"{_FOLDER} is absent (no SMBIOS firmware); the DRAM limit needs them from the data sheet"
+        return f"{_FOLDER} is missing (virtual machine without SMBIOS); only the host can list the modules"
+    return f"{_FOLDER} is missing (no SMBIOS firmware); see the data sheet for the modules and the DRAM limit"

@@ -14,8 +14,8 @@ from seatrial.model.machine import DeviceKind
 _CPU_ROOT = "/sys/devices/system/cpu"
 
 
-def say_frequency(files: FileTree, cpu: int, book: FactBook) -> None:
-    """Governor, driver and clock range of one CPU; nothing where the machine has no cpufreq (most VMs)."""
+def add_frequency(files: FileTree, cpu: int, book: FactBook) -> None:
+    """Add governor, driver and clock range of one CPU; nothing if the machine has no cpufreq (most VMs)."""
     folder = f"{_CPU_ROOT}/cpu{cpu}/cpufreq"
     book.say("governor", files.word(f"{folder}/scaling_governor"), f"{folder}/scaling_governor")
     book.say("frequency_driver", files.word(f"{folder}/scaling_driver"), f"{folder}/scaling_driver")
@@ -35,8 +35,8 @@ def say_frequency(files: FileTree, cpu: int, book: FactBook) -> None:
         book.say("capacity", files.integer(capacity), capacity)
 
 
-def say_frequency_settings(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook) -> None:
-    """The machine's boost switch, and its governor and driver as one text each, even where CPUs differ."""
+def add_frequency_settings(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook) -> None:
+    """Add the machine's boost setting, and its governor and driver as one text each, even if CPUs differ."""
     no_turbo = f"{_CPU_ROOT}/intel_pstate/no_turbo"
     off = files.integer(no_turbo)
     book.say("boost", None if off is None else off == 0, no_turbo)
@@ -48,5 +48,5 @@ def say_frequency_settings(files: FileTree, parts: tuple[CpuPart, ...], book: Fa
             text for part in parts if part.kind is DeviceKind.PU and (text := part.facts.text(name)) is not None
         )
         if counts:
-            told = [text if len(counts) == 1 else f"{text} x {count}" for text, count in counts.most_common()]
-            book.say(name, ", ".join(told), f"{_CPU_ROOT}/cpu*/cpufreq")
+            texts = [text if len(counts) == 1 else f"{text} x {count}" for text, count in counts.most_common()]
+            book.say(name, ", ".join(texts), f"{_CPU_ROOT}/cpu*/cpufreq")

@@ -1,6 +1,6 @@
-"""Names that GPU drivers give without their tools: /proc/driver/nvidia and amdgpu's product name.
+"""GPU names from the drivers, without their tools: /proc/driver/nvidia and amdgpu's product name.
 
-The GPU's UUID and serial number stand in the same places and are not read.
+The UUID and serial number of the GPU are in the same places and are not read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NVIDIA = "/proc/driver/nvidia/gpus"
 
 
 def survey_gpu_drivers(files: FileTree) -> tuple[NamedPart, ...]:
-    """One part per GPU that a driver names, hung on its PCI function."""
+    """One part per GPU that a driver names, attached to its PCI function."""
     parts: list[NamedPart] = []
     version = _nvidia_version(files)
     for address in files.names(_NVIDIA):

@@ -1,4 +1,4 @@
-"""Everything that sysfs and procfs say, as one `Survey`."""
+"""All of sysfs and procfs as one `Survey`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.process_status import read_process_status
 from seatrial.machine.survey import FactBook, Survey
-from seatrial.machine.sysfs.cgroups import say_cgroup_limits
+from seatrial.machine.sysfs.cgroups import add_cgroup_limits
 from seatrial.machine.sysfs.cpus import survey_cpus
 from seatrial.machine.sysfs.edac import survey_edac
-from seatrial.machine.sysfs.frequency import say_frequency_settings
+from seatrial.machine.sysfs.frequency import add_frequency_settings
 from seatrial.machine.sysfs.gpu import survey_gpu_drivers
-from seatrial.machine.sysfs.memory import say_memory
+from seatrial.machine.sysfs.memory import add_memory
 from seatrial.machine.sysfs.network import survey_network
 from seatrial.machine.sysfs.numa import survey_numa
 from seatrial.machine.sysfs.pci import survey_pci
-from seatrial.machine.sysfs.platform import say_platform
-from seatrial.machine.sysfs.settings import say_settings
+from seatrial.machine.sysfs.platform import add_platform
+from seatrial.machine.sysfs.settings import add_settings
 from seatrial.machine.sysfs.storage import survey_storage
 from seatrial.model.machine import DeviceKind
 
 
 def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
-    """Read it all below `files`; `environment` is that of this process, for the marks that containers leave in it."""
+    """Read everything below `files`; `environment` is that of this process, to detect containers."""
     book = FactBook()
     unread: list[str] = []
     cpus = survey_cpus(files)
@@ -33,11 +33,11 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
     unread += unread_nodes
     parts = (*cpus.parts, *nodes)
     x86 = [record for record in cpus.records.values() if record.family is not None]
-    say_platform(files, book, environment, virtual_cpu=any(record.is_virtual for record in x86) if x86 else None)
-    say_settings(files, book)
-    say_memory(files, parts, book, unread)
-    say_frequency_settings(files, parts, book)
-    say_cgroup_limits(files, book, unread)
+    add_platform(files, book, environment, virtual_cpu=any(record.is_virtual for record in x86) if x86 else None)
+    add_settings(files, book)
+    add_memory(files, parts, book, unread)
+    add_frequency_settings(files, parts, book)
+    add_cgroup_limits(files, book, unread)
     modules = survey_edac(files, book)
     status = read_process_status(files.text("/proc/self/status") or "")
     return Survey(

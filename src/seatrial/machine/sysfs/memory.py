@@ -16,9 +16,9 @@ _POOLS = "/sys/kernel/mm/hugepages"
 _THP = "/sys/kernel/mm/transparent_hugepage"
 
 
-def say_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unread: list[str]) -> None:
-    """Every account of the memory's size, the most usable first: what the kernel hands out, then its parts."""
-    _say_meminfo(files, book, unread)
+def add_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unread: list[str]) -> None:
+    """Add all sizes of the memory, the most useful first: the total of the kernel, then the sums of parts."""
+    _add_meminfo(files, book, unread)
     blocks = _online_blocks(files)
     book.say("memory_total", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
     book.say("memory_online", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
@@ -27,16 +27,16 @@ def say_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unre
     if known:
         source = "/sys/devices/system/node (sum of MemTotal of the NUMA nodes)"
         book.say("memory_total", sum(known), source, "B", volatile=True)
-    _say_huge_pages(files, book)
+    _add_huge_pages(files, book)
 
 
-def _say_meminfo(files: FileTree, book: FactBook, unread: list[str]) -> None:
+def _add_meminfo(files: FileTree, book: FactBook, unread: list[str]) -> None:
     source = "/proc/meminfo"
     text = files.text(source)
     try:
         values = read_meminfo(text or "")
     except ParseError as error:
-        unread.append(f"memory: {source} is not understood ({error.message})")
+        unread.append(f"memory: {source} is invalid ({error.message})")
         return
     book.say("memory_total", values.get("MemTotal"), f"{source} (MemTotal)", "B")
     book.say("memory_available", values.get("MemAvailable"), f"{source} (MemAvailable)", "B", volatile=True)
@@ -55,7 +55,7 @@ def _online_blocks(files: FileTree) -> int | None:
     return states.count("online") * block or None
 
 
-def _say_huge_pages(files: FileTree, book: FactBook) -> None:
+def _add_huge_pages(files: FileTree, book: FactBook) -> None:
     for name in ("enabled", "defrag"):
         text = files.text(f"{_THP}/{name}")
         if text is None:

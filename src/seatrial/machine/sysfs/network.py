@@ -1,8 +1,8 @@
 """Network and InfiniBand adapters from /sys/class/net and /sys/class/infiniband.
 
 Formats: Linux, Documentation/ABI/testing/sysfs-class-net and Documentation/ABI/stable/sysfs-class-infiniband.
-An adapter that has both an RDMA name (mlx5_0) and network names (ib0, ens1f0) is one device: the RDMA name is its name,
-as topology matrices have it, the others are aliases. MAC addresses and GUIDs are not read.
+An adapter with both an RDMA name (mlx5_0) and network names (ib0, ens1f0) is one device: the RDMA name is its name, as
+in topology matrices; the others are aliases. MAC addresses and GUIDs are not read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RATE = re.compile(r"(\d{1,6}(?:\.\d+)?) Gb/sec(?: \((\d+)X ([A-Z0-9]+)\))?")
 
 
 def survey_network(files: FileTree) -> tuple[NamedPart, ...]:
-    """The hardware adapters; loopback, bridges, bonds and other virtual interfaces are left out."""
+    """The hardware adapters; loopback, bridges, bonds and other virtual interfaces are skipped."""
     nets: dict[str, tuple[str, str]] = {}
     for name in files.names(_NET):
         real = files.real(f"{_NET}/{name}")
@@ -43,19 +43,19 @@ def _adapter(files: FileTree, name: str, real: str, aliases: tuple[str, ...]) ->
     book = FactBook()
     is_rdma = files.exists(f"{_RDMA}/{name}")
     if is_rdma:
-        _say_rdma(files, f"{_RDMA}/{name}", book)
-        for net in aliases[:1]:  # the first port's; what it says has names of its own
-            _say_net(files, f"{_NET}/{net}", book, "net_")
+        _add_rdma(files, f"{_RDMA}/{name}", book)
+        for net in aliases[:1]:  # the first port; its facts have a prefix
+            _add_net(files, f"{_NET}/{net}", book, "net_")
     else:
-        _say_net(files, f"{_NET}/{name}", book)
+        _add_net(files, f"{_NET}/{name}", book)
     driver = files.real(f"{_RDMA if is_rdma else _NET}/{name}/device/driver")
     book.say("driver", driver.rsplit("/", 1)[-1] if driver else None, f"/sys/class/*/{name}/device/driver")
     numa = files.integer(f"/sys/bus/pci/devices/{pci}/numa_node") if pci else None
     return NamedPart(DeviceKind.NIC, name, pci, numa if numa is not None and numa >= 0 else None, aliases, book.facts())
 
 
-def _say_net(files: FileTree, folder: str, book: FactBook, prefix: str = "") -> None:
-    # `speed` is in Mbit/s; it cannot be read or is -1 while the link is down, and virtio has none.
+def _add_net(files: FileTree, folder: str, book: FactBook, prefix: str = "") -> None:
+    # `speed` is in Mbit/s; it is unreadable or -1 while the link is down, and missing for virtio.
     speed = files.integer(f"{folder}/speed")
     rate = speed * 1e6 / 8 if speed is not None and 0 < speed < 1 << 31 else None
     book.say(f"{prefix}rate", rate, f"{folder}/speed", "B/s", volatile=True)
@@ -65,8 +65,8 @@ def _say_net(files: FileTree, folder: str, book: FactBook, prefix: str = "") -> 
     book.say("duplex", duplex if duplex != "unknown" else None, f"{folder}/duplex", volatile=True)
 
 
-def _say_rdma(files: FileTree, folder: str, book: FactBook) -> None:
-    """Rate, state and link layer of an RDMA device, port by port; `rate` alone is that of port 1."""
+def _add_rdma(files: FileTree, folder: str, book: FactBook) -> None:
+    """Add rate, state and link layer of each port of an RDMA device; `rate` without prefix is that of port 1."""
     for fact, file in (("firmware", "fw_ver"), ("board_id", "board_id"), ("hca_type", "hca_type")):
         book.say(fact, files.word(f"{folder}/{file}"), f"{folder}/{file}")
     ports = sorted((name for name in files.names(f"{folder}/ports") if name.isdecimal()), key=int)

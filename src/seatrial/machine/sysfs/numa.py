@@ -15,9 +15,9 @@ NODE_ROOT = "/sys/devices/system/node"
 
 
 def survey_numa(files: FileTree, online: frozenset[int]) -> tuple[tuple[CpuPart, ...], tuple[str, ...]]:
-    """The NUMA nodes that have CPUs or memory, and what could not be read.
+    """The NUMA nodes with CPUs or memory, and sentences about what could not be read.
 
-    GPUs of Grace systems announce nodes for partitions that are not in use: neither CPU nor memory, left out.
+    GPUs of Grace systems register nodes for unused partitions, without CPUs or memory: these are skipped.
     """
     parts: list[CpuPart] = []
     unread: list[str] = []
@@ -27,7 +27,7 @@ def survey_numa(files: FileTree, online: frozenset[int]) -> tuple[tuple[CpuPart,
         if part.cpus or part.facts.number("memory_total"):
             parts.append(part)
     if not numbers:
-        unread.append(f"NUMA nodes: {NODE_ROOT} is absent (a kernel without NUMA support)")
+        unread.append(f"NUMA nodes: {NODE_ROOT} is missing (a kernel without NUMA support)")
     return tuple(parts), tuple(unread)
 
 
@@ -38,10 +38,10 @@ def _node(files: FileTree, number: int, numbers: list[int], online: frozenset[in
     try:
         cpus = frozenset(read_cpu_list(files.text(f"{folder}/cpulist") or "")) & online
         total = read_meminfo(files.text(f"{folder}/meminfo") or "").get("MemTotal")
-        # Linux lists distances to the nodes in their order; firmware may leave them out.
+        # Linux lists the distances in node order; firmware may not provide them.
         values = [int(word) for word in (files.text(f"{folder}/distance") or "").split()]
     except (ParseError, ValueError) as error:
-        unread.append(f"NUMA node {number}: a file in {folder} is not understood ({error})")
+        unread.append(f"NUMA node {number}: a file in {folder} is invalid ({error})")
         cpus, total, values = frozenset(), None, []
     # Volatile: hotplug, balloons and kernels that initialise pages lazily change it while the machine runs.
     book.say("memory_total", total, f"{folder}/meminfo", "B", volatile=True)

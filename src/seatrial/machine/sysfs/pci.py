@@ -1,8 +1,8 @@
 """The PCI tree with capable and trained link speeds from /sys/bus/pci/devices.
 
 Format: Linux, Documentation/ABI/testing/sysfs-bus-pci. The tree is the folder path that each entry links to:
-/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0. Only what says something about performance is kept: bridges, GPUs and
-whatever another source hangs a named device on; `assemble` drops bridges that lead to nothing.
+/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0. Only functions relevant to performance are kept: bridges, GPUs
+and those with a named device of another source; `assemble` drops bridges without devices.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def survey_pci(files: FileTree) -> tuple[PciPart, ...]:
 
 
 def pci_of(real_path: str) -> str | None:
-    """The PCI function that a device's folder (its real path) lies in: the last address in the path, or None."""
+    """The PCI function of a device's folder (its real path): the last address in the path, or None."""
     functions = [part for part in real_path.split("/") if FUNCTION.match(part)]
     return functions[-1] if functions else None
 
@@ -55,7 +55,7 @@ def _chain(real_path: str) -> tuple[str, ...]:
 
 
 def _host(address: str, parent: str | None, functions: list[PciPart]) -> PciPart:
-    """A host bridge; it is next to the CPUs that the functions right below it name."""
+    """A host bridge, with the NUMA node and CPUs of the functions directly below it."""
     below = [function for function in functions if function.parent == address]
     numa = next((function.numa for function in below if function.numa is not None), None)
     cpus = next((function.cpus for function in below if function.cpus), None)
@@ -90,7 +90,7 @@ def _function(files: FileTree, address: str, parent: str | None) -> PciPart:
 
 
 def _link(files: FileTree, folder: str, which: str) -> LinkRate | None:
-    """One end's link speed; None for functions without a link (width 0, or 255 where the register is not there)."""
+    """One end's link speed; None for functions without a link (width 0, or 255 without the register)."""
     speed = read_link_speed(files.text(f"{folder}/{which}_link_speed") or "")
     lanes = files.integer(f"{folder}/{which}_link_width")
     if speed is None or lanes is None or not 0 < lanes <= _MAX_LANES:

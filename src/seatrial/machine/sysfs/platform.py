@@ -1,6 +1,6 @@
-"""What kind of system this is: product, firmware, operating system, hypervisor, container.
+"""The kind of system: product, firmware, operating system, hypervisor, container.
 
-Serial numbers and UUIDs stand beside these files and are never read.
+Serial numbers and UUIDs are beside these files and are never read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HYPERVISOR_BY_DMI = (
     ("parallels", "parallels"),
     ("bhyve", "bhyve"),
 )
-"""Text in the DMI vendor or product -> hypervisor, as systemd-detect-virt (src/basic/virt.c) takes them."""
+"""Text in the DMI vendor or product -> hypervisor, as in systemd-detect-virt (src/basic/virt.c)."""
 
 _HYPERVISOR_BY_CLOCK = {
     "kvm-clock": "kvm", "xen": "xen", "hyperv_clocksource_tsc_page": "hyperv", "vmware-clock": "vmware",
@@ -49,18 +49,18 @@ _CONTAINER_VARIABLES = {
 }  # fmt: skip
 
 
-def say_platform(files: FileTree, book: FactBook, environment: Mapping[str, str], *, virtual_cpu: bool | None) -> None:
-    """Write down product, firmware, operating system, hypervisor and container.
+def add_platform(files: FileTree, book: FactBook, environment: Mapping[str, str], *, virtual_cpu: bool | None) -> None:
+    """Add product, firmware, operating system, hypervisor and container.
 
-    `virtual_cpu` is CPUID's hypervisor bit, None where the architecture has none (Arm).
+    `virtual_cpu` is CPUID's hypervisor bit, None if the architecture has none (Arm).
     """
-    _say_dmi(files, book)
-    _say_os(files, book)
-    _say_hypervisor(files, book, virtual_cpu)
-    _say_container(files, book, environment)
+    _add_dmi(files, book)
+    _add_os(files, book)
+    _add_hypervisor(files, book, virtual_cpu)
+    _add_container(files, book, environment)
 
 
-def _say_dmi(files: FileTree, book: FactBook) -> None:
+def _add_dmi(files: FileTree, book: FactBook) -> None:
     def joined(*names: str) -> str | None:
         words = [word for name in names if (word := files.word(f"{_DMI}/{name}")) and "O.E.M." not in word]
         return " ".join(words) or None
@@ -72,7 +72,7 @@ def _say_dmi(files: FileTree, book: FactBook) -> None:
         book.say(name, files.word(f"{_DMI}/{name}"), f"{_DMI}/{name}")
 
 
-def _say_os(files: FileTree, book: FactBook) -> None:
+def _add_os(files: FileTree, book: FactBook) -> None:
     for path in ("/etc/os-release", "/usr/lib/os-release"):
         text = files.text(path)
         if text is None:
@@ -85,7 +85,7 @@ def _say_os(files: FileTree, book: FactBook) -> None:
         return
 
 
-def _say_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -> None:
+def _add_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -> None:
     product = (book.facts().text("product") or "").lower()
     from_dmi = next((name for mark, name in _HYPERVISOR_BY_DMI if mark in product), None)
     # A bare-metal instance of a cloud has the cloud's product name but no hypervisor.
@@ -99,11 +99,11 @@ def _say_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -
         book.say("hypervisor", "present, not named", "/proc/cpuinfo (flag hypervisor)")
 
 
-def _say_container(files: FileTree, book: FactBook, environment: Mapping[str, str]) -> None:
+def _add_container(files: FileTree, book: FactBook, environment: Mapping[str, str]) -> None:
     marks = [(name, path) for path, name in _CONTAINER_MARKS if files.exists(path)]
     marks += [(name, f"environment variable {key}") for key, name in _CONTAINER_VARIABLES.items() if key in environment]
     marks += [(word, "/run/systemd/container") for word in [files.word("/run/systemd/container")] if word]
-    # One statement: a pod in Docker leaves the marks of both, which is no disagreement.
+    # One fact: a pod in Docker has the marks of both, which is no contradiction.
     names = dict.fromkeys(name for name, _ in marks)
     sources = dict.fromkeys(source for _, source in marks)
     book.say("container", ", ".join(names), ", ".join(sources))

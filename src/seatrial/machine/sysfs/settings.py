@@ -1,4 +1,4 @@
-"""Kernel settings that change performance: version, parameters, mitigations, clock source, NUMA balancing, SMT."""
+"""Kernel settings that affect performance: version, parameters, mitigations, clock source, NUMA balancing, SMT."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _CPU_ROOT = "/sys/devices/system/cpu"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
 
-def say_settings(files: FileTree, book: FactBook) -> None:
-    """Write down the kernel and its settings."""
+def add_settings(files: FileTree, book: FactBook) -> None:
+    """Add the kernel version and settings."""
     book.say("kernel", files.word("/proc/sys/kernel/osrelease"), "/proc/sys/kernel/osrelease")
     book.say("architecture", files.word("/proc/sys/kernel/arch"), "/proc/sys/kernel/arch")
     book.say("kernel_build", files.word("/proc/sys/kernel/version"), "/proc/sys/kernel/version")
@@ -37,7 +37,7 @@ def say_settings(files: FileTree, book: FactBook) -> None:
     idle = f"{_CPU_ROOT}/cpuidle/current_driver"
     book.say("idle_driver", files.word(idle), idle)
     load = (files.text("/proc/loadavg") or "").split(" ")[0]
-    with suppress(ValueError):  # empty where /proc/loadavg is hidden
+    with suppress(ValueError):  # empty if /proc/loadavg is hidden
         book.say("load", float(load), "/proc/loadavg", "1", volatile=True)
     user = read_process_status(files.text("/proc/self/status") or "").effective_user
     if user is not None:
@@ -45,17 +45,17 @@ def say_settings(files: FileTree, book: FactBook) -> None:
 
 
 def _mitigations(files: FileTree) -> str | None:
-    """What the CPU is vulnerable to, and what is done, in one text: the first clause of each file that says something.
+    """The vulnerabilities and mitigations of the CPU as one text: the first clause of each relevant file.
 
     Format: Linux, Documentation/ABI/testing/sysfs-devices-system-cpu, "vulnerabilities".
     """
     folder = f"{_CPU_ROOT}/vulnerabilities"
     states = {name: files.word(f"{folder}/{name}") for name in files.names(folder)}
-    said = [
+    clauses = [
         f"{name}: {state.split(';')[0].strip()}"
         for name, state in states.items()
         if state is not None and state.startswith(("Vulnerable", "Mitigation", "KVM", "Processor vulnerable"))
     ]
-    if said:
-        return "; ".join(said)
+    if clauses:
+        return "; ".join(clauses)
     return "not affected" if any(states.values()) else None

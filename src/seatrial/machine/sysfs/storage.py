@@ -12,18 +12,18 @@ from seatrial.machine.survey import FactBook, NamedPart
 from seatrial.machine.sysfs.pci import pci_of
 from seatrial.model.machine import DeviceKind
 
-_SECTOR_BYTES = 512  # sysfs counts in these whatever the device's own sector is
+_SECTOR_BYTES = 512  # the unit in sysfs, whatever the device's sector size
 
 
 def survey_storage(files: FileTree) -> tuple[NamedPart, ...]:
-    """Real disks; no optical drives, partitions, loop devices, RAM disks, device-mapper or md volumes."""
+    """Physical disks; no optical drives, partitions, loop devices, RAM disks, device-mapper or md volumes."""
     nvme = _nvme(files)
     taken = {part.name for part in nvme}
     disks: list[NamedPart] = []
     for name in files.names("/sys/class/block"):
         folder = f"/sys/class/block/{name}"
         real = files.real(folder)
-        hidden = files.integer(f"{folder}/hidden") == 1  # one path of an NVMe device that has several
+        hidden = files.integer(f"{folder}/hidden") == 1  # one of several paths of an NVMe device
         if real is None or "/devices/virtual/" in real or name in taken or hidden or re.match(r"(sr|fd)\d", name):
             continue
         if files.exists(f"{folder}/partition") or not files.exists(f"{folder}/device"):
@@ -65,7 +65,7 @@ def _disk_facts(files: FileTree, folder: str) -> FactBook:
     book.say("rotational", None if rotational is None else rotational == 1, f"{folder}/queue/rotational")
     book.say("sector_size", files.integer(f"{folder}/queue/logical_block_size"), f"{folder}/queue", "B")
     scheduler = files.text(f"{folder}/queue/scheduler")
-    with suppress(ParseError):  # some drivers write nothing sensible here, and it is no more than a setting
+    with suppress(ParseError):  # some drivers write invalid text here, and it is only a setting
         book.say("scheduler", read_choice(scheduler) if scheduler else None, f"{folder}/queue/scheduler")
     cache = files.word(f"{folder}/queue/write_cache")
     book.say("write_cache", cache, f"{folder}/queue/write_cache")

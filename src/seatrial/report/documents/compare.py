@@ -32,7 +32,7 @@ from seatrial.model.outlier import Outlier
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.model.units import Unit
-from seatrial.report.studies.breakdown_words import breakdown_sentence, told
+from seatrial.report.studies.breakdown_words import breakdown_sentence, breakdowns_of
 from seatrial.report.studies.design import scopes, unintended_first
 
 
@@ -296,7 +296,7 @@ def _parts(
             filled(DifferenceJson, one, baseline_name=each.baseline, candidate_name=each.candidate)
             for each, one in unintended_first(compared)
         ],
-        "where": [filled(WhereJson, one) for one in told(compared)],
+        "where": [filled(WhereJson, one) for one in breakdowns_of(compared)],
         "scope": scopes(compared),
         "best_of": [filled(BestOfJson, one) for one in best_of],
         "scaling": [filled(ScalingJson, one) for one in scaling],

@@ -1,6 +1,6 @@
-"""The drawing of a machine: processors, memory, what hangs on them, and the links between, as SVG.
+"""The drawing of a machine as SVG: processors, memory, attached devices, and the links between them.
 
-`build` says what is to be seen (`scene`), `layout` where (`geometry`), `render` writes it down.
+`build` collects the content (`scene`), `layout` places it (`geometry`), `render` writes the SVG.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ __all__ = ["machine_svg", "machine_svg_fragment"]
 
 
 def machine_svg(machine: Machine, peers: Sequence[PeerRates] = ()) -> str:
-    """The drawing as an SVG file of its own, light and dark; the same machine always gives the same text. Where copies
-    between GPUs were measured (`peers`), a heat map of them stands beside it."""
+    """The drawing as a separate SVG file, light and dark; the same machine always gives the same text. If copies
+    between GPUs were measured (`peers`), a heat map of them is beside it."""
     scene = build_scene(machine)
     picture = lay_out(scene)
-    beside, said = with_peer_map(picture, peers)
-    return document(picture, f"Topology of {scene.title}", f"{describe(scene)} {said}".rstrip(), beside)
+    beside, text = with_peer_map(picture, peers)
+    return document(picture, f"Topology of {scene.title}", f"{describe(scene)} {text}".rstrip(), beside)
 
 
 def machine_svg_fragment(machine: Machine, key: str = "topology") -> Svg:
-    """The drawing as an `<svg>` element for a page, whose style variables (`--ink`, `--paper`, ...) colour it.
+    """The drawing as an `<svg>` element for a page, which takes its colours from the style variables (`--ink`, ...).
 
-    `key` is its id and the start of its other ids: letters, digits, `-` and `_`, another one for each drawing of a
-    page. Raises ValueError for any other key.
+    `key` is its id and the start of its other ids: letters, digits, `-` and `_`, unique in the page. Raises ValueError
+    for any other key.
     """
     if not key or not key[0].isalpha() or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
-        raise ValueError(f"{key!r} is no id for a drawing: give letters, digits, - and _, a letter first")
+        raise ValueError(f"{key!r} is not a valid id for a drawing: use letters, digits, - and _, a letter first")
     scene = build_scene(machine)
     return Svg(fragment(lay_out(scene), f"Topology of {scene.title}", describe(scene), key))

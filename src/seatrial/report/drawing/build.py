@@ -1,4 +1,4 @@
-"""Machine -> scene: which boxes there are, what stands in them, and what hangs on what."""
+"""Machine -> scene: the boxes, their text, and what is attached to what."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, 
 from seatrial.report.units import count, show
 
 _MANY = 400
-"""From so many GPUs, adapters and disks on, like ones of a place become one box whatever they are."""
+"""From this number of GPUs, adapters and disks on, all devices of one kind in a place become one box."""
 _MOST_SOCKETS = 16
 _MOST_DOMAINS = 16
 
 
 def build_scene(machine: Machine) -> Scene:
-    """All that the drawing shows of a machine."""
+    """The content of the drawing of a machine."""
     return _Builder(machine).scene()
 
 
@@ -73,15 +73,15 @@ class _Builder:
         machine = self._machine
         kinds = ((DeviceKind.PACKAGE, "package"), (DeviceKind.NUMA, "NUMA node"), (DeviceKind.CORE, "core"),
                  (DeviceKind.PU, "hardware thread"), (DeviceKind.GPU, "GPU"), (DeviceKind.NIC, "adapter"))  # fmt: skip
-        said = [count(number, noun) for kind, noun in kinds if (number := len(machine.of_kind(kind)))]
+        counts = [count(number, noun) for kind, noun in kinds if (number := len(machine.of_kind(kind)))]
         memory = machine.facts.number("memory_total")
-        said += [f"{show(memory, 'B', binary=True)} memory"] if memory is not None else []
+        counts += [f"{show(memory, 'B', binary=True)} memory"] if memory is not None else []
         population = population_line(machine)
-        lines = (Line(", ".join(said), Tone.MUTED) if said else None, population)
+        lines = (Line(", ".join(counts), Tone.MUTED) if counts else None, population)
         return tuple(line for line in lines if line is not None)
 
     def _match_labelled(self) -> list[Device]:
-        """Rows of a matrix to the NUMA nodes that another source tells; the rest is handed back."""
+        """Assign rows of a matrix to the NUMA nodes of another source. Returns the rest."""
         nodes = {device.numa for device in self._machine.of_kind(DeviceKind.NUMA) if device.numa is not None}
         rest: list[Device] = []
         for (numa, _), devices in self._groups.by_domain(self._labelled).items():
@@ -92,9 +92,10 @@ class _Builder:
         return rest
 
     def _find_hosts(self) -> None:
-        """Which parts of the processors' side have something on them, by the package or node that draws it.
+        """Find the processor parts with attached devices, by the package or node that is drawn for them.
 
-        Devices hang on nodes and packages; where a source hangs one on a core or cache, its node or package has it.
+        Devices are attached to nodes and packages; a device attached to a core or cache is drawn at its node or
+        package.
         """
         io_parents = {device.parent for device in self._machine.devices if device.kind not in CPU_KINDS}
         for device in self._machine.devices:
@@ -113,8 +114,8 @@ class _Builder:
         if not labelled:
             return place
         self._forest.take(labelled)
-        told = self._groups.place(labelled)
-        return Place(place.cards + told.cards, place.hubs + told.hubs)
+        groups = self._groups.place(labelled)
+        return Place(place.cards + groups.cards, place.hubs + groups.hubs)
 
     def _sockets(self) -> list[Socket]:
         roots = self._processors.roots()
@@ -168,7 +169,7 @@ class _Builder:
         return Domain(title, parts, self._place(*owners), hint, tuple(owner.id for owner in owners))
 
     def _matrix_domains(self, devices: Sequence[Device]) -> list[Socket]:
-        """NUMA nodes that only a matrix tells, by the affinity of its rows."""
+        """NUMA nodes known only from a matrix, by the affinity of its rows."""
         sockets: list[Socket] = []
         groups = list(self._groups.by_domain(devices).items())[:_MOST_SOCKETS]
         for (numa, cpus), members in groups:
@@ -178,12 +179,12 @@ class _Builder:
             parts = (Part("cores", (Line(cpus),)),) if numa is not None and cpus else ()
             self._forest.take(members)
             place = self._groups.place(members)
-            hint = f"{title}: as the matrix tells the affinity of its rows" if numa is not None or cpus else title
+            hint = f"{title}: from the affinity in the matrix" if numa is not None or cpus else title
             sockets.append(Socket("", domains=(Domain(title, parts, place, hint, assumed=numa is None and not cpus),)))
         return sockets
 
     def _memory_sockets(self) -> list[Socket]:
-        """Sockets of which nothing but the memory is known."""
+        """Sockets of which only the memory is known."""
         found: list[Socket] = []
         devices = self._machine.of_kind(DeviceKind.MEMORY)
         taken = 0
@@ -194,7 +195,7 @@ class _Builder:
         return found
 
     def _modules(self, packages: Sequence[Device]) -> dict[str, Modules]:
-        """Package -> its modules, where sockets and packages pair up."""
+        """Package -> its modules, if there are as many sockets as packages."""
         sockets = self._machine.memory.sockets
         if len(sockets) != len(packages):
             return {}
@@ -207,12 +208,12 @@ class _Builder:
         return found
 
     def _loose(self) -> Place:
-        """Whatever no place holds: of unknown locality."""
+        """The devices of unknown locality."""
         labelled = {device.id for device in self._labelled}
         if self._has_bank:
             self._forest.take(self._machine.of_kind(DeviceKind.SWITCH))
         missed = self._forest.missed()
-        told = [device for device in missed if device.id in labelled]
+        in_matrix = [device for device in missed if device.id in labelled]
         known = {device.id for device in self._machine.devices}
         roots = [
             device
@@ -221,8 +222,8 @@ class _Builder:
             and device.id not in labelled
             and (device.parent is None or device.parent not in known)
         ]
-        self._forest.take(told)
-        groups = self._groups.place(told)
+        self._forest.take(in_matrix)
+        groups = self._groups.place(in_matrix)
         place = self._forest.loose(roots)
         ring = self._forest.loose(self._forest.missed())
         return Place(groups.cards + place.cards + ring.cards, groups.hubs + place.hubs + ring.hubs)
@@ -230,7 +231,7 @@ class _Builder:
     def _between(self) -> Between | None:
         outer = self._processors.roots()
         if not outer and any(path.path_class == "SYS" for path in self._machine.paths):
-            hint = "the link between NUMA nodes that the matrix calls SYS"
+            hint = "the link between NUMA nodes (SYS in the matrix)"
             return Between(("SYS",), hint, name="SYS: between NUMA nodes")
         if len(outer) < 2:
             return None
@@ -238,14 +239,14 @@ class _Builder:
         links: list[Link] = [link for link in self._machine.links if link.a in ids and link.b in ids]
         distances = self._distances(outer)
         rate = rate_of(links[:1], has_measured=self._has_measured)
-        said = [rate.text] if rate.text else [distances] if distances else []
+        texts = [rate.text] if rate.text else [distances] if distances else []
         sockets = any(device.kind is DeviceKind.PACKAGE for device in outer)
         what = ("inter-socket", "inter-socket link") if sockets else ("between NUMA nodes", "link between NUMA nodes")
-        hint = "; ".join([what[1], *said, *([distances] if distances and rate.text else [])])
-        return Between((what[0], *said), hint, rate.grade if rate.text else rate_of((), has_measured=False).grade)
+        hint = "; ".join([what[1], *texts, *([distances] if distances and rate.text else [])])
+        return Between((what[0], *texts), hint, rate.grade if rate.text else rate_of((), has_measured=False).grade)
 
     def _distances(self, outer: Sequence[Device]) -> str:
-        """In words, as "distance 21": from the first node of one socket to the first of another, the largest."""
+        """The distances between the first nodes of the sockets, as "distance 21"."""
         first = [device if device.kind is DeviceKind.NUMA else next(iter(self._processors.inner(device)), None)
                  for device in outer]  # fmt: skip
         numbers = [node.numa for node in first if node is not None and node.numa is not None]

@@ -1,4 +1,4 @@
-"""Devices -> cards: one for each, one for the functions of one adapter, one for many that are alike."""
+"""Devices -> cards: one per device, one for the functions of an adapter, one for many equal devices."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _NOUNS = {
 }
 _PLURALS = {DeviceKind.SWITCH: "NVSwitches"}
 _ALONE = {DeviceKind.GPU: 16, DeviceKind.NIC: 8, DeviceKind.SWITCH: 1, DeviceKind.NVME: 1, DeviceKind.BLOCK: 1}
-"""Up to so many like ones in one place stand alone."""
+"""Up to this number of equal devices in one place, each gets a separate card."""
 _MOST_CARDS = 18
 _ORDER = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.SWITCH, DeviceKind.NVME, DeviceKind.BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Devices behind one link: one, or the functions of one adapter. `chain` leads to it, the nearest link last."""
+    """Devices behind one link: one, or the functions of one adapter. `chain` is the path to it, the nearest link
+    last."""
 
     devices: tuple[Device, ...]
     chain: tuple[Link, ...] = ()
@@ -41,7 +42,7 @@ class Endpoint:
 
 
 class CardMaker:
-    """Makes the cards of one machine. `notes` are more lines for a device, `is_crowded` merges all that is alike."""
+    """Makes the cards of one machine. `notes` are extra lines per device; `is_crowded` merges all of one kind."""
 
     def __init__(
         self,
@@ -57,18 +58,18 @@ class CardMaker:
         self._is_crowded = is_crowded
 
     def rate(self, chain: Sequence[Link]) -> Rate:
-        """What is known of the way that these links make."""
+        """The rate of the path along these links."""
         return rate_of(chain, has_measured=self._has_measured)
 
     def cards(self, endpoints: Sequence[Endpoint]) -> tuple[Card, ...]:
-        """The cards of one place: GPUs, adapters, switches, disks; those that are alike and many as one."""
+        """The cards of one place: GPUs, adapters, switches, disks; many equal devices become one card."""
         cards: list[Card] = []
         for kind in _ORDER:
-            alike: dict[object, list[Endpoint]] = {}
+            groups: dict[object, list[Endpoint]] = {}
             for endpoint in endpoints:
                 if endpoint.kind is kind:
-                    alike.setdefault(self._likeness(endpoint), []).append(endpoint)
-            for group in alike.values():
+                    groups.setdefault(self._group_key(endpoint), []).append(endpoint)
+            for group in groups.values():
                 if len(group) > (1 if self._is_crowded else _ALONE[kind]):
                     cards.append(self._merged(group))
                 else:
@@ -77,7 +78,7 @@ class CardMaker:
             return tuple(cards)
         return (*cards[: _MOST_CARDS - 1], _rest(cards[_MOST_CARDS - 1 :]))
 
-    def _likeness(self, endpoint: Endpoint) -> object:
+    def _group_key(self, endpoint: Endpoint) -> object:
         if self._is_crowded:
             return endpoint.kind
         device, rate = endpoint.devices[0], self.rate(endpoint.chain)
@@ -139,7 +140,7 @@ class CardMaker:
 
 
 def merge_functions(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-    """Adapters and disks that share one PCI slot as one: they share its link."""
+    """Merge adapters and disks of the same PCI slot: they share its link."""
     merged: list[Endpoint] = []
     places: dict[tuple[DeviceKind, str], int] = {}
     for endpoint in endpoints:
@@ -164,7 +165,7 @@ def _functions(endpoint: Endpoint) -> str:
 
 
 def _name(device: Device) -> str:
-    """Disks go by the name that everybody uses, GPUs and adapters by the id that the matrix has."""
+    """The OS name of a disk; the id of a GPU or adapter, as in the matrix."""
     return device.name if device.kind in _DISKS and device.name else device.id
 
 
@@ -191,19 +192,22 @@ def _size(device: Device) -> float | None:
 def _amounts(devices: Sequence[Device]) -> list[str]:
     """Sizes of disks, and the rate and state of an adapter's ports."""
     sizes = [size for device in devices if (size := _size(device)) is not None]
-    said: list[str] = []
+    amounts: list[str] = []
     if sizes:
         same = max(sizes) - min(sizes) <= 0.01 * max(sizes)
         each = " each" if len(devices) > 1 else ""
-        said.append(show(sizes[0], "B") + each if same else f"{show(min(sizes), 'B')} to {show(max(sizes), 'B')}")
+        amounts.append(show(sizes[0], "B") + each if same else f"{show(min(sizes), 'B')} to {show(max(sizes), 'B')}")
     if devices[0].kind is DeviceKind.NIC:
         rates = {device.facts.number("rate") for device in devices}
         states = {device.facts.text("state") for device in devices}
         rate = rates.pop() if len(rates) == 1 else None
         state = states.pop() if len(states) == 1 else None
-        told = (f"port {show(rate, 'B/s')}" if rate else None, state if state not in (None, "up", "ACTIVE") else None)
-        said += [clean(text) for text in told if text]
-    return said
+        details = (
+            f"port {show(rate, 'B/s')}" if rate else None,
+            state if state not in (None, "up", "ACTIVE") else None,
+        )
+        amounts += [clean(text) for text in details if text]
+    return amounts
 
 
 def _one_grade(rates: Sequence[Rate]) -> bool:
@@ -218,5 +222,5 @@ def _rest(cards: Sequence[Card]) -> Card:
 
 
 def gather(cards: Sequence[Card]) -> tuple[Card, ...]:
-    """Cards as they stand where they are few, else those that are too many as one."""
+    """The cards; beyond a maximum, the rest as one card."""
     return tuple(cards) if len(cards) <= _MOST_CARDS else (*cards[: _MOST_CARDS - 1], _rest(cards[_MOST_CARDS - 1 :]))

@@ -1,4 +1,4 @@
-"""The drawing in words, for those who hear it: the same boxes in the same order."""
+"""The drawing in words, for screen readers: the same boxes in the same order."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _MOST = 400
 
 def describe(scene: Scene) -> str:
     """The whole drawing as sentences."""
-    said: list[str] = [f"{scene.title}: {'; '.join(line.text for line in scene.lines) or 'nothing is known of it'}."]
+    sentences: list[str] = [f"{scene.title}: {'; '.join(line.text for line in scene.lines) or 'no data'}."]
     for socket in scene.sockets:
-        said += _sentence(socket.title, [line.text for line in socket.lines])
+        sentences += _sentence(socket.title, [line.text for line in socket.lines])
         if socket.modules is not None:
-            said += _sentence("memory modules", [line.text for line in socket.modules.lines])
+            sentences += _sentence("memory modules", [line.text for line in socket.modules.lines])
         for domain in socket.domains:
-            said += _sentence(domain.title, [line.text for part in domain.parts for line in part.lines])
-            said += _place(domain.place, domain.title or socket.title)
-        said += _place(socket.place, socket.title)
-    said += _place(scene.loose, "no known node")
+            sentences += _sentence(domain.title, [line.text for part in domain.parts for line in part.lines])
+            sentences += _place(domain.place, domain.title or socket.title)
+        sentences += _place(socket.place, socket.title)
+    sentences += _place(scene.loose, "no known node")
     if scene.between is not None:
-        said.append(f"{scene.between.hint}.")
-    said += _peers(scene.peers)
-    left = len(said) - _MOST
-    return " ".join(said[:_MOST] + ([f"And {count(left, 'more statement')}."] if left > 0 else []))
+        sentences.append(f"{scene.between.hint}.")
+    sentences += _peers(scene.peers)
+    left = len(sentences) - _MOST
+    return " ".join(sentences[:_MOST] + ([f"And {count(left, 'more statement')}."] if left > 0 else []))
 
 
 def _sentence(what: str, words: list[str]) -> list[str]:
-    told = ", ".join(words)
-    return [f"{what}: {told}." if told else f"{what}."] if what or told else []
+    text = ", ".join(words)
+    return [f"{what}: {text}." if text else f"{what}."] if what or text else []
 
 
 def _place(place: Place, at: str) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _peers(peers: Peers | None) -> list[str]:
     if peers.bank is not None:
         bank = peers.bank
         names = ", ".join(clean(name) for name, _ in bank.counts)
-        return [f"{peers.name}: {bank.title}, {'; '.join(line.text for line in bank.lines)}, joined to {names}."]
+        return [f"{peers.name}: {bank.title}, {'; '.join(line.text for line in bank.lines)}, connected to {names}."]
     edges = []
     for edge in peers.edges:
         number = "" if edge.count is None else f" {count(edge.count, 'link')}"

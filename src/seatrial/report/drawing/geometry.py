@@ -1,4 +1,4 @@
-"""What a layout is made of: boxes with text in them, strokes between them, text beside strokes. Units are pixels."""
+"""The elements of a layout: boxes with text, strokes between them, text beside strokes. Units are pixels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from seatrial.report.drawing.text_width import fit, text_width, wrap
 TITLE_SIZE, LINE_SIZE, LABEL_SIZE, HEAD_SIZE = 12.0, 11.0, 10.0, 16.0
 _LEADING = 1.32
 PAD = 6.0
-"""Between the edge of a box and its text."""
+"""Distance between the edge of a box and its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A line of text; `x`, `y` are the start of its baseline (its middle, where `anchor` is "middle")."""
+    """A line of text; `x`, `y` are the start of its baseline (its middle if `anchor` is "middle")."""
 
     x: float
     y: float
@@ -29,7 +29,7 @@ class Text:
 
     @property
     def width(self) -> float:
-        """At most so wide. Warnings are bold."""
+        """An upper bound of the width. Warnings are bold."""
         return text_width(self.text, self.size, bold=self.bold or self.tone.is_bold)
 
     @property
@@ -41,7 +41,7 @@ class Text:
 
 @dataclass(slots=True)
 class Box:
-    """A rectangle. `kind` is its style, `inside` the number of the box that holds it, `hint` what it says in words."""
+    """A rectangle. `kind` is its style, `inside` the number of the enclosing box, `hint` its description."""
 
     x: float
     y: float
@@ -74,7 +74,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A line through points, or a curve where `path` is given. `kind` is its style: pcie, peer, socket, rail."""
+    """A line through points, or a curve if `path` is given. `kind` is its style: pcie, peer, socket, rail."""
 
     points: tuple[tuple[float, float], ...]
     kind: str
@@ -87,7 +87,7 @@ class Stroke:
 
 @dataclass(slots=True)
 class Picture:
-    """Everything with its place."""
+    """All elements with their positions."""
 
     width: float = 0.0
     height: float = 0.0
@@ -97,12 +97,12 @@ class Picture:
 
     @property
     def lowest(self) -> float:
-        """The y below which nothing stands yet."""
+        """The y of the lowest element."""
         ends = [y for stroke in self.strokes for _, y in stroke.points]
         return max([0.0, *ends, *(box.bottom for box in self.boxes), *(text.extent[3] for text in self.labels)])
 
     def add(self, box: Box) -> int:
-        """Put a box down; its number."""
+        """Add a box. Returns its number."""
         self.boxes.append(box)
         return len(self.boxes) - 1
 
@@ -116,7 +116,7 @@ class Picture:
 def set_text(
     title: str, lines: tuple[Line, ...], room: float, *, title_lines: int = 2, line_lines: int = 2
 ) -> tuple[tuple[Text, ...], float]:
-    """A title in bold with lines under it, from (0, 0) at the upper left: (texts, height)."""
+    """A bold title with lines below, from (0, 0) at the upper left: (texts, height)."""
     texts: list[Text] = []
     y = 0.0
     for piece in wrap(title, room, TITLE_SIZE, bold=True, lines=title_lines) if title else []:
@@ -137,5 +137,5 @@ def moved(texts: Sequence[Text], x: float, y: float) -> tuple[Text, ...]:
 
 
 def label(x: float, y: float, text: str, room: float, tone: Tone = Tone.MUTED, anchor: str = "middle") -> Text:
-    """One line beside a stroke, cut to its room."""
+    """One line beside a stroke, cut to fit `room`."""
     return Text(x, y, fit(text, room, LABEL_SIZE, bold=tone.is_bold), LABEL_SIZE, tone, anchor=anchor)

@@ -1,6 +1,6 @@
-"""Scene -> picture: the sockets side by side, what hangs on them below, the links between processors at the foot.
+"""Scene -> picture: sockets side by side, attached devices below, links between processors at the bottom.
 
-The drawing is at most `WIDEST` wide and grows downwards. Of the divisions that `planning` offers the cheapest is kept.
+The drawing is at most `WIDEST` wide and grows downwards. `planning` offers several divisions; the cheapest is used.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def lay_out(scene: Scene) -> Picture:
     tail: list[Socket] = []
     if scene.loose:
         text = "locality unknown"
-        hint = f"{text}: no source tells which processor these are next to"
+        hint = f"{text}: no source reports which processor these are near"
         has_gpu = any(card.kind == "gpu" for card in scene.loose.all_cards())
-        # Below the links between GPUs, where they would otherwise have to run past it.
+        # Below the links between GPUs, which would otherwise have to pass it.
         end = tail if sockets and scene.peers is not None and not has_gpu else sockets
         end.append(Socket("", domains=(Domain(text, place=scene.loose, hint=hint, assumed=True),)))
     tried = [
@@ -41,7 +41,7 @@ def lay_out(scene: Scene) -> Picture:
 
 @dataclass(slots=True)
 class _Drawer:
-    """Draws one plan: once to find where the lowest GPU ends, then again with all GPUs down there."""
+    """Draws one plan: once to find the bottom of the lowest GPU, then again with all GPUs aligned there."""
 
     scene: Scene
     plan: Plan
@@ -90,7 +90,7 @@ class _Drawer:
         return y + 10.0
 
     def _bar(self, row: Sequence[Socket], y: float, whole: float, *, is_first: bool) -> float:
-        """The inter-socket links of more than two sockets, as one bar: who is joined to whom is not reported."""
+        """The inter-socket links of more than two sockets, as one bar: which sockets they connect is not reported."""
         between = self.scene.between
         if between is None:
             return y
@@ -108,7 +108,7 @@ class _Drawer:
         return box.bottom + 12
 
     def _row(self, row: Sequence[Socket], y: float, below: PlaceLayout) -> float:
-        """Sockets side by side, what hangs on them put by `below`; returns the lowest y."""
+        """Draw sockets side by side, attached devices with `below`. Returns the lowest y."""
         heads = max((_Head(socket).height(self.plan.width(socket)) for socket in row), default=0.0)
         tallest = max((_domain_height(d, w) for socket in row for d, w in self._widths(socket)), default=0.0)
         x, low = MARGIN, y
@@ -124,7 +124,7 @@ class _Drawer:
         return low
 
     def _widths(self, socket: Socket) -> list[tuple[Domain, float]]:
-        """The domains of a socket with the room that each gets."""
+        """The domains of a socket with their widths."""
         own = [self.plan.domain_width(socket, domain) for domain in socket.domains]
         room = self.plan.width(socket) - (2 * FRAME if socket.title else 0.0)
         room -= place_width(socket.place, self.plan.shape) + GAP if socket.place else 0.0
@@ -145,7 +145,7 @@ class _Drawer:
     def _socket(
         self, socket: Socket, x: float, y: float, head: float, tallest: float, below: PlaceLayout
     ) -> tuple[Box, float]:
-        """The frame with its domains, what hangs on them below it; (frame, lowest y)."""
+        """Draw the frame with its domains, and the attached devices below. Returns (frame, lowest y)."""
         inset = FRAME if socket.title else 0.0
         width = self.plan.width(socket)
         frame = Box(x, y, width, 0.0, "socket", socket.hint, devices=socket.devices, is_frame=True)
@@ -194,7 +194,7 @@ def _is_across(width: float) -> bool:
 
 
 def _part_widths(parts: Sequence[Part], width: float) -> list[float]:
-    """How wide the parts of a domain are: side by side each as its text needs, where that fits."""
+    """The widths of a domain's parts: side by side, each as wide as its text if that fits."""
     room = width - 2 * PAD
     if not _is_across(width) or not parts:
         return [room] * len(parts)
@@ -205,7 +205,7 @@ def _part_widths(parts: Sequence[Part], width: float) -> list[float]:
 
 
 def _parts_height(parts: Sequence[Part], width: float) -> float:
-    """What the parts of a domain take below its title."""
+    """The height of a domain's parts."""
     if not parts:
         return 0.0
     widths = _part_widths(parts, width)
@@ -216,19 +216,19 @@ def _parts_height(parts: Sequence[Part], width: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The upper part of a socket's frame: its name, its model, its memory modules."""
+    """The upper part of a socket's frame: name, model, memory modules."""
 
     socket: Socket
 
     def height(self, width: float) -> float:
-        """What it takes; 0 for a bare node."""
+        """Its height; 0 for a bare node."""
         if not self.socket.title:
             return 0.0
         _, text = set_text(self.socket.title, self.socket.lines, width - 2 * FRAME)
         return text + PAD + self._modules_height(width) + 6.0
 
     def draw(self, picture: Picture, frame: Box, number: int) -> None:
-        """Put it into its frame."""
+        """Draw it into its frame."""
         texts, height = set_text(self.socket.title, self.socket.lines, frame.width - 2 * FRAME)
         frame.texts = moved(texts, frame.x + FRAME, frame.y + PAD)
         if self.socket.modules is not None:
@@ -239,7 +239,7 @@ class _Head:
         return 0.0 if modules is None else _module_texts(modules, width - 2 * FRAME)[2] + 3.0
 
     def _modules(self, picture: Picture, modules: Modules, frame: Box, number: int, y: float) -> None:
-        """The memory's box: a small rectangle for each channel or module, hollow where it is empty."""
+        """The memory's box: a small rectangle for each channel or module, hollow if empty."""
         x, room = frame.x + FRAME, frame.width - 2 * FRAME
         texts, pitch, height = _module_texts(modules, room)
         box = Box(x, y + 3.0, room, height, "memory", "memory modules", inside=number)
@@ -252,7 +252,7 @@ class _Head:
 
 
 def _module_texts(modules: Modules, room: float) -> tuple[tuple[Text, ...], float, float]:
-    """(the words, the pitch of the slots, the height): the words beside the slots where there is room, else below."""
+    """(texts, pitch of the slots, height): the texts are beside the slots if there is room, else below."""
     inner = room - 2 * PAD
     pitch = min(_SLOT_WIDTH + 4.0, inner / max(1, len(modules.slots)))
     beside = len(modules.slots) * pitch + 2 * PAD if modules.slots else 0.0

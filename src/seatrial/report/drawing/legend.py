@@ -1,4 +1,4 @@
-"""What the styles of lines and boxes mean: only of those that are used, and only where they are not plain."""
+"""The legend: the meaning of the styles in use, omitted if all are plain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.report.drawing.text_width import text_width
 
 _SAMPLE = 30.0
 _GRADES = {
-    Grade.LOW: "link trained below what it can do (idle devices lower theirs)",
+    Grade.LOW: "link trained below its capability (idle devices reduce it)",
     Grade.GOOD: "measured, at least 90 % of the trained rate",
     Grade.FAIR: "measured, 75 to 90 %",
     Grade.POOR: "measured, below 75 %",
@@ -17,7 +17,7 @@ _GRADES = {
 
 
 def add_legend(picture: Picture, scene: Scene, left: float, widest: float) -> None:
-    """Add the legend at the foot."""
+    """Add the legend at the bottom."""
     items = _items(picture, scene)
     if not items or all(stroke.kind == "pcie" and stroke.grade is Grade.PLAIN for stroke, _ in items):
         return
@@ -51,5 +51,5 @@ def _items(picture: Picture, scene: Scene) -> list[tuple[Stroke, str]]:
     if scene.between is not None and any(kind == "socket" for kind, _ in used):
         items.append((Stroke((), "socket"), scene.between.name))
     if any(box.assumed for box in picture.boxes):
-        items.append((Stroke((), "edge", assumed=True), "dashed: inferred, no source tells it directly"))
+        items.append((Stroke((), "edge", assumed=True), "dashed: inferred, not reported directly"))
     return items

@@ -1,8 +1,8 @@
-"""Groups of devices that a topology matrix tells, for machines of which no PCI tree is known.
+"""Groups of devices from a topology matrix, for machines without a known PCI tree.
 
-Devices at PIX are behind one PCIe switch, at PXB over several, at PHB below one host bridge (legend of
-nvidia-smi topo). The classes are transitive on real machines; where a matrix is not, a device belongs to all that it
-reaches.
+Devices at PIX are behind one PCIe switch, at PXB behind several, at PHB below one host bridge (legend of
+nvidia-smi topo). The classes are transitive on real machines; if a matrix is not, a device belongs to every device that
+it reaches.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class MatrixGroups:
         self._maker = maker
 
     def by_domain(self, devices: Sequence[Device]) -> dict[tuple[int | None, str], list[Device]]:
-        """(NUMA node, its CPUs in words) -> devices, sorted by node; (None, "") holds those of which nothing is told.
+        """(NUMA node, its CPUs in words) -> devices, sorted by node; (None, "") are those of unknown locality.
 
-        Old matrices have CPUs but no nodes; a device without either goes with those that it is near to.
+        Old matrices have CPUs but no nodes; a device without either is put with the devices near it.
         """
         keys: dict[str, tuple[int | None, str]] = {}
         for device in devices:
@@ -47,10 +47,10 @@ class MatrixGroups:
             if numa is not None:
                 keys[name] = (numa, by_numa.get(numa, ""))
         for group in self._components([device.id for device in devices], _NEAR):
-            told = [keys[name] for name in group if keys[name] != (None, "")]
+            known = [keys[name] for name in group if keys[name] != (None, "")]
             for name in group:
-                if keys[name] == (None, "") and told:
-                    keys[name] = told[0]
+                if keys[name] == (None, "") and known:
+                    keys[name] = known[0]
         grouped: dict[tuple[int | None, str], list[Device]] = {}
         for device in devices:
             grouped.setdefault(keys[device.id], []).append(device)
@@ -58,7 +58,7 @@ class MatrixGroups:
         return {key: grouped[key] for key in ordered}
 
     def place(self, devices: Sequence[Device]) -> Place:
-        """The devices of one domain, those behind one switch in a group of their own."""
+        """The devices of one domain; those behind one switch form a group."""
         known = {device.id: device for device in devices}
         return self._level(known, list(known), len(_LEVELS) - 1)
 
@@ -69,7 +69,7 @@ class MatrixGroups:
         classes, title = _LEVELS[level]
         groups = self._components(names, classes)
         if len(groups) == 1 and level == len(_LEVELS) - 1:
-            # All below one host bridge and nothing nearer says no more than the domain does.
+            # One group below one host bridge, without nearer ones, adds nothing to the domain.
             nearer = self._components(names, _LEVELS[level - 1][0])
             if len(nearer) > 1:
                 return self._level(known, names, level - 1)
@@ -79,10 +79,10 @@ class MatrixGroups:
         for group in (group for group in groups if len(group) > 1):
             inner = self._level(known, group, level - 1)
             if not self._has(group, classes - (_LEVELS[level - 1][0] if level else frozenset())):
-                hubs += inner.hubs  # the group is the nearer one's
+                hubs += inner.hubs  # the group equals a nearer one
                 loose += [name for card in inner.cards for name in card.devices]
                 continue
-            hint = f"{title}: {', '.join(clean(name) for name in group[:32])}, as the matrix says"
+            hint = f"{title}: {', '.join(clean(name) for name in group[:32])}, from the matrix"
             hubs.append(Hub(title, (), (), hint, place=inner, assumed=True))
         order = {name: position for position, name in enumerate(names)}
         return Place(self._cards(known, sorted(loose, key=order.__getitem__)), tuple(hubs))
@@ -92,7 +92,7 @@ class MatrixGroups:
         return any(kind in classes and pair <= members for pair, kind in self._classes.items())
 
     def _components(self, names: Sequence[str], classes: frozenset[str]) -> list[list[str]]:
-        """The names in groups that pairs of these classes connect, each in the order given."""
+        """The names in groups connected by pairs of these classes, each in the given order."""
         group_of = {name: name for name in names}
 
         def top(name: str) -> str:
@@ -116,6 +116,6 @@ class MatrixGroups:
 
 
 def is_only_labelled(device: Device, machine: Machine) -> bool:
-    """Whether a device is known from a matrix alone: it hangs on nothing."""
+    """Whether a device is known only from a matrix: it has no parent."""
     is_end = device.kind in (DeviceKind.GPU, DeviceKind.NIC)
     return is_end and (device.parent is None or machine.device(device.parent) is None)

@@ -1,4 +1,4 @@
-"""Short names: of models as people say them, of several devices at once."""
+"""Short names: of models, and of several devices at once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})$")
 
 
 def clean(text: str, longest: int = _LONGEST) -> str:
-    """`text` on one line without what is not printable, not longer than any box could show."""
+    """`text` on one line without unprintable characters, cut to a length that a box can show."""
     kept = "".join(character if character.isprintable() else " " for character in text[:longest])
     return " ".join(kept.split())
 
 
 def model_name(name: str) -> str:
-    """A product's name without trade marks, clock and maker: "Xeon Platinum 8174" keeps "Intel", "A100-SXM4-80GB"."""
+    """A product's name without trade marks, clock and vendor: "Xeon Platinum 8174" keeps "Intel", "A100-SXM4-80GB"."""
     text = clean(name)
     bracket = _BRACKET.search(text)
     if bracket is not None:
@@ -35,7 +35,7 @@ def model_name(name: str) -> str:
 
 
 def several(names: Sequence[str]) -> str:
-    """As "a", "a, b", "eth0 to eth7" when they count up by one, else "a, b and 5 more"."""
+    """As "a", "a, b", "eth0 to eth7" if they are consecutive, else "a, b and 5 more"."""
     spelled = [clean(name) for name in names]
     if len(spelled) <= 2:
         return ", ".join(spelled)

@@ -1,7 +1,7 @@
-"""The bridges of a machine as an expert draws them: a switch is one box, what only passes a link on is none.
+"""The PCI bridges of a machine, simplified for drawing: a switch is one box, a pure pass-through bridge is none.
 
-A bridge with one thing behind it becomes part of the link to that thing. A bridge over several bridges is the upstream
-port of a switch, whose downstream ports are such bridges again, so the whole switch is one hub.
+A bridge with one item behind it becomes part of the link to that item. A bridge above several bridges is the upstream
+port of a switch, whose downstream ports are bridges too, so the whole switch is one hub.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ _MOST_HUBS_HERE = 12
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A bridge that several things hang on."""
+    """A bridge with several items behind it."""
 
     bridge: Device
     chain: tuple[Link, ...]
     items: tuple[_Item, ...]
     switches: int = 0
-    """NVSwitches that also hang on it and are drawn elsewhere."""
+    """The number of NVSwitches behind it that are drawn elsewhere."""
 
 
 _Item = Endpoint | _Branch
 
 
 class PciForest:
-    """What hangs where: `place` is what to draw below devices, `loose` and `missed` are for those that hang on nothing.
+    """The attached devices: `place` is drawn below devices; `loose` and `missed` are for devices without a known
+    parent.
 
-    `has_bank`: NVSwitches are drawn as the bank that GPUs are joined to, so that their PCI side is but a note.
+    `has_bank`: NVSwitches are drawn as a bank connected to the GPUs, so their PCI side is only a note.
     """
 
     def __init__(self, machine: Machine, maker: CardMaker, *, has_bank: bool = False) -> None:
@@ -60,24 +61,24 @@ class PciForest:
         self._drawn: set[str] = set()
 
     def place(self, parents: Iterable[str]) -> Place:
-        """What hangs on these devices, which are no bridges themselves."""
+        """The items attached to these devices, which are not bridges."""
         items = [item for at in parents for device in self._children.get(at, ()) for item in self._grown(device)]
         return self._place(items, 1)
 
     def loose(self, devices: Iterable[Device]) -> Place:
-        """A place of devices that hang on nothing known, with what hangs on them."""
+        """A place for devices without a known parent, with the items attached to them."""
         return self._place([item for device in devices for item in self._grown(device)], 1)
 
     def take(self, devices: Iterable[Device]) -> None:
-        """Remember devices that are drawn without this forest."""
+        """Mark devices as drawn elsewhere."""
         self._drawn |= {device.id for device in devices}
 
     def missed(self) -> list[Device]:
-        """Endpoints that no place holds yet: their parents make a ring, or are no part of a processor."""
+        """Endpoints not drawn yet: their parents form a cycle, or are not part of a processor."""
         return [device for device in self._endpoints if device.id not in self._drawn]
 
     def _grown(self, top: Device) -> list[_Item]:
-        """What a device and all below it come to. Not recursive: a hostile tree may be thousands of bridges deep."""
+        """The items of a device and everything below. Not recursive: a hostile tree may have thousands of levels."""
         order: list[Device] = []
         stack = [top]
         seen: set[str] = set()
@@ -115,7 +116,7 @@ class PciForest:
         return [_Branch(device, chain, tuple(items))] if items else []
 
     def _is_aside(self, item: _Item) -> bool:
-        """Whether it is only the PCI side of NVSwitches."""
+        """Whether it contains only the PCI side of NVSwitches."""
         return all(leaf.kind is DeviceKind.SWITCH for leaf in _leaves(item))
 
     def _place(self, items: Sequence[_Item], depth: int) -> Place:
@@ -147,7 +148,7 @@ class PciForest:
         return Hub(title, tuple(lines), (bridge.id,), hint, rate, self._place(branch.items, depth + 1))
 
     def _what(self, branch: _Branch) -> str:
-        """The field's word for a bridge with several things behind it."""
+        """The type of a bridge with several items behind it."""
         bridge = branch.bridge
         if bridge.name.startswith("host") or (bridge.pci or "").count(":") == 1:
             return "host bridge"
@@ -156,14 +157,14 @@ class PciForest:
             return "PCIe switch"
         slots = {child.pci.rpartition(".")[0] for child in children if child.pci}
         if len(slots) > 1:
-            # One PCIe port has one slot behind it: several are a switch whose ports the source leaves out (NCCL).
+            # A PCIe port has one slot behind it: several mean a switch whose ports the source omits (NCCL).
             is_pcie = bridge.id in self._links or any(child.id in self._links for child in children)
             return "PCIe switch" if is_pcie else "PCI bridge"
         return "PCIe port"
 
 
 def _leaves(branch: _Item) -> list[Endpoint]:
-    """The endpoints below a branch, each with its whole way."""
+    """The endpoints below a branch, each with its full path."""
     leaves: list[Endpoint] = []
     stack: list[_Item] = [branch]
     while stack:

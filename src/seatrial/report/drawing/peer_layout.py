@@ -1,4 +1,4 @@
-"""Links between processors at the foot of a drawing: lines to a bank of switches, or arcs from one to another."""
+"""Links between processors at the bottom of a drawing: lines to a bank of switches, or arcs between processors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LEVEL = 17.0
 _SQUARE = 16.0
 _CHIP_WIDTH, _CHIP_HEIGHT = 92.0, 24.0
 _BEND = 4 / 3
-"""A cubic curve whose control points lie so many depths down has its vertex one depth down."""
+"""A cubic curve with control points at this multiple of a depth has its vertex at the depth."""
 
 
 def add_peers(picture: Picture, peers: Peers, gpus: Mapping[str, int], *, can_join: bool, left: float) -> None:
-    """Draw the links below everything else. `gpus` are the numbers of the boxes of the processors."""
+    """Draw the links below everything else. `gpus`: GPU -> the number of its box."""
     low = max((box.bottom for box in picture.boxes), default=0.0)
     if peers.bank is not None:
         _add_bank(picture, peers.bank, gpus, low, can_join=can_join, left=left)
@@ -45,7 +45,7 @@ def _add_bank(
     ends = [(gpus[name], text) for name, text in bank.counts if name in gpus]
     lines = bank.lines
     if not can_join:
-        lines += (Line(f"joined to {len(bank.counts)} GPUs: {', '.join(clean(n) for n, _ in bank.counts)}"),)
+        lines += (Line(f"connected to {len(bank.counts)} GPUs: {', '.join(clean(n) for n, _ in bank.counts)}"),)
     boxes = [picture.boxes[number] for number, _ in ends]
     first = min((box.x for box in boxes), default=left)
     last = max((box.right for box in boxes), default=left)
@@ -71,7 +71,7 @@ def _add_bank(
 
 
 def _join_bank(picture: Picture, bank: Box, ends: Sequence[tuple[int, str]], *, assumed: bool) -> None:
-    """A line from each GPU: from the foot of the lowest of a column, beside it from those above."""
+    """A line from each GPU: from the bottom of the lowest one of a column, beside it from those above."""
     columns: dict[float, list[tuple[int, str]]] = {}
     for number, text in dict(ends).items():
         columns.setdefault(picture.boxes[number].x, []).append((number, text))
@@ -90,7 +90,7 @@ def _join_bank(picture: Picture, bank: Box, ends: Sequence[tuple[int, str]], *, 
 
 
 def _chips(picture: Picture, peers: Peers, y: float, left: float) -> dict[str, Box]:
-    """The processors once more, in a row, where they stand too far apart to be joined directly."""
+    """The processors again, in a row, if they are too far apart to be connected directly."""
     names = list(dict.fromkeys(end for edge in peers.edges for end in (edge.a, edge.b)))
     title = f"{peers.name} between GPUs"
     picture.labels.append(Text(left, y, title, 12.0, bold=True))
@@ -109,7 +109,7 @@ def _chips(picture: Picture, peers: Peers, y: float, left: float) -> dict[str, B
 
 
 def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: float) -> None:
-    """An arc for each edge, the deeper the farther it goes, so that no two vertices lie in one place."""
+    """An arc for each edge; longer arcs are deeper, so that no two vertices coincide."""
     order = {name: place for place, name in enumerate(nodes)}
     edges = [edge for edge in peers.edges if edge.a in order and edge.b in order]
     spans = sorted({abs(order[e.a] - order[e.b]) for e in edges})
@@ -122,13 +122,13 @@ def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: f
         bend = floor + depth * _BEND
         path = f"M{x1:.1f} {floor:.1f}C{x1:.1f} {bend:.1f} {x2:.1f} {bend:.1f} {x2:.1f} {floor:.1f}"
         number = "" if edge.count is None else f"{edge.count} link{'s' if edge.count != 1 else ''}"
-        told = ", ".join(part for part in (number, edge.text) if part)
+        details = ", ".join(part for part in (number, edge.text) if part)
         width = 1.4 + 1.2 * (min(edge.count or 1, 5) - 1 if not same else 0)
-        hint = f"{clean(edge.a)} to {clean(edge.b)}: {peers.name}" + (f", {told}" if told else "")
+        hint = f"{clean(edge.a)} to {clean(edge.b)}: {peers.name}" + (f", {details}" if details else "")
         vertex = ((x1 + x2) / 2, floor + depth)
         picture.strokes.append(Stroke(((x1, floor), vertex, (x2, floor)), "peer", edge.grade, width, hint, path))
         is_plain = edge.grade in (Grade.PLAIN, Grade.UNMEASURED)
-        shown = told if not is_plain else "" if same else number
+        shown = details if not is_plain else "" if same else number
         if shown:
             tone = {Grade.LOW: Tone.WARNING, Grade.POOR: Tone.ALARM}.get(edge.grade, Tone.PLAIN)
             picture.labels.append(label((x1 + x2) / 2, floor + depth + 3.5, shown, 200.0, tone))
@@ -141,7 +141,8 @@ def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: f
 def _starts(
     edges: Sequence[PeerEdge], nodes: Mapping[str, Box], order: Mapping[str, int]
 ) -> dict[tuple[str, str], float]:
-    """(processor, partner) -> x where their arc starts: spread over its foot so that arcs do not cross there."""
+    """(processor, partner) -> x where their arc starts, spread along the bottom edge so that arcs do not cross
+    there."""
     partners: dict[str, list[str]] = {name: [] for name in nodes}
     for edge in edges:
         partners[edge.a].append(edge.b)

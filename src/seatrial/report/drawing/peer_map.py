@@ -1,4 +1,4 @@
-"""The heat map of copies between GPUs that stands beside a drawing, with the names that the GPUs have on it."""
+"""The heat map of copies between GPUs beside a drawing, with the GPU names of the drawing."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from seatrial.report.drawing.text_width import fit, text_width
 from seatrial.report.units import arrow_meaning, count, show, show_range
 
 _WIDEST = 1900.0
-"""A drawing with its map on its right is at most as wide; else the map stands below."""
+"""The maximum width of a drawing with the map on its right; else the map is below."""
 _GAP = 30.0
 _HEAD = 44.0
 _LABEL_ROOM = 68.0
 _LABEL = 11.5
 _LEFT, _ABOVE, _BELOW = 76.0, 40.0, 54.0
-"""What `Matrix` leaves round its square for labels and the legend of colours."""
+"""The space that `Matrix` leaves around its square for labels and the colour legend."""
 
 
 def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, str]:
-    """(the map as SVG, the same in words), and room for it in the picture; empty where nothing was measured."""
+    """(the map as SVG, its description); enlarges the picture for it. Both are empty if nothing was measured."""
     rates = _shown(peers)
     if rates is None:
         return "", ""
@@ -40,12 +40,12 @@ def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, st
     picture.width = max(picture.width, x + width + MARGIN)
     picture.height = max(picture.height, y + height + MARGIN)
     how = "directly" if rates.is_direct else "not directly"
-    told = f"{how}, from row to column, medians of {count(some.n_repeats, 'repeat')}"
+    subtitle = f"{how}, from row to column, medians of {count(some.n_repeats, 'repeat')}"
     picture.labels.append(Text(x, y + HEAD_SIZE, rates.title, HEAD_SIZE, bold=True))
-    picture.labels.append(Text(x, y + HEAD_SIZE + 18, told, 12.0, Tone.MUTED))
-    said = f"{rates.title}, {told}: {_in_words(rates, values)}"
-    drawn = matrix.drawn("peers", rates.title, said, _labels(rates, matrix.side))
-    return f'<g transform="translate({number(x)} {number(y + _HEAD)})">{drawn}</g>', said
+    picture.labels.append(Text(x, y + HEAD_SIZE + 18, subtitle, 12.0, Tone.MUTED))
+    description = f"{rates.title}, {subtitle}: {_in_words(rates, values)}"
+    drawn = matrix.drawn("peers", rates.title, description, _labels(rates, matrix.side))
+    return f'<g transform="translate({number(x)} {number(y + _HEAD)})">{drawn}</g>', description
 
 
 def _shown(peers: Sequence[PeerRates]) -> PeerRates | None:
@@ -76,6 +76,6 @@ def _in_words(rates: PeerRates, values: dict[Place, float]) -> str:
     if values[low] == values[high]:
         return f"{show(values[low], unit)} between all {count(len(names), 'device')}."
     return (
-        f"{show_range(values[low], values[high], unit)}, least from {names[low[0]]} to {names[low[1]]}, most from "
+        f"{show_range(values[low], values[high], unit)}, lowest from {names[low[0]]} to {names[low[1]]}, highest from "
         f"{names[high[0]]} to {names[high[1]]}."
     )

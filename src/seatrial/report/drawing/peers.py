@@ -1,4 +1,4 @@
-"""The links between processors beside PCI (NVLink, XGMI): a bank of switches, or edges from one to another."""
+"""Direct links between processors (NVLink, XGMI): a bank of switches, or edges between processors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from seatrial.report.units import count, show, show_percent, show_range
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
 _MOST_LINKS = 18
-"""Of one GPU to others: NVLink 4 and 5 (H100, B200) have 18, XGMI fewer. More must go through switches."""
+"""The most links from a GPU to others: NVLink 4 and 5 (H100, B200) have 18, XGMI fewer. More need switches."""
 _MOST_EDGES = 36
 
 Pair = tuple[str, str]
 
 
 def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
-    """How GPUs are joined beside PCI; None where nobody says that they are."""
+    """The direct links between GPUs; None if there are none known."""
     gpus = machine.of_kind(DeviceKind.GPU)
     switches = machine.of_kind(DeviceKind.SWITCH)
     links = [link for link in machine.links if link.kind in PEER_KINDS]
@@ -32,14 +32,14 @@ def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
     if len(gpus) < 2:
         return None
     if to_switch:
-        return Peers(name, bank=_told_bank(name, switches, to_switch, gpus))
+        return Peers(name, bank=_reported_bank(name, switches, to_switch, gpus))
     if switches:
         return Peers(name, bank=_bank(name, switches, pairs, gpus))
     if not pairs:
         return None
     dense = _even(pairs, gpus)
     if dense is not None and (len(_members(pairs)) - 1) * dense > _MOST_LINKS:
-        return Peers(name, bank=_unseen_bank(name, dense, pairs, gpus))
+        return Peers(name, bank=_inferred_bank(name, dense, pairs, gpus))
     if len(pairs) > _MOST_EDGES:
         return Peers(name, bank=_mesh(name, dense, pairs, gpus))
     edges = tuple(_edge(pair, links_between, links, has_measured) for pair, links_between in pairs.items())
@@ -50,7 +50,7 @@ def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
 
 
 def notes_of(machine: Machine) -> dict[str, list[Line]]:
-    """What a card says of links from its device to the processors' side (NVLink-C2C, NVLink of POWER)."""
+    """Device -> lines on its links to CPUs (NVLink-C2C, NVLink on POWER)."""
     notes: dict[str, list[Line]] = {}
     for link in machine.links:
         ends = [machine.device(end) for end in (link.a, link.b)]
@@ -70,7 +70,7 @@ def notes_of(machine: Machine) -> dict[str, list[Line]]:
 
 
 def _pairs(machine: Machine, links: Sequence[Link], gpus: Sequence[Device]) -> tuple[dict[Pair, int | None], str]:
-    """(GPU pair in the order of the devices -> number of links, the most frequent kind)."""
+    """(GPU pair in device order -> number of links, the most frequent kind)."""
     order = {gpu.id: position for position, gpu in enumerate(gpus)}
     found: dict[Pair, int | None] = {}
     kinds: list[str] = [link.kind for link in links]
@@ -103,7 +103,9 @@ def _to_switches(links: Sequence[Link], gpus: Sequence[Device], switches: Sequen
     return found
 
 
-def _told_bank(name: str, switches: Sequence[Device], links: Mapping[str, list[Link]], gpus: Sequence[Device]) -> Bank:
+def _reported_bank(
+    name: str, switches: Sequence[Device], links: Mapping[str, list[Link]], gpus: Sequence[Device]
+) -> Bank:
     numbers = {gpu.id: _sum([link.count for link in links[gpu.id]]) for gpu in gpus if gpu.id in links}
     counts = [(gpu, "" if number is None else count(number, "link")) for gpu, number in numbers.items()]
     totals = set(numbers.values())
@@ -112,11 +114,11 @@ def _told_bank(name: str, switches: Sequence[Device], links: Mapping[str, list[L
     rate = rates.pop() if len(rates) == 1 else None
     if None in numbers.values():
         return Bank(
-            _switch_title(switches), (Line("no source counts the links", Tone.MUTED),), tuple(counts), len(switches),
+            _switch_title(switches), (Line("number of links unknown", Tone.MUTED),), tuple(counts), len(switches),
             _ids(switches), hint=_hint(name, switches),
         )  # fmt: skip
     text = f"{count(even, 'link')} from each GPU" if even is not None else "links differ between GPUs"
-    lines = [Line(text + (f", {show(rate, 'B/s')} per direction together" if rate and even is not None else ""))]
+    lines = [Line(text + (f", {show(rate, 'B/s')} per direction in total" if rate and even is not None else ""))]
     lines += _measured_lines(links)
     return Bank(
         _switch_title(switches), tuple(lines), tuple(counts), len(switches), _ids(switches), hint=_hint(name, switches)
@@ -124,7 +126,7 @@ def _told_bank(name: str, switches: Sequence[Device], links: Mapping[str, list[L
 
 
 def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
-    """What GPUs reached over their links to switches, from the least to the most; none where it was not measured."""
+    """The measured rates of GPUs over their links to switches, lowest to highest; empty if not measured."""
     pairs = [
         (measured, _sum([_rate(link) for link in of_gpu]))
         for of_gpu in links.values()
@@ -137,11 +139,11 @@ def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
     tone = {Grade.FAIR: Tone.WARNING, Grade.POOR: Tone.ALARM}.get(grade, Tone.PLAIN)
     rates = show(most, "B/s") if least[0] == most else show_range(least[0], most, "B/s")
     share = f", {show_percent(least[0] / least[1])} of that" if least[1] else ""
-    return [Line(f"measured {rates} from a GPU to another{share}", tone)]
+    return [Line(f"measured {rates} from one GPU to another{share}", tone)]
 
 
 def _sum(numbers: Sequence[float | None]) -> float | None:
-    """The sum, None where one of them is unknown."""
+    """The sum; None if a number is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if len(known) == len(numbers) else None
 
@@ -151,15 +153,15 @@ def _rate(link: Link) -> float | None:
 
 
 def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
-    """Switches whose links no source tells; where pairs are told (a matrix), their counts are."""
+    """Switches with unknown links; the numbers of links per pair may be known from a matrix."""
     members = _members(pairs) if pairs else {gpu.id for gpu in gpus}
     even = _even(pairs, gpus)
     if not pairs:
-        line = Line(f"no source tells their {name}s: drawn as if each GPU were on them", Tone.MUTED)
+        line = Line(f"{name}s unknown: drawn as if each GPU were connected", Tone.MUTED)
     elif even is not None:
-        line = Line(f"every pair of GPUs is {count(even, 'link')} apart" if even == 0 else _every_pair(even))
+        line = Line(_every_pair(even))
     else:
-        line = Line("not every pair of GPUs is joined alike", Tone.WARNING)
+        line = Line("pairs of GPUs differ in their links", Tone.WARNING)
     label = count(even, "link") if even else ""
     counts = tuple((gpu.id, label) for gpu in gpus if gpu.id in members)
     return Bank(
@@ -167,12 +169,12 @@ def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None
     )
 
 
-def _unseen_bank(name: str, each: int, pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
+def _inferred_bank(name: str, each: int, pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
     members = _members(pairs)
     counts = tuple((gpu.id, count(each, "link")) for gpu in gpus if gpu.id in members)
     lines = (
         Line(_every_pair(each)),
-        Line("the switches themselves are not reported: more links than a GPU has for edges to each other", Tone.MUTED),
+        Line("switches not reported, but a GPU has too few links to connect to the others directly", Tone.MUTED),
     )
     return Bank("NVSwitches" if name == "NVLink" else f"{name} switches", lines, counts, assumed=True,
                 hint=f"{name} switches, inferred: {_every_pair(each)}")  # fmt: skip
@@ -181,17 +183,17 @@ def _unseen_bank(name: str, each: int, pairs: Mapping[Pair, int | None], gpus: S
 def _mesh(name: str, even: int | None, pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
     members = _members(pairs)
     full = len(pairs) == len(members) * (len(members) - 1) // 2
-    what = f"{'full mesh' if full else 'mesh'}: {len(pairs)} pairs joined directly"
+    what = f"{'full mesh' if full else 'mesh'}: {len(pairs)} pairs connected directly"
     if even is not None:
         what += f", {count(even, 'link')} each"
     else:
         known = any(links is not None for links in pairs.values())
-        what += "; the matrix has their links" if known else "; no source counts the links"
+        what += "; see the matrix for their links" if known else "; number of links unknown"
     return Bank(f"{name} mesh", (Line(what),), tuple((gpu.id, "") for gpu in gpus if gpu.id in members), hint=what)
 
 
 def _even(pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> int | None:
-    """The number of links of each pair where all GPUs that have any are joined to each other alike, else None."""
+    """The number of links per pair if it is equal for all pairs of linked GPUs, else None."""
     members = [gpu.id for gpu in gpus if gpu.id in _members(pairs)]
     counts = {pairs.get(pair) for pair in combinations(members, 2)}
     return counts.pop() if len(counts) == 1 and len(members) > 2 else None
@@ -208,7 +210,7 @@ def _edge(pair: Pair, number: int | None, links: Sequence[Link], has_measured: b
 
 
 def _every_pair(each: int) -> str:
-    return f"every pair of GPUs at {count(each, 'link')}"
+    return f"{count(each, 'link')} between every pair of GPUs"
 
 
 def _switch_title(switches: Sequence[Device]) -> str:

@@ -1,7 +1,7 @@
-"""Where cards and hubs go below the point that they hang on: columns of cards on a rail, hubs side by side, in rows.
+"""The positions of cards and hubs below their parent: columns of cards on a rail, hubs side by side, in rows.
 
-Widths come first (`place_width`), so that the whole drawing can choose the width of a column; then everything is put
-down at once (`PlaceLayout.put`).
+Widths come first (`place_width`), so that the drawing can choose the column width; then everything is placed
+(`PlaceLayout.put`).
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from seatrial.report.drawing.geometry import PAD, Box, Picture, moved, set_text
 from seatrial.report.drawing.scene import Card, Grade, Hub, Place
 
 RAIL = 11.0
-"""From a column's left edge, where the link runs down, to its cards."""
+"""Distance from a column's left edge, where the link runs, to its cards."""
 GAP = 12.0
-"""Between columns; links between processors run down in it."""
+"""Distance between columns; links between processors run there."""
 DROP = 16.0
-"""From a box down to what hangs on it."""
+"""Distance from a box to the items below it."""
 CARD_GAP = 7.0
 _INDENT = 12.0
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How wide columns are, how many cards stand in one, how many columns a row may have (None: any number).
+    """Width of columns, cards per column, and columns per row (None: any number).
 
-    `gpu_rows` is set where processors are joined beside PCI: they then stand at the foot of the columns, at most so
-    many in one. `divided` keeps how places were divided: each is asked for often, and by all that it hangs below.
+    `gpu_rows` is set if GPUs have direct links: they are then at the bottom of the columns, at most this many per
+    column. `divided` caches the division of places, which is requested often.
     """
 
     column: float
@@ -35,12 +35,12 @@ class Shape:
     per_row: int | None
     gpu_rows: int | None = None
     divided: dict[int, tuple[Place, list[list[_Unit]]]] = field(default_factory=dict, compare=False, repr=False)
-    """By the place's identity: it is kept with its rows, so that no other gets the same."""
+    """By the id of the place; the place is stored too, so that its id is not reused."""
 
 
 @dataclass(slots=True)
 class _Unit:
-    """A hub with all below it, or the cards of a place in their columns."""
+    """A hub with everything below it, or the cards of a place in columns."""
 
     width: float
     hub: Hub | None = None
@@ -48,14 +48,14 @@ class _Unit:
 
 
 def place_width(place: Place, shape: Shape) -> float:
-    """How wide a place is."""
+    """The width of a place."""
     rows = _rows(place, shape)
     indent = _INDENT if len(rows) > 1 else 0.0
     return indent + max((_row_width(row) for row in rows), default=0.0)
 
 
 def gpus_fit_one_row(place: Place, shape: Shape) -> bool:
-    """Whether all GPUs stand in the lowest row of their place, so that links can run down from each."""
+    """Whether all GPUs are in the lowest row of their place, so that links can run down from each."""
     rows = _rows(place, shape)
     upper = [unit for row in rows[:-1] for unit in row]
     if any(_has_gpu(unit) for unit in upper):
@@ -65,7 +65,7 @@ def gpus_fit_one_row(place: Place, shape: Shape) -> bool:
 
 @dataclass(slots=True)
 class PlaceLayout:
-    """Puts places into a picture. `gpu_floor` is where the lowest GPUs end; None on the first, measuring pass."""
+    """Draws places. `gpu_floor` is the bottom of the lowest GPUs; None in the first pass, which measures it."""
 
     picture: Picture
     shape: Shape
@@ -74,9 +74,9 @@ class PlaceLayout:
     """Device -> the number of its box."""
 
     def put(self, place: Place, x: float, y: float, from_y: float) -> float:
-        """Put a place with its left end at `x`, `y` being the top of what hangs, its links coming down from `from_y`.
+        """Draw a place with its left edge at `x` and its top at `y`; links come from `from_y`.
 
-        Returns the lowest y that it takes.
+        Returns its lowest y.
         """
         rows = _rows(place, self.shape)
         indent = _INDENT if len(rows) > 1 else 0.0
@@ -109,14 +109,14 @@ class PlaceLayout:
             assumed=hub.assumed, low=hub.rate.is_low,
         )  # fmt: skip
         self.picture.add(box)
-        self._come(start, box.middle, y, hub.rate.grade, hub.hint, assumed=hub.assumed)
+        self._link(start, box.middle, y, hub.rate.grade, hub.hint, assumed=hub.assumed)
         if not hub.place:
             return box.bottom
         return self.put(hub.place, x, box.bottom + DROP, box.bottom)
 
-    def _come(self, start: tuple[float | None, float], x: float, y: float, grade: Grade, hint: str, *,
+    def _link(self, start: tuple[float | None, float], x: float, y: float, grade: Grade, hint: str, *,
               assumed: bool = False) -> None:  # fmt: skip
-        """A link from where it starts to the top of a box at `x`."""
+        """Draw a link from its start to the top of a box at `x`."""
         from_x, from_y = start
         if from_x is None:
             self.picture.join((x, from_y), (x, y), grade=grade, hint=hint, assumed=assumed)
@@ -125,7 +125,7 @@ class PlaceLayout:
 
     def _column(self, upper: Sequence[Card], gpus: Sequence[Card], x: float, y: float,
                 start: tuple[float | None, float]) -> float:  # fmt: skip
-        """Cards above each other on a rail; GPUs with links beside PCI at the foot."""
+        """Cards in a column on a rail; GPUs with direct links at the bottom."""
         ends: list[tuple[float, Card]] = []
         at = y
         for card in upper:
@@ -157,7 +157,7 @@ class PlaceLayout:
         return height + 1.4 * PAD
 
     def _card(self, card: Card, x: float, y: float, ends: list[tuple[float, Card]]) -> float:
-        """Put one card; `ends` gets where its link arrives. Returns its lower edge."""
+        """Draw one card; append the end of its link to `ends`. Returns its lower edge."""
         width = self.shape.column - RAIL
         texts, height = set_text(card.title, (*card.lines, *card.rate.lines()), width - 2 * PAD, line_lines=6)
         left = x + RAIL
@@ -173,7 +173,7 @@ class PlaceLayout:
 
 
 def _rows(place: Place, shape: Shape) -> list[list[_Unit]]:
-    """Units side by side, as many as a row may have; the rows that hold GPUs last where links run down from them."""
+    """Rows of units; rows with GPUs are last if links run down from them."""
     known = shape.divided.get(id(place))
     if known is None:
         known = shape.divided[id(place)] = (place, _divided(place, shape))
@@ -211,7 +211,7 @@ def _cards_unit(cards: Sequence[Card], shape: Shape) -> _Unit:
 
 
 def _share(cards: Sequence[Card], columns: int, number: int) -> Sequence[Card]:
-    """The cards of one column: read downwards, the first columns the fuller ones."""
+    """The cards of one column, in column order; the first columns get one more if they do not divide evenly."""
     each, more = divmod(len(cards), columns)
     first = number * each + min(number, more)
     return cards[first : first + each + (number < more)]

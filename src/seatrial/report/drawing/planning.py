@@ -1,7 +1,7 @@
-"""How a drawing is divided: which sockets stand in which row, how wide columns are, how many cards stand in one.
+"""The division of a drawing: sockets per row, column width, cards per column.
 
-All divisions that fit are offered; the layout draws each and keeps the cheapest. The widest column that needs no more
-rows stands for the narrower ones.
+All divisions that fit are offered; the layout draws each and keeps the cheapest. Of the column widths with the fewest
+rows, only the widest is tried.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from seatrial.report.drawing.scene import Domain, Place, Scene, Socket
 WIDEST = 1200.0
 MARGIN = 14.0
 FRAME = 10.0
-"""From a socket's frame to what is in it."""
+"""Distance from a socket's frame to its content."""
 _SOCKET_GAP = 76.0
 _NODE_GAP = 26.0
 _COLUMNS = (184.0, 170.0, 158.0, 146.0, 136.0, 128.0, 123.0, 118.0, 112.0)
 _GPUS_IN_A_ROW = 8
 _ROOMY = 60
-"""With more cards fewer divisions are tried."""
+"""With more cards, fewer divisions are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One division. `tail` stands below the links between processors."""
+    """One division. `tail` is drawn below the links between processors."""
 
     shape: Shape
     rows: tuple[tuple[Socket, ...], ...]
@@ -37,19 +37,19 @@ class Plan:
 
     @property
     def number(self) -> int:
-        """How many sockets there are, without the tail."""
+        """The number of sockets, without the tail."""
         return sum(len(row) for row in self.rows)
 
     def width(self, socket: Socket) -> float:
-        """How wide a socket is, with all that hangs on it."""
+        """The width of a socket with all attached devices."""
         return _socket_width(socket, self.shape, self.number)
 
     def domain_width(self, socket: Socket, domain: Domain) -> float:
-        """How wide one of its domains is at least."""
+        """The minimum width of a domain."""
         return _domain_width(domain, self.shape, _count(socket, self.number))
 
     def row_width(self, row: Sequence[Socket]) -> float:
-        """How wide sockets side by side are."""
+        """The width of a row of sockets."""
         return _row_width(row, self.shape, self.number)
 
 
@@ -80,21 +80,21 @@ def cost(plan: Plan, picture: Picture) -> float:
 
 
 def gap(row: Sequence[Socket]) -> float:
-    """Between sockets: room for the words on the link between two."""
+    """Distance between sockets, with room for the text on the link between two."""
     assumed = any(domain.assumed for socket in row for domain in socket.domains)
     return _SOCKET_GAP if len(row) == 2 and not assumed else _NODE_GAP
 
 
 def places(socket: Socket) -> list[Place]:
-    """Everything that hangs on a socket."""
+    """The places of a socket."""
     return [*(domain.place for domain in socket.domains), socket.place]
 
 
 def _plan(sockets: Sequence[Socket], tail: Sequence[Socket], shape: Shape, *, must: bool) -> Plan | None:
-    """The sockets in as few rows as they fit into; None where one alone is too wide, unless one must do."""
+    """The sockets in as few rows as possible; None if a socket is too wide, unless `must`."""
     room = WIDEST - 2 * MARGIN
     if (shape.gpu_rows or 1) > 1 and any(not socket.title for socket in sockets):
-        room -= FRAME  # for the links that run down beside the last column; a frame has that room
+        room -= FRAME  # for the links beside the last column; frames have that room
     whole = [part for socket in sockets for part in _split(socket, shape, len(sockets), room)]
     widths = [_socket_width(socket, shape, len(whole)) for socket in (*whole, *tail)]
     if widths and max(widths) > room and not must:
@@ -111,7 +111,7 @@ def _plan(sockets: Sequence[Socket], tail: Sequence[Socket], shape: Shape, *, mu
 
 
 def _split(socket: Socket, shape: Shape, all_sockets: int, room: float) -> list[Socket]:
-    """A socket whose nodes are too wide side by side as several, each with a frame of its own."""
+    """A socket, divided into several frames if its nodes are too wide side by side."""
     own = place_width(socket.place, shape) + GAP if socket.place else 0.0
     groups: list[list[Domain]] = []
     used = 0.0
@@ -131,7 +131,7 @@ def _split(socket: Socket, shape: Shape, all_sockets: int, room: float) -> list[
 
 
 def _count(socket: Socket, all_sockets: int) -> int:
-    """About how many domains stand side by side."""
+    """The approximate number of domains side by side."""
     return max(1, len(socket.domains)) * min(all_sockets, 4)
 
 

@@ -1,4 +1,4 @@
-"""Packages, NUMA nodes, cores, caches and memory of a machine, summed up as an expert writes them into a box."""
+"""Packages, NUMA nodes, cores, caches and memory of a machine, summarized for the boxes of a drawing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class Processors:
-    """The processors' side of one machine, asked for by device."""
+    """The CPU part of one machine, by device."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -32,15 +32,15 @@ class Processors:
         return self._nearest(self._children.get(None, ()))
 
     def inner(self, device: Device) -> list[Device]:
-        """The packages or NUMA nodes right inside a package or node."""
+        """The packages or NUMA nodes directly inside a package or node."""
         return self._nearest(self._children.get(device.id, ()))
 
     def has_bare_cores(self) -> bool:
-        """Whether there are cores that no package and no node holds."""
+        """Whether there are cores but no packages or nodes."""
         return not self.roots() and any(device.kind is DeviceKind.CORE for device in self._machine.devices)
 
     def below(self, device: Device | None) -> list[Device]:
-        """All of the processors' side below a device; below None everything."""
+        """All CPU devices below a device; all of them for None."""
         found: list[Device] = []
         seen: set[str] = set()
         stack = list(reversed(self._children.get(device.id if device is not None else None, ())))
@@ -53,7 +53,7 @@ class Processors:
         return found
 
     def parts(self, device: Device | None, without: Sequence[Device] = ()) -> tuple[Part, ...]:
-        """Cores, last-level caches and memory of a package or node; `without` the nodes that are drawn inside it."""
+        """Cores, last-level caches and memory of a package or node, without the nodes `without` drawn inside it."""
         apart = {inside.id for node in without for inside in (node, *self.below(node))}
         own = [inside for inside in self.below(device) if inside.id not in apart]
         memory = _memory_lines(device) if device is not None else ()
@@ -61,14 +61,14 @@ class Processors:
         return tuple(part for part in parts if part.lines)
 
     def cpus(self, device: Device) -> str:
-        """The operating system's numbers of the CPUs in a device: "CPUs 0-3", "" where none are told."""
+        """The OS numbers of the CPUs in a device: "CPUs 0-3", "" if unknown."""
         numbers = sorted(
             number
             for inside in self.below(device)
             if inside.kind is DeviceKind.PU and (number := inside.facts.integer("os_index")) is not None
         )
-        told = cpu_list(numbers) if numbers else device.facts.text("cpus")
-        return f"CPUs {clean(told)}" if told else ""
+        cpus = cpu_list(numbers) if numbers else device.facts.text("cpus")
+        return f"CPUs {clean(cpus)}" if cpus else ""
 
     def _nearest(self, devices: Iterable[Device]) -> list[Device]:
         found: list[Device] = []
@@ -101,23 +101,23 @@ def package_lines(package: Device) -> tuple[Line, ...]:
 
 
 def modules_of(memory: SocketMemory, devices: Sequence[Device]) -> Modules | None:
-    """The memory modules of a socket: a slot for each channel where channels are known, else for each module."""
+    """The memory modules of a socket: a slot per channel if channels are known, else per module."""
     if not memory.dimms and not memory.channels:
         return None
     return Modules(_slots(memory, devices), _module_lines(memory, devices))
 
 
 def population_line(machine: Machine) -> Line | None:
-    """The verdict on the population and the bandwidth that it bounds; None where no source tells modules."""
+    """The verdict on the population, and the bandwidth limit; None if no modules are known."""
     memory = machine.memory
     peak = memory.peak.value
     if not memory.sockets and peak is None:
         return None
-    said = [f"memory population {memory.verdict.value}"] if memory.sockets else []
-    said += [f"DRAM at most {show(peak, 'B/s')}"] if peak is not None else []
+    parts = [f"memory population {memory.verdict.value}"] if memory.sockets else []
+    parts += [f"DRAM at most {show(peak, 'B/s')}"] if peak is not None else []
     is_bad = memory.verdict in (Population.UNBALANCED, Population.NEAR_BALANCED)
     why = f": {clean(memory.why, 1000)}" if is_bad else ""
-    return Line(", ".join(said) + why, Tone.WARNING if is_bad else Tone.PLAIN)
+    return Line(", ".join(parts) + why, Tone.WARNING if is_bad else Tone.PLAIN)
 
 
 def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Slot, ...]:
@@ -128,9 +128,9 @@ def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Slot, ...]:
             by_channel.setdefault(device.facts.text("channel") or "", []).append(hint)
         named = [channel for channel in sorted(by_channel) if channel]
         filled = min(memory.populated_channels, memory.channels)
-        told = [f"channel {clean(name)}: {'; '.join(by_channel[name])}" for name in named]
-        told = told if len(told) == filled else ["a filled channel"] * filled
-        return tuple(Slot(True, hint) for hint in told) + (Slot(False, "an empty channel"),) * (
+        texts = [f"channel {clean(name)}: {'; '.join(by_channel[name])}" for name in named]
+        texts = texts if len(texts) == filled else ["a populated channel"] * filled
+        return tuple(Slot(True, hint) for hint in texts) + (Slot(False, "an empty channel"),) * (
             memory.channels - filled
         )
     number = min(memory.dimms, _MOST_SLOTS)
@@ -157,12 +157,12 @@ def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Line
     channels = "channels unknown"
     few = False
     if memory.channels is not None and memory.populated_channels is not None:
-        channels = f"{memory.populated_channels} of {memory.channels} channels filled"
+        channels = f"{memory.populated_channels} of {memory.channels} channels populated"
         few = memory.populated_channels < memory.channels
     elif memory.populated_channels is not None:
-        channels = f"{count(memory.populated_channels, 'channel')} filled"
+        channels = f"{count(memory.populated_channels, 'channel')} populated"
     elif memory.channels is not None:
-        channels = f"{count(memory.channels, 'channel')}, filled ones unknown"
+        channels = f"{count(memory.channels, 'channel')}, populated ones unknown"
     return (
         Line(", ".join([what, *speed])),
         Line(channels, Tone.WARNING if few else Tone.MUTED),
@@ -187,17 +187,17 @@ def _core_lines(own: Sequence[Device]) -> tuple[Line, ...]:
         return (Line(count(packages, "package")),) if packages else ()
     ids = {core.id for core in cores}
     threads = Counter(device.parent for device in own if device.kind is DeviceKind.PU and device.parent in ids)
-    alike = Counter((core.facts.text("microarchitecture") or "", threads.get(core.id, 0)) for core in cores)
+    kinds = Counter((core.facts.text("microarchitecture") or "", threads.get(core.id, 0)) for core in cores)
     lines: list[Line] = []
     packages = sum(device.kind is DeviceKind.PACKAGE for device in own)
     if packages:
         lines.append(Line(count(packages, "package")))
-    for (what, each), number in list(alike.items())[:3]:
-        name = f" {clean(what)}" if what and len(alike) > 1 else ""
+    for (what, each), number in list(kinds.items())[:3]:
+        name = f" {clean(what)}" if what and len(kinds) > 1 else ""
         smt = f" {_TIMES} {count(each, 'thread')}" if each > 1 else ""
         lines.append(Line(f"{number}{name} {'core' if number == 1 else 'cores'}{smt}"))
-    if len(alike) > 3:
-        lines.append(Line(f"{len(alike) - 3} more kinds of core", Tone.MUTED))
+    if len(kinds) > 3:
+        lines.append(Line(f"{len(kinds) - 3} more kinds of core", Tone.MUTED))
     return tuple(lines)
 
 
@@ -234,5 +234,5 @@ def title_of(device: Device) -> str:
 
 
 def summary(devices: Sequence[Device], noun: str) -> str:
-    """Those that are not drawn: "12 more packages: package-4 to package-15"."""
+    """The devices that are not drawn: "12 more packages: package-4 to package-15"."""
     return f"{count(len(devices), f'more {noun}')}: {several([device.id for device in devices])}"

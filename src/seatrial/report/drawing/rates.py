@@ -1,4 +1,4 @@
-"""The speed of the way to a device, as one statement: its narrowest link, and whatever runs below its capability."""
+"""The speed of the path to a device: its narrowest link, and links that run below their capability."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _GOOD, _FAIR = 0.9, 0.75
 
 
 def rate_of(chain: Sequence[Link], *, has_measured: bool) -> Rate:
-    """What is known of links that follow each other.
+    """The rate of a chain of links.
 
-    The narrowest one speaks for all; another one that is trained below its own capability is named as well.
-    `has_measured`: some link of the machine is measured, so that the others are to be told apart.
+    It is that of the narrowest link; other links trained below their capability are listed as well. `has_measured`:
+    some link of the machine is measured, so unmeasured ones are drawn differently.
     """
     known = [link for link in chain if _speed(link) is not None or link.measured_Bps is not None]
     if not known:
@@ -26,25 +26,25 @@ def rate_of(chain: Sequence[Link], *, has_measured: bool) -> Rate:
     with_speed = [(speed, not is_low(link), link) for link in known if (speed := _speed(link)) is not None]
     narrowest = min(with_speed, key=itemgetter(0, 1), default=(None, None, None))[2]
     also = dict.fromkeys(
-        f"on the way: {speed_text(link)}" for _, is_full, link in with_speed if link is not narrowest and not is_full
+        f"on the path: {speed_text(link)}" for _, is_full, link in with_speed if link is not narrowest and not is_full
     )
     return Rate(
         speed_text(narrowest, min(measured, default=None)),
         _grade(narrowest, min(measured, default=None), has_measured=has_measured),
-        tuple(text for text in also if narrowest is None or text != f"on the way: {speed_text(narrowest)}")[:2],
+        tuple(text for text in also if narrowest is None or text != f"on the path: {speed_text(narrowest)}")[:2],
         _share(narrowest, min(measured, default=None)),
     )
 
 
 def is_low(link: Link) -> bool:
-    """Whether a link is trained below what it can do."""
+    """Whether a link is trained below its capability."""
     if link.capable_Bps is None or link.trained_Bps is None:
         return False
     return link.trained_Bps < TRAINED_ENOUGH * link.capable_Bps
 
 
 def speed_text(link: Link | None, measured_Bps: float | None = None) -> str:
-    """As "31.5 GB/s", "trained 3.94 of 31.5 GB/s", "measured 24.1, trained 31.5 GB/s"."""
+    """Text such as "31.5 GB/s", "trained 3.94 of 31.5 GB/s", "measured 24.1, trained 31.5 GB/s"."""
     if link is None or _speed(link) is None:
         return "" if measured_Bps is None else f"measured {show(measured_Bps, 'B/s')}"
     if is_low(link):
@@ -63,7 +63,7 @@ def speed_text(link: Link | None, measured_Bps: float | None = None) -> str:
 
 
 def _pair(low: float | None, high: float | None, word: str) -> str:
-    """Two rates, the unit once where it is one: "3.94 of 31.5 GB/s"."""
+    """Two rates, with a common unit only once: "3.94 of 31.5 GB/s"."""
     left, right = show(low, "B/s"), show(high, "B/s")
     unit = right.partition(" ")[2]
     return f"{left.removesuffix(f' {unit}')} {word} {right}"

@@ -1,4 +1,4 @@
-"""Picture -> SVG text. Everything from outside is cleaned and escaped here, once more."""
+"""Picture -> SVG text. All text is cleaned and escaped here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LONGEST_HINT = 1200
 
 
 def document(picture: Picture, title: str, description: str, beside: str = "") -> str:
-    """A file of its own: it brings its colours, light and dark, and paints its ground. `beside` are further elements,
-    which the picture has room for."""
+    """A complete SVG file with its own colours, light and dark, and a background. `beside` are further elements, for
+    which the picture has room."""
     own = [style.palette(), style.rules("svg"), *([style.heat_rules()] if beside else [])]
     head = f"<style>{escape(chr(10).join(own), quote=False)}</style>"
     ground = f'<rect class="ground" width="{_n(picture.width)}" height="{_n(picture.height)}"/>'
@@ -23,7 +23,7 @@ def document(picture: Picture, title: str, description: str, beside: str = "") -
 
 
 def fragment(picture: Picture, title: str, description: str, key: str) -> str:
-    """An element of a page, whose variables colour it. `key` makes its ids the only ones of their name."""
+    """An element for a page, coloured by its style variables. `key` makes its ids unique."""
     head = f"<style>{escape(style.rules(f'#{key}'), quote=False)}</style>"
     size = f'id="{key}" width="100%" style="max-width:{_n(picture.width)}px;height:auto" '
     return f"{_opened(picture, size, key, title, description)}{head}{_drawn(picture)}</svg>"
@@ -65,7 +65,7 @@ def _line_of_text(text: Text) -> str:
 
 
 def _label(text: Text) -> str:
-    """Text beside or on a line, on a ground of its own where a line may run behind it."""
+    """Text beside or on a line; small text gets a background, because a line may run behind it."""
     if text.size > LABEL_SIZE:
         return _line_of_text(text)
     left, top, right, bottom = text.extent
@@ -82,7 +82,7 @@ def _stroke(stroke: Stroke) -> str:
     if stroke.assumed:
         kinds.append("assumed")
     title = f"<title>{_text(stroke.hint, _LONGEST_HINT)}</title>" if stroke.hint else ""
-    if stroke.kind == "socket":  # a double line: the second stroke hollows the first
+    if stroke.kind == "socket":  # a double line: the second stroke covers the middle of the first
         hollow = f'<path class="over" d="{path}" stroke-width="2"/>'
         return f'<g>{title}<path class="{" ".join(kinds)}" d="{path}" stroke-width="5"/>{hollow}</g>'
     drawn = f'<path class="{" ".join(kinds)}" d="{path}" stroke-width="{_n(stroke.width)}"'
@@ -95,7 +95,7 @@ def _text(text: str, longest: int = 400) -> str:
 
 
 def _n(value: float) -> str:
-    """A number as short as one decimal allows."""
+    """A number with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
 
 

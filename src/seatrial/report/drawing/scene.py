@@ -1,4 +1,4 @@
-"""What a drawing shows, before anything has a place: sockets, what hangs on them, and the links between processors."""
+"""The content of a drawing, before layout: sockets, attached devices, and the links between processors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Tone(StrEnum):
-    """How a line of text is set."""
+    """The style of a line of text."""
 
     PLAIN = "plain"
     MUTED = "muted"
@@ -17,19 +17,19 @@ class Tone(StrEnum):
 
     @property
     def is_bold(self) -> bool:
-        """Whether it is set in bold, which takes more room."""
+        """Whether it is bold, which is wider."""
         return self in (Tone.WARNING, Tone.ALARM)
 
 
 class Grade(StrEnum):
-    """How a link is drawn. The bounds of the measured ones are shares of what the link is trained to."""
+    """The style of a link. The bounds of measured ones are fractions of the trained rate."""
 
     PLAIN = "plain"
-    LOW = "low"  # trained below what it can do
+    LOW = "low"  # trained below its capability
     GOOD = "good"  # measured, at least 0.9
     FAIR = "fair"  # measured, 0.75 to 0.9
     POOR = "poor"  # measured, below 0.75
-    UNMEASURED = "unmeasured"  # where others on the drawing are measured
+    UNMEASURED = "unmeasured"  # if others on the drawing are measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What is known of the way to a part: the narrowest link's speed in words ("" when unknown), and `also`, what else
-    runs below its capability on the way. `share` says in words how much of the trained rate was measured."""
+    """The rate of the path to a part: `text` is the narrowest link's speed ("" if unknown), `also` lists other links on
+    the path that run below their capability, `share` is the measured fraction of the trained rate."""
 
     text: str = ""
     grade: Grade = Grade.PLAIN
@@ -52,11 +52,11 @@ class Rate:
 
     @property
     def is_low(self) -> bool:
-        """Whether something on the way is worth a warning."""
+        """Whether a link on the path deserves a warning."""
         return self.grade in (Grade.LOW, Grade.POOR) or bool(self.also)
 
     def lines(self) -> tuple[Line, ...]:
-        """The lines that stand in the box at the end of the link."""
+        """The lines for the box at the end of the link."""
         tone = {Grade.LOW: Tone.WARNING, Grade.POOR: Tone.ALARM}.get(self.grade, Tone.MUTED)
         first = tuple(Line(text, tone) for text in (self.text, self.share) if text)
         return first + tuple(Line(text, Tone.WARNING) for text in self.also)
@@ -64,7 +64,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A device, or several alike: the leaves of the drawing. `hint` is the whole truth in words."""
+    """A device, or several equal ones: the leaves of the drawing. `hint` is the full description."""
 
     kind: str
     title: str
@@ -76,7 +76,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A switch, a host bridge with several things behind it, or a group that a matrix tells (`assumed`)."""
+    """A switch, a host bridge with several items behind it, or a group from a matrix (`assumed`)."""
 
     title: str
     lines: tuple[Line, ...] = ()
@@ -89,7 +89,7 @@ class Hub:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What hangs on one point of the machine."""
+    """The items attached to one point of the machine."""
 
     cards: tuple[Card, ...] = ()
     hubs: tuple[Hub, ...] = ()
@@ -115,7 +115,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A NUMA node, or the whole package where no nodes are told."""
+    """A NUMA node, or the whole package if nodes are unknown."""
 
     title: str
     parts: tuple[Part, ...] = ()
@@ -127,7 +127,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A memory channel (`modules` in it, 0 when it is empty) or, where channels are unknown, one module."""
+    """A memory channel or, if channels are unknown, one module."""
 
     filled: bool
     hint: str = ""
@@ -135,7 +135,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Modules:
-    """The memory modules of a socket; `slots` are drawn, `lines` say the same in words."""
+    """The memory modules of a socket; `slots` are drawn, `lines` describe them."""
 
     slots: tuple[Slot, ...]
     lines: tuple[Line, ...]
@@ -143,23 +143,23 @@ class Modules:
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """A package with its domains. Without `title` it has no frame of its own: a bare NUMA node."""
+    """A package with its domains. Without `title` it has no frame: a bare NUMA node."""
 
     title: str
     lines: tuple[Line, ...] = ()
     modules: Modules | None = None
     domains: tuple[Domain, ...] = ()
     place: Place = Place()
-    """What hangs on the package itself, or on it without a known node."""
+    """The items attached to the package itself, or to an unknown node of it."""
     hint: str = ""
     devices: tuple[str, ...] = ()
     is_continued: bool = False
-    """Whether it is the rest of the socket before it, which was too wide."""
+    """Whether it continues the socket before it, which was too wide."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerEdge:
-    """A direct link between two processors; `count` links in it, None when unknown."""
+    """Direct links between two processors; `count` is their number, None if unknown."""
 
     a: str
     b: str
@@ -170,12 +170,12 @@ class PeerEdge:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """Switches that join many processors, or a mesh too dense to draw; `assumed` when no source tells the links."""
+    """Switches that connect many processors, or a mesh too dense to draw; `assumed` if the links are inferred."""
 
     title: str
     lines: tuple[Line, ...]
     counts: tuple[tuple[str, str], ...]
-    """(processor, what its link to the bank is labelled with: "12 links" or "")."""
+    """(processor, label of its link to the bank: "12 links" or "")."""
     switches: int = 0
     devices: tuple[str, ...] = ()
     assumed: bool = False
@@ -184,7 +184,7 @@ class Bank:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """The links between processors beside PCI. `name` is the field's word: NVLink, XGMI."""
+    """The direct links between processors. `name` is NVLink or XGMI."""
 
     name: str
     edges: tuple[PeerEdge, ...] = ()
@@ -194,7 +194,7 @@ class Peers:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """The links between sockets, in words; two lines at most beside the stroke. `name` is what the legend says."""
+    """The text on the links between sockets, at most two lines beside the stroke. `name` is for the legend."""
 
     lines: tuple[str, ...]
     hint: str
@@ -204,7 +204,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All of it. `loose` hangs on nothing that is known."""
+    """The whole drawing. `loose` are items without a known parent."""
 
     title: str
     lines: tuple[Line, ...]
@@ -215,7 +215,7 @@ class Scene:
     has_measured: bool = False
 
     def places(self) -> Iterator[Place]:
-        """Every point on which something hangs, in reading order."""
+        """All places, in reading order."""
         for socket in self.sockets:
             for domain in socket.domains:
                 yield domain.place
@@ -223,6 +223,6 @@ class Scene:
         yield self.loose
 
     def cards(self) -> Iterator[Card]:
-        """Every card, in reading order."""
+        """All cards, in reading order."""
         for place in self.places():
             yield from place.all_cards()

@@ -1,7 +1,6 @@
-"""Colours and strokes of a drawing: the palette of the page, as variables that a page's own go before.
+"""Colours and strokes of a drawing, with the palette of the page.
 
-Each variable falls back to the drawing's own value, so that the fragment takes the colours of the page around it and
-the document brings its own, light, dark and on paper.
+A fragment uses the colour variables of its page; a document defines its own, for light and dark screens and print.
 """
 
 from __future__ import annotations
@@ -65,18 +64,18 @@ _HEAT_RULES = """
 
 
 def heat_rules() -> str:
-    """The style of a heat map beside a drawing that stands alone; a page has its own (templates/style.css)."""
+    """The style of a heat map in a separate drawing; a page has its own (templates/style.css)."""
     classes = " ".join(f".heat .h{k} {{ fill: var(--heat-{k}); stroke: none; }}" for k in range(1, 9))
     return f"{_HEAT_RULES.strip()}\n{classes}"
 
 
 def rules(selector: str) -> str:
-    """The style of one drawing, its rules below `selector` so that they reach nothing else on a page."""
+    """The style of one drawing; all rules are below `selector`, so they affect nothing else on a page."""
     return _RULES.strip().replace("{s}", selector).replace("{font}", FONT)
 
 
 def palette() -> str:
-    """The variables of a document that stands alone: light, dark where the reader's screen is, light on paper."""
+    """The variables of a separate document: light, dark on dark screens, light on paper."""
     dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(_DARK)} }} }}"
     paper = f"@media print {{ :root {{ {_variables(_LIGHT)} }} }}"
     return f":root {{ color-scheme: light dark; {_variables(_LIGHT)} }}\n{dark}\n{paper}"

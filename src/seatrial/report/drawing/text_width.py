@@ -1,7 +1,7 @@
-"""How wide text is, without a font at hand: an upper estimate, so that text never leaves its box.
+"""The width of text without a font: an upper estimate, so that text never leaves its box.
 
-The widths are those of DejaVu Sans and its bold, measured in 1/100 of the font size: of the families that the page may
-fall back to, the widest. Every other letter counts as a full em, which covers East Asian ones.
+The widths are those of DejaVu Sans regular and bold, in 1/100 of the font size: the widest of the fallback families of
+the page. Every other character counts as a full em, which covers East Asian ones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _QUANTITY = re.compile(r"(?<=[0-9]) (?=[kMGTP]?i?B\b|MT/s)")
 
 @lru_cache(maxsize=1 << 14)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """The width in the unit of `size`, at least as wide as a browser draws it."""
+    """The width in the unit of `size`, at least that of a browser."""
     table = _TABLES[bold]
     ems = 0.0
     for character in text:
@@ -46,7 +46,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def fit(text: str, room: float, size: float, *, bold: bool = False) -> str:
-    """`text`, its end cut off and marked by an ellipsis where it is wider than `room`."""
+    """`text`, cut and ended by an ellipsis if it is wider than `room`."""
     if text_width(text, size, bold=bold) <= room:
         return text
     kept = ""
@@ -60,9 +60,9 @@ def fit(text: str, room: float, size: float, *, bold: bool = False) -> str:
 
 
 def wrap(text: str, room: float, size: float, *, bold: bool = False, lines: int = 2) -> list[str]:
-    """`text` in at most so many lines no wider than `room`; what is left over is cut from the last one.
+    """`text` in at most `lines` lines no wider than `room`; the last line is cut if the text is longer.
 
-    A number stays with its unit.
+    A number is not separated from its unit.
     """
     pieces = [piece for piece in _BREAKS.findall(_QUANTITY.sub(_NO_BREAK, text)) if piece]
     wrapped: list[str] = []

@@ -1,1 +1,1 @@
-"""What a page, a terminal and a document say of studies: words first, then the sections that show them."""
+"""The text about studies for page, terminal and documents, and the sections of the page that show it."""

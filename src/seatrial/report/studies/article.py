@@ -1,4 +1,4 @@
-"""An article of the page: its head with the answers, and its sections."""
+"""An article of the page: a head with the results, and sections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """A part of the page: its name and one line for the list at the head, its anchor, and itself."""
+    """A part of the page: its name and one line for the list at the top, its anchor, and its HTML."""
 
     name: str
     line: str
@@ -27,9 +27,9 @@ class Article:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands above the sections. `lines` are the answers, the first the largest; `more` counts those below.
+    """The text above the sections. `lines` are the results, most important first; `more` counts those below.
 
-    `alarm` is what may be the reason for an answer; `about` says how it was come by.
+    `alarm` is a possible cause of a result; `about` says how it was obtained.
     """
 
     kicker: str
@@ -42,14 +42,14 @@ class Head:
 
 
 def no_record(experiment: str, repeat: int) -> str | None:
-    """For pages that know no raw records."""
+    """For pages without raw records."""
     return None
 
 
 def article(
     environment: Environment, ident: str, head: Head, sections: Sequence[Section], *, is_alone: bool
 ) -> Article:
-    """The article under the ids that begin with `ident`. `is_alone`: its name is the heading of the whole page."""
+    """The article; its ids begin with `ident`. `is_alone`: its name is the heading of the whole page."""
     rendered = [
         {
             "name": section.name,
@@ -66,7 +66,7 @@ def article(
 
 
 def alarm(compared: Sequence[Compared]) -> str:
-    """What must stand beside the answer, because it may be the reason for it."""
+    """A warning beside the result: unintended differences, which may be its cause."""
     number = sum(len(one.unintended) for one in compared)
     if not number:
         return ""

@@ -1,4 +1,4 @@
-"""Who won a sweep, and whether the lead is worth anything, in words."""
+"""Text about a sweep: the winner, and whether its lead is beyond the noise."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _MOST_NAMED = 4
 
 
 def contender_name(contender: Contender, over: Sequence[str]) -> str:
-    """What was set, of what the sweep is over: "record 1 MiB · direct true"."""
+    """The swept settings of a contender: "record 1 MiB · direct true"."""
     named = [label(name, contender.parameters[name]) for name in over if name in contender.parameters]
-    return " · ".join(named) or "as it is"
+    return " · ".join(named) or "defaults"
 
 
 def ranked(result: BestOfResult) -> list[Contender]:
-    """The contenders that have a value, best first."""
+    """The contenders with a value, best first."""
     return [contender for contender in result.contenders if contender.median is not None]
 
 
 def best_of_headline(result: BestOfResult) -> str:
     """The winner, the runner-up and whether the gap beats the noise, in one line."""
-    having = ranked(result)
-    if not having:
+    ranking = ranked(result)
+    if not ranking:
         return f"No winner: none of {count(len(result.contenders), 'contender')} succeeded"
-    winner = having[0]
+    winner = ranking[0]
     name = contender_name(winner, result.over)
     value = show(winner.median, result.unit)
-    if len(having) == 1:
+    if len(ranking) == 1:
         return f"{name} is the only contender that succeeded: {value}"
-    runner_up = contender_name(having[1], result.over)
+    runner_up = contender_name(ranking[1], result.over)
     if result.is_beyond_noise:
         return f"{name} wins with {value}; {runner_up} is {gap_words(result)}, beyond the noise"
     tied = len(tied_contenders(result))
@@ -41,7 +41,7 @@ def best_of_headline(result: BestOfResult) -> str:
 
 
 def gap_words(result: BestOfResult) -> str:
-    """How far the runner-up is behind: "2.1 % behind [1.2, 3.0]"."""
+    """The gap of the runner-up: "2.1 % behind [1.2, 3.0]"."""
     effect = effect_of(result.gap) if result.gap is not None else None
     if effect is None:
         return "behind by an unknown gap"
@@ -55,43 +55,45 @@ def gap_words(result: BestOfResult) -> str:
 
 
 def tied_contenders(result: BestOfResult) -> list[Contender]:
-    """Those that the noise does not tell from the winner."""
+    """The contenders within the noise of the winner."""
     return [result.contenders[place] for place in result.tied if 0 < place < len(result.contenders)]
 
 
 def best_of_lines(result: BestOfResult) -> list[str]:
-    """What else must be said of a sweep: the gap, the ties, the cost, and what the winner's own figure is worth."""
-    having = ranked(result)
+    """Notes on a sweep: the gap, ties, the cost, and the bias of the best figure."""
+    ranking = ranked(result)
     lines = []
     if result.gap is not None and not result.is_beyond_noise:
-        gap = f"The runner-up is {gap_words(result)}: the interval reaches zero, so the order may be chance."
+        gap = f"The runner-up is {gap_words(result)}: the interval reaches zero, so the order may be due to chance."
         lines.append(
-            gap if result.gap.ci95_family is not None else "There are too few repeats to tell the gap from noise."
+            gap
+            if result.gap.ci95_family is not None
+            else "There are too few repeats to distinguish the gap from noise."
         )
     tied = tied_contenders(result)
     if tied:
         names = ", ".join(contender_name(one, result.over) for one in tied[:_MOST_NAMED])
         more = f" and {len(tied) - _MOST_NAMED} more" if len(tied) > _MOST_NAMED else ""
-        lines.append(f"Tied with the leader: {names}{more}. Take the one that suits otherwise.")
+        lines.append(f"Tied with the leader: {names}{more}. Choose by other criteria.")
     contenders = count(len(result.contenders), "contender")
-    lines.append(f"The search cost {count(result.repeats, 'repeat')} of {contenders} in {show(result.cost_s, 's')}.")
-    if len(having) > 1:
+    lines.append(f"The search took {count(result.repeats, 'repeat')} of {contenders} in {show(result.cost_s, 's')}.")
+    if len(ranking) > 1:
         lines.append(
-            "The best of many looks better than it is, since luck helps to win: measure the winner again before "
-            "quoting it."
+            "The best of many looks better than it is, because luck helps to win: measure the winner again "
+            "before quoting it."
         )
     return lines
 
 
 def best_of_figure(result: BestOfResult) -> str:
-    """The figure by which the winner is chosen, and which way it is better."""
+    """The figure that decides the winner, and its direction."""
     fixed = " · ".join(label(name, value) for name, value in result.parameters.items() if name not in result.over)
     text = f"{result.benchmark}, by {result.figure} ({arrow_meaning(result.better)})"
     return f"{text}; {fixed}" if fixed else text
 
 
 def contender_interval(result: BestOfResult, contender: Contender) -> str:
-    """Its interval, or why it has none."""
+    """Its interval, or the reason for having none."""
     if contender.median is None:
         return ""
     return show_range(*contender.ci95, result.unit) if contender.ci95 is not None else "needs 6 repeats"

@@ -1,4 +1,4 @@
-"""Where a difference sits, in words: what the terminal and the page say of a breakdown."""
+"""Text about a breakdown, for terminal and page: which parts of a run cause a difference."""
 
 from __future__ import annotations
 
@@ -9,51 +9,50 @@ from seatrial.model.study_result import Compared
 from seatrial.report.studies.verdicts import short
 from seatrial.report.units import count, label, show, show_percent
 
-BREAKDOWN_COLUMNS = ("part", "baseline", "candidate", "difference", "calls of a rank", "a call takes", "")
+BREAKDOWN_COLUMNS = ("part", "baseline", "candidate", "difference", "calls per rank", "time per call", "")
 BREAKDOWN_RULE = (
-    "Seconds of one rank for the whole run, its start and end included: the mean over ranks and repeats, so that parts "
-    "add up. What a figure measures may be a part of the run. Beyond noise: repeats like these "
-    "are so far apart by chance in fewer than 1 of 20 comparisons (Welch's test, Holm over the parts)."
+    "Seconds per rank for the whole run, including its start and end: the mean over ranks and repeats, so the parts "
+    "add up. A figure may measure only a part of the run. Beyond noise: by chance, repeats differ by this much in "
+    "fewer than 1 of 20 comparisons (Welch's test, Holm over the parts)."
 )
 _MOST_NAMED = 2
 _WORTH_NAMING = 0.1
-_ALIKE = 0.02
+_NEGLIGIBLE = 0.02
 
 
-def told(compared: Sequence[Compared]) -> list[Breakdown]:
+def breakdowns_of(compared: Sequence[Compared]) -> list[Breakdown]:
     """All breakdowns, in the order of the comparisons."""
     return [breakdown for one in compared for breakdown in one.breakdowns]
 
 
 def breakdown_title(breakdown: Breakdown) -> str:
-    """What was broken down: benchmark, what it ran with, and the two sides."""
+    """The subject of a breakdown: benchmark, ranks, and the two sides."""
     settings = " ".join(label(*item) for item in breakdown.parameters.items() if item[0] == "ranks")
     named = f"{breakdown.benchmark} {settings}".rstrip()
     return f"{named}: {short(breakdown.candidate)} against {short(breakdown.baseline)}"
 
 
 def breakdown_sentence(breakdown: Breakdown) -> str:
-    """Where the seconds sit, without a full stop."""
+    """The parts that cause the difference in time, without a full stop."""
     whole = breakdown.whole
     if whole is None:
         return "Only input and output were recorded"
     sure = [part for part in breakdown.parts if part.is_beyond_noise]
     if not sure:
         few = min(breakdown.repeats)
-        why = f"with {count(few, 'repeat')} of a side" if few < 3 else "beyond noise"
-        return f"No part differs {why}" if few >= 3 else f"Nothing can be said {why}"
+        return f"No conclusion with {count(few, 'repeat')} per side" if few < 3 else "No part differs beyond noise"
     difference = whole.difference_s
     same_way = [part for part in sure if part.difference_s * difference > 0]
     if not same_way:
         named = ", ".join(_moved_words(part) for part in sure[:_MOST_NAMED])
-        return f"The whole takes as long, but {named}"
+        return f"The total time is about the same, but {named}"
     more = "more" if difference > 0 else "less"
     shares = [
         f"{show(abs(part.difference_s), 's')} ({show_percent(part.difference_s / difference)}) in {part_words(part)}"
         for part in same_way[:_MOST_NAMED]
         if part is same_way[0] or part.difference_s / difference >= _WORTH_NAMING
     ]
-    return f"Of {show(abs(difference), 's')} {more} for each rank, {' and '.join(shares)}"
+    return f"Of {show(abs(difference), 's')} {more} per rank, {' and '.join(shares)}"
 
 
 def _moved_words(part: Part) -> str:
@@ -62,14 +61,14 @@ def _moved_words(part: Part) -> str:
 
 
 def part_words(part: Part) -> str:
-    """Such as "MPI_Allreduce of 8 B", "computing"."""
+    """A part in words: "MPI_Allreduce of 8 B", "computing"."""
     if part.size_B is None or not part.size_B:
         return part.what
     return f"{part.what} of {show(part.size_B, 'B', binary=part.size_B % 1024 == 0)}"
 
 
 def part_row(part: Part) -> list[str]:
-    """The cells under BREAKDOWN_COLUMNS."""
+    """The cells for BREAKDOWN_COLUMNS."""
     sign = "+" if part.difference_s >= 0 else "-"
     return [
         part_words(part),
@@ -77,7 +76,7 @@ def part_row(part: Part) -> list[str]:
         show(part.candidate_s, "s"),
         f"{sign}{show(abs(part.difference_s), 's')}",
         _counts(part),
-        _takes(part),
+        _time_per_call(part),
         "beyond noise" if part.is_beyond_noise else "",
     ]
 
@@ -87,8 +86,8 @@ def _counts(part: Part) -> str:
     return "" if not _is_counted(part) else first if first == second else f"{first} -> {second}"
 
 
-def _takes(part: Part) -> str:
-    """What one call takes on each side: where they make different numbers of calls, it tells more than the sum."""
+def _time_per_call(part: Part) -> str:
+    """Time per call on each side, for comparing sides with different numbers of calls."""
     if not _is_counted(part):
         return ""
     sides = ((part.baseline_s, part.baseline_count), (part.candidate_s, part.candidate_count))
@@ -101,11 +100,11 @@ def _is_counted(part: Part) -> bool:
 
 def _counts_differ(breakdown: Breakdown) -> bool:
     counts = [(part.baseline_count, part.candidate_count) for part in breakdown.parts if part.is_beyond_noise]
-    return any(max(pair) > (1 + _ALIKE) * min(pair) for pair in counts)
+    return any(max(pair) > (1 + _NEGLIGIBLE) * min(pair) for pair in counts)
 
 
 def breakdown_lines(breakdown: Breakdown) -> list[str]:
-    """What else is to be said: input and output, and repeats that were left out."""
+    """Notes on a breakdown: input and output, numbers of calls, and skipped repeats."""
     lines = []
     if breakdown.moved:
         moved = "; ".join(
@@ -113,7 +112,7 @@ def breakdown_lines(breakdown: Breakdown) -> list[str]:
         )
         lines.append(f"Input and output of the whole program: {moved}.")
     if _counts_differ(breakdown):
-        lines.append("The sides made different numbers of calls: what one call takes tells more than the sums.")
+        lines.append("The sides made different numbers of calls: compare the time per call, not the sums.")
     if breakdown.incomplete:
-        lines.append(f"{count(breakdown.incomplete, 'repeat')} with an incomplete profile left out.")
+        lines.append(f"Not included: {count(breakdown.incomplete, 'repeat')} with an incomplete profile.")
     return lines

@@ -1,4 +1,4 @@
-"""The page of one comparison, and of a screen for what stands apart, as a file of its own."""
+"""The page of one comparison, or of an outlier screen, as a separate file."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from seatrial.report.studies.sections import Section, comparison_sections
 from seatrial.report.studies.verdicts import headline
 from seatrial.version import __version__
 
-_ABOUT = "Only what was measured before is read here. A ratio is candidate over baseline."
+_ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."
 
 
 def compare_page(compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None) -> str:
-    """The whole file as text. `outliers` is None where no screen was made."""
+    """The whole file as text. `outliers` is None if no screen was made."""
     environment = templates()
     lines = [headline(compared)] if compared else []
     sections = comparison_sections(compared, "s1", no_record)
     if outliers is not None:
         lines.append(outlier_headline(outliers))
         context = {"lines": outlier_lines(outliers), "table": outlier_table(outliers) if outliers else None}
-        sections.append(Section("outliers", "What stands apart", "outliers", context))
+        sections.append(Section("outliers", "Outliers", "outliers", context))
     name = _name(compared)
     head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))
     return environment.get_template("page.html.j2").render(
@@ -39,7 +39,7 @@ def compare_page(compared: Sequence[Compared], outliers: Sequence[Outlier] | Non
 def _name(compared: Sequence[Compared]) -> str:
     bases = dict.fromkeys(one.baseline for one in compared)
     if not compared:
-        return "A screen for outliers"
+        return "Outlier screen"
     if len(compared) == 1:
         return f"{compared[0].candidate} against {compared[0].baseline}"
     return f"{len(compared)} candidates against {next(iter(bases)) if len(bases) == 1 else 'their baselines'}"

@@ -1,4 +1,4 @@
-"""Whether a comparison was fair: how it was made, where, why it stopped, what else differed."""
+"""Whether a comparison was fair: how and where it was made, why it stopped, what else differed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from seatrial.report.units import count
 _MOST_NAMES = 4
 
 _WHY = {
-    Stopped.DECIDED: "the interval decided at a planned look",
+    Stopped.DECIDED: "the interval was conclusive at a planned look",
     Stopped.BUDGET: "the budget was spent",
-    Stopped.MAXIMUM: "the largest number of repeats was made",
-    Stopped.UNFINISHED: "the run was interrupted (the same command goes on)",
-    Stopped.NOT_PLANNED: "repeats were at hand, their number was not planned for this",
+    Stopped.MAXIMUM: "the maximum number of repeats was reached",
+    Stopped.UNFINISHED: "the run was interrupted (the same command continues it)",
+    Stopped.NOT_PLANNED: "existing repeats were compared; their number was not planned for this",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class DesignLine:
-    """One thing about the design. `is_weak`: it limits what the verdicts are worth."""
+    """One aspect of the design. `is_weak`: it limits the value of the verdicts."""
 
     name: str
     text: str
@@ -34,7 +34,7 @@ class DesignLine:
 
 
 def design_lines(compared: Sequence[Compared]) -> list[DesignLine]:
-    """The design of all comparisons together, in the order in which an expert asks."""
+    """The design of all comparisons together."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     if not comparisons:
         return [DesignLine("Scope", text) for text in scopes(compared)]
@@ -44,54 +44,52 @@ def design_lines(compared: Sequence[Compared]) -> list[DesignLine]:
 
 
 def scopes(compared: Sequence[Compared]) -> list[str]:
-    """The distinct sentences on what the verdicts hold for."""
+    """The distinct sentences on the validity of the verdicts."""
     return [scope for scope in dict.fromkeys(one.scope.strip() for one in compared) if scope]
 
 
 def unintended_first(compared: Sequence[Compared]) -> list[tuple[Compared, Difference]]:
-    """All differences with the pair of sides that they belong to: those that nobody asked for first."""
+    """All differences with their pair of sides, unintended ones first."""
     pairs = [(one, difference) for one in compared for difference in one.differences]
     return sorted(pairs, key=lambda pair: pair[1].intended)
 
 
 def fairness_headline(compared: Sequence[Compared]) -> str:
-    """How many unintended differences there are: "2 unintended differences", or that there is none."""
+    """The number of unintended differences: "2 unintended differences", or that there are none."""
     unintended = sum(len(one.unintended) for one in compared)
     if unintended:
         return f"{count(unintended, 'unintended difference')} between the sides"
     if not any(one.comparisons for one in compared):
-        return "Nothing was compared, so nothing is known of its fairness"
+        return "Nothing was compared"
     if not all(one.is_told for one in compared):
-        return "What else differs is not known: a side says nothing of its machine"
-    return "Nothing but what was asked for was seen to differ"
+        return "Other differences are unknown: one side has no data about its machine"
+    return "No differences found other than the intended ones"
 
 
 def _order(comparisons: Sequence[Comparison]) -> DesignLine:
     measured = [one for one in comparisons if not one.baseline.is_reference and not one.candidate.is_reference]
     if not measured:
-        return DesignLine("Order", "measured repeats against a published value, which has no repeats of its own", True)
+        return DesignLine("Order", "measured repeats against a published value, which has no repeats", True)
     together = [one for one in measured if one.design.is_interleaved]
     apart = len(measured) - len(together)
     if not apart:
-        text = (
-            f"interleaved, {_numbers([one.design.blocks for one in together], 'block')} of one repeat of each side in "
-        )
-        return DesignLine("Order", text + "random order: a drift of the machine falls on both sides alike")
-    text = "not interleaved: the two sides were measured apart, so that a drift of the machine falls on one of them"
+        text = f"interleaved, {_numbers([one.design.blocks for one in together], 'block')} of one repeat per side in "
+        return DesignLine("Order", text + "random order: drift of the machine affects both sides equally")
+    text = "not interleaved: the sides were measured separately, so drift of the machine may affect only one of them"
     if together:
         text = f"{apart} of {len(measured)} comparisons are {text}; the rest are interleaved in blocks"
     repeats = _numbers([repeats_made(one) for one in measured], "repeat")
-    return DesignLine("Order", f"{text}; {repeats} of a side", True)
+    return DesignLine("Order", f"{text}; {repeats} per side", True)
 
 
 def _place(comparisons: Sequence[Comparison]) -> DesignLine:
     base = list(dict.fromkeys(host for one in comparisons for host in one.baseline.hosts))
     candidate = list(dict.fromkeys(host for one in comparisons for host in one.candidate.hosts))
     if not base or not candidate:
-        return DesignLine("Node", "not known of every side", True)
+        return DesignLine("Node", "unknown for at least one side", True)
     if set(base) != set(candidate):
-        text = f"two machines: {_names(base)} is held against {_names(candidate)}; a verdict is about these machines, "
-        return DesignLine("Node", text + "not about the setting alone", True)
+        text = f"two machines: {_names(base)} is compared with {_names(candidate)}; a verdict is about these machines, "
+        return DesignLine("Node", text + "not only about the setting", True)
     if len(base) == 1:
         return DesignLine("Node", f"the same for both sides: {base[0]}")
     return DesignLine("Node", f"the same {len(base)} nodes for both sides: {_names(base)}")
@@ -100,25 +98,27 @@ def _place(comparisons: Sequence[Comparison]) -> DesignLine:
 def _looks(comparisons: Sequence[Comparison]) -> DesignLine | None:
     looks = list(dict.fromkeys(one.design.looks for one in comparisons if one.design.looks))
     if not looks:
-        return DesignLine("Looks", "none planned: the interval was taken once, over all repeats")
+        return DesignLine("Looks", "none planned: the interval was computed once, over all repeats")
     if len(looks) > 1:
-        return DesignLine("Looks", f"planned, at {len(looks)} different schedules; the intervals pay for every look")
+        return DesignLine(
+            "Looks", f"planned, with {len(looks)} different schedules; the intervals account for every look"
+        )
     spelled = [str(number) for number in looks[0]]
     listed = spelled[0] if len(spelled) == 1 else f"{', '.join(spelled[:-1])} and {spelled[-1]}"
-    return DesignLine("Looks", f"planned after {listed} blocks; the intervals pay for every look")
+    return DesignLine("Looks", f"planned after {listed} blocks; the intervals account for every look")
 
 
 def _stopped(comparisons: Sequence[Comparison]) -> DesignLine | None:
     counts = Counter(one.design.stopped for one in comparisons)
     if len(counts) == 1:
         return DesignLine(
-            "Stopped", f"because {_WHY[next(iter(counts))]}" if _planned(counts) else _WHY[next(iter(counts))]
+            "Stopped", f"because {_WHY[next(iter(counts))]}" if _is_planned(counts) else _WHY[next(iter(counts))]
         )
-    told = "; ".join(f"{counts[stopped]} because {_WHY[stopped]}" for stopped in Stopped if counts[stopped])
-    return DesignLine("Stopped", told)
+    reasons = "; ".join(f"{counts[stopped]} because {_WHY[stopped]}" for stopped in Stopped if counts[stopped])
+    return DesignLine("Stopped", reasons)
 
 
-def _planned(counts: Counter[Stopped]) -> bool:
+def _is_planned(counts: Counter[Stopped]) -> bool:
     return Stopped.NOT_PLANNED not in counts
 
 
@@ -129,14 +129,14 @@ def _margin(comparisons: Sequence[Comparison]) -> DesignLine:
     family = f"{families[0]}" if len(families) == 1 else f"{families[0]} to {families[-1]}"
     error = f"{alphas[0] * 100:.3g} %" if len(alphas) == 1 else f"{alphas[0] * 100:.3g} to {alphas[-1] * 100:.3g} %"
     text = (
-        f"{' or '.join(map(margin_words, margins))}. A verdict is `same` if the interval lies wholly inside it, "
-        "`faster` or `slower` if wholly outside, else `ambiguous`: the interval allows more than one answer. "
+        f"{' or '.join(map(margin_words, margins))}. A verdict is `same` if the interval is entirely inside it, "
+        "`faster` or `slower` if entirely outside, else `ambiguous`: the interval allows more than one verdict. "
     )
-    text += f"The intervals rest on an error of {error}"
+    text += f"The intervals are for an error rate of {error}"
     text += f", divided by the family of {family} comparisons." if families != [1] else "."
     few = [one for one in comparisons if 0 < repeats_made(one) < FEWEST_REPEATS]
     if few:
-        text += f" {len(few)} of {len(comparisons)} have fewer than {FEWEST_REPEATS} repeats, and so no interval."
+        text += f" {len(few)} of {len(comparisons)} have fewer than {FEWEST_REPEATS} repeats and therefore no interval."
     return DesignLine("Margin", text)
 
 

@@ -1,7 +1,7 @@
-"""How large a difference is, spelled so that more is always better: "16 % faster [14, 18]".
+"""The size of a difference, worded so that more is always better: "16 % faster [14, 18]".
 
-The model keeps the ratio of the raw figure. People ask how much faster B is: where a figure is better low, that is
-baseline over candidate. A time of 0.86 is then "16 % faster", as 1.16 of a rate is.
+The model keeps the ratio of the raw figure. Users ask how much faster B is: for a figure where lower is better, that is
+baseline over candidate. A time ratio of 0.86 is then "16 % faster", as is a rate ratio of 1.16.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 _OF_SPEED: tuple[Unit, ...] = ("s", "B/s", "flop/s", "op/s", "Hz")
 _TIMES = 2.0
-"""From this advantage on a factor is easier to read than percent."""
+"""From this advantage on, a factor is easier to read than a percentage."""
 _MOST_DECIMALS = 4
 _WIDE_PERCENT = 3.0
-"""An interval of so many percentage points says nothing about tenths."""
+"""In an interval this wide (percentage points), tenths are meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Candidate over baseline, turned where needed so that above 1 the candidate is better.
+    """Candidate over baseline, inverted if lower is better: above 1, the candidate is better.
 
-    `plain` and `family` are the intervals of the model, turned alike; None where there is none.
+    `plain` and `family` are the intervals of the model, inverted likewise, or None.
     """
 
     advantage: float
@@ -39,21 +39,23 @@ class Effect:
 
 
 def effect_of(comparison: Comparison) -> Effect | None:
-    """None where the ratio is no positive number, so that no factor can be told."""
-    ratio = _turned(comparison.ratio, comparison.better)
+    """The effect of a comparison; None if the ratio is not a positive number."""
+    ratio = _oriented(comparison.ratio, comparison.better)
     if ratio is None:
         return None
     better = comparison.better
-    return Effect(ratio, _turned_interval(comparison.ci95, better), _turned_interval(comparison.ci95_family, better))
+    return Effect(
+        ratio, _oriented_interval(comparison.ci95, better), _oriented_interval(comparison.ci95_family, better)
+    )
 
 
 def margin_edges(margin: float) -> Interval:
-    """The ratios between which two sides count as the same; they do not change when the ratio is turned."""
+    """The ratios between which two sides count as the same; inverting the ratio does not change them."""
     return 1 / (1 + margin), 1 + margin
 
 
 def effect_words(comparison: Comparison) -> str:
-    """The effect with the interval that the verdict rests on: "16 % faster [14, 18]", "+0.3 % [-0.4, +0.9]"."""
+    """The effect with the interval behind the verdict: "16 % faster [14, 18]", "+0.3 % [-0.4, +0.9]"."""
     effect = effect_of(comparison)
     if effect is None:
         return "no ratio"
@@ -83,7 +85,7 @@ def signed_words(advantage: float, interval: Interval | None, margin: float) -> 
 
 
 def signed(value: float, decimals: int) -> str:
-    """A number with its sign, a true minus, and none on a zero."""
+    """A number with its sign (a true minus), without a sign for zero."""
     text = f"{abs(value):.{decimals}f}"
     if float(text) == 0:
         return text
@@ -91,14 +93,14 @@ def signed(value: float, decimals: int) -> str:
 
 
 def ratio_words(ratio: float | None, interval: Interval | None = None) -> str:
-    """A ratio of raw figures as it stands in tables, with so many digits that the ends of the interval differ."""
+    """A ratio of raw figures for tables, with enough digits to separate the ends of the interval."""
     if ratio is None or not math.isfinite(ratio):
         return "unknown"
     return f"{ratio:.{_decimals((ratio,), interval, least=3)}f}"
 
 
 def interval_words(interval: Interval | None) -> str:
-    """An interval of a ratio: "0.847 to 0.877"; "none" where there is none."""
+    """An interval of a ratio: "0.847 to 0.877"; "none" if there is none."""
     if interval is None:
         return "none"
     decimals = _decimals(interval, interval, least=3)
@@ -111,33 +113,33 @@ def margin_words(margin: float) -> str:
 
 
 def is_speed(unit: Unit) -> bool:
-    """Whether "faster" says it; joules, watts and bytes are better or worse."""
+    """Whether "faster" applies; joules, watts and bytes are better or worse."""
     return unit in _OF_SPEED
 
 
 def word_of(comparison: Comparison) -> str:
-    """The verdict for people: watts and joules are not faster."""
+    """The verdict in words: "better" for watts and joules, not "faster"."""
     return verdict_word(comparison.verdict, [comparison])
 
 
 def verdict_word(verdict: Verdict, comparisons: Iterable[Comparison]) -> str:
-    """The same for several comparisons at once."""
+    """The same for several comparisons."""
     if all(is_speed(one.unit) for one in comparisons):
         return verdict.value
     return {Verdict.FASTER: "better", Verdict.SLOWER: "worse"}.get(verdict, verdict.value)
 
 
-def _turned(value: float, better: Better) -> float | None:
+def _oriented(value: float, better: Better) -> float | None:
     if not (math.isfinite(value) and value > 0):
         return None
-    turned = value if better is Better.HIGHER else 1 / value
-    return turned if math.isfinite(turned) else None
+    oriented = value if better is Better.HIGHER else 1 / value
+    return oriented if math.isfinite(oriented) else None
 
 
-def _turned_interval(interval: Interval | None, better: Better) -> Interval | None:
+def _oriented_interval(interval: Interval | None, better: Better) -> Interval | None:
     if interval is None:
         return None
-    ends = [_turned(end, better) for end in interval]
+    ends = [_oriented(end, better) for end in interval]
     known = [end for end in ends if end is not None]
     return _ordered(known) if len(known) == len(ends) else None
 
@@ -156,7 +158,7 @@ def _plain(value: float, decimals: int) -> str:
 
 
 def _decimals_of_percent(percent: float, ends: Interval | None, margin: float) -> int:
-    """So many decimals that the interval keeps a digit of its width, and no end looks as if it were on the margin."""
+    """Enough decimals for one digit of the interval's width, and so that no end seems to lie on the margin."""
     if ends is None:
         return 0 if abs(percent) >= 10 else 1
     edges = [(edge - 1) * 100 for edge in margin_edges(margin)]

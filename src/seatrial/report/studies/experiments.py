@@ -1,4 +1,4 @@
-"""What a study ran: every experiment with its outcome and figures, or the reason why it has none."""
+"""All experiments of a study with outcome and figures, or the reason for having none."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from seatrial.report.studies.verdicts import shared, varying
 from seatrial.report.units import NO_VALUE, arrow, count, label, show, show_percent, show_range
 
 _MOST_ROWS = 1000
-_IN_SIGHT = 20
+_MOST_UNFOLDED = 20
 
 
 def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -> list[Section]:
-    """One section: those without a result first and in sight, then the table of figures."""
+    """One section: experiments without a result first, then the table of figures."""
     if not results:
         return []
     lost = [result for result in results if not result.figures]
@@ -34,18 +34,18 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
         "held": [_held(results, benchmark) for benchmark in dict.fromkeys(r.experiment.benchmark for r in results)],
         "lost": _lost(lost, names) if lost else None,
         "table": table if rows else None,
-        "is_folded": len(rows) > _IN_SIGHT,
+        "is_folded": len(rows) > _MOST_UNFOLDED,
         "left_out": max(0, len(rows) - _MOST_ROWS),
     }
-    return [Section("experiments", "What was run", "experiments", context)]
+    return [Section("experiments", "Experiments", "experiments", context)]
 
 
-_NUMBERS = ("Median", "95 % interval", "Repeats", "Share of its limit")
+_NUMBERS = ("Median", "95 % interval", "Repeats", "Fraction of limit")
 
 
-def _name(result: ExperimentResult, telling: Mapping[str, Sequence[str]], several_environments: bool) -> str:
+def _name(result: ExperimentResult, distinct: Mapping[str, Sequence[str]], several_environments: bool) -> str:
     parameters = result.experiment.parameters
-    names = telling[result.experiment.benchmark]
+    names = distinct[result.experiment.benchmark]
     words = [result.experiment.benchmark, *(label(name, parameters[name]) for name in names if name in parameters)]
     if several_environments and result.experiment.environment:
         words.append(f"environment {result.experiment.environment}")
@@ -53,13 +53,13 @@ def _name(result: ExperimentResult, telling: Mapping[str, Sequence[str]], severa
 
 
 def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
-    """Experiment id -> the benchmark with the settings that tell its experiments apart."""
+    """Experiment id -> the benchmark with the settings that distinguish its experiments."""
     settings: dict[str, list[Params]] = {}
     for result in results:
         settings.setdefault(result.experiment.benchmark, []).append(result.experiment.parameters)
-    telling = {benchmark: varying(own) for benchmark, own in settings.items()}
+    distinct = {benchmark: varying(own) for benchmark, own in settings.items()}
     several = len({result.experiment.environment for result in results}) > 1
-    return {result.id: _name(result, telling, several) for result in results}
+    return {result.id: _name(result, distinct, several) for result in results}
 
 
 def _held(results: Sequence[ExperimentResult], benchmark: str) -> str:
@@ -73,7 +73,7 @@ def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table:
         [
             Cell(names[result.id]),
             Cell(result.outcome.state.value.replace("_", " "), tone=f"outcome {result.outcome.state.value}"),
-            Cell(result.outcome.reason or ("it gave no figures" if result.outcome.is_ok else "no reason was recorded")),
+            Cell(result.outcome.reason or ("no figures" if result.outcome.is_ok else "no reason was recorded")),
         ]
         for result in lost[:_MOST_ROWS]
     ]

@@ -1,4 +1,4 @@
-"""How many experiments of a study succeeded, in words."""
+"""Text about the outcomes of a study's experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seatrial.report.units import count
 
 
 def outcome_counts(results: Sequence[ExperimentResult]) -> str:
-    """How many experiments succeeded, and what became of the rest: "11 of 12 experiments succeeded, 1 failed"."""
+    """The number of experiments per outcome: "11 of 12 experiments succeeded, 1 failed"."""
     states: dict[str, int] = {}
     for result in results:
         states[result.outcome.state.value] = states.get(result.outcome.state.value, 0) + 1

@@ -1,4 +1,4 @@
-"""How far a machine scales, in words."""
+"""Text about scaling."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LAWS = {"amdahl": "Amdahl's law", "gustafson": "Gustafson's law"}
 
 
 def measured(result: ScalingResult) -> list[tuple[ScalingPoint, float]]:
-    """The points that have a value, with it, by their number of workers."""
+    """The points with a value, and the value, sorted by number of workers."""
     points = sorted(result.points, key=lambda point: point.workers)
     return [(point, point.value) for point in points if point.value is not None]
 
 
 def failed(result: ScalingResult) -> list[ScalingPoint]:
-    """The points that have none."""
+    """The points without a value."""
     return sorted((point for point in result.points if point.value is None), key=lambda point: point.workers)
 
 
@@ -33,14 +33,14 @@ def workers(result: ScalingResult, number: float) -> str:
 
 
 def scaling_headline(result: ScalingResult) -> str:
-    """Such as "At least 80 % efficient to 16 threads; at 32 threads it is 61 %"."""
+    """One line: "At least 80 % efficient up to 16 threads; 61 % at 32 threads"."""
     points = [point for point, _ in measured(result)]
     rated = [point for point in points if point.efficiency is not None]
     beyond = [point for point in rated if point.workers > result.baseline_workers]
     if not points:
         return "No scaling: no point succeeded"
     if not beyond:
-        return f"No scaling: only {workers(result, points[0].workers)} succeeded"
+        return f"No scaling: only the point at {workers(result, points[0].workers)} succeeded"
     text = _efficient_to(result, beyond)
     lost = [point for point in failed(result) if point.workers > result.baseline_workers]
     if lost:
@@ -59,16 +59,16 @@ def _efficient_to(result: ScalingResult, beyond: Sequence[ScalingPoint]) -> str:
         return (
             text if last is first else f"{text}, {efficiency_words(last.efficiency)} at {workers(result, last.workers)}"
         )
-    reached = f"At least {threshold} efficient to {workers(result, result.efficient_to)}"
+    reached = f"At least {threshold} efficient up to {workers(result, result.efficient_to)}"
     after = next((point for point in beyond if point.workers > result.efficient_to), None)
     if after is None:
-        return f"{reached}, the most that was measured: {efficiency_words(last.efficiency)} there"
-    text = f"{reached}; at {workers(result, after.workers)} it is {efficiency_words(after.efficiency)}"
-    return text if after is last else f"{text}, at {workers(result, last.workers)} {efficiency_words(last.efficiency)}"
+        return f"{reached}, the most measured: {efficiency_words(last.efficiency)} there"
+    text = f"{reached}; {efficiency_words(after.efficiency)} at {workers(result, after.workers)}"
+    return text if after is last else f"{text}, {efficiency_words(last.efficiency)} at {workers(result, last.workers)}"
 
 
 def efficiency_words(efficiency: float | None) -> str:
-    """An efficiency in percent, with as many digits as tell it from the threshold."""
+    """An efficiency in percent, with enough digits to distinguish it from the threshold."""
     text = show_percent(efficiency)
     if efficiency is None or efficiency == EFFICIENT or text != show_percent(EFFICIENT):
         return text
@@ -82,42 +82,40 @@ def efficiency_words(efficiency: float | None) -> str:
 
 
 def scaling_design(result: ScalingResult) -> str:
-    """Strong or weak, the baseline, what the efficiency is of, and what was held fixed."""
+    """Strong or weak, the baseline, the definition of efficiency, and the fixed parameters."""
     base = workers(result, result.baseline_workers)
     if result.kind == "strong":
         text = (
             f"Strong scaling: the same work for every number of {bare_name(result.along)}. The baseline is {base}, the "
         )
-        text += "fewest that succeeded; an efficiency is the speedup over it, divided by the growth in workers."
+        text += "smallest that succeeded; efficiency is the speedup over it, divided by the growth in workers."
     else:
-        text = (
-            f"Weak scaling: the work grows with the {bare_name(result.along)}. The baseline is {base}, the fewest that "
-        )
-        text += "succeeded; an efficiency is "
+        text = f"Weak scaling: the work grows with the {bare_name(result.along)}. The baseline is {base}, the smallest "
+        text += "that succeeded; efficiency is "
         text += (
-            "its time over the time of the point."
+            "the time of the baseline over the time of the point."
             if result.better is Better.LOWER
-            else "the rate of each worker over its."
+            else "the rate per worker over that of the baseline."
         )
     held = " · ".join(label(name, value) for name, value in result.parameters.items())
-    return f"{text} Held fixed: {held}." if held else text
+    return f"{text} Fixed: {held}." if held else text
 
 
 def crossing_words(result: ScalingResult) -> str:
-    """Where the efficiency falls below 80 %; "" where it does not."""
+    """Where the efficiency falls below 80 %; "" if it does not."""
     if result.crossing is None:
         return ""
     return (
-        f"It crosses {show_percent(EFFICIENT)} at about {result.crossing:.3g} {bare_name(result.along)}, interpolated "
-        "between the points on a logarithmic axis."
+        f"Efficiency crosses {show_percent(EFFICIENT)} at about {result.crossing:.3g} {bare_name(result.along)}, "
+        "interpolated between the points on a logarithmic axis."
     )
 
 
 def winning_parameters(result: ScalingResult) -> dict[float, str]:
-    """Workers -> the settings that won there, of those that are not the same at every point."""
+    """Workers -> the settings that won there, without those that are equal at every point."""
     chosen = {point.workers: point.parameters for point, _ in measured(result) if point.parameters}
-    telling = [name for name in varying(list(chosen.values())) if name != result.along] if chosen else []
-    return {number: _labels(settings, telling) for number, settings in chosen.items()} if telling else {}
+    distinct = [name for name in varying(list(chosen.values())) if name != result.along] if chosen else []
+    return {number: _labels(settings, distinct) for number, settings in chosen.items()} if distinct else {}
 
 
 def _labels(settings: Mapping[str, Value], names: Sequence[str]) -> str:
@@ -125,23 +123,21 @@ def _labels(settings: Mapping[str, Value], names: Sequence[str]) -> str:
 
 
 def fit_words(result: ScalingResult, fit: Fit) -> str:
-    """A fitted law: its constant with the standard error, what it says of the most, how far it is off."""
+    """A fitted law: its constant with the standard error, the maximum speedup, and the largest residual."""
     text = (
-        f"{_LAWS[fit.law]}: serial share {fit.parameter * 100:.3g} % with a standard error of "
+        f"{_LAWS[fit.law]}: serial fraction {fit.parameter * 100:.3g} % with a standard error of "
         f"{fit.standard_error * 100:.2g} %, fitted to {count(len(fit.residuals), 'point')}."
     )
     if fit.ceiling is not None:
-        text += (
-            f" By this law no number of {bare_name(result.along)} gives more than {fit.ceiling:.3g} times the baseline."
-        )
-    share = worst_residual(result, fit)
+        text += f" By this law, the speedup over the baseline is at most {fit.ceiling:.3g}."
+    share = largest_residual(result, fit)
     if share is not None:
-        text += f" The worst residual is {show_percent(share)} of the measured speedup."
+        text += f" The largest residual is {show_percent(share)} of the measured speedup."
     return text
 
 
-def worst_residual(result: ScalingResult, fit: Fit) -> float | None:
-    """The largest residual as a share of the speedup at its point, or None."""
+def largest_residual(result: ScalingResult, fit: Fit) -> float | None:
+    """The largest residual as a fraction of the speedup at its point, or None."""
     speedups = {point.workers: point.speedup for point in result.points}
     shares = [
         abs(residual) / speedup
@@ -152,8 +148,8 @@ def worst_residual(result: ScalingResult, fit: Fit) -> float | None:
 
 
 def no_fit_words(result: ScalingResult) -> str:
-    """Why there is no fit, and what else must be known to read the efficiencies; "" where there is neither."""
+    """The reason for a missing fit, or a note on the efficiencies, or ""."""
     if result.note or result.fits:
         return result.note
     number = len(measured(result))
-    return f"No law is fitted: that needs at least {FEWEST_FOR_A_FIT} points, and {number} succeeded."
+    return f"No law was fitted: a fit needs at least {FEWEST_FOR_A_FIT} points, and {number} succeeded."

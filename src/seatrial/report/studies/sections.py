@@ -1,4 +1,4 @@
-"""The sections of a study on the page: what each says, and the template that shows it."""
+"""The sections of a study on the page: the content of each, and its template."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from seatrial.report.studies.breakdown_words import (
     breakdown_lines,
     breakdown_sentence,
     breakdown_title,
+    breakdowns_of,
     part_row,
-    told,
 )
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
@@ -47,27 +47,27 @@ from seatrial.report.studies.scaling_words import (
 from seatrial.report.studies.verdicts import shared, statements, subjects
 from seatrial.report.units import NO_VALUE, arrow, label, show
 
-_IN_SIGHT = 12
-_NOT_WORTH_FOLDING = 16
+_MOST_UNFOLDED = 12
+_FEWEST_TO_FOLD = 16
 _MOST_SCALING_CHARTS = 12
 
 _RATIOS = (
-    "How the candidate compares with the baseline in each figure. See whether the thick line leaves the shaded band: a "
-    "verdict is nothing but that. A thick line that crosses an edge of the band needs more repeats or another margin."
+    "The candidate relative to the baseline, for each figure. The verdict is whether the thick line is inside or "
+    "outside the shaded band. A thick line that crosses an edge of the band needs more repeats or a different margin."
 )
 _SPREAD = (
-    "What stands behind the medians. See two heaps on one side (a median between them stands for neither), long tails, "
-    "and whether the sides overlap."
+    "The values behind the medians. Look for two clusters on one side (a median between them represents neither), long "
+    "tails, and overlap between the sides."
 )
 _TIME = (
-    "The same repeats in the order in which they were made. See whether both sides move together (the machine drifted, "
-    "and blocks take it out) or one alone, and whether the first repeats stand apart."
+    "The same repeats in the order of measurement. Look whether both sides move together (the machine drifted, and "
+    "blocks compensate for it) or only one does, and whether the first repeats differ from the others."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of an article. `template` is a file below `templates/study/`."""
+    """One part of an article. `template` is a file in `templates/study/`."""
 
     name: str
     title: str
@@ -76,9 +76,9 @@ class Section:
 
 
 def comparison_sections(compared: Sequence[Compared], ident: str, record: Recorded) -> list[Section]:
-    """Fairness, verdicts, ratios, distributions, order of time; the last three only where there is something to draw.
+    """Fairness, verdicts, ratios, distributions, order of time; the last three only if there is something to draw.
 
-    Empty where nothing was compared.
+    Empty if nothing was compared.
     """
     if not compared:
         return []
@@ -95,7 +95,7 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
     sections.append(Section("ratios", "Ratios with their intervals", "ratios", ratios))
     charts: list[tuple[str, str, str, Chart | None]] = [
         ("distributions", "Distributions", _SPREAD, distributions(comparisons, names, ident)),
-        ("order", "In order of time", _TIME, in_order(comparisons, names, ident, record)),
+        ("order", "Over time", _TIME, in_order(comparisons, names, ident, record)),
     ]
     sections += _where(compared)
     for name, title, about, chart in charts:
@@ -106,8 +106,8 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
 
 
 def _where(compared: Sequence[Compared]) -> list[Section]:
-    """Where a difference sits; nothing where no probe recorded it."""
-    found = told(compared)
+    """The breakdowns of a difference; empty if no probe recorded them."""
+    found = breakdowns_of(compared)
     if not found:
         return []
     lines: list[str] = []
@@ -118,7 +118,7 @@ def _where(compared: Sequence[Compared]) -> list[Section]:
         if one.whole is not None:
             tables.append(_parts(title, one))
     context = {"about": BREAKDOWN_RULE, "tables": tables, "left_out": 0, "lines": lines}
-    return [Section("where", "Where it comes from", "breakdown", context)]
+    return [Section("where", "Where the difference comes from", "breakdown", context)]
 
 
 def _parts(title: str, one: Breakdown) -> Table:
@@ -145,16 +145,16 @@ def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
         "headline": fairness_headline(compared),
         "unintended": _differences("Unintended differences", unintended, several, tone="alarm") if unintended else None,
         "asked": _differences("Intended: what the comparison is about", asked, several) if asked else None,
-        "followed": _differences("What follows from it", followed, several) if followed else None,
+        "followed": _differences("Consequences of the intended differences", followed, several) if followed else None,
         "design": design_lines(compared),
     }
 
 
 def _differences(caption: str, pairs: Sequence[tuple[Compared, Difference]], several: bool, tone: str = "") -> Table:
-    """One row for each difference; the sides are named in the headings where there are only two."""
+    """One row per difference; the headings name the sides if there are only two."""
     columns = [Column("What"), Column("Baseline"), Column("Candidate")]
     if several:
-        columns.append(Column("Of"))
+        columns.append(Column("Comparison"))
     else:
         columns[1:] = [Column(f"Baseline: {pairs[0][0].baseline}"), Column(f"Candidate: {pairs[0][0].candidate}")]
     follows = any(difference.follows_from for _, difference in pairs)
@@ -169,17 +169,17 @@ def _differences(caption: str, pairs: Sequence[tuple[Compared, Difference]], sev
 
 
 def _side(text: str | None) -> Cell:
-    return Cell("not there", tone="none") if text is None else Cell(text)
+    return Cell("absent", tone="none") if text is None else Cell(text)
 
 
 def _verdicts(compared: Sequence[Compared]) -> dict[str, Any]:
     made = statements(compared)
-    shown = made if len(made) <= _NOT_WORTH_FOLDING else made[:_IN_SIGHT]
+    shown = made if len(made) <= _FEWEST_TO_FOLD else made[:_MOST_UNFOLDED]
     return {"shown": shown, "folded": made[len(shown) :]}
 
 
 def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Section]:
-    """One section for all scaling: a part for each figure. Pictures are left out where there are very many."""
+    """One section for all scaling results: a part for each figure. Only the first ones have charts."""
     if not results:
         return []
     parts = []
@@ -206,7 +206,7 @@ def _scaling_lines(result: ScalingResult) -> list[str]:
 
 
 def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
-    """One section for all sweeps: the winner, what the lead is worth, all contenders."""
+    """One section for all sweeps: the winner, its lead, all contenders."""
     parts = [
         {
             "subject": best_of_figure(result),
@@ -220,8 +220,8 @@ def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
 
 
 def _contenders(result: BestOfResult) -> Table:
-    names = ["Place", "Contender", "Median", "95 % interval", "To the winner", "Repeats", "Remark"]
-    numeric = {"Place", "Median", "95 % interval", "To the winner", "Repeats"}
+    names = ["Place", "Contender", "Median", "95 % interval", "vs. winner", "Repeats", "Remark"]
+    numeric = {"Place", "Median", "95 % interval", "vs. winner", "Repeats"}
     columns = [Column(name, numeric=name in numeric) for name in names]
     best = next((one.median for one in result.contenders if one.median is not None), None)
     rows = []

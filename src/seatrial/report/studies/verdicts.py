@@ -1,4 +1,4 @@
-"""One sentence for each verdict, and what to do about those that are none."""
+"""One sentence for each verdict, and advice for ambiguous ones."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from seatrial.report.studies.effect import (
 from seatrial.report.units import count, label
 
 FEWEST_REPEATS = 6
-"""Below it there is no 95 % interval of a median, nor of a ratio."""
+"""With fewer, there is no 95 % interval of a median or a ratio."""
 
 _TOO_MANY = 30.0
-"""Beyond so many times the repeats made, more of them are no advice."""
+"""More repeats are not suggested beyond this multiple of those made."""
 
 _LONGEST_NAME = 60
 
 ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME)
-"""What must not be missed first."""
+"""The most important first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A verdict in words. `subject` is what was compared, `said` the sentence without its interval's explanation.
+    """A verdict in words. `subject` is what was compared, `sentence` says it.
 
-    `hint` says what would help where there is no verdict, `note` what limits it.
+    `hint` is advice if there is no verdict, `note` a limitation.
     """
 
     comparison: Comparison
     subject: str
-    said: str
+    sentence: str
     hint: str
     note: str
 
@@ -64,17 +64,19 @@ def statements(compared: Sequence[Compared]) -> list[Statement]:
 
 
 def headline(compared: Sequence[Compared]) -> str:
-    """The answer in one line: the only verdict, or how many of each."""
+    """The result in one line: the only verdict, or the number of each."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     if not comparisons:
         return "Nothing could be compared: no figure was measured on both sides"
     if len(comparisons) == 1:
         return verdict_sentence(comparisons[0])
     counts = Counter(one.verdict for one in comparisons)
-    told = ", ".join(f"{counts[verdict]} {verdict_word(verdict, comparisons)}" for verdict in ORDER if counts[verdict])
+    numbers = ", ".join(
+        f"{counts[verdict]} {verdict_word(verdict, comparisons)}" for verdict in ORDER if counts[verdict]
+    )
     if len(compared) == 1:
-        return f"{short(compared[0].candidate)} against {short(compared[0].baseline)}: {told}"
-    return f"{len(comparisons)} comparisons: {told}"
+        return f"{short(compared[0].candidate)} against {short(compared[0].baseline)}: {numbers}"
+    return f"{len(comparisons)} comparisons: {numbers}"
 
 
 def verdict_sentence(comparison: Comparison) -> str:
@@ -94,45 +96,45 @@ def verdict_sentence(comparison: Comparison) -> str:
 
 
 def more_repeats(comparison: Comparison) -> str:
-    """What might turn an ambiguous comparison into a verdict; "" where there is one, or nothing helps."""
+    """Advice that may resolve an ambiguous comparison; "" if there is a verdict, or nothing helps."""
     if comparison.verdict is not Verdict.AMBIGUOUS:
         return ""
     if comparison.baseline.is_reference or comparison.candidate.is_reference:
-        return "A published value has no interval: what can be said is the ratio, not a verdict."
-    noun = "block" if comparison.design.is_interleaved else "repeat of each side"
+        return "A published value has no interval: only the ratio is known, not a verdict."
+    noun = "block" if comparison.design.is_interleaved else "repeat per side"
     made = repeats_made(comparison)
     if _is_open(comparison):
         return _to_an_interval(comparison, made, noun)
     needed = _needed(comparison, made)
     if needed is None:
         return (
-            f"The estimate lies on the edge of the margin of {margin_words(comparison.margin)}: more repeats may never "
-            "tell. Ask whether a difference of this size matters, and set `margin` by that."
+            f"The estimate is at the edge of the margin of {margin_words(comparison.margin)}: more repeats may never "
+            "decide. Consider whether a difference of this size matters, and set `margin` accordingly."
         )
     more = _rounded(needed - made)
     return (
-        f"About {count(more, f'more {noun}', f'more {_plural(noun)}')} might tell, if spread and estimate "
-        f"stay as they are ({made} were made)."
+        f"About {count(more, f'more {noun}', f'more {_plural(noun)}')} might decide, if spread and estimate "
+        f"stay the same ({made} were made)."
     )
 
 
 def short(name: str) -> str:
-    """A name as it stands in a sentence; the whole of it stands in headings and tables."""
+    """A name shortened for a sentence; headings and tables have the full name."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1].rstrip()}…"
 
 
 def repeats_made(comparison: Comparison) -> int:
-    """The repeats behind the interval: blocks, or those of the smaller side."""
+    """The number of repeats behind the interval: blocks, or the repeats of the smaller side."""
     if comparison.design.is_interleaved:
         return comparison.design.blocks
     return min(len(comparison.baseline.values), len(comparison.candidate.values))
 
 
 def subjects(compared: Sequence[Compared]) -> list[str]:
-    """What each comparison is about, by what tells them apart: benchmark, figure, parameters, the two sides."""
+    """The subject of each comparison, by what distinguishes them: benchmark, figure, parameters, the two sides."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     everything = [one.parameters for one in comparisons]
-    telling = varying(everything)
+    distinct = varying(everything)
     several = {
         "benchmark": len({one.benchmark for one in comparisons}) > 1,
         "baseline": len({one.baseline.name for one in comparisons}) > 1,
@@ -141,7 +143,7 @@ def subjects(compared: Sequence[Compared]) -> list[str]:
     names = []
     for one in comparisons:
         words = [one.benchmark] if several["benchmark"] else []
-        words += [one.figure, *(label(name, one.parameters[name]) for name in telling if name in one.parameters)]
+        words += [one.figure, *(label(name, one.parameters[name]) for name in distinct if name in one.parameters)]
         if several["candidate"] or several["baseline"]:
             against = f" against {one.baseline.name}" if several["baseline"] else ""
             words.append(f"{one.candidate.name}{against}")
@@ -150,13 +152,13 @@ def subjects(compared: Sequence[Compared]) -> list[str]:
 
 
 def varying(everything: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The settings that are not the same everywhere."""
+    """The settings that vary."""
     names = dict.fromkeys(name for settings in everything for name in settings)
     return [name for name in names if any(settings.get(name) != everything[0].get(name) for settings in everything)]
 
 
 def shared(everything: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
-    """The settings that are the same everywhere."""
+    """The settings that are equal everywhere."""
     if not everything:
         return {}
     differ = set(varying(everything))
@@ -164,7 +166,7 @@ def shared(everything: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
 
 
 def _is_open(comparison: Comparison) -> bool:
-    """Whether there is no interval that a verdict could rest on."""
+    """Whether there is no interval for a verdict."""
     effect = effect_of(comparison)
     return effect is None or effect.family is None
 
@@ -175,7 +177,7 @@ def _size(comparison: Comparison) -> float:
 
 
 def _reach(comparison: Comparison) -> str:
-    """Which answers the interval leaves open."""
+    """The verdicts that the interval allows."""
     effect = effect_of(comparison)
     if effect is None or effect.family is None:
         return ""
@@ -184,11 +186,11 @@ def _reach(comparison: Comparison) -> str:
     may_be = [slower] if effect.family[0] < low else []
     may_be += ["the same"] if effect.family[1] > low and effect.family[0] < high else []
     may_be += [faster] if effect.family[1] > high else []
-    return f", which leaves open {' or '.join(may_be)}" if len(may_be) > 1 else ""
+    return f", consistent with {' or '.join(may_be)}" if len(may_be) > 1 else ""
 
 
 def _contradiction(comparison: Comparison) -> str:
-    """Words of alarm where verdict and interval disagree: no page may say one and show the other."""
+    """A warning if verdict and interval contradict each other."""
     effect = effect_of(comparison)
     low, high = margin_edges(comparison.margin)
     family = effect.family if effect is not None else None
@@ -197,10 +199,10 @@ def _contradiction(comparison: Comparison) -> str:
     supported = {
         Verdict.FASTER: family[0] > high,
         Verdict.SLOWER: family[1] < low,
-        # The ends are turned by a division, so that an end on the edge may lie a rounding beyond it.
+        # The ends may be inverted, so an end on the edge may be beyond it by a rounding error.
         Verdict.SAME: family[0] >= low * (1 - 1e-12) and family[1] <= high * (1 + 1e-12),
     }
-    return "" if supported[comparison.verdict] else " (the interval does not bear this out: do not trust it)"
+    return "" if supported[comparison.verdict] else " (the interval contradicts this: do not trust it)"
 
 
 def _to_an_interval(comparison: Comparison, made: int, noun: str) -> str:
@@ -215,7 +217,7 @@ def _to_an_interval(comparison: Comparison, made: int, noun: str) -> str:
 
 
 def least_repeats(alpha: float, is_paired: bool) -> int:
-    """The fewest repeats of each side at which a rank test can be as sure as `alpha` asks, two-sided; at least six.
+    """The fewest repeats per side with which a two-sided rank test can reach `alpha`; at least six.
 
     The most extreme order has the probability 2^-n among signed ranks of n pairs, and 1 / C(2n, n) among the ranks of n
     and n values (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, chapters 3 and 4).
@@ -227,7 +229,7 @@ def least_repeats(alpha: float, is_paired: bool) -> int:
 
 
 def _needed(comparison: Comparison, made: int) -> int | None:
-    """How many repeats the nearest verdict would take, as the width falls with the root of their number; or None."""
+    """The repeats needed for the nearest verdict, as the width falls with the root of their number; or None."""
     effect = effect_of(comparison)
     if effect is None or effect.family is None or made < 1:
         return None
@@ -240,10 +242,10 @@ def _needed(comparison: Comparison, made: int) -> int | None:
 
 
 def _rounded(number: int) -> int:
-    """Upwards to two digits: an extrapolation is worth no more."""
+    """Rounded up to two digits: an extrapolation is no more exact."""
     step: int = 10 ** max(0, len(str(number)) - 2)
     return -(-number // step) * step
 
 
 def _plural(noun: str) -> str:
-    return "blocks" if noun == "block" else "repeats of each side"
+    return "blocks" if noun == "block" else "repeats per side"

@@ -24,8 +24,8 @@ from seatrial.report.studies.breakdown_words import (
     breakdown_lines,
     breakdown_sentence,
     breakdown_title,
+    breakdowns_of,
     part_row,
-    told,
 )
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import interval_words, ratio_words
@@ -81,7 +81,7 @@ def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
     if not compared:
         return []
     answer = _title(headline(compared), style)
-    where = [_breakdown(one, style) for one in told(compared)]
+    where = [_breakdown(one, style) for one in breakdowns_of(compared)]
     return [answer, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared, style)]
 
 
@@ -150,7 +150,7 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
 
 def _statement(one: Statement, style: Style) -> list[str]:
     word = style.paint(one.word, _TONES.get(one.comparison.verdict, "near"))
-    lines = [f"{word} {_plain(one.subject)}: {_plain(one.said)}"]
+    lines = [f"{word} {_plain(one.subject)}: {_plain(one.sentence)}"]
     for text in (one.hint, one.note):
         lines += _wrapped(style, _plain(text), "  ") if text else []
     return lines
