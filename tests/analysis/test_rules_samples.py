@@ -19,7 +19,8 @@ from seatrial.machine.live import discover_live
 from seatrial.model.finding import Finding
 from seatrial.model.machine import Machine
 from seatrial.report.documents.check import check_document
-from seatrial.report.text.check import WIDTH, check_text
+from seatrial.report.text.check import check_text
+from seatrial.report.text.terminal import PLAIN
 
 KINDS = {
     "hwloc_": "hwloc-xml",
@@ -115,7 +116,7 @@ def check_answer(machine: Machine) -> None:
     check(document, "check-1")
     text = check_text(found, places)
     assert "\x1b" not in text
-    assert all(len(line) <= WIDTH or "numactl" in line for line in text.splitlines())
+    assert all(len(line) <= PLAIN.width or "numactl" in line for line in text.splitlines())
 
 
 @pytest.mark.parametrize("prefix", KINDS)
