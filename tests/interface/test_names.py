@@ -51,7 +51,7 @@ def test_functions_take_these_arguments(name: str) -> None:
     assert inspect.getdoc(function) and f"| `{name}{SIGNATURES[name]}` |".replace("'", '"') in DOC.read_text()
 
 
-@pytest.mark.parametrize("name", [*FIELDS, *OTHERS])
+@pytest.mark.parametrize("name", [*FIELDS, *sorted(OTHERS)])
 def test_what_they_return_is_frozen(name: str) -> None:
     kind = getattr(seatrial, name)
     assert dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen
