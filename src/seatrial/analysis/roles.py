@@ -28,4 +28,4 @@ def figures_with(results: Iterable[ExperimentResult], *roles: Role) -> Iterator[
 def is_of_devices(result: ExperimentResult) -> bool:
     """Whether an experiment ran on GPUs, or on processors that play them."""
     benchmark = registry().get(result.experiment.benchmark)
-    return benchmark is not None and benchmark.uses_devices
+    return benchmark is not None and benchmark.program.uses_devices

@@ -11,12 +11,12 @@ from seatrial.engine.environments import native_environment
 from seatrial.engine.prepare import lacking
 from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
-from seatrial.environments.mpi import discover_mpis, lacking_mpi, need_of_runtime
+from seatrial.environments.mpi import discover_mpis, need_of_runtime
 from seatrial.environments.site import site_environments
 from seatrial.errors import BuildError
 from seatrial.interface.site import at_site
 from seatrial.machine.live import discover_live
-from seatrial.model.benchmark import Benchmark, ImportedOnly, Native
+from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
 from seatrial.report.documents.list import Tools
 
@@ -40,18 +40,9 @@ def list_benchmarks(*, site: Path | None = None, system: str | None = None) -> L
             environment: Environment | BuildError = native_environment(machine)
         except BuildError as error:
             environment = error
-        missing = {name: need for name, b in registry().items() if (need := _need(b, environment)) is not None}
-        benchmarks = tuple(b for b in registry().values() if not isinstance(b.program, ImportedOnly))
+        missing = {name: need for name, b in registry().items() if (need := lacking(b, environment)) is not None}
+        benchmarks = tuple(b for b in registry().values() if b.program.can_run)
         return Listing(benchmarks, machine, _tools(), missing)
-
-
-def _need(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
-    """What is missing here to have a benchmark's program; of an MPI that is half there, which half."""
-    need = lacking(benchmark, environment)
-    if need is None or isinstance(environment, BuildError):
-        return need
-    is_of_mpi = isinstance(benchmark.program, Native) and benchmark.ranks == "mpi"
-    return (f"an MPI: {why}" if is_of_mpi and (why := lacking_mpi()) is not None else None) or need
 
 
 def _tools() -> Tools:

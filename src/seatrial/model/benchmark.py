@@ -147,6 +147,11 @@ class Native(Program):
     takes_turns: bool = False
 
     @property
+    def uses_devices(self) -> bool:
+        """Whether its library is one of devices."""
+        return self.library == "gpu"
+
+    @property
     def may_start_mpi(self) -> bool:
         """Only where it starts programs that somebody names."""
         return self.commands is not None
@@ -251,11 +256,6 @@ class Benchmark:
     estimate_s: Callable[[Params], float] = lambda params: 1.0
     verified: bool = True
     """False while nobody has seen it run on the hardware that it is for; `list` then says `unverified`."""
-
-    @property
-    def uses_devices(self) -> bool:
-        """Whether it runs on GPUs, or on processors that play them."""
-        return isinstance(self.program, Native) and self.program.library == "gpu"
 
     @property
     def may_use_mpi(self) -> bool:

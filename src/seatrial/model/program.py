@@ -26,6 +26,11 @@ class Program:
         return None
 
     @property
+    def uses_devices(self) -> bool:
+        """Whether it runs on GPUs, or on processors that OpenCL presents as devices."""
+        return False
+
+    @property
     def takes_turns(self) -> bool:
         """Whether it can live beside others and sample in turns with them."""
         return False
