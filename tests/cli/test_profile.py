@@ -43,7 +43,7 @@ def document(completed: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     ("arguments", "words"),
     [
         ([], "there is no command to profile"),
-        (["--", "no-such-program"], "there is no such program"),
+        (["--", "no-such-program"], "command not found"),
         (["--io", "5", "--", "true"], "is not a duration"),
         (["--trace", "5s", "--", "true"], "is not a size in bytes"),
         (["--trace", "100", "--", "true"], "give 64KiB or more"),

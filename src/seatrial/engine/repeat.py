@@ -32,7 +32,7 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.parameter import whole
 from seatrial.model.protocol import Hello, ProgramRecord, parse_record
 from seatrial.model.record import RepeatRecord
-from seatrial.probes.system import look, seen_between
+from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
@@ -144,12 +144,12 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
     start = time.perf_counter()
     began_s = time.time()
-    before = look(cpus)
+    before = snapshot(cpus)
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
         for ready, claim in claimed:
             _prepare(ready, claim.path)
-        before = look(cpus)
+        before = snapshot(cpus)
         with _served(claimed), probed([(ready, claim.path) for ready, claim in claimed]):
             programs = [_program(ready, claim.path) for ready, claim in claimed]
             began_s = time.time()
@@ -162,7 +162,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
                 raise StoreError(f"{claim.path} vanished during the run") from error
         launched = [error] * len(claimed)
     wall_s = (time.perf_counter() - start) / len(claimed)
-    around = seen_between(before, look(cpus), cpus)
+    around = seen_between(before, snapshot(cpus), cpus)
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
         seen: dict[str, Any] = {**around, "command": command}

@@ -17,11 +17,8 @@ _HERE = "the pairs of ranks"
 def profile_document(
     profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The object that CONTRACT names; times are seconds and sizes bytes, sums over ranks. `exit_status` is the
-    command's, null where it is not known; `more` is put beside the rest.
-
-    Beyond the contract: `program`, `headline`, `elapsed_s`, the kind of each call, over time, and what is incomplete.
-    """
+    """The document; times in seconds and sizes in bytes, summed over ranks. `exit_status` is that of the command, null
+    if unknown; `more` are additional keys."""
     return {
         **_document(profile, exit_status),
         **(more or {}),
@@ -30,7 +27,7 @@ def profile_document(
 
 
 def profile_json(profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """The same as text, in pieces: the matrix of thousands of ranks has millions of rows."""
+    """The document as text, in pieces: the matrix of thousands of ranks has millions of rows."""
     text = _text({**_document(profile, exit_status), **(more or {}), "matrix": [_HERE]})
     before, after = text.rsplit(f'"{_HERE}"', 1)
     yield before
@@ -40,7 +37,7 @@ def profile_json(profile: Profile, exit_status: int | None, more: Mapping[str, A
 
 
 def _text(document: Mapping[str, Any]) -> str:
-    """A line for each value, and for each row of a list of rows: with `indent` the encoder is many times slower."""
+    """One line for each value and for each row of a table; the encoder's `indent` is many times slower."""
     encode = json.JSONEncoder(allow_nan=False).encode
 
     def value(of: Any) -> str:
@@ -179,7 +176,7 @@ def _trust(trust: Trust) -> dict[str, Any]:
         "unfinished_ranks": list(trust.unfinished),
         "calls_without_site": trust.without_site,
         "lost_calls": trust.lost_calls,
-        "untold_receives": trust.untold,
+        "untold_receives": trust.unknown_length,
         "unmatched_bytes": trust.unmatched_B,
         "families": list(trust.families),
         "libraries": list(trust.libraries),

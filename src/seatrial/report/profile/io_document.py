@@ -1,4 +1,4 @@
-"""`io` of `seatrial.profile/1`: what the ranks and nodes read and wrote."""
+"""The key `io` of `seatrial.profile/1`: what the ranks and nodes read and wrote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seatrial.profiler.profile_io import NodeIo, ProfileIo, RankIo
 
 
 def io_document(io: ProfileIo) -> dict[str, Any]:
-    """Sizes are bytes, times seconds; `over_time` sums over ranks, and is null where nothing was sampled."""
+    """Sizes in bytes, times in seconds; `over_time` is a sum over ranks, null if nothing was sampled."""
     return {
         "per_rank": [_rank(one) for one in io.ranks],
         "over_time": _over_time(io) if io.bins else None,
