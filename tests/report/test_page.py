@@ -231,7 +231,7 @@ def test_what_can_be_counted_of_a_limit_stands_in_its_derivation():
     trial = empty_trial(results=(experiment("made.up", "?", {}, [made]),))
     words = Outline(page([trial])).words
     assert "2 channels; plain stores: at most 75 % of it can be counted" in words
-    assert verdict(trial_view(trial, 1, None)).line == "1 of 1 measured as expected"
+    assert verdict(trial_view(trial, 1, None)).line == "1 of 1 experiment as expected"
     assert "2 channels; plain stores" in results_text(trial.results)
 
 
@@ -278,9 +278,9 @@ def test_outcomes_stand_in_the_table_in_place_of_numbers():
     [
         (empty_trial(), "Nothing was measured"),
         (empty_trial(not_measured=(NotMeasured("a", "?", "b"),)), "Nothing was measured: 1 not measured"),
-        (one_experiment_trial(), "1 of 1 measured as expected"),
-        (all_outcomes_trial(), "1 of 4 measured as expected, 3 defects, 2 not measured"),
-        (vm_trial(), "5 of 8 measured as expected, 3 measured but not judged, 2 not measured"),
+        (one_experiment_trial(), "1 of 1 experiment as expected"),
+        (all_outcomes_trial(), "1 of 4 experiments as expected, 3 defects, 2 not measured"),
+        (vm_trial(), "5 of 8 experiments as expected, 3 not judged, 2 not measured"),
     ],
     ids=["nothing", "nothing but reasons", "one", "all outcomes", "virtual machine"],
 )

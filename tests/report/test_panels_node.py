@@ -47,9 +47,9 @@ def test_the_matrix_has_gpus_first_and_the_class_of_each_pair_on_both_sides():
     assert cells["gpu-0", "mlx5_3"].text == "NODE" and cells["mlx5_4", "gpu-0"].text == "SYS"
     assert cells["gpu-3", "gpu-3"].text == "X" and cells["mlx5_4", "gpu-0"].tone == "path-far"
     assert [cell.text for cell in made.table.rows[5][-2:]] == ["64-127,192-255", "1"]
-    assert (made.legend[0][0].text, made.legend[0][1]) == ("NV#", "that many NVLinks")
+    assert (made.legend[0][0].text, made.legend[0][1]) == ("NV#", "number of NVLinks")
     assert [cell.text for cell, _ in made.legend] == ["NV#", "PIX", "NODE", "SYS"]
-    assert made.peer_access == "Peer access between GPUs: OK for all 28 pairs that the driver tells of."
+    assert made.peer_access == "Peer access between GPUs: OK for all 28 pairs that the driver reports."
 
 
 def test_what_no_source_tells_is_a_question_mark_and_in_the_legend():
@@ -69,13 +69,13 @@ def test_refused_peer_access_names_the_pairs():
     refused = (PeerAccess("gpu-0", "gpu-1", "CNS", "OK"), *machine.p2p[1:])
     made = matrix(dataclasses.replace(machine, p2p=refused))
     assert made.peer_access == (
-        "Peer access between GPUs is refused for 1 of 28 pairs: gpu-0 and gpu-1 (read CNS, write OK)."
+        "Peer access between GPUs is not OK for 1 of 28 pairs: gpu-0 and gpu-1 (read CNS, write OK)."
     )
 
 
 def test_no_matrix_without_two_devices_and_a_sentence_for_a_crowd():
     assert matrix(vm_machine()) is None
-    assert "How near GPUs" not in page_without_records("virtual machine")
+    assert "Paths between GPUs" not in page_without_records("virtual machine")
     names = [f"GPU{n}" for n in range(60)]
     paths = tuple(Path(names[0], name, "SYS") for name in names[1:])
     crowd = Machine("m", tuple(Device(name, DeviceKind.GPU, name) for name in names), paths=paths)
@@ -98,7 +98,7 @@ def test_bindings_stand_once_for_all_devices_that_share_them():
 
 def test_where_all_cpus_are_near_there_is_nothing_to_bind():
     assert bindings_table(vm_machine()) is None
-    assert "Where to run beside" not in page_without_records("virtual machine")
+    assert "Bindings for each device" not in page_without_records("virtual machine")
 
 
 def test_links_of_one_limit_stand_in_one_line():
