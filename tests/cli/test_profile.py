@@ -208,4 +208,4 @@ def test_the_page_of_a_results_folder_has_its_profiles(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "report", str(tmp_path / "results"), "-o", str(page)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "From rank to rank" in page.read_text()
+    assert "Traffic between ranks" in page.read_text()
