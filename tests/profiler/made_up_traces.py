@@ -1,4 +1,4 @@
-"""Trace files of the MPI profiler, made up: what its reader and the exports are tested with."""
+"""Made-up trace files of the MPI profiler, for tests of its reader and the exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of the collector's samples, and the form against the C header."""
+"""The reader of the collector's samples; its format agrees with the C header."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tables in the node's own folder: their way to where they belong, whatever ends the program, and the collector that
-takes care of it."""
+"""Tables in the node's folder and the collector, which moves them to their target however the program ends."""
 
 from __future__ import annotations
 

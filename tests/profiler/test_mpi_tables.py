@@ -1,4 +1,4 @@
-"""Table files of the MPI profiler: what is read of whole ones, and that damaged ones are refused."""
+"""Table files of the MPI profiler: complete ones are read, damaged ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of traces: what a file says, and clear words about one that is damaged."""
+"""The reader of traces: the content of a file, and clear errors for a damaged one."""
 
 from __future__ import annotations
 

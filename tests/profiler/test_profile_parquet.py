@@ -1,4 +1,4 @@
-"""A profile as Parquet: what DuckDB reads of it is what the document says."""
+"""A profile as Parquet: DuckDB reads the same values as in the JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real applications as their packages have them: profiled, they give what they give by themselves to the last digit."""
+"""Real applications from packages: profiled, they print the same results to the last digit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node on the page: the drawing, the matrix, where to run; findings with their devices and commands."""
+"""The node on the page: the drawing, the matrix, bindings; findings with their devices and commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bare(machine: Machine, **changes) -> Trial:
     return dataclasses.replace(Trial(machine, (), (), (), {}), **changes)
 
 
-def test_the_drawing_stands_first_and_the_tables_are_folded_below_it():
+def test_the_drawing_is_first_and_the_tables_are_folded_below_it():
     html = page_without_records("whole node")
     node = html[html.index('class="panel node"') :]
     assert node.index('id="m1-topology"') < node.index("<details") < node.index("Processors, memory and caches")
@@ -83,7 +83,7 @@ def test_no_matrix_without_two_devices_and_a_sentence_for_a_crowd():
     assert "<code>seatrial discover --format json</code>" in page([bare(crowd)])
 
 
-def test_bindings_stand_once_for_all_devices_that_share_them():
+def test_devices_with_the_same_binding_share_a_row():
     table = bindings_table(gpu_machine())
     assert [[cell.text for cell in row[:4]] for row in table.rows] == [
         [", ".join(f"gpu-{n}, mlx5_{n}" for n in range(4)), "0", "0-63,128-191", "numactl --cpunodebind=0 --membind=0"],
@@ -101,7 +101,7 @@ def test_where_all_cpus_are_near_there_is_nothing_to_bind():
     assert "Bindings for each device" not in page_without_records("virtual machine")
 
 
-def test_links_of_one_limit_stand_in_one_line():
+def test_links_with_the_same_limit_share_a_line():
     wide, narrow = pcie_bandwidth(32.0, 16), pcie_bandwidth(32.0, 8)
     named = [NamedLimit(f"pcie.gpu-{n}", narrow if n == 3 else wide) for n in range(5)]
     html = page([bare(dataclasses.replace(gpu_machine(), limits=(NamedLimit("cpu.fp64", wide), *named)))])

@@ -158,7 +158,7 @@ def test_nonblocking_and_persistent_collectives_are_posted_at_once(tmp_path: Pat
     assert second[-2:] == ["irecv 0 1 16", "wait 0 1 1"]
 
 
-def test_what_threads_wait_for_at_the_same_time_does_not_stand_in_the_way(tmp_path: Path) -> None:
+def test_threads_that_wait_at_the_same_time_do_not_block_each_other(tmp_path: Path) -> None:
     """In the order in which the calls began, each rank would wait for what the other sends after its own wait."""
 
     def rank(other: int) -> list[Made]:
@@ -267,7 +267,7 @@ def reversed_(paths: list[Path]) -> list[Path]:
     return list(reversed(paths))
 
 
-def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
+def test_a_failed_export_states_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="left a trace"):
         write_trace(tmp_path, tmp_path / "ti")
     trace_file(tmp_path, 1, 3, [])
