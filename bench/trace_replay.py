@@ -177,7 +177,7 @@ def _round(number: int, runner: _Runner, melt: list[str], network: NetworkTables
         "replay_s": replay_s,
         "replay_over_wall": replay_s / export.ti.wall_s,
         "messages": export.ti.messages,
-        "collectives": export.ti.together,
+        "collectives": export.ti.collectives,
         "not_replayed": dict(export.ti.left_out.calls),
         "lost_records": export.ti.lost,
     }

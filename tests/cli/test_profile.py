@@ -40,7 +40,7 @@ def document(completed: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     ("arguments", "words"),
     [
         ([], "there is no command to profile"),
-        (["--", "no-such-program"], "there is no such program"),
+        (["--", "no-such-program"], "command not found"),
         (["--io", "5", "--", "true"], "is not a duration"),
         (["--trace", "5s", "--", "true"], "is not a size in bytes"),
         (["--trace", "100", "--", "true"], "give 64KiB or more"),
@@ -205,4 +205,4 @@ def test_the_page_of_a_results_folder_has_its_profiles(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "report", str(tmp_path / "results"), "-o", str(page)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "From rank to rank" in page.read_text()
+    assert "Traffic between ranks" in page.read_text()

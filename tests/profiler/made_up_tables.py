@@ -98,7 +98,7 @@ class Table:
     own_ticks: float = 8.0
     rate: float = RATE
     lost: int = 0
-    untold: int = 0
+    unknown_length: int = 0
     modules: str = ""
     most_threads: int = 2
     pid: int = 77
@@ -117,7 +117,7 @@ class Table:
         head = HEADER.pack(
             *(MAGIC, VERSION, self.state, self.family, self.rank, self.size, self.pid, self.most_threads),
             *(len(self.threads), area, at, self.rate, loaded, loaded, end if self.state == 2 else 0, end),
-            *(round(self.loaded_at_s * 1e9), self.own_ticks, self.lost, self.untold),
+            *(round(self.loaded_at_s * 1e9), self.own_ticks, self.lost, self.unknown_length),
             *(self.host.encode(), self.program.encode(), self.library.encode()),
             *(self.io_loaded or (0,) * 8),
             *(*(self.io_first or (0,) * 8), *(self.io_last or (0,) * 8), self.io_error, 0, 0, self.job.encode()),

@@ -1,4 +1,4 @@
-"""Trace files of the MPI profiler, made up: what its reader and the exports are tested with."""
+"""Made-up trace files of the MPI profiler, for tests of its reader and the exports."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def send(call: str, begin_s: float, end_s: float, dest: int, tag: int, size_B: i
 def receive(call: str, begin_s: float, end_s: float, source: int, tag: int, size_B: int, **more: Any) -> Made:
     kind = Kind.POST if call.startswith("MPI_I") else Kind.MESSAGES
     body = MESSAGES.pack(0, size_B, 0, 0, source, tag)
-    flags = Flag.RECEIVES | more.pop("flags", Flag.TOLD)
+    flags = Flag.RECEIVES | more.pop("flags", Flag.COMPLETED)
     return Made(kind, call, begin_s, end_s, body, flags=flags, **more)
 
 

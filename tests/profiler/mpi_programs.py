@@ -77,7 +77,7 @@ class Seen:
     family: Family
     state: State
     lost_calls: int
-    untold: int
+    unknown_length: int
     wall_s: float
     ticks_per_s: float
     without_site: int = 0
@@ -99,9 +99,9 @@ def seen(path: Path) -> Seen:
     (_, _, state, family, rank, world, _, _, threads, thread_b, thread_at, rate, loaded, _, finalized, last, *rest) = (
         HEADER.unpack_from(data)
     )
-    lost, untold = rest[2:4]
+    lost, unknown_length = rest[2:4]
     wall = (max(finalized, last) - loaded) / rate
-    found = Seen(rank, world, Family(family), State(state), lost, untold, wall, rate)
+    found = Seen(rank, world, Family(family), State(state), lost, unknown_length, wall, rate)
     for line in data[PAGE_B : PAGE_B + MODULES_B].split(b"\0", 1)[0].decode().splitlines():
         begin, end, _, name = line.split(" ", 3)
         found.modules.append((int(begin, 16), int(end, 16), name))

@@ -1,4 +1,4 @@
-"""What a rank sends in a round of a collective another receives, and everything arrives that must."""
+"""The messages of collectives: each send has a receive, and all data arrive."""
 
 from __future__ import annotations
 

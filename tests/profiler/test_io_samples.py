@@ -1,4 +1,4 @@
-"""The reader of the collector's samples, and the form against the C header."""
+"""The reader of the collector's samples; its format agrees with the C header."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (lambda data: data[:100], "it is cut"),
-        (lambda data: data[:-1], "it is cut"),
-        (lambda data: b"x" + data[1:], "no samples"),
-        (lambda data: data[:8] + b"\x09" + data[9:], "version is 9"),
+        (lambda data: data[:100], "the file is truncated"),
+        (lambda data: data[:-1], "the file is truncated"),
+        (lambda data: b"x" + data[1:], "not a file of I/O samples"),
+        (lambda data: data[:8] + b"\x09" + data[9:], "version 9"),
         (lambda data: data[:12] + b"\xff\xff" + data[14:], "65535 samples"),
-        (lambda data: data[:24] + bytes(8) + data[32:], "0 s apart"),
+        (lambda data: data[:24] + bytes(8) + data[32:], "interval: 0 s"),
     ],
 )
-def test_a_damaged_file_is_told(damage, why: str) -> None:
+def test_a_damaged_file_is_reported(damage, why: str) -> None:
     with pytest.raises(ParseError, match=why):
         parse_io_samples(damage(Samples([0.0], [], [Series()]).data()), "node1.io")
 

@@ -1,5 +1,4 @@
-"""Tables in the node's own folder: their way to where they belong, whatever ends the program, and the collector that
-takes care of it."""
+"""Tables in the node's folder and the collector, which moves them to their target however the program ends."""
 
 from __future__ import annotations
 
@@ -166,7 +165,7 @@ def test_a_rank_that_waits_for_all_its_children_does_not_meet_the_collector(name
     node.wait()
 
 
-def test_one_collector_a_node_which_copies_when_it_is_told_to_end(node: Node) -> None:
+def test_one_collector_a_node_which_copies_when_asked_to_end(node: Node) -> None:
     mpi = library("mpich")
     with subprocess.Popen(node.command(mpi, "resting", "2.5"), env=environment(mpi)) as running:
         until(lambda: len(list(node.folder.glob("*.mpi"))) == 2 and bool(list(node.final.glob("*.collecting"))), 20)

@@ -1,4 +1,4 @@
-"""The table of MPI's functions, and that what is said of traffic names functions and arguments that exist."""
+"""The table of MPI functions: the traffic statements use only functions and arguments that exist."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def of(name: str, tmp_path: Path, part: str, *arguments: str, ranks: int = 2, ma
     mpi = library(name)
     found = run(mpi, traffic_program(mpi), tmp_path / part, ranks, part, *arguments, may_fail=may_fail)
     assert [one.rank for one in found] == list(range(ranks))
-    assert all(one.size == ranks and one.lost_calls == one.untold == 0 for one in found)
+    assert all(one.size == ranks and one.lost_calls == one.unknown_length == 0 for one in found)
     assert all(one.without_site == 0 for one in found) or part == "sizes"
     assert all(one.mpi_s > 0 and abs(one.over_time_s / one.mpi_s - 1) < 1e-9 for one in found)
     if not may_fail:
@@ -97,7 +97,7 @@ def test_persistent_and_matched_messages(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FOUR)
-def test_ranks_of_communicators_are_told_as_those_of_the_world(name: str, tmp_path: Path) -> None:
+def test_ranks_of_communicators_become_ranks_of_the_world(name: str, tmp_path: Path) -> None:
     for r, one in enumerate(of(name, tmp_path, "reversed", ranks=3)):
         assert one.calls["MPI_Send"] == one.calls["MPI_Wait"] == (20, 80)
         others = sorted({0, 1, 2} - {r})
@@ -227,17 +227,17 @@ __attribute__((destructor)) static void tell(void) {
 @pytest.mark.parametrize("name", TWO)
 @pytest.mark.parametrize("is_first", [True, False])
 def test_another_tool_sees_every_call_too(name: str, is_first: bool, tmp_path: Path) -> None:
-    mpi, told, tables = library(name), tmp_path / "told", tmp_path / "tables"
+    mpi, output, tables = library(name), tmp_path / "output", tmp_path / "tables"
     tool = compiled(tmp_path, "tool.so", ANOTHER_TOOL, "-shared", "-fPIC", *mpi.compile_flags)
     tables.mkdir()
     variables = profiler_variables(profiler(), tables, {} if is_first else {"LD_PRELOAD": str(tool)})
     if is_first:
         variables["LD_PRELOAD"] = f"{tool}:{profiler()}"
     alone = [str(traffic_program(mpi)), "sizes"]
-    environment = {**os.environ, **dict(mpi.variables), **variables, "TOOL": str(told)}
+    environment = {**os.environ, **dict(mpi.variables), **variables, "TOOL": str(output)}
     subprocess.run(alone, env=environment, check=True, timeout=60)
     (one,) = map(seen, tables.iterdir())
-    assert one.calls["MPI_Allreduce"] == (1024, 1024 * 1025 // 2) and told.read_text() == "1024"
+    assert one.calls["MPI_Allreduce"] == (1024, 1024 * 1025 // 2) and output.read_text() == "1024"
 
 
 OF_NOBODY = """

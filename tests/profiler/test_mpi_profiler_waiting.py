@@ -1,4 +1,4 @@
-"""Waiting told apart from transfer by barriers of the profiler's own, clocks, and calls that fail or are very large."""
+"""Waiting separated from transfer by barriers of the profiler, clocks, and calls that fail or are very large."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REDUCE = "MPI_Allreduce"
 
 @pytest.mark.quiet
 @pytest.mark.parametrize("name", FOUR)
-def test_waiting_for_a_late_rank_is_told_apart_from_transfer(name: str, tmp_path: Path) -> None:
+def test_waiting_for_a_late_rank_is_separated_from_transfer(name: str, tmp_path: Path) -> None:
     mpi = library(name)
     found = run(mpi, traffic_program(mpi), tmp_path / "late", 2, "late", more={"SEATRIAL_PROFILE_WAIT": "3"})
     early, late = found
@@ -90,7 +90,7 @@ def test_of_requests_that_fail_together_those_that_arrived_are_counted(name: str
     mpi = library(name)
     for r, one in enumerate(run(mpi, traffic_program(mpi), tmp_path / "failing", 2, "failing")):
         assert one.calls["MPI_Waitall"][1] == 24 and one.calls["MPI_Isend"] == (2, 56)
-        assert one.peers == {1 - r: (2, 56, 1, 24)} and one.untold == one.lost_calls == 0
+        assert one.peers == {1 - r: (2, 56, 1, 24)} and one.unknown_length == one.lost_calls == 0
 
 
 @pytest.mark.parallel

@@ -1,4 +1,4 @@
-"""Table files of the MPI profiler: what is read of whole ones, and that damaged ones are refused."""
+"""Table files of the MPI profiler: complete ones are read, damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLE = Table(
         Thread([Call("MPI_Recv", 2, 4096)], {0: (1, 1, 0, 0), 2: (0, 0, 2, 8192)}),
     ),
     modules="1000 2000 500 /opt/my app\n7000 8000 0 /lib/libm.so\n",
-    untold=1,
+    unknown_length=1,
 )
 FIELDS = {
     "magic": (0, "<Q"),
@@ -66,7 +66,7 @@ def with_field(name: str, value: float) -> bytes:
 def test_a_whole_table_is_read() -> None:
     table = parse(WHOLE.data())
     assert (table.rank, table.size, table.pid, table.host, table.program) == (1, 3, 77, "node1", "/opt/app")
-    assert table.family is Family.OPENMPI and table.state is State.FINALIZED and table.untold == 1
+    assert table.family is Family.OPENMPI and table.state is State.FINALIZED and table.unknown_length == 1
     assert table.wall_s == pytest.approx(10.0) and table.own_s == pytest.approx(8e-9)
     assert table.modules == (Module(0x1000, 0x2000, 0x500, "/opt/my app"), Module(0x7000, 0x8000, 0, "/lib/libm.so"))
     first, second = table.threads
@@ -97,22 +97,22 @@ def test_a_live_table_is_read_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "cut in the header"),
-        (b"{}" * 4000, "no table"),
-        (with_field("version", 2), "version is 2"),
-        (with_field("magic", 7), "no table"),
+        (b"", "truncated in the header"),
+        (b"{}" * 4000, "not a table"),
+        (with_field("version", 2), "version 2"),
+        (with_field("magic", 7), "not a table"),
         (with_field("state", 9), "state 9"),
         (with_field("family", 4), "family 4"),
         (with_field("rank", 3), "rank 3 of 3"),
-        (with_field("size", 40_000), "bytes, "),
+        (with_field("size", 40_000), "are required"),
         (with_field("size", 1 << 30), "rank 1 of 1073741824"),
         (with_field("threads", 3), "3 threads"),
         (with_field("area", 100), "has 100 bytes"),
         (with_field("at", 4096), "inside the module map"),
-        (WHOLE.data()[:-1], "cut"),
-        (WHOLE.data()[:5000], "cut"),
-        (with_field("rate", float("nan")), "ticks a second"),
-        (WHOLE.but(own_ticks=-1.0).data(), "own cost"),
+        (WHOLE.data()[:-1], "truncated"),
+        (WHOLE.data()[:5000], "truncated"),
+        (with_field("rate", float("nan")), "ticks per second"),
+        (WHOLE.but(own_ticks=-1.0).data(), "invalid overhead"),
         (WHOLE.but(modules="nonsense\n").data(), "module map"),
         (WHOLE.but(modules="2000 1000 0 /x\n").data(), "module map"),
     ],
@@ -124,9 +124,9 @@ def test_what_is_damaged_is_refused(data, words) -> None:
 
 
 def test_rows_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ParseError, match="names function 10 of 4"):
+    with pytest.raises(ParseError, match="has function 10 of 4"):
         parse_table(Table(threads=(Thread([Call("MPI_Irecv")]),)).data(), 4)
-    with pytest.raises(ParseError, match="no kind of communicator"):
+    with pytest.raises(ParseError, match="invalid kind of communicator"):
         parse(Table(threads=(Thread([Call("MPI_Send", comm=9)]),)).data())
 
 

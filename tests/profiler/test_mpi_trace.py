@@ -1,4 +1,4 @@
-"""The reader of traces: what a file says, and clear words about one that is damaged."""
+"""The reader of traces: the content of a file, and clear errors for a damaged one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_records_as_they_are(tmp_path: Path) -> None:
     assert trace.length_s == 2.0 and trace.ended == LOADED + 2_000_000_000
     isend, recv, waitall, alltoallv, first, last = list(trace.records())[2:]
     assert isend.messages() == Messages(300, 0, 1, 7, 0, 0) and isend.kind is Kind.POST and isend.place == 2
-    assert recv.messages().received_B == 40 and recv.flags == Flag.RECEIVES | Flag.TOLD
+    assert recv.messages().received_B == 40 and recv.flags == Flag.RECEIVES | Flag.COMPLETED
     assert waitall.numbers() == (2, 9) and not waitall.is_part
     assert alltoallv.collective() == Collective(0, -1, 5, 0)
     assert first.counts() + last.counts() == (1, 2, 3, 4, 1 << 40) and last.is_part
@@ -76,18 +76,18 @@ def at(offset: int, value: int) -> Callable[[bytearray], None]:
     return change
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damage_is_reported(tmp_path: Path) -> None:
     third = HEADER_B + 2 * RECORD_B
-    assert "no trace of the MPI profiler" in damaged(at(0, 0), tmp_path)
-    assert "version is 9" in damaged(at(8, 9), tmp_path)
+    assert "not a trace of the MPI profiler" in damaged(at(0, 0), tmp_path)
+    assert "version 9" in damaged(at(8, 9), tmp_path)
     assert "records have 65 bytes" in damaged(at(12, 65), tmp_path)
     assert "rank 5 of 2" in damaged(at(16, 5), tmp_path)
-    assert "ticks a second" in damaged(lambda data: data.__setitem__(slice(48, 56), b"\0" * 8), tmp_path)
-    assert "cut" in damaged(lambda data: data.__delitem__(slice(-10, None)), tmp_path)
-    assert "cut in the header" in damaged(lambda data: data.__delitem__(slice(30, None)), tmp_path)
+    assert "ticks per second" in damaged(lambda data: data.__setitem__(slice(48, 56), b"\0" * 8), tmp_path)
+    assert "truncated" in damaged(lambda data: data.__delitem__(slice(-10, None)), tmp_path)
+    assert "truncated in the header" in damaged(lambda data: data.__delitem__(slice(30, None)), tmp_path)
     assert "empty" in damaged(lambda data: data.clear(), tmp_path)
     assert "kind 200" in damaged(at(third + 28, 200), tmp_path)
-    assert "3 numbers of 0" in damaged(at(third + 31, 3), tmp_path)
+    assert "3 numbers of at most 0" in damaged(at(third + 31, 3), tmp_path)
 
 
 def test_communicators_beyond_the_first_two(tmp_path: Path) -> None:

@@ -47,11 +47,11 @@ def messages_of(folder: Path) -> tuple[Counter[tuple[int, int, int]], Counter[tu
         trace = Trace(path)
         for record in trace.records():
             if record.kind in (Kind.MESSAGES, Kind.POST):
-                told = record.messages()
+                messages = record.messages()
                 if record.flags & Flag.SENDS:
-                    sent[trace.rank, told.dest, told.sent_B] += 1
-                if record.flags & Flag.RECEIVES and record.flags & Flag.TOLD:
-                    received[told.source, trace.rank, told.received_B] += 1
+                    sent[trace.rank, messages.dest, messages.sent_B] += 1
+                if record.flags & Flag.RECEIVES and record.flags & Flag.COMPLETED:
+                    received[messages.source, trace.rank, messages.received_B] += 1
         trace.close()
     return sent, received
 
@@ -122,7 +122,7 @@ def test_collectives_of_all_and_of_some(name: str, tmp_path: Path) -> None:
     export, time_s, actions = replay(tmp_path / "halves")
     # The split and the last Allreduce are of all; in each half of two the copy, and four collectives a turn. A tree of
     # two is one message, recursive doubling, ring and exchange of two are one each way.
-    assert export.ti.together == 2 and actions["allreduce"] == 2 * 4
+    assert export.ti.collectives == 2 and actions["allreduce"] == 2 * 4
     assert export.ti.messages == 2 * (2 + TURNS * (2 + 1 + 2 + 2)) == actions["isend"] == actions["irecv"]
     assert time_s > 0 and not export.ti.left_out.calls
 
@@ -143,7 +143,7 @@ def test_a_trace_that_is_full_says_so_and_is_replayed_as_far_as_it_goes(name: st
     export, time_s, actions = replay(tmp_path / "exchange")
     assert export.ti.lost == 3 * (TURNS + 1 + 2 - 7), "world, self, and a record for each call"
     assert 0 < export.ti.messages == actions["isend"] <= 3 * 5 and time_s > 0
-    assert any(line.startswith("cut: ") for line in export.summary)
+    assert any(line.startswith("truncated: ") for line in export.summary)
 
 
 @pytest.mark.parametrize("name", TWO)
@@ -167,7 +167,7 @@ def test_threads_and_one_sided_calls(name: str, tmp_path: Path) -> None:
     assert actions["irecv"] == 4000 and export.ti.dropped == 0
     export, time_s, _ = of("one_sided")
     assert export.ti.left_out.calls["MPI_Win_fence"] == 6 and export.ti.left_out.calls["MPI_Put"] == 2 and time_s > 0
-    assert any(line.startswith("not replayed, their time counts as computation: 6 MPI_") for line in export.summary)
+    assert any(line.startswith("not replayed (their time counts as computation): 6 MPI_") for line in export.summary)
 
 
 def test_threads_that_wait_while_others_send_are_replayed(tmp_path: Path) -> None:

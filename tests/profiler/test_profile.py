@@ -63,20 +63,20 @@ def test_threads_of_a_rank_are_one_rank() -> None:
     assert found.per_rank[0].calls == 6
 
 
-def test_a_missing_rank_is_told_and_its_messages_come_from_the_receivers() -> None:
+def test_a_missing_rank_is_reported_and_its_messages_come_from_the_receivers() -> None:
     (found,) = merged(rank(0), rank(1), rank(3))
     assert found.ranks == 4 and found.trust.missing == (2,) and not found.trust.is_complete
     assert Pair(2, 3, 5, 5000) in list(found.matrix) and Pair(1, 2, 5, 5000) in list(found.matrix)
     assert found.trust.unmatched_B == 0
 
 
-def test_ends_that_disagree_are_told() -> None:
+def test_ends_that_disagree_are_reported() -> None:
     sender = rank(1, threads=(Thread([Call("MPI_Send", 5, 1000)], {2: (5, 5100, 0, 0), 0: (0, 0, 5, 5000)}),))
     (found,) = merged(rank(0), sender, rank(2), rank(3))
     assert found.trust.unmatched_B == 100
 
 
-def test_messages_that_cancel_out_in_the_sum_are_still_told() -> None:
+def test_messages_that_cancel_out_in_the_sum_are_still_reported() -> None:
     """Ten bytes more to one rank and ten less to another."""
     row = {1: (1, 110, 0, 0), 2: (1, 90, 0, 0)}
     tables = [Table(rank=0, size=3, threads=(Thread([Call("MPI_Send")], row),))]
@@ -86,8 +86,8 @@ def test_messages_that_cancel_out_in_the_sum_are_still_told() -> None:
 
 
 def test_ranks_that_did_not_finish() -> None:
-    (found,) = merged(rank(0), rank(1, state=1), rank(2, state=3), rank(3, lost=7, untold=2))
-    assert found.trust.unfinished == (1, 2) and found.trust.lost_calls == 7 and found.trust.untold == 2
+    (found,) = merged(rank(0), rank(1, state=1), rank(2, state=3), rank(3, lost=7, unknown_length=2))
+    assert found.trust.unfinished == (1, 2) and found.trust.lost_calls == 7 and found.trust.unknown_length == 2
     assert [one.state for one in found.per_rank][1:3] == [RankState.RUNNING, RankState.ABORTED]
     (whole,) = merged(*(rank(k) for k in range(3)), rank(3, lost=7))
     assert not whole.trust.is_complete and whole.trust.overflow == 7
@@ -117,7 +117,7 @@ def test_programs_one_after_another_are_worlds_of_their_own() -> None:
     assert all(one.trust.is_complete and one.others == 2 for one in found)
 
 
-def test_programs_beside_each_other_are_told_apart_by_their_jobs() -> None:
+def test_concurrent_programs_are_distinguished_by_their_jobs() -> None:
     """All are loaded in one order, as it comes; hydra's ranks know their parent alone."""
     both = [
         rank(k, loaded_at_s=1000.0 + k / 10 + j / 100, job=f"pmix {j}", wall_s=10.0 + j)

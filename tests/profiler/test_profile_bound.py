@@ -98,7 +98,7 @@ def test_ranks_that_take_turns_at_being_late_wait_too() -> None:
     assert kinds(each, each) == {"MPI_Allreduce": Bound.WAITING}
 
 
-def test_latency_and_bandwidth_are_told_apart_by_the_small_calls_of_the_same_function() -> None:
+def test_latency_and_bandwidth_are_distinguished_by_the_small_calls_of_the_same_function() -> None:
     calls = [
         Call("MPI_Allreduce", 1000, 4, 3e-6, 2e-6),
         Call("MPI_Bcast", 10, 4, 2e-6),

@@ -34,7 +34,7 @@ def series(number: int, at: dict[int, int]) -> Series:
     return Series(100 + number, number, {k: counters(6 * MB, 3 * MB + value) for k, value in at.items()})
 
 
-def test_nobody_asked() -> None:
+def test_not_requested() -> None:
     assert of([Table(threads=(CALLS,))]) is None
 
 

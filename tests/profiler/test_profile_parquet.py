@@ -1,4 +1,4 @@
-"""A profile as Parquet: what DuckDB reads of it is what the document says."""
+"""A profile as Parquet: DuckDB reads the same values as in the JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_profile_can_be_written(tmp_path, profile) -> None:
         assert duckdb.sql("SELECT count(*) FROM read_parquet(?)", params=[str(path)]).fetchall()[0][0] >= 0
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         write_parquet(crash(4), tmp_path / "file" / "under")

@@ -1,4 +1,4 @@
-"""Real programs under the profiler's library: what is merged and told of them is what they did."""
+"""Real programs under the profiler: the merged profile reports what they did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting that barriers told apart takes the place of the estimate, in the analysis and in every report."""
+"""Waiting measured with barriers replaces the estimate, in the analysis and in every report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seatrial.report.profile.text import profile_text
 
 
 def late(waited_s: tuple[float, float] = (0.019, 0.001), *, sampled: int = 10, estimate_s: float = 0.02) -> Profile:
-    """Two ranks reduce 8 B 100 times, each call 20 ms; of `sampled` calls waiting was told apart, 1 ms was transfer.
+    """Two ranks reduce 8 B 100 times, each call 20 ms; of `sampled` calls waiting was measured, 1 ms was transfer.
     12 broadcasts of 1 MiB had no barrier."""
     tables = []
     for rank in range(2):
@@ -59,11 +59,11 @@ def test_document_text_and_page_say_that_it_was_sampled() -> None:
     found = late()
     document = profile_document(found, 0)
     check(document, "profile-1")
-    told = document["calls"][0]["waiting"]
-    assert (told["sampled"], told["of"]) == (20, 200) and told["share"] == pytest.approx(0.2 / 0.22)
-    assert document["sizes"][0]["waiting"] == told and document["calls"][1]["waiting"] is None
+    measured = document["calls"][0]["waiting"]
+    assert (measured["sampled"], measured["of"]) == (20, 200) and measured["share"] == pytest.approx(0.2 / 0.22)
+    assert document["sizes"][0]["waiting"] == measured and document["calls"][1]["waiting"] is None
     text = profile_text(found)
-    assert "measured by a barrier before 20 of 200 calls" in text and "91 %" in text
+    assert "measured with a barrier before 20 of 200 collective calls" in text and "91 %" in text
     page = profile_page([found])
     assert "Waiting, measured" in page and "20 of 200" in page
     plain = late(sampled=0)
@@ -78,5 +78,5 @@ def test_rows_of_parts_are_kept_apart_and_checked() -> None:
     (thread,) = parse_table(table.data(), len(NAMES)).threads
     assert thread.slots["count"].tolist() == [4] and sorted(thread.parts["part"].tolist()) == [1, 2]
     wrong = replace(table, threads=[Thread([Call("MPI_Barrier", 2, part=3)])])
-    with pytest.raises(ParseError, match="names no part of a call"):
+    with pytest.raises(ParseError, match="invalid part of a call"):
         parse_table(wrong.data(), len(NAMES))

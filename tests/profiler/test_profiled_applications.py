@@ -1,4 +1,4 @@
-"""Real applications as their packages have them: profiled, they give what they give by themselves to the last digit."""
+"""Real applications from packages: profiled, they print the same results to the last digit."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ def test_hpcc(tmp_path: Path, need: Need) -> None:
 
     def results(folder: Path) -> dict[str, str]:
         text = (folder / "hpccoutf.txt").read_text()
-        told = re.findall(r"^(\w+)=(\S+)$", text, re.MULTILINE)
+        printed = re.findall(r"^(\w+)=(\S+)$", text, re.MULTILINE)
         kept = re.compile(
             r"HPL_(?:N|NB|nprow|npcol|RnormI|Anorm1|AnormI|Xnorm1|XnormI)|PTRANS_(?:residual|n|nb)|CommWorldProcs"
         )
-        return {name: value for name, value in told if kept.fullmatch(name)}
+        return {name: value for name, value in printed if kept.fullmatch(name)}
 
     assert results(bare[1]) == results(profiled[1])
     assert results(bare[1])["CommWorldProcs"] == "2" and "HPL_RnormI" in results(bare[1])

@@ -59,8 +59,8 @@ def build(folder, *flags: str) -> tuple[str, list[int]]:
     source, program = folder / "sites.c", folder / "sites"
     source.write_text("#define _GNU_SOURCE\n" + SOURCE)
     subprocess.run([compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", program, source], check=True)
-    told = subprocess.run([program], capture_output=True, text=True, check=True)
-    return str(program), [int(line) for line in told.stdout.split()]
+    printed = subprocess.run([program], capture_output=True, text=True, check=True)
+    return str(program), [int(line) for line in printed.stdout.split()]
 
 
 @pytest.mark.real

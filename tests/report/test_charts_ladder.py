@@ -95,4 +95,4 @@ def test_two_working_sets_or_rates_make_no_ladder():
     assert list(ladders(view, view.benchmarks[0])) == []
     rates = [figure("rate", 1e9, None, point={"working_set_B": size}) for size in STEPS]
     html = page([Trial(machine(), (experiment("some.rate", "?", {}, rates),), (), (), {})])
-    assert "Latency: from" not in html and "some.rate over working_set" in html
+    assert "Latency of caches" not in html and "some.rate over working_set" in html

@@ -1,4 +1,4 @@
-"""Which rows of a long table stand in sight."""
+"""The visible rows of a long table."""
 
 from __future__ import annotations
 

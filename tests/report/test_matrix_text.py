@@ -70,7 +70,7 @@ def test_what_is_not_told_is_a_question_mark_never_a_class() -> None:
     cells = read_back(text)
     assert cells["GPU0", "GPU1"] == cells["NIC3", "GPU0"] == "?"
     assert cells["NIC2", "NIC3"] == "?", "a pair that is missing altogether"
-    assert "?     no source tells" in text
+    assert "?     unknown" in text
 
 
 def test_columns_that_nobody_fills_are_left_out() -> None:

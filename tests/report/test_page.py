@@ -1,4 +1,4 @@
-"""The page: whole, escaped, self-contained, and with the numbers of the figures and no others."""
+"""The page: complete, escaped, self-contained, and with the numbers of the figures and no others."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_elements_are_closed_in_order_and_ids_are_unique(html):
             assert reference in ids, reference
 
 
-def test_it_stands_alone_and_runs_nothing(html):
+def test_it_is_self_contained_and_runs_nothing(html):
     outline = outline_of(html)
     assert not {"script", "img", "iframe", "link", "object", "embed", "base", "image", "use"} & {
         tag for tag, _ in outline.elements
@@ -224,14 +224,14 @@ def test_a_figure_is_shown_with_all_that_belongs_to_it():
     assert "Does it work?" in words and "threads 1" in words
 
 
-def test_what_can_be_counted_of_a_limit_stands_in_its_derivation():
+def test_the_attainable_share_is_in_the_derivation():
     plain = Attainable(0.75, "plain stores: at most 75 % of it can be counted")
     limit = Limit(50 * GB, "B/s", "2 channels", Basis.PHYSICAL)
     made = figure("rate", 0.7 * 50 * GB, limit, attainable=plain)
     trial = empty_trial(results=(experiment("made.up", "?", {}, [made]),))
     words = Outline(page([trial])).words
     assert "2 channels; plain stores: at most 75 % of it can be counted" in words
-    assert verdict(trial_view(trial, 1, None)).line == "1 of 1 measured as expected"
+    assert verdict(trial_view(trial, 1, None)).line == "1 of 1 experiment as expected"
     assert "2 channels; plain stores" in results_text(trial.results)
 
 
@@ -260,7 +260,7 @@ def test_below_six_repeats_there_is_no_interval():
     assert "needs 6 repeats" in words and "none" in words
 
 
-def test_outcomes_stand_in_the_table_in_place_of_numbers():
+def test_outcomes_replace_numbers_in_the_table():
     words = Outline(page([all_outcomes_trial()])).words
     for text in (
         "skipped too small a machine",
@@ -278,9 +278,9 @@ def test_outcomes_stand_in_the_table_in_place_of_numbers():
     [
         (empty_trial(), "Nothing was measured"),
         (empty_trial(not_measured=(NotMeasured("a", "?", "b"),)), "Nothing was measured: 1 not measured"),
-        (one_experiment_trial(), "1 of 1 measured as expected"),
-        (all_outcomes_trial(), "1 of 4 measured as expected, 3 defects, 2 not measured"),
-        (vm_trial(), "5 of 8 measured as expected, 3 measured but not judged, 2 not measured"),
+        (one_experiment_trial(), "1 of 1 experiment as expected"),
+        (all_outcomes_trial(), "1 of 4 experiments as expected, 3 defects, 2 not measured"),
+        (vm_trial(), "5 of 8 experiments as expected, 3 not judged, 2 not measured"),
     ],
     ids=["nothing", "nothing but reasons", "one", "all outcomes", "virtual machine"],
 )
@@ -373,7 +373,7 @@ def test_contrast_in_light_dark_and_print():
             assert _contrast(scheme["ink"], scheme[tone]) >= 4.5, (tone, scheme)
 
 
-def test_a_colour_of_the_legend_stands_between_its_bounds():
+def test_a_colour_of_the_legend_is_between_its_bounds():
     drawn = legend(heat_scale([1e9, 9e9], "B/s"), 10.0, 0.0, "more is better", False)
     swatches = [
         tuple(map(float, one)) for one in re.findall(r'<rect class="h\d+" x="([\d.]+)".*? width="([\d.]+)"', drawn)

@@ -1,4 +1,4 @@
-"""The node on the page: the drawing, the matrix, where to run; findings with their devices and commands."""
+"""The node on the page: the drawing, the matrix, bindings; findings with their devices and commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bare(machine: Machine, **changes) -> Trial:
     return dataclasses.replace(Trial(machine, (), (), (), {}), **changes)
 
 
-def test_the_drawing_stands_first_and_the_tables_are_folded_below_it():
+def test_the_drawing_is_first_and_the_tables_are_folded_below_it():
     html = page_without_records("whole node")
     node = html[html.index('class="panel node"') :]
     assert node.index('id="m1-topology"') < node.index("<details") < node.index("Processors, memory and caches")
@@ -47,9 +47,9 @@ def test_the_matrix_has_gpus_first_and_the_class_of_each_pair_on_both_sides():
     assert cells["gpu-0", "mlx5_3"].text == "NODE" and cells["mlx5_4", "gpu-0"].text == "SYS"
     assert cells["gpu-3", "gpu-3"].text == "X" and cells["mlx5_4", "gpu-0"].tone == "path-far"
     assert [cell.text for cell in made.table.rows[5][-2:]] == ["64-127,192-255", "1"]
-    assert (made.legend[0][0].text, made.legend[0][1]) == ("NV#", "that many NVLinks")
+    assert (made.legend[0][0].text, made.legend[0][1]) == ("NV#", "number of NVLinks")
     assert [cell.text for cell, _ in made.legend] == ["NV#", "PIX", "NODE", "SYS"]
-    assert made.peer_access == "Peer access between GPUs: OK for all 28 pairs that the driver tells of."
+    assert made.peer_access == "Peer access between GPUs: OK for all 28 pairs that the driver reports."
 
 
 def test_what_no_source_tells_is_a_question_mark_and_in_the_legend():
@@ -69,13 +69,13 @@ def test_refused_peer_access_names_the_pairs():
     refused = (PeerAccess("gpu-0", "gpu-1", "CNS", "OK"), *machine.p2p[1:])
     made = matrix(dataclasses.replace(machine, p2p=refused))
     assert made.peer_access == (
-        "Peer access between GPUs is refused for 1 of 28 pairs: gpu-0 and gpu-1 (read CNS, write OK)."
+        "Peer access between GPUs is not OK for 1 of 28 pairs: gpu-0 and gpu-1 (read CNS, write OK)."
     )
 
 
 def test_no_matrix_without_two_devices_and_a_sentence_for_a_crowd():
     assert matrix(vm_machine()) is None
-    assert "How near GPUs" not in page_without_records("virtual machine")
+    assert "Paths between GPUs" not in page_without_records("virtual machine")
     names = [f"GPU{n}" for n in range(60)]
     paths = tuple(Path(names[0], name, "SYS") for name in names[1:])
     crowd = Machine("m", tuple(Device(name, DeviceKind.GPU, name) for name in names), paths=paths)
@@ -83,7 +83,7 @@ def test_no_matrix_without_two_devices_and_a_sentence_for_a_crowd():
     assert "<code>seatrial discover --format json</code>" in page([bare(crowd)])
 
 
-def test_bindings_stand_once_for_all_devices_that_share_them():
+def test_devices_with_the_same_binding_share_a_row():
     table = bindings_table(gpu_machine())
     assert [[cell.text for cell in row[:4]] for row in table.rows] == [
         [", ".join(f"gpu-{n}, mlx5_{n}" for n in range(4)), "0", "0-63,128-191", "numactl --cpunodebind=0 --membind=0"],
@@ -98,10 +98,10 @@ def test_bindings_stand_once_for_all_devices_that_share_them():
 
 def test_where_all_cpus_are_near_there_is_nothing_to_bind():
     assert bindings_table(vm_machine()) is None
-    assert "Where to run beside" not in page_without_records("virtual machine")
+    assert "Bindings for each device" not in page_without_records("virtual machine")
 
 
-def test_links_of_one_limit_stand_in_one_line():
+def test_links_with_the_same_limit_share_a_line():
     wide, narrow = pcie_bandwidth(32.0, 16), pcie_bandwidth(32.0, 8)
     named = [NamedLimit(f"pcie.gpu-{n}", narrow if n == 3 else wide) for n in range(5)]
     html = page([bare(dataclasses.replace(gpu_machine(), limits=(NamedLimit("cpu.fp64", wide), *named)))])

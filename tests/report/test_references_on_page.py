@@ -1,4 +1,4 @@
-"""Triangles of references on the page: at their value, with a number that is explained, never on top of each other."""
+"""Triangles of references on the page: at their value, with an explained number, not overlapping."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ticked(values, *, limit=LIMIT, median=80e9) -> str:
     return str(bar(figure("copy", median, limit, spread=0.0), median, ticks).__html__())
 
 
-def test_a_triangle_stands_at_its_value_on_the_scale_of_the_bar():
+def test_a_triangle_is_at_its_value_on_the_scale_of_the_bar():
     drawn = ticked([51.5e9])
     assert re.findall(r'<svg aria-hidden="true" x="([\d.]+)%"', drawn) == ["50.00"]
     assert re.search(r'class="limit physical" x1="97.09%"', drawn)
@@ -110,7 +110,7 @@ def test_many_references_are_folded_but_for_paper(own_file):
     assert re.search(r'<details class="on-paper"><summary>Published values', html) and "site.r19" in html
 
 
-def test_a_page_that_no_reference_speaks_of_says_nothing_of_them():
+def test_a_page_without_references_does_not_mention_them():
     html = page([trial(*stream(LIMIT, (38e9, 57e9), 48))])
     assert 'class="reference"' not in html and "published value" not in html
 
@@ -150,7 +150,7 @@ GEOMETRY = """<script>addEventListener('load', () => {
 
 @pytest.mark.real
 @pytest.mark.parametrize("width", [1280, 800, 420])
-def test_in_a_browser_labels_never_overlap_and_triangles_stand_where_they_should(browser, tmp_path, own_file, width):
+def test_in_a_browser_labels_do_not_overlap_and_triangles_are_in_place(browser, tmp_path, own_file, width):
     values = [1, 3, 20, 21, 22, 40, 44, 48, 60, 70, 90, 95, 99, 250, 300]
     own(own_file, values)
     file = tmp_path / "page.html"

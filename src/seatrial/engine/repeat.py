@@ -24,7 +24,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
-from seatrial.probes.system import look, seen_between
+from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
@@ -101,13 +101,13 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
     start = time.perf_counter()
     began_s = time.time()
-    before = look(cpus)
+    before = snapshot(cpus)
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
         with ExitStack() as inputs:
             for ready, claim in claimed:
                 inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
-            before = look(cpus)
+            before = snapshot(cpus)
             with probed([(ready, claim.path) for ready, claim in claimed]):
                 programs = [_program(ready, claim.path) for ready, claim in claimed]
                 began_s = time.time()
@@ -120,7 +120,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
                 raise StoreError(f"{claim.path} vanished during the run") from error
         launched = [error] * len(claimed)
     wall_s = (time.perf_counter() - start) / len(claimed)
-    around = seen_between(before, look(cpus), cpus)
+    around = seen_between(before, snapshot(cpus), cpus)
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
         seen: dict[str, Any] = {**around, "command": command}

@@ -1,1 +1,1 @@
-"""What is observed beside a run, so that a reader can tell the machine's noise from its speed."""
+"""What is recorded alongside a run, to separate the machine's noise from its speed."""

@@ -1,7 +1,7 @@
-"""Load and CPU steal around one repeat, from /proc: two cheap looks, nothing running meanwhile.
+"""Load and CPU steal around one repeat, from /proc: read once before and once after, with nothing running meanwhile.
 
-Not the clock: what cpufreq says between repeats is that of idle CPUs, and asking costs milliseconds for each CPU on
-older kernels. Programs measure their own.
+The clock frequency is not read: between repeats cpufreq reports that of idle CPUs, and reading it takes milliseconds
+for each CPU on older kernels. Programs measure it themselves.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq s
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The state at one moment. `steal_ticks` is the sum over the CPUs asked for; None where the kernel does not say."""
+class Snapshot:
+    """The state at one moment. `steal_ticks` is the sum over the CPUs; None if the kernel does not report it."""
 
     at_s: float
     load_1m: float | None
     steal_ticks: int | None
 
 
-def look(cpus: Sequence[int]) -> Look:
-    """One look at the machine. Never fails: what cannot be read is None or left out."""
-    return Look(time.monotonic(), _load(), _steal(cpus))
+def snapshot(cpus: Sequence[int]) -> Snapshot:
+    """The current state. Never fails: values that cannot be read are None."""
+    return Snapshot(time.monotonic(), _load(), _steal(cpus))
 
 
-def seen_between(before: Look, after: Look, cpus: Sequence[int]) -> dict[str, Any]:
-    """What two looks tell: the load before, and the share of CPU time that the hypervisor took."""
+def seen_between(before: Snapshot, after: Snapshot, cpus: Sequence[int]) -> dict[str, Any]:
+    """The load before, and the CPU time that the hypervisor took in between, as seconds and as a share."""
     seen: dict[str, Any] = {"load_1m": before.load_1m}
     if before.steal_ticks is not None and after.steal_ticks is not None and cpus:
         steal_s = (after.steal_ticks - before.steal_ticks) / os.sysconf("SC_CLK_TCK")

@@ -1,6 +1,6 @@
-"""The environment variables that change how programs run: an allowlist, so that no secret can enter a record.
+"""The environment variables that affect performance: an allowlist, so that records contain no secrets.
 
-A name that sounds like a secret is left out even where its prefix is allowed.
+A name that suggests a secret is left out even if its prefix is allowed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OF_MPI = (
     "HCOLL_",
     "SHARP_",
 )
-"""Open MPI with its run-time systems, MPICH and its launcher, Intel, MVAPICH, and what carries their messages."""
+"""Open MPI with its run-time systems, MPICH and its launcher, Intel MPI, MVAPICH, and their communication libraries."""
 _PREFIXES = (*_OF_LIBRARIES, *_OF_MPI)
 _PER_RUN = (
     "OMPI_COMM_",
@@ -53,11 +53,11 @@ _PER_RUN = (
     "OMPI_COMMAND",
     "OMPI_APP_CTX",
 )
-"""What a launcher tells its ranks: where a lab runs below another one it says nothing about settings."""
+"""Variables that a launcher sets for its ranks: they are not settings, even if seatrial runs under a launcher."""
 
 
 def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are kept in records, by name."""
+    """The variables kept in records, by name."""
     return {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
 
 

@@ -1,1 +1,1 @@
-"""The MPI profiler: it records what the ranks of a program do, and says where their time went."""
+"""The MPI profiler: records the MPI calls of a program's ranks and reports where their time went."""

@@ -1,4 +1,4 @@
-"""A profile as Parquet files, for one's own questions: one file for each kind of row."""
+"""A profile as Parquet files, one for each table, for further analysis."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Columns = Mapping[str, "tuple[str, Sequence[Any] | npt.NDArray[Any]]"]
-"""Name -> (type of SQL, values)."""
+"""Name -> (SQL type, values)."""
 
 
 def write_parquet(profile: Profile, folder: Path) -> list[Path]:
-    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites`, `over_time` and `io`.parquet; gives their paths.
+    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites`, `over_time` and `io`.parquet; return their paths.
 
-    Names and units are those of `seatrial.profile/1`. Each file is whole or not there. Raises StoreError where one
-    cannot be written.
+    Names and units are those of `seatrial.profile/1`. Files are written atomically. Raises StoreError if one cannot be
+    written.
     """
-    import duckdb  # only who asks for Parquet needs it
+    import duckdb  # needed for Parquet only
 
     made = []
     try:
@@ -40,7 +40,7 @@ def write_parquet(profile: Profile, folder: Path) -> list[Path]:
 def _write(connection: duckdb.DuckDBPyConnection, columns: Columns, path: Path) -> None:
     import numpy as np
 
-    # An array of objects without any object has no type that DuckDB could tell: words go as numpy's own.
+    # DuckDB cannot infer the type of an empty object array, so strings are passed as numpy strings.
     types = {"VARCHAR": np.dtype(np.str_), "DOUBLE": np.dtype(np.float64), "UBIGINT": np.dtype(np.uint64)}
     rows = {
         name: np.asarray([_whole(value) for value in values] if kind == "VARCHAR" else values, types[kind])
@@ -59,7 +59,7 @@ def _write(connection: duckdb.DuckDBPyConnection, columns: Columns, path: Path) 
 
 
 def _whole(text: str) -> str:
-    """A path need not be text: what is none becomes "?"."""
+    """A path need not be valid text: invalid characters become "?"."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -145,7 +145,7 @@ def _over_time(profile: Profile) -> Columns:
 
 
 def _io(profile: Profile) -> Columns:
-    """A row for each rank and bin."""
+    """One row for each rank and bin."""
     io = profile.io
     series = [(one.rank, one.series) for one in io.ranks if one.series is not None] if io is not None else []
     width = io.width_s if io is not None else 0.0

@@ -1,7 +1,7 @@
-"""What an MPI program spent its time on: the tables of all its ranks, summed.
+"""Where an MPI program spent its time: the tables of all its ranks, summed.
 
-Times are seconds, sizes bytes. Sums go over ranks, so that a share of wall time is `mpi_s / wall_s` for one rank and
-for all of them alike.
+Times are in seconds, sizes in bytes. Totals are sums over ranks, so `mpi_s / wall_s` is the MPI share of wall time, for
+one rank and for all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from seatrial.profiler.profile_io import ProfileIo
 
 
 class Bound(StrEnum):
-    """What the time in a call is made of; the rule stands in `profiler/merge/bound.py`."""
+    """What dominates the time in a call; the rule is in `profiler/merge/bound.py`."""
 
     WAITING = "waiting"
     LATENCY = "latency-bound"
@@ -26,7 +26,7 @@ class Bound(StrEnum):
 
 
 class RankState(StrEnum):
-    """How far a rank came before its table was read."""
+    """How far a rank had got when its table was read."""
 
     BEFORE_MPI = "before MPI_Init"
     RUNNING = "without MPI_Finalize"
@@ -36,9 +36,9 @@ class RankState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWaiting:
-    """What calls with a barrier before them showed: seconds until all ranks had come, and what the calls took then.
+    """Measured with a barrier before the call: seconds until all ranks had arrived, and seconds of the call itself.
 
-    `calls` is how many of them there were, over all ranks.
+    `calls` is the number of such calls over all ranks.
     """
 
     calls: int
@@ -47,15 +47,15 @@ class MeasuredWaiting:
 
     @property
     def share(self) -> float:
-        """Of waiting in these calls."""
+        """The share of waiting in the time of these calls."""
         together = self.waited_s + self.transferred_s
         return self.waited_s / together if together > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """One MPI function over all ranks. `waiting_s` is its waiting: the share that was `measured` in a sample of its
-    calls, of all its time; where that is None an estimate, what goes beyond the same call at its best."""
+    """One MPI function over all ranks. `waiting_s` is the time spent waiting: the share `measured` in a sample of the
+    calls, times `time_s`; if `measured` is None, the estimated time above the shortest call of the same size."""
 
     call: str
     count: int
@@ -69,16 +69,16 @@ class CallTotals:
 
     @property
     def mean_s(self) -> float:
-        """Of one call."""
+        """Mean time of one call."""
         return self.time_s / self.count if self.count else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SizeTotals:
-    """The calls of one function whose size falls into one bin: from `size_B` to `largest_B`, both included.
+    """The calls of one function in one size bin, from `size_B` to `largest_B` inclusive.
 
-    `best_s` is what such a call takes at its best: the median over ranks of the shortest one. `waiting_s` and
-    `measured` as in CallTotals.
+    `best_s` is the time of a fast call: the median over ranks of the shortest one. `waiting_s` and `measured` as in
+    CallTotals.
     """
 
     call: str
@@ -105,7 +105,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """Pairs as columns of equal length, by `src` and then `dst`: thousands of ranks have millions of pairs.
+    """Pairs as columns of equal length, sorted by `src` and then `dst`: thousands of ranks have millions of pairs.
 
     `src` and `dst` hold 32 bits ("I"), `count` and `bytes` 64 ("Q").
     """
@@ -124,9 +124,9 @@ class PairTable:
 
 @dataclass(frozen=True, slots=True)
 class RankTotals:
-    """One rank. `sent_B` and `received_B` are point to point; `collective_B` what it gave to collectives.
+    """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
-    `threads` is the number that called MPI: with several, `mpi_s` sums them and may exceed `wall_s`.
+    `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
     """
 
     rank: int
@@ -142,13 +142,13 @@ class RankTotals:
 
     @property
     def compute_s(self) -> float:
-        """What is not MPI; 0 where several threads were in MPI for longer than the rank ran."""
+        """Time outside MPI; 0 if several threads together were in MPI for longer than the rank ran."""
         return max(0.0, self.wall_s - self.mpi_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place in a source: `file` is "" and `line` 0 where the program does not tell."""
+    """A place in a source file: `file` is "" and `line` 0 if the program has no debug information for it."""
 
     function: str
     file: str = ""
@@ -159,8 +159,8 @@ class Frame:
 class CallSite:
     """One place that calls one MPI function. `offset` is the return address in the file `module`.
 
-    `frames` go from the innermost (perhaps inlined) function outwards; empty where no symbol is known. `ranks` is how
-    many of them called here. `module` is "" where the address belongs to no mapped file, or was dropped.
+    `frames` go from the innermost (perhaps inlined) function outwards; empty if no symbol is known. `ranks` is the
+    number of ranks that called from here. `module` is "" if the address is in no mapped file, or was dropped.
     """
 
     call: str
@@ -175,7 +175,7 @@ class CallSite:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Ranks `first` to `last` over time: `shares[k]` is their share of MPI in bin k, None where none of them ran."""
+    """Ranks `first` to `last` over time: `shares[k]` is their share of MPI in bin k, None if none of them ran."""
 
     first: int
     last: int
@@ -184,9 +184,9 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
-    """MPI time in bins of `width_s` since the first rank was started. All sequences are as long as there are bins.
+    """MPI time in bins of `width_s` since the first rank was started. Every sequence has one value for each bin.
 
-    `mpi_s` and `wall_s` sum over ranks; `least` and `most` are the shares of the ranks with least and most of it.
+    `mpi_s` and `wall_s` are sums over ranks; `least` and `most` are the lowest and highest share of a rank.
     """
 
     width_s: float
@@ -198,25 +198,25 @@ class OverTime:
 
     @property
     def shares(self) -> tuple[float | None, ...]:
-        """Of MPI in each bin, over all ranks; None where none ran."""
+        """The share of MPI in each bin, over all ranks; None if none ran."""
         return tuple(m / w if w > 0 else None for m, w in zip(self.mpi_s, self.wall_s, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the numbers of a profile can be relied on for.
+    """How far the numbers of a profile can be trusted.
 
-    `families` are the kinds of MPI that the ranks were told apart as; `has_sizes` is False where one is unknown, of
-    which only times and counts are known. `without_site` counts calls whose place was dropped for want of room,
-    `lost_calls` those that are in no table, `untold` received messages of unknown length. `unmatched_B` is the sum over
-    pairs of what the sender and the receiver disagree about, `damaged` the number of tables that could not be read.
+    `families` are the MPI families that the ranks use; `has_sizes` is False if one of them is unknown: then only times
+    and counts are recorded. `without_site` counts calls whose call site was dropped because the table was full,
+    `lost_calls` calls in no table, `unknown_length` received messages of unknown length. `unmatched_B` is the
+    difference between the bytes sent and received, summed over pairs; `damaged` the number of unreadable tables.
     """
 
     missing: tuple[int, ...] = ()
     unfinished: tuple[int, ...] = ()
     without_site: int = 0
     lost_calls: int = 0
-    untold: int = 0
+    unknown_length: int = 0
     unmatched_B: int = 0
     families: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
@@ -225,22 +225,22 @@ class Trust:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are ranks, each with a table, that reached MPI_Finalize and lost nothing."""
+        """Whether every rank has a table, reached MPI_Finalize and lost no call."""
         return bool(self.families) and not (self.missing or self.unfinished or self.lost_calls or self.damaged)
 
     @property
     def overflow(self) -> int:
-        """Calls of which not everything is known, for want of room in a table."""
+        """Calls recorded incompletely because a table was full."""
         return self.without_site + self.lost_calls
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The profile of one MPI_COMM_WORLD; everything is ordered by cost, ranks by their number.
+    """The profile of one MPI_COMM_WORLD; everything is sorted by time, ranks by number.
 
-    `ranks` is the size of that world, also where tables are missing. `elapsed_s` is the longest wall time of a rank,
-    `overhead_s` what the profiler itself took, over all ranks. `others` counts further worlds of the same command.
-    `io` is None where nobody asked for it.
+    `ranks` is the size of that world, even if tables are missing. `elapsed_s` is the longest wall time of a rank,
+    `overhead_s` the time that the profiler itself took, over all ranks. `others` counts further worlds of the same
+    command. `io` is None if it was not requested.
     """
 
     program: str
@@ -261,16 +261,16 @@ class Profile:
 
     @property
     def mpi_share(self) -> float:
-        """Of wall time."""
+        """The share of wall time in MPI."""
         return self.mpi_s / self.wall_s if self.wall_s > 0 else 0.0
 
     @property
     def waiting_s(self) -> float:
-        """What goes beyond the same calls at their best, over all ranks (an estimate), or was measured as waiting."""
+        """Time spent waiting over all ranks: measured, or estimated as the time above the shortest calls."""
         return sum(call.waiting_s for call in self.calls)
 
     @property
     def measured_calls(self) -> tuple[int, int]:
-        """Calls with a barrier before them, and all calls of the same functions; 0 and 0 where there were none."""
+        """Calls with a barrier before them, and all calls of the same functions; 0 and 0 if there were none."""
         found = [(one.measured.calls, one.count) for one in self.calls if one.measured is not None]
         return sum(calls for calls, _ in found), sum(count for _, count in found)

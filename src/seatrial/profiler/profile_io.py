@@ -1,8 +1,8 @@
-"""What an MPI program read and wrote, and when: as it asked for it, and as storage devices moved it.
+"""What an MPI program read and wrote over time: through system calls, and on storage devices.
 
-Sizes are bytes, times seconds. "Asked for" is what system calls such as read and write moved, whatever served them: a
-cache, a pipe, a network file system, a disk. "Devices" is what the kernel had block devices read and write for the
-process; network file systems are not in it.
+Sizes are in bytes, times in seconds. `read_B` and `written_B` count what system calls such as read and write moved,
+from or to a cache, pipe, network file system or disk. `device_*` counts what block devices read and wrote for the
+process; it excludes network file systems.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class IoSeries:
 
 @dataclass(frozen=True, slots=True)
 class IoTotals:
-    """One rank from MPI_Init to MPI_Finalize. `start_read_B` and `start_written_B` are what came before: libraries, the
-    memory that MPI's processes share, and whatever the program did until then. `cancelled_B` were to be written and
-    never were: their file was deleted or cut before. `is_to_end` is False where the rank ended without MPI_Finalize:
-    then the last sample counts.
+    """One rank from MPI_Init to MPI_Finalize. `start_read_B` and `start_written_B` come before that: libraries, the
+    memory shared by MPI processes, and the I/O of the program until then. `cancelled_B` never reached the device,
+    because the file was deleted or truncated first. `is_to_end` is False if the rank ended without MPI_Finalize: then
+    the totals go up to the last sample.
     """
 
     read_B: int
@@ -43,7 +43,7 @@ class IoTotals:
 
 @dataclass(frozen=True, slots=True)
 class RankIo:
-    """One rank. `totals` is None where its counters could not be read, and `error` says why."""
+    """One rank. `totals` is None if its counters could not be read; `error` is the reason."""
 
     rank: int
     host: str
@@ -54,8 +54,8 @@ class RankIo:
 
 @dataclass(frozen=True, slots=True)
 class NodeIo:
-    """One node's disks and NFS mounts, whoever used them. Series are as long as there are bins; None where there is no
-    such thing, or it could not be read."""
+    """The disks and NFS mounts of one node, for all processes on it. A series has one value for each bin; None if the
+    node has no such device, or it could not be read."""
 
     host: str
     disk_read_B: array[float] | None = None
@@ -66,7 +66,7 @@ class NodeIo:
 
 @dataclass(frozen=True, slots=True)
 class ProfileIo:
-    """All ranks, by their number, and their nodes. `width_s` is that of a bin; 0 where nothing is known over time."""
+    """All ranks, by number, and their nodes. `width_s` is the width of a bin; 0 if nothing was sampled."""
 
     width_s: float
     bins: int
@@ -93,6 +93,6 @@ class ProfileIo:
         return tuple(map(sum, zip(*series, strict=True))) if series else ()
 
     def of_nodes(self, name: str) -> tuple[float, ...]:
-        """The sum over nodes of one field of NodeIo, bin by bin; empty where no node has it."""
+        """The sum over nodes of one field of NodeIo, bin by bin; empty if no node has it."""
         series = [getattr(one, name) for one in self.nodes if getattr(one, name) is not None]
         return tuple(map(sum, zip(*series, strict=True))) if series else ()

@@ -1,1 +1,1 @@
-"""What people read: the page, the text on a terminal, one exporter per format. Nothing here measures or judges anew."""
+"""Output for people: the page, the text on a terminal, one exporter per format. Nothing here measures or judges."""

@@ -1,4 +1,4 @@
-"""How a limit is derived, in one sentence, with the share of it that the counted work can reach at most."""
+"""The derivation of a limit in one sentence, with the share of it that the counted work can reach."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The machine's devices as a tree in which like parts are folded into one, a core with its private caches into a line.
+"""The machine's devices as a tree with identical parts folded into one line, and a core with its private caches too.
 
-The terminal and the page print the same folds, so that they cannot count differently.
+The terminal and the page print the same folds, so that their counts agree.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from seatrial.report.units import count, cpu_list, show
 
 CPU_SIDE = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU})
 _FOLDED = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE})
-"""Parts of which like ones become one; devices always stand alone, since each has an address of its own."""
+"""Kinds of which identical parts are folded; each device has its own address and is not folded."""
 _TRAINED_ENOUGH = 0.99
 
 Children = Mapping[str | None, Sequence[Device]]
 
 _DEEPEST = 64
-"""Levels of the tree that are kept; what lies deeper, in no machine but a damaged or hostile dump, is shown there."""
+"""The deepest level of the tree. Deeper devices, which only a damaged or hostile dump has, are shown at this level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A device, or `number` like ones from `first` to `last` with all that is in each of them.
+    """A device, or `number` identical ones from `first` to `last`, with their contents.
 
-    `what` names it ("L3 32 MiB", "core"), `about` is said of it; `cpus` are the OS numbers of the CPUs in all of them.
-    `is_warning`: its link runs below what it can do.
+    `what` names it ("L3 32 MiB", "core"), `about` describes it; `cpus` are the OS numbers of the CPUs in all of them.
+    `is_warning`: its link runs below its capability.
     """
 
     first: Device
@@ -41,23 +41,23 @@ class Fold:
 
     @property
     def cpu_text(self) -> str:
-        """Its CPUs as "CPUs 0-3,8", where that says more than the lines below it do."""
-        told = self.first.kind is DeviceKind.CORE or (self.number > 1 and self.first.kind in CPU_SIDE)
-        if not told or not self.cpus:
+        """Its CPUs as "CPUs 0-3,8", unless the lines below it list them."""
+        is_listed = self.first.kind is DeviceKind.CORE or (self.number > 1 and self.first.kind in CPU_SIDE)
+        if not is_listed or not self.cpus:
             return ""
         return f"CPU{'' if len(self.cpus) == 1 else 's'} {cpu_list(sorted(self.cpus))}"
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Equal for parts that look alike, with all that is in them."""
+        """Equal for parts that are identical, including their contents."""
         inside = tuple((fold.number, fold.shape) for fold in self.inside)
         return self.first.kind, self.what, self.about, self.is_warning, inside
 
 
 def fold(machine: Machine) -> tuple[Fold, ...]:
-    """The whole machine but its memory modules, which stand with the memory. Whoever hangs on nothing is at the top."""
+    """The whole machine without its memory modules. Devices without a parent are at the top level."""
     children: dict[str | None, list[Device]] = {}
-    place: dict[str, tuple[int, str | None]] = {}  # depth, and what it is shown below
+    place: dict[str, tuple[int, str | None]] = {}  # depth, and the device that it is shown under
     for device in machine.devices:  # parents first
         depth, above = place.get(device.parent or "", (-1, None))
         parent = device.parent if device.parent in place else None
@@ -70,14 +70,14 @@ def fold(machine: Machine) -> tuple[Fold, ...]:
 
 
 def walk(folds: Iterable[Fold], depth: int = 0, *, each: bool = False) -> Iterator[tuple[int, Fold, bool]]:
-    """(depth, fold, whether it lies in each of several like parts), depth first."""
+    """(depth, fold, whether it is in each of several identical parts), depth first."""
     for part in folds:
         yield depth, part, each
         yield from walk(part.inside, depth + 1, each=each or part.number > 1)
 
 
 def _parts(device: Device, children: Children, links: Mapping[str, Link]) -> list[Fold]:
-    """The part that a device is, or those behind a bridge that only passes a link on."""
+    """The part of a device, or those behind a bridge with a single device."""
     stack = _core_stack(device, children)
     if stack is not None:
         return [_core(stack)]
@@ -91,7 +91,7 @@ def _parts(device: Device, children: Children, links: Mapping[str, Link]) -> lis
 
 
 def _core_stack(device: Device, children: Children) -> list[Device] | None:
-    """The device and all below it where that is one core with its threads and private caches; else None."""
+    """The device and all below it if they are one core with its threads and private caches; else None."""
     if device.kind not in (DeviceKind.CACHE, DeviceKind.CORE):
         return None
     stack, found, cores = [device], [device], 0
@@ -122,7 +122,7 @@ def _core(stack: Sequence[Device]) -> Fold:
 
 
 def _folded(parts: Iterable[Fold]) -> tuple[Fold, ...]:
-    """Like siblings that follow each other as one with a number."""
+    """Identical consecutive siblings as one part with a number."""
     kept: list[Fold] = []
     for part in parts:
         last = kept[-1] if kept else None
@@ -134,7 +134,7 @@ def _folded(parts: Iterable[Fold]) -> tuple[Fold, ...]:
 
 
 def _described(device: Device, link: Link | None) -> tuple[str, str, bool]:
-    """(what it is, what is said of it, whether its link runs below what it can do)."""
+    """(what it is, its description, whether its link runs below its capability)."""
     facts = device.facts
     if device.kind is DeviceKind.PACKAGE:
         details = (
@@ -167,12 +167,12 @@ def _cache(cache: Device) -> str:
 
 
 def _device(device: Device, link: Link | None) -> tuple[str, str, bool]:
-    """What is said of a device that is no part of a processor."""
+    """The same for a device outside the processors."""
     facts = device.facts
-    told, is_warning = _link(device, link)
+    rate_text, is_warning = _link(device, link)
     if device.kind is DeviceKind.BRIDGE:
         what = "host bridge" if device.name.startswith("host") else "PCI bridge"
-        return what, ", ".join(part for part in (facts.text("pci_name"), told) if part), is_warning
+        return what, ", ".join(part for part in (facts.text("pci_name"), rate_text) if part), is_warning
     name = "" if device.name == device.id else device.name
     size, rate = facts.number("size"), facts.number("rate")
     ids = f"{facts.text('vendor_id')}:{facts.text('device_id')}" if "device_id" in facts else None
@@ -185,7 +185,7 @@ def _device(device: Device, link: Link | None) -> tuple[str, str, bool]:
         f"driver {facts.text('driver')}" if "driver" in facts else None,
         f"PCI {device.pci}" if device.pci else None,
         f"[{ids}]" if ids else None,
-        told,
+        rate_text,
     )
     what = name if name != device.id.partition("-")[2] else ""
     return what, ", ".join(part for part in parts if part), is_warning
@@ -200,8 +200,8 @@ def _link(device: Device, link: Link | None) -> tuple[str | None, bool]:
         return (f"link {show(known, 'B/s')} {word}" if known is not None else None), False
     if link.trained_Bps < _TRAINED_ENOUGH * link.capable_Bps:
         shape = _generation(device)
-        told = f"link {show(link.trained_Bps, 'B/s')} trained of {show(link.capable_Bps, 'B/s')} capable{shape} (idle?)"
-        return told, True
+        rates = f"{show(link.trained_Bps, 'B/s')} trained of {show(link.capable_Bps, 'B/s')} capable"
+        return f"link {rates}{shape} (idle?)", True
     return f"link {show(link.trained_Bps, 'B/s')}{_generation(device)}", False
 
 

@@ -1,27 +1,27 @@
-"""Classes of paths between GPUs and adapters, as the legend of `nvidia-smi topo -m` has them; XGMI is AMD's."""
+"""Classes of paths between GPUs and adapters, as in the legend of `nvidia-smi topo -m`; XGMI is AMD's."""
 
 from __future__ import annotations
 
 UNKNOWN = "?"
-"""Stands where no source tells a class."""
+"""For a path whose class is unknown."""
 
 MEANINGS = {
     "X": "itself",
-    "NV": "that many NVLinks",
+    "NV": "number of NVLinks",
     "C2C": "NVLink chip-to-chip",
-    "XGMI": "that many XGMI links (Infinity Fabric)",
-    "PIX": "one PCIe switch at most between them",
+    "XGMI": "number of XGMI links (Infinity Fabric)",
+    "PIX": "at most one PCIe switch",
     "PXB": "several PCIe switches, no host bridge",
-    "PHB": "over a PCIe host bridge",
-    "NODE": "over host bridges of one NUMA node",
-    "SYS": "over the link between NUMA nodes",
+    "PHB": "through a PCIe host bridge",
+    "NODE": "through host bridges of one NUMA node",
+    "SYS": "across NUMA nodes",
     "PCI": "over PCIe",
-    UNKNOWN: "no source tells",
+    UNKNOWN: "unknown",
 }
-"""Class -> what it means, from near to far."""
+"""Class -> meaning, from near to far."""
 
 COUNTED = frozenset({"NV", "XGMI"})
-"""Classes that stand with the number of links."""
+"""Classes printed with the number of links."""
 DIRECT = frozenset({"NV", "C2C", "XGMI"})
 NEAR = frozenset({"PIX", "PXB"})
 FAR = frozenset({"SYS"})

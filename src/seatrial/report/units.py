@@ -1,4 +1,4 @@
-"""How the page shows values: the spelling that findings share (`model.spelling`), and what only a page needs."""
+"""How reports show values: the formats shared with findings (`model.spelling`), and those for pages only."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ __all__ = [
 ]
 
 NO_VALUE = "\N{EN DASH}"
-"""Stands in a cell where there is nothing to show."""
+"""The text of an empty cell."""
 
 
 def arrow(better: Better) -> str:
-    """Which way a figure is better, as one character."""
+    """Whether higher or lower is better, as one character."""
     return "↑" if better is Better.HIGHER else "↓"
 
 
 def arrow_meaning(better: Better) -> str:
-    """The same in words, for those who hear the page."""
+    """The same in words, for screen readers."""
     return f"{better.value} is better"

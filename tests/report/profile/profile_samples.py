@@ -57,7 +57,7 @@ def crash(size: int = 32, per_node: int = 16, *, incomplete: bool = False, sever
         )
         table = table.but(wall_s=10.0, modules=_MAPPED, pid=1000 + rank, own_ticks=9.0)
         if incomplete and rank == 7:
-            table = table.but(state=3, wall_s=6.0, untold=3)
+            table = table.but(state=3, wall_s=6.0, unknown_length=3)
         if not (incomplete and rank == 3):
             tables.append(parse_table(table.data(), len(NAMES)))
     return profiles(tables, NAMES, resolve)[0]
@@ -70,7 +70,7 @@ def one_rank() -> Profile:
 
 
 def hostile() -> Profile:
-    """Names from outside that try to become markup or to steer a terminal, and an MPI library that nobody knows."""
+    """Names from outside that try to become markup or to steer a terminal, and an unknown MPI library."""
     bad = "<script>alert(1)</script>\x1b[2J\u202e"
     mapped = f"10000 20000 0 /opt/{bad.replace(chr(27), '')} x\n"
     threads = [Thread([Call("MPI_Send", 5, 100, 0.5, site=0x10100)], {1: (5, 500, 0, 0)}, [1.0, 1.5])]

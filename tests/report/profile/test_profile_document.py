@@ -39,7 +39,7 @@ def test_its_sums_agree() -> None:
             assert rank[field] == sum(pair["bytes"] for pair in document["matrix"] if pair[end] == rank["rank"])
 
 
-def test_an_incomplete_profile_says_so() -> None:
+def test_an_incomplete_profile_is_marked() -> None:
     document = profile_document(crash(incomplete=True), None)
     assert not document["complete"] and document["exit_status"] is None and document["overflow"] == 31 * 12
     assert document["trust"]["missing_ranks"] == [3] and document["trust"]["unfinished_ranks"] == [7]

@@ -16,27 +16,27 @@ from seatrial.report.profile.text import profile_text
 MIB = 1 << 20
 
 
-def test_it_says_how_much_who_and_when() -> None:
+def test_amounts_ranks_and_times() -> None:
     profile = with_io()
     assert profile.io is not None
     lines = io_lines(profile.io)
-    assert lines[0].startswith("The ranks read 470 MB and write 67.1 MB; storage devices read 235 MB and write 67.1 MB")
+    assert lines[0].startswith("The ranks read 470 MB and wrote 67.1 MB; storage devices read 235 MB and wrote 67.1 MB")
     assert lines[1:] == [
-        "All ranks read about as much as each other",
-        "100 % of what is read comes in the first 400 ms",
-        "Rank 0 writes 100 % of all bytes",
-        "What is written comes in 4 bursts, 2.00 s apart",
-        "What rank 3 read and wrote is not known: Permission denied",
+        "All ranks read about the same amount",
+        "100 % of the bytes are read in the first 400 ms",
+        "Rank 0 wrote 100 % of all bytes",
+        "Writes come in 4 bursts, 2.00 s apart",
+        "The I/O of rank 3 is unknown: Permission denied",
     ]
     text = profile_text(profile)
-    assert "input and output\n  The ranks read 470 MB" in text and "Rank 0 writes 100 %" in text
+    assert "input and output\n  The ranks read 470 MB" in text and "Rank 0 wrote 100 %" in text
 
 
 def test_the_page_has_it_on_the_time_axis_of_mpi() -> None:
     html = profile_page([with_io()])
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", html)
     assert titles.index("Input and output over time") == titles.index("Over time") + 1
-    assert "Input and output by rank" in titles and "asked for by rank 0" in html and "disks of the nodes" in html
+    assert "Input and output by rank" in titles and "requested by rank 0" in html and "disks of the nodes" in html
     assert "Input and output" not in profile_page([crash()])
 
 
@@ -67,8 +67,8 @@ def of(written: list[list[float]], is_to_end: bool = True) -> ProfileIo:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ([[50 * MIB] * 20] * 4, "All ranks write about as much as each other"),
-        ([[50 * MIB] * 20, *[[10 * MIB] * 20] * 3], "Rank 0 writes 62 % of all bytes"),
+        ([[50 * MIB] * 20] * 4, "All ranks wrote about the same amount"),
+        ([[50 * MIB] * 20, *[[10 * MIB] * 20] * 3], "Rank 0 wrote 62 % of all bytes"),
         ([[60 * MIB] * 20, [40 * MIB] * 20], None),
         ([[10.0] * 20, [0.0] * 20], None),
     ],

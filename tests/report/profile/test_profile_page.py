@@ -1,4 +1,4 @@
-"""The page of a profile: what stands on it, in a real browser too, and that nothing from outside becomes markup."""
+"""The page of a profile: its content, in a real browser too; text from outside does not become markup."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from seatrial.report.profile.charts.calls import wall_time_chart
 from seatrial.report.profile.page import profile_page
 
 SECTIONS = (
-    "What it rests on",
+    "Reliability",
     "Where the wall time goes",
-    "The largest calls",
+    "Calls with the most time",
     "Over time",
-    "Sizes of messages",
+    "Message sizes",
     "Ranks",
 )
 
 
 def test_it_has_every_section() -> None:
     html = profile_page([crash()])
-    assert "25 % of wall time is MPI_Allreduce of 4 B: waiting for others." in html
+    assert "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for other ranks." in html
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", html)
-    assert titles == [*SECTIONS, "From rank to rank", "Call sites", "What to try next"]
+    assert titles == [*SECTIONS, "Traffic between ranks", "Call sites", "What to try next"]
     assert "8.9 % of 153 GB leave their node" in html and "reduce_energy energy.f90:212" in html
     assert "http://" not in html and "https://" not in html
 
@@ -50,7 +50,7 @@ def test_ids_are_unique_and_links_lead_somewhere() -> None:
 
 def test_nothing_recorded_still_is_a_page() -> None:
     html = profile_page([nothing()])
-    assert "No MPI call was recorded." in html and "What it rests on" in html
+    assert "No MPI call was recorded." in html and "Reliability" in html
 
 
 def test_names_from_outside_are_text() -> None:

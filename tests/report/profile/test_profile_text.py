@@ -1,4 +1,4 @@
-"""A profile on a terminal: the sentence on top, what it rests on, and names that cannot steer it."""
+"""A profile on a terminal: the headline, its reliability, and names that cannot steer the terminal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from seatrial.report.profile.words import (
 )
 
 
-def test_the_sentence_on_top() -> None:
+def test_the_headline() -> None:
     profile = crash()
-    assert headline(profile) == "25 % of wall time is MPI_Allreduce of 4 B: waiting for others"
+    assert headline(profile) == "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for other ranks"
     assert headline(nothing()) == "No MPI call was recorded"
-    assert headline(one_rank()) == "MPI takes 1.0 % of wall time: the program computes"
-    assert headline(hostile()) == "12 % of wall time is MPI_Send of 100 B"
+    assert headline(one_rank()) == "MPI takes 1.0 % of wall time: most of it is computation"
+    assert headline(hostile()) == "MPI_Send (100 B) takes 12 % of wall time"
 
 
 @pytest.mark.parametrize(
@@ -34,23 +34,23 @@ def test_the_sentence_on_top() -> None:
     [
         (Bound.LATENCY, "latency-bound", "mpi.latency"),
         (Bound.BANDWIDTH, "bandwidth-bound", "mpi.bandwidth"),
-        (Bound.WAITING, "waiting for others", "rank 5 on node1"),
+        (Bound.WAITING, "waiting for other ranks", "rank 5 on node1"),
     ],
 )
-def test_the_sentence_says_what_the_time_is_bound_by(bound, said, todo) -> None:
+def test_the_headline_states_what_bounds_the_time(bound, said, todo) -> None:
     profile = crash()
     first = replace(profile.calls[0], bound=bound)
     changed = replace(profile, calls=(first, *profile.calls[1:]))
-    assert headline(changed) == f"25 % of wall time is MPI_Allreduce of 4 B: {said}"
+    assert headline(changed) == f"MPI_Allreduce (4 B) takes 25 % of wall time: {said}"
     assert todo in next_experiment(changed)
 
 
-def test_starting_mpi_comes_first_only_where_nothing_else_takes_its_share() -> None:
+def test_startup_is_in_the_headline_only_if_no_other_call_takes_a_relevant_share() -> None:
     profile = crash()
     start = replace(profile.calls[0], call="MPI_Init", bound=Bound.START)
-    assert headline(replace(profile, calls=(start, *profile.calls[1:]))).split(" is ")[1].startswith("MPI_Wait")
+    assert headline(replace(profile, calls=(start, *profile.calls[1:]))).startswith("MPI_Wait")
     short = replace(profile, calls=(start, replace(profile.calls[1], time_s=0.01 * profile.wall_s)))
-    assert headline(short) == "25 % of wall time is MPI_Init: starting and ending MPI"
+    assert headline(short) == "MPI_Init takes 25 % of wall time: MPI startup and shutdown"
     assert "longer run" in next_experiment(short)
 
 
@@ -59,30 +59,30 @@ def test_sizes_of_which_none_has_most_of_the_time() -> None:
     own = [one for one in profile.sizes if one.call == "MPI_Allreduce"]
     even = [replace(one, time_s=own[0].time_s) for one in own]
     third = replace(own[0], size_B=1024, largest_B=1024, bytes=1024 * own[0].count)
-    assert "MPI_Allreduce, mostly of 4 B:" in headline(replace(profile, sizes=tuple(even)))
-    assert "MPI_Allreduce of 4 B to 1 KiB:" in headline(replace(profile, sizes=(*even, third)))
+    assert "MPI_Allreduce (mostly 4 B) takes" in headline(replace(profile, sizes=tuple(even)))
+    assert "MPI_Allreduce (4 B to 1 KiB) takes" in headline(replace(profile, sizes=(*even, third)))
 
 
-def test_everything_is_told() -> None:
+def test_everything_is_reported() -> None:
     text = profile_text(crash())
     for words in (
         "complete: all 32 ranks reached MPI_Finalize",
-        "own cost:",
+        "overhead:",
         "reduce_energy energy.f90:212",
         "inlined in exchange",
         "libpart.so+0x900",
         "Rank 5 on node1 computes longest",
         "point to point: 153 GB between 110 pairs of ranks",
-        "next: Share the work out more evenly",
+        "next: Distribute the work more evenly",
     ):
         assert words in text
 
 
-def test_what_weakens_the_numbers_comes_first() -> None:
+def test_limitations_come_first() -> None:
     lines = trust_lines(SAMPLES["incomplete"]())
     weak = [line for line in lines if line.is_weak]
     assert lines[: len(weak)] == weak and {"Incomplete", "Overflow", "Receives"} <= {line.name for line in weak}
-    assert "no table of rank 3; rank 7 ended without MPI_Finalize" in weak[0].text
+    assert "no table from rank 3; rank 7 ended without MPI_Finalize" in weak[0].text
     assert not any(line.is_weak for line in trust_lines(crash()))
 
 
@@ -98,7 +98,7 @@ def test_names_cannot_steer_the_terminal_and_lines_stay_short(name) -> None:
 def test_places() -> None:
     site = CallSite("MPI_Send", "/opt/app", 0x30, 1, 1.0, 1, 1)
     assert site_words(site) == "app+0x30"
-    assert site_words(replace(site, module="", offset=0)) == "not known"
+    assert site_words(replace(site, module="", offset=0)) == "unknown"
     assert site_words(replace(site, frames=(Frame("f"),))) == "f in app"
     assert site_words(replace(site, frames=(Frame("f", "/a/b.c", 3),))) == "f b.c:3"
 

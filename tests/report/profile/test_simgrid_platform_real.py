@@ -48,7 +48,7 @@ def test_a_ping_pong_takes_the_measured_time(size: int, tmp_path: Path) -> None:
     zero = [f"send 1 1 {size}", f"recv 1 2 {size}"] * TURNS
     one = [f"recv 0 1 {size}", f"send 0 2 {size}"] * TURNS
     one_way_s = replayed_s(tmp_path, zero, one) / (2 * TURNS)
-    assert one_way_s == pytest.approx(ONE_WAY_S[size], rel=0.02, abs=3e-9), "time is told to a microsecond"
+    assert one_way_s == pytest.approx(ONE_WAY_S[size], rel=0.02, abs=3e-9), "smpirun prints microseconds"
 
 
 @pytest.mark.parametrize("size", ONE_WAY_S)

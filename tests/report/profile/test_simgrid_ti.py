@@ -11,7 +11,7 @@ from profiler.made_up_traces import Made, collective, communicator, counts, done
 
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.errors import UsageError
-from seatrial.profiler.trace.actions import Receive, Send, Together
+from seatrial.profiler.trace.actions import Receive, Send, WorldCollective
 from seatrial.profiler.trace.trace_file import COMMUNICATOR, MESSAGES, Flag, Kind
 from seatrial.report.profile.simgrid_ti import TiExport, export_ti, lines_of
 from seatrial.report.profile.trace_export import write_trace
@@ -23,37 +23,37 @@ FIRST_OF_OWN = 2
 def exported(folder: Path, ranks: Sequence[Sequence[Made]], **options: Any) -> tuple[TiExport, list[list[str]]]:
     """What was written for each rank, without its number in front."""
     traces = [trace_file(folder, rank, len(ranks), made, **options) for rank, made in enumerate(ranks)]
-    told = export_ti(traces, folder / "ti")
-    assert told.files[0].read_text().splitlines() == [file.name for file in told.files[1:]]
+    export = export_ti(traces, folder / "ti")
+    assert export.files[0].read_text().splitlines() == [file.name for file in export.files[1:]]
     lines = []
-    for rank, file in enumerate(told.files[1:]):
+    for rank, file in enumerate(export.files[1:]):
         whole = file.read_text().splitlines()
         assert all(line.split()[0] == str(rank) for line in whole)
         lines.append([line.split(" ", 1)[1] for line in whole])
         assert lines[-1][0] == "init" and lines[-1][-1] == "finalize"
-    return told, [rank[1:-1] for rank in lines]
+    return export, [rank[1:-1] for rank in lines]
 
 
 def test_time_outside_of_mpi_is_computation(tmp_path: Path) -> None:
     zero = [send("MPI_Send", 0.25, 0.35, 1, 7, 100), receive("MPI_Recv", 0.4, 0.5, 1, 7, 8, waited_s=0.02)]
     one = [receive("MPI_Recv", 0.1, 0.4, 0, 7, 100), send("MPI_Ssend", 0.45, 0.5, 0, 7, 8)]
-    told, (first, second) = exported(tmp_path, [zero, one])
+    export, (first, second) = exported(tmp_path, [zero, one])
     assert first == [
         "compute 250000000",
         "send 1 1 100",
-        "compute 30000000",  # less what it waited for in calls that told nothing
+        "compute 30000000",  # less what it waited for in calls without a record
         "recv 1 1 8",
         "compute 500000000",
     ]
     assert second == ["compute 100000000", "recv 0 1 100", "compute 50000000", "send 0 1 8", "compute 500000000"]
-    assert (told.messages, told.together, told.dropped, told.wall_s) == (2, 0, 0, 1.0)
+    assert (export.messages, export.collectives, export.dropped, export.wall_s) == (2, 0, 0, 1.0)
 
 
 def test_a_rank_that_started_later_waits_for_its_start(tmp_path: Path) -> None:
     traces = [trace_file(tmp_path, 0, 2, []), trace_file(tmp_path, 1, 2, [], late_s=0.5)]
-    told = export_ti(traces, tmp_path / "ti")
-    assert told.files[2].read_text() == "1 init\n1 compute 500000000\n1 compute 1000000000\n1 finalize\n"
-    assert told.wall_s == 1.5
+    export = export_ti(traces, tmp_path / "ti")
+    assert export.files[2].read_text() == "1 init\n1 compute 500000000\n1 compute 1000000000\n1 finalize\n"
+    assert export.wall_s == 1.5
 
 
 def test_requests_are_waited_for_where_they_completed(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_requests_are_waited_for_where_they_completed(tmp_path: Path) -> None:
     assert first[1:] == [
         *("irecv 1 1 50", "isend 1 2 60", "send 1 3 70", "isend 1 4 9000"),
         *("wait 0 1 2", "wait 1 0 1"),
-        "wait 0 1 4",  # nobody saw it complete
+        "wait 0 1 4",  # it did not complete
     ]
-    assert second[-2:] == ["isend 0 1 50", "wait 1 0 1"], "a buffered send waits for nobody"
+    assert second[-2:] == ["isend 0 1 50", "wait 1 0 1"], "a buffered send does not wait"
 
 
 def test_both_ways_at_once_and_a_request_of_both(tmp_path: Path) -> None:
     body = MESSAGES.pack(30, 40, 1, 1, 1, 2)
-    both = Flag.SENDS | Flag.RECEIVES | Flag.TOLD
+    both = Flag.SENDS | Flag.RECEIVES | Flag.COMPLETED
     zero = [
         Made(Kind.MESSAGES, "MPI_Sendrecv", 0.1, 0.2, body, flags=both),
         Made(Kind.POST, "MPI_Isendrecv", 0.2, 0.2, body, flags=both),
@@ -115,14 +115,14 @@ def test_collectives_of_all_ranks_and_of_some(tmp_path: Path) -> None:
             collective("MPI_Neighbor_alltoall", 0.3, 0.4, kind=Kind.CALL),
         ]
 
-    told, ranks = exported(tmp_path, [of(rank) for rank in range(4)], ended_s=0.5)
+    export, ranks = exported(tmp_path, [of(rank) for rank in range(4)], ended_s=0.5)
     start = ["compute 100000000", "allreduce 4 0", "bcast 64 2", "allreduce 8 0", "reducescatter 8 8 8 8 0"]
     for rank, lines in enumerate(ranks):
         other, tag = (rank + 2) % 4, 1 + rank % 2
         swap = [f"irecv {other} {tag} 8", f"isend {other} {tag} 8", f"wait {other} {rank} {tag}"]
-        end = ["compute 300000000"]  # on its own it waits for nobody, and neighbourhoods are not replayed
+        end = ["compute 300000000"]  # alone it waits for no other rank, and neighbourhoods are not replayed
         assert lines == [*start, *swap, f"wait {rank} {other} {tag}", *end]
-    assert told.together == 4 and told.left_out.calls == {"MPI_Neighbor_alltoall": 4}
+    assert export.collectives == 4 and export.left_out.calls == {"MPI_Neighbor_alltoall": 4}
 
 
 def test_collectives_with_a_size_for_each_rank(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_collectives_with_a_size_for_each_rank(tmp_path: Path) -> None:
         *("irecv 0 1 2", "isend 2 1 30", "wait 0 1 1", "wait 1 2 1"),
         *("irecv 2 1 200", "isend 0 1 10", "wait 2 1 1", "wait 1 0 1"),
     ]
-    told, ranks = exported(tmp_path, [of(rank)[:2] for rank in range(3)], ended_s=0.1)
-    assert ranks == [["compute 100000000"]] * 3, "what lacks its sizes is left out"
-    assert told.left_out.calls == {"MPI_Alltoallv": 3}
+    export, ranks = exported(tmp_path, [of(rank)[:2] for rank in range(3)], ended_s=0.1)
+    assert ranks == [["compute 100000000"]] * 3, "without sizes it is left out"
+    assert export.left_out.calls == {"MPI_Alltoallv": 3}
 
 
 def test_nonblocking_and_persistent_collectives_are_posted_at_once(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_nonblocking_and_persistent_collectives_are_posted_at_once(tmp_path: Pat
     assert second[-2:] == ["irecv 0 1 16", "wait 0 1 1"]
 
 
-def test_what_threads_wait_for_at_the_same_time_does_not_stand_in_the_way(tmp_path: Path) -> None:
+def test_threads_that_wait_at_the_same_time_do_not_block_each_other(tmp_path: Path) -> None:
     """In the order in which the calls began, each rank would wait for what the other sends after its own wait."""
 
     def rank(other: int) -> list[Made]:
@@ -218,32 +218,32 @@ def test_traces_that_are_not_whole_end_where_partners_do(tmp_path: Path) -> None
     zero = [send("MPI_Send", 0.1 * i, 0.1 * i, 1, 1, 8) for i in range(1, 6)] + [collective("MPI_Barrier", 0.6, 0.6)]
     one = [receive("MPI_Recv", 0.1 * i, 0.1 * i, 0, 1, 8) for i in range(1, 4)]
     traces = [trace_file(tmp_path, 0, 2, zero), trace_file(tmp_path, 1, 2, one, ended_s=None)]
-    told = write_trace(tmp_path, tmp_path / "ti").ti
-    assert told.files[1].read_text().count(" send ") == 3 and "barrier" not in told.files[1].read_text()
-    assert (told.dropped, told.unfinished, told.messages) == (3, (1,), 3)
+    export = write_trace(tmp_path, tmp_path / "ti").ti
+    assert export.files[1].read_text().count(" send ") == 3 and "barrier" not in export.files[1].read_text()
+    assert (export.dropped, export.unfinished, export.messages) == (3, (1,), 3)
     said = " ".join(write_trace(tmp_path, tmp_path / "ti").summary)
-    assert "3 sends, receives and collectives have no partner" in said and "without MPI_Finalize: rank 1" in said
+    assert "3 sends, receives and collectives without a counterpart" in said and "without MPI_Finalize: rank 1" in said
     assert len(traces) == 2
 
 
-def test_nobody_waits_for_what_was_dropped(tmp_path: Path) -> None:
+def test_no_rank_waits_for_a_dropped_action(tmp_path: Path) -> None:
     zero = [send("MPI_Isend", 0.1, 0.1, 1, 1, 8) for _ in range(3)]
     zero.append(done("MPI_Waitall", 0.1, 0.1, *range(FIRST_OF_OWN, FIRST_OF_OWN + 3)))
     one = [receive("MPI_Irecv", 0.1, 0.1, 0, 1, 8), receive("MPI_Irecv", 0.1, 0.1, 0, 1, 0, flags=0)]
-    told, (first, second) = exported(tmp_path, [zero, one], ended_s=0.1)
-    assert first[1:] == ["isend 1 1 8", "wait 0 1 1"] and told.dropped == 2
+    export, (first, second) = exported(tmp_path, [zero, one], ended_s=0.1)
+    assert first[1:] == ["isend 1 1 8", "wait 0 1 1"] and export.dropped == 2
     assert second[1:] == ["irecv 0 1 8", "wait 0 1 1"], "one receive never completed"
 
 
 def test_messages_larger_than_an_int_and_processes_elsewhere(tmp_path: Path) -> None:
     assert list(lines_of(Send(1, 2, 3 << 30, True), 2)) == [f"isend 1 2 {(3 << 30) // 8} 0"]
     assert list(lines_of(Receive(1, 2, 2**31 - 1, False), 2)) == [f"recv 1 2 {2**31 - 1}"]
-    assert list(lines_of(Together("Alltoall", 5, -1), 2)) == ["alltoall 5 5"]
-    assert list(lines_of(Together("Gather", 5, 1), 2)) == ["gather 5 5 1"]
-    assert list(lines_of(Together("Reduce", 5, 1), 2)) == ["reduce 5 0 1"]
-    assert list(lines_of(Together("Barrier", 0, -1), 2)) == ["barrier"]
-    told, (lines,) = exported(tmp_path, [[send("MPI_Send", 0.1, 0.1, 1, 1, 8)]], ended_s=0.1)
-    assert lines == ["compute 100000000"] and told.left_out.messages_outside == 1
+    assert list(lines_of(WorldCollective("Alltoall", 5, -1), 2)) == ["alltoall 5 5"]
+    assert list(lines_of(WorldCollective("Gather", 5, 1), 2)) == ["gather 5 5 1"]
+    assert list(lines_of(WorldCollective("Reduce", 5, 1), 2)) == ["reduce 5 0 1"]
+    assert list(lines_of(WorldCollective("Barrier", 0, -1), 2)) == ["barrier"]
+    export, (lines,) = exported(tmp_path, [[send("MPI_Send", 0.1, 0.1, 1, 1, 8)]], ended_s=0.1)
+    assert lines == ["compute 100000000"] and export.left_out.messages_outside == 1
 
 
 def test_an_intercommunicators_collectives_are_left_out(tmp_path: Path) -> None:
@@ -252,8 +252,8 @@ def test_an_intercommunicators_collectives_are_left_out(tmp_path: Path) -> None:
         collective("MPI_Barrier", 0.1, 0.2, comm=3, flags=Flag.INTER),
         collective("MPI_Comm_dup", 0.2, 0.2, comm=3, kind=Kind.CREATION, flags=Flag.INTER),
     ]
-    told, ranks = exported(tmp_path, [made, made], ended_s=0.2)
-    assert told.left_out.calls == {"MPI_Barrier": 2, "MPI_Comm_dup": 2} and ranks == [["compute 200000000"]] * 2
+    export, ranks = exported(tmp_path, [made, made], ended_s=0.2)
+    assert export.left_out.calls == {"MPI_Barrier": 2, "MPI_Comm_dup": 2} and ranks == [["compute 200000000"]] * 2
 
 
 def test_the_same_traces_give_the_same_bytes(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def reversed_(paths: list[Path]) -> list[Path]:
     return list(reversed(paths))
 
 
-def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
+def test_a_failed_export_states_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="left a trace"):
         write_trace(tmp_path, tmp_path / "ti")
     trace_file(tmp_path, 1, 3, [])
@@ -283,16 +283,16 @@ def test_of_several_programs_the_longest_is_exported(tmp_path: Path) -> None:
         for rank in range(2):
             path = trace_file(tmp_path, rank, 2, [], ended_s=ended_s, late_s=10.0 * number)
             path.rename(path.with_name(f"{number}-{rank}.trace"))
-    told = write_trace(tmp_path, tmp_path / "ti")
-    assert told.ti.wall_s == 5.0 and "2 further programs" in told.summary[1]
+    export = write_trace(tmp_path, tmp_path / "ti")
+    assert export.ti.wall_s == 5.0 and "2 other programs" in export.summary[1]
 
 
 def test_the_platform_comes_with_figures(tmp_path: Path) -> None:
     trace_file(tmp_path, 0, 1, [])
     tables = NetworkTables({1: 1e-6, 1024: 2e-6}, {1: 1e6, 1024: 1e9}, ("a", "b"), "nodes=1")
-    told = write_trace(tmp_path, tmp_path / "ti", tables)
-    assert {path.name for path in told.files} == {"trace.txt", "rank-0.txt", "platform.xml", "hosts.txt"}
-    assert told.command is not None and "-replay" in told.command
-    assert "platform from mpi.latency a and mpi.bandwidth b" in told.summary
+    export = write_trace(tmp_path, tmp_path / "ti", tables)
+    assert {path.name for path in export.files} == {"trace.txt", "rank-0.txt", "platform.xml", "hosts.txt"}
+    assert export.command is not None and "-replay" in export.command
+    assert "platform from mpi.latency a and mpi.bandwidth b" in export.summary
     without = write_trace(tmp_path, tmp_path / "ti2")
-    assert without.command is None and without.summary[-1] == "no platform: no figures of the network"
+    assert without.command is None and without.summary[-1] == "no platform file: no network figures"

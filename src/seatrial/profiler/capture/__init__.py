@@ -1,1 +1,1 @@
-"""The library that is loaded into every rank, and how a command is run under it."""
+"""The library that is preloaded into every rank, and running a command with it."""

@@ -1,14 +1,14 @@
-"""The functions of MPI in C, with the kinds of their arguments: one table, of which everything else is derived.
+"""The functions of MPI in C with the kinds of their arguments: the table from which everything else is derived.
 
 The table is `functions.txt`, made from the standard (MPI: A Message-Passing Interface Standard, Version 4.1,
-Message Passing Interface Forum, November 2023). A line is a function and its arguments, each as `name:kind`:
+Message Passing Interface Forum, November 2023). A line holds a function and its arguments, each as `name:kind`:
 
     MPI_Irecv buf:>buffer count:~count datatype:datatype source:rank tag:tag comm:comm request:>request
 
-`>` before a kind: the call writes it; `=`: it reads and writes it; `~`: wider in the function of the same name that
-ends with `_c` (MPI_Count in place of int); `+`: an argument of that one only; `[]` behind it: an array. `!` behind a
-name: it returns something else than an error code; `-`: it has no Fortran binding; `^`: it is newer than MPI 3.1 (the
-change logs of 4.0, 4.1 and 5.0 list these), or of 3.0 and lacks a C binding in Open MPI.
+`>` before a kind: the call writes it; `=`: it reads and writes it; `~`: wider in the `_c` function of the same name
+(MPI_Count instead of int); `+`: an argument of the `_c` function only; `[]` after it: an array. `!` after a name: it
+does not return an error code; `-`: it has no Fortran binding; `^`: it is newer than MPI 3.1 (see the change logs of
+4.0, 4.1 and 5.0), or is in 3.0 without a C binding in Open MPI.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PARAMETER = re.compile(r"(\w+):([>=]?)([~+]?)(\w+)(\[\])?")
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """An argument: its name and kind in the standard. `is_wider`: MPI_Count or MPI_Aint in the `_c` function;
-    `is_large_only`: there alone."""
+    `is_large_only`: an argument of the `_c` function only."""
 
     name: str
     kind: str
@@ -39,8 +39,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of MPI as C knows it. `is_newer`: libraries of MPI 3.1 lack it, the version that all in use have at
-    least. `is_large`: the `_c` one, of MPI_Count."""
+    """An MPI function in C. `is_newer`: missing in libraries of MPI 3.1, the oldest version in use. `is_large`: the
+    `_c` function with MPI_Count."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -51,13 +51,13 @@ class Function:
 
     @property
     def base(self) -> str:
-        """The name without the mark of large counts."""
+        """The name without `_c`."""
         return self.name.removesuffix("_c") if self.is_large else self.name
 
 
 @cache
 def functions() -> tuple[Function, ...]:
-    """Every function, in the order of their names; after those of the table the `_c` ones in the same order."""
+    """All functions by name: those of the table, then the `_c` ones in the same order."""
     listed = [_function(line) for line in _TABLE.read_text(encoding="ascii").splitlines()]
     large = [
         Function(f"{function.name}_c", function.parameters, function.returns_error, function.has_fortran, True, True)
@@ -79,14 +79,14 @@ def functions() -> tuple[Function, ...]:
 
 @cache
 def function_names() -> tuple[str, ...]:
-    """Their names; a slot of a profiler's table holds the index of its function here plus 1."""
+    """The names of all functions; a slot of a profiler's table holds the index in this tuple plus 1."""
     return tuple(function.name for function in functions())
 
 
 def _function(line: str) -> Function:
     matched = _LINE.fullmatch(line)
     if matched is None:
-        raise ValueError(f"{_TABLE.name}: {line!r} is no function with its arguments")
+        raise ValueError(f"{_TABLE.name}: invalid line {line!r}")
     name, other_result, no_fortran, newer, words = matched.groups()
     parameters = tuple(
         Parameter(word, kind, direction != "", direction != ">", array is not None, width == "~", width == "+")

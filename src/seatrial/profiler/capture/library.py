@@ -1,4 +1,4 @@
-"""The MPI profiler as a library to preload: one for every MPI, built once."""
+"""The MPI profiler as a library to preload: built once, for any MPI."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from seatrial.profiler.capture.wrappers import wrapper_texts
 
 _SOURCES = Path(__file__).parents[1] / "native"
 SHARED_SOURCES = ("io.c", "sparse_copy.c")
-"""Of the library and of the collector."""
+"""Compiled into both the library and the collector."""
 _LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
-"""Before glibc 2.34 dlsym is there, and a program need not have brought it."""
+"""Before glibc 2.34 dlsym is in libdl, which the program may not have loaded."""
 
 
 def build_profiler(compiler: Compiler | None) -> Path:
-    """The library, from the cache or built now (some seconds; the more CPUs the fewer). Raises BuildError with the
-    compiler's words."""
+    """The library, from the cache or built now (some seconds). Raises BuildError with the compiler's message."""
     return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), wrapper_texts(), _LINK_FLAGS)
 
 
 def build_collector(compiler: Compiler | None) -> Path:
-    """The program that takes care of a node's tables while the ranks run, from the cache or built now. Raises
-    BuildError with the compiler's words."""
+    """The program that collects the tables of a node while the ranks run, from the cache or built now. Raises
+    BuildError with the compiler's message."""
     sources = [*sorted((_SOURCES / "collector").glob("*.c")), *(_SOURCES / name for name in SHARED_SOURCES)]
     return build_program("seatrial-collector", compiler, sources)
 
@@ -40,13 +39,13 @@ def profiler_variables(
     wait_every: int = 0,
     trace_B: int = 0,
 ) -> dict[str, str]:
-    """What the environment of a program's ranks gets so that each leaves its table in `folder`: the library comes
-    before what is preloaded already.
+    """The environment variables with which each rank of a program writes its table to `folder`. The library precedes
+    other preloaded ones.
 
-    Tables live in `node_folder` while the program runs (on each node's memory file system; made there where it is
-    missing), watched by one `collector` a node, which samples input and output every `io_s` seconds (0: never). Every
-    `wait_every`-th blocking collective is given a barrier of its own (0: none). `trace_B` bounds the trace of a rank
-    (0: none).
+    While the program runs, tables are in `node_folder` (on each node's memory file system; created if necessary). One
+    `collector` on each node watches them and samples input and output every `io_s` seconds (0: off). Every
+    `wait_every`-th blocking collective gets a barrier before it (0: none). `trace_B` is the largest trace of a rank
+    (0: no trace).
     """
     others = variables.get("LD_PRELOAD", "")
     chosen = {

@@ -1,4 +1,4 @@
-"""A command under the MPI profiler: its ranks leave their tables in a folder of the results."""
+"""Run a command under the MPI profiler: its ranks write their tables to a folder of the results."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """What is recorded beside counts and times. `io_s`: seconds between two looks at input and output; `wait_every`:
-    every so many collectives one has a barrier before it; `trace_B`: the most bytes of one rank's trace; 0: not."""
+    """What is recorded besides counts and times. `io_s`: sampling interval of input and output in seconds;
+    `wait_every`: every N-th collective gets a barrier before it; `trace_B`: the largest trace of a rank; 0: off."""
 
     io_s: float = 0.0
     wait_every: int = 0
@@ -31,7 +31,7 @@ class ProbeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Profiler:
-    """The library to preload and the program that collects on each node."""
+    """The library to preload, and the collector program that runs on each node."""
 
     library: Path
     collector: Path
@@ -44,8 +44,8 @@ def profiler() -> Profiler:
     for path in (library, collector):
         if set(str(path)) & set(" \t\n:"):
             raise BuildError(
-                f"{path} cannot be preloaded: the loader takes blanks and colons for the end of a name",
-                "name a folder without them in SEATRIAL_CACHE",
+                f"{path} cannot be preloaded: LD_PRELOAD treats blanks and colons as separators",
+                "set SEATRIAL_CACHE to a folder without them",
             )
     return Profiler(library, collector)
 
@@ -58,13 +58,13 @@ def _compiler() -> Compiler | None:
 
 
 def run_profiled(command: Sequence[str], folder: Path, settings: ProbeSettings, stdout: int | None = None) -> Ended:
-    """Run the command so that its ranks leave their tables in `folder`; `stdout` as in `run_attached`.
+    """Run the command so that its ranks write their tables to `folder`; `stdout` as in `run_attached`.
 
-    Raises UsageError where the command cannot be started, BuildError, StoreError.
+    Raises UsageError if the command cannot be started, BuildError, StoreError.
     """
     variables = dict(os.environ)
     if shutil.which(command[0], path=variables.get("PATH")) is None:
-        raise UsageError(f"{command[0]!r} cannot be run: there is no such program", "give its path, or put it on PATH")
+        raise UsageError(f"{command[0]!r}: command not found", "give its path, or put it on PATH")
     tools = profiler()
     node = node_folder(folder)
     with NodeFolder(node, folder):
@@ -72,15 +72,13 @@ def run_profiled(command: Sequence[str], folder: Path, settings: ProbeSettings, 
         try:
             return run_attached(_for_all_ranks(command, added, variables), {**variables, **added}, stdout)
         except OSError as error:
-            raise UsageError(
-                f"{command[0]!r} cannot be started: {error.strerror or error}", "give a program"
-            ) from error
+            raise UsageError(f"cannot start {command[0]!r}: {error.strerror or error}", "give a program") from error
 
 
 def profiled_variables(
     tools: Profiler, folder: Path, node: Path | None, settings: ProbeSettings, variables: Mapping[str, str]
 ) -> dict[str, str]:
-    """What a command's environment gets: see `profiler_variables`."""
+    """The variables added to a command's environment: see `profiler_variables`."""
     return profiler_variables(
         tools.library,
         folder,
@@ -94,7 +92,7 @@ def profiled_variables(
 
 
 def _for_all_ranks(command: Sequence[str], added: Mapping[str, str], variables: Mapping[str, str]) -> list[str]:
-    """Open MPI's launcher gives ranks on other nodes only the variables that it is told."""
+    """Open MPI's launcher exports only the listed variables to ranks on other nodes."""
     if not is_launcher(command[0]) or "OMPI_MCA_mca_base_env_list" in variables:
         return list(command)
     try:
@@ -106,7 +104,7 @@ def _for_all_ranks(command: Sequence[str], added: Mapping[str, str], variables: 
 
 
 def why_nothing(command: Sequence[str], variables: Mapping[str, str]) -> str:
-    """Why a command may have left no table, in words: what its programs' files say."""
+    """Why a command may have left no table, judged from its program files."""
     refused = [
         f"{program.name}: {why}"
         for program in programs_among(command, variables)
@@ -117,5 +115,5 @@ def why_nothing(command: Sequence[str], variables: Mapping[str, str]) -> str:
 
 
 def profile_name(started_s: float) -> str:
-    """The name of a profile's folder: when, where, which process."""
+    """The name of a profile's folder: time, host and process id."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(started_s))}-{platform.node()}-{os.getpid()}"

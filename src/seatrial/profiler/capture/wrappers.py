@@ -1,11 +1,11 @@
-"""The C text of the profiler's wrappers, from the table of MPI's functions.
+"""Generates the C source of the profiler's wrappers from the table of MPI functions.
 
-Every function that returns an error code has `MPI_X` and `PMPI_X`: the C bindings that Fortran's call are the one kind
-in MPICH and the other in Open MPI, and a thread-local depth counts the outermost. So what a call carries is told in one
-place; the wrappers of Fortran bindings only keep the program's call site.
+Every function that returns an error code gets wrappers for `MPI_X` and `PMPI_X`: Fortran bindings call the first in one
+of MPICH and Open MPI, and the second in the other; a thread-local depth selects the outermost call. So a call is
+counted in one place; the wrappers of Fortran bindings only record the program's call site.
 
-Calls that programs make often have their body in both, so that nothing is called but MPI. The others share one, which
-keeps the text short for the compiler; so do their Fortran bindings, by the number of arguments.
+Frequently called functions have their body inlined in both wrappers, so that only MPI is called. The others share one
+body, which reduces compile time; so do their Fortran bindings, by the number of arguments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.profiler.capture.functions import Function, functions
-from seatrial.profiler.tables.traffic import Traffic, meets_all, traffic_of
+from seatrial.profiler.tables.traffic import Traffic, is_blocking_collective, traffic_of
 from seatrial.profiler.trace.calls import Traced, traced
 
 _OPENERS = {
@@ -21,7 +21,7 @@ _OPENERS = {
     "MPI_Init_thread": "seatrial_opened(); seatrial_agree_on_barriers();",
     "MPI_Session_init": "seatrial_opened_session(session);",
 }
-"""The calls that begin MPI: there is nothing to count into before them."""
+"""The calls that initialize MPI: before them there is no table."""
 
 _OFTEN = frozenset(
     f"MPI_{name}"
@@ -34,36 +34,36 @@ _OFTEN = frozenset(
         *("Win_post", "Win_start", "Win_complete", "Win_wait", "Win_test"),
     )
 )
-"""What programs may call as often as they communicate, beside the calls that carry something."""
+"""Functions that programs may call as often as they communicate, besides those that move data."""
 
 _UNITS = 8
-"""Of the wrappers: compilers work on them side by side."""
+"""Translation units of the wrappers, which are compiled in parallel."""
 
 _OWN = ("unsigned place", "word site")
-"""What a body takes behind the call's arguments, which stay in their registers that way."""
+"""Parameters of a body after the call's arguments, which thus stay in their registers."""
 _PLAIN = (*_OWN, "unsigned call", "word comm")
 
-_LEFT_ALONE = frozenset({"MPI_Pcontrol", "MPI_Get_version", "MPI_Get_library_version"})
-"""The first takes arguments of any number and kind, for other tools; the others may be called at any time, and tell
-nothing of the time."""
+_NOT_WRAPPED = frozenset({"MPI_Pcontrol", "MPI_Get_version", "MPI_Get_library_version"})
+"""The first takes any number and kind of arguments, for other tools; the others may be called before MPI_Init, and
+their time does not count."""
 
 _LOOKED_UP = frozenset({"MPI_Initialized", "MPI_Finalized"})
-"""With dlsym programs find out by them whether a library of MPI is loaded."""
+"""Programs look these up with dlsym to find out whether an MPI library is loaded."""
 
 
 def wrapped() -> tuple[tuple[int, Function], ...]:
-    """The functions that have wrappers, each with its number in slots. Timers, conversions of handles, what computes
-    with addresses, and MPI_T, which may be called before MPI_Init, have none."""
+    """The functions with wrappers, each with its number in slots. Timers, handle conversions, address arithmetic, and
+    MPI_T, which may be called before MPI_Init, have none."""
     return tuple(
         (number, function)
         for number, function in enumerate(functions(), 1)
-        if function.returns_error and function.name not in _LEFT_ALONE and not function.name.startswith("MPI_T_")
+        if function.returns_error and function.name not in _NOT_WRAPPED and not function.name.startswith("MPI_T_")
     )
 
 
 def fortran_names(function: Function) -> tuple[str, ...]:
     """The symbols of its Fortran bindings, with the underscore that gfortran, flang, ifx and nvfortran add: mpif.h and
-    `use mpi`, `use mpi_f08` of Open MPI, and the two of MPICH, with descriptors of buffers and without."""
+    `use mpi`, `use mpi_f08` of Open MPI, and the two of MPICH, with and without buffer descriptors."""
     if not function.has_fortran:
         return ()
     lower = function.base.lower()
@@ -73,16 +73,16 @@ def fortran_names(function: Function) -> tuple[str, ...]:
 
 
 def is_often(function: Function) -> bool:
-    """Whether its wrappers have the body in them. Persistent requests are made seldom, and started often; beside what
-    files take one more call is nothing."""
+    """Whether its wrappers have the body inlined. Persistent requests are created rarely and started often; one more
+    call is negligible compared with the time of file I/O."""
     if function.base.endswith("_init") or function.base.startswith("MPI_File_"):
         return False
     return traffic_of(function.base) != Traffic() or function.base in _OFTEN
 
 
 def wrapper_texts() -> dict[str, str]:
-    """Translation units by the names of their files, to be compiled with the folder of the profiler's headers on the
-    path. They are alike in size."""
+    """Translation units of about equal size by file name, to be compiled with the profiler's headers on the include
+    path."""
     wrappers = [(2 * place, call, function) for place, (call, function) in enumerate(wrapped())]
     bindings = list(enumerate(_bindings(), 2 * len(wrappers)))
     most = max(len(function.parameters) for _, function in wrapped()) + 6
@@ -109,7 +109,7 @@ def _bindings() -> list[tuple[str, Function]]:
 
 
 def _of_width(width: int, number: str, wrappers: Sequence[tuple[int, int, Function]]) -> list[str]:
-    """The wrappers of the functions whose numbers are so wide."""
+    """The wrappers of functions with counts of this width in bytes."""
     defined = f"\n#undef N\n#undef W\n#define N {number}\n#define W {width}\n"
     return [defined, *(_wrapper(call, place, function) for place, call, function in wrappers)]
 
@@ -130,7 +130,7 @@ def has_name(function: Function) -> bool:
 
 
 def _unnamed() -> list[str]:
-    """The wrappers without a name of their own, by name."""
+    """The table of wrappers that do not have the function's name, by that name."""
     wrappers = {
         name: function
         for _, function in wrapped()
@@ -151,7 +151,7 @@ def _declared(words: list[str]) -> str:
 
 
 def _entries(place: int, function: Function, names: list[str], body: str, more: Sequence[str] = ()) -> list[str]:
-    """The two functions that are the body."""
+    """The MPI_ and PMPI_ functions that call the body."""
     words = _declared([f"word {name}" for name in names])
     kind = "SEATRIAL_EXPORT word " if has_name(function) else "word seatrial_unnamed_"
     return [
@@ -162,17 +162,17 @@ def _entries(place: int, function: Function, names: list[str], body: str, more: 
 
 def _is_plain(function: Function) -> bool:
     """Whether a call is counted and timed only."""
-    tells = traffic_of(function.base) != Traffic() or traced(function.base) is not None
-    return not (tells or is_often(function) or function.name in _OPENERS)
+    is_recorded = traffic_of(function.base) != Traffic() or traced(function.base) is not None
+    return not (is_recorded or is_often(function) or function.name in _OPENERS)
 
 
 def _plain_widths() -> list[int]:
-    """The numbers of arguments of such functions."""
+    """The numbers of arguments of plain functions."""
     return sorted({len(function.parameters) for _, function in wrapped() if _is_plain(function)})
 
 
 def _plain_body(n: int) -> str:
-    """The body of those with so many; no communicator is all ones."""
+    """The body of plain functions with n arguments."""
     names = [f"a{i}" for i in range(n)]
     kind = "comm == SEATRIAL_NO_COMM ? 0 : seatrial_comm_kind(comm)"
     return "\n".join(
@@ -190,7 +190,7 @@ def _plain_body(n: int) -> str:
 
 
 def _wrapper(call: int, place: int, function: Function) -> str:
-    """The body, and the two functions that are it."""
+    """The body, and the two functions that call it."""
     names = [parameter.name for parameter in function.parameters]
     if _is_plain(function):
         more = [str(call), _comm(function) or "SEATRIAL_NO_COMM"]
@@ -212,16 +212,16 @@ def _wrapper(call: int, place: int, function: Function) -> str:
 
 
 def _body(call: int, function: Function, names: list[str]) -> list[str]:
-    told = None if is_often(function) else traced(function.base)
+    recorded = None if is_often(function) else traced(function.base)
     return [
         _next(names),
-        *(["  bool is_traced = false;"] if told is not None else []),
-        *_entering(names, _comm(function) if meets_all(function.base) else None),
-        *(["    is_traced = seatrial_is_traced();"] if told is not None else []),
+        *(["  bool is_traced = false;"] if recorded is not None else []),
+        *_entering(names, _comm(function) if is_blocking_collective(function.base) else None),
+        *(["    is_traced = seatrial_is_traced();"] if recorded is not None else []),
         *_if_traced(function, names),
         *_if_split(function, names),
         "  }",
-        *_counted(call, function, names, told, condition="if (is_traced) " if told is not None else ""),
+        *_counted(call, function, names, recorded, condition="if (is_traced) " if recorded is not None else ""),
     ]
 
 
@@ -230,7 +230,7 @@ def _next(names: list[str]) -> str:
 
 
 def _comm(function: Function) -> str | None:
-    """The communicator that a call is made on."""
+    """The name of the communicator argument of a call."""
     return next((p.name for p in function.parameters if p.kind == "comm" and not p.is_written and not p.is_array), None)
 
 
@@ -238,43 +238,43 @@ def _counted(
     call: int,
     function: Function,
     names: list[str],
-    told: Traced | None = None,
+    recorded: Traced | None = None,
     *,
     condition: str = "",
     is_split: bool = False,
 ) -> list[str]:
-    """The call, and what is counted of it. `condition`: of what is `told` to the trace."""
+    """The call, and the statements that count it. `condition`: when it is recorded in the trace."""
     traffic = traffic_of(function.base)
     comm = _comm(function)
-    leave = "seatrial_leave" if is_often(function) and told is None and not is_split else "seatrial_leave_slowly"
+    leave = "seatrial_leave" if is_often(function) and recorded is None and not is_split else "seatrial_leave_slowly"
     return [
         *([f"  {traffic.before}"] if traffic.before else []),
         *_timed(names, comm if is_split else None),
-        *_after(call, traffic, comm, told, condition, is_split, leave),
+        *_after(call, traffic, comm, recorded, condition, is_split, leave),
         "  return returned;",
     ]
 
 
 def _after(
-    call: int, traffic: Traffic, comm: str | None, told: Traced | None, condition: str, is_split: bool, leave: str
+    call: int, traffic: Traffic, comm: str | None, recorded: Traced | None, condition: str, is_split: bool, leave: str
 ) -> list[str]:
     kind = "0" if comm is None else f"seatrial_comm_kind({comm})"
     statements = traffic.after
-    if told is not None and told.statements:
-        statements = f"{statements} {condition}{{ {told.statements} }}".strip()
+    if recorded is not None and recorded.statements:
+        statements = f"{statements} {condition}{{ {recorded.statements} }}".strip()
     bytes_ = "bytes" if statements else "0"
     failed = traffic.failed
-    if traffic.attends:  # what failed must not be asked about its communicator
+    if traffic.counts_peers:  # after a failed call the communicator must not be queried
         statements = f"kind = seatrial_set_communicator({comm}); {statements}"
         failed = f"kind = {kind}; {failed}"
         kind = "kind"
-    after = ["  uint64_t kind;"] if traffic.attends else []
+    after = ["  uint64_t kind;"] if traffic.counts_peers else []
     after += ["  uint64_t bytes = 0;", f"  if (SEATRIAL_LIKELY((int)returned == 0)) {{ {statements} }}"]
     after += [f"  else {{ {failed} }}"] if failed else []
-    how = "SEATRIAL_ALWAYS" if told is not None and told.always else "SEATRIAL_IF_RECORDED"
+    how = "SEATRIAL_ALWAYS" if recorded is not None and recorded.always else "SEATRIAL_IF_RECORDED"
     return [
         *(after if statements else []),
-        *([f"  {condition}seatrial_trace_call({call}, {how}, begin, end);"] if told is not None else []),
+        *([f"  {condition}seatrial_trace_call({call}, {how}, begin, end);"] if recorded is not None else []),
         *([f"  if (met != 0) seatrial_split({call}, {kind}, {bytes_}, begin, met, end);"] if is_split else []),
         f"  {leave}({call}, {kind}, {bytes_}, site, begin, end);",
         *(["  seatrial_deliver();"] if "seatrial_closed" in statements else []),
@@ -282,8 +282,8 @@ def _after(
 
 
 def _entering(names: list[str], met: str | None = None) -> list[str]:
-    """The way into a call, which goes on with what is looked at besides. `met`: the communicator all of whose ranks
-    make the call."""
+    """The start of a wrapper, up to an open block for further checks. `met`: the communicator whose ranks all make the
+    call."""
     meets = f"seatrial_wait_uncounted({met}); " if met else ""
     return [
         "  if (!seatrial_enter()) {",
@@ -293,7 +293,7 @@ def _entering(names: list[str], met: str | None = None) -> list[str]:
 
 
 def _timed(names: list[str], met: str | None = None) -> list[str]:
-    """The call itself. `met`: the communicator whose ranks meet before it."""
+    """The call itself. `met`: the communicator for a barrier before it."""
     return [
         "  const uint64_t begin = seatrial_ticks();",
         *([f"  const uint64_t met = seatrial_wait_at_barrier({met});"] if met else []),
@@ -303,7 +303,7 @@ def _timed(names: list[str], met: str | None = None) -> list[str]:
 
 
 def _if_split(function: Function, names: list[str]) -> list[str]:
-    if not meets_all(function.base):
+    if not is_blocking_collective(function.base):
         return []
     return [
         f"    if (seatrial_barrier_every != 0) return split_{function.name}({', '.join([*names, 'place', 'site'])});"
@@ -311,14 +311,14 @@ def _if_split(function: Function, names: list[str]) -> list[str]:
 
 
 def _split_body(call: int, function: Function, names: list[str]) -> list[str]:
-    """The body where waiting is told apart, entered already."""
-    if not meets_all(function.base):
+    """The body that separates waiting from transfer, without the entry check."""
+    if not is_blocking_collective(function.base):
         return []
-    return _apart("split", function, names, _counted(call, function, names, is_split=True))
+    return _separate_body("split", function, names, _counted(call, function, names, is_split=True))
 
 
-def _apart(prefix: str, function: Function, names: list[str], statements: list[str]) -> list[str]:
-    """A body that is seldom taken: apart, so that the other keeps no argument for it."""
+def _separate_body(prefix: str, function: Function, names: list[str], statements: list[str]) -> list[str]:
+    """A rarely used body: separate, so that the common one need not keep its arguments."""
     head = f"SEATRIAL_ONE_BODY {prefix}_{function.name}({', '.join(_words(names))}) {{"
     return [head, _next(names), *statements, "}"]
 
@@ -338,10 +338,10 @@ def _if_traced(function: Function, names: list[str]) -> list[str]:
 
 
 def _traced_body(call: int, function: Function, names: list[str]) -> list[str]:
-    """The body while a trace is written, entered already."""
+    """The body while a trace is written, without the entry check."""
     if not _has_traced_body(function):
         return []
-    return _apart("traced", function, names, _counted(call, function, names, traced(function.base)))
+    return _separate_body("traced", function, names, _counted(call, function, names, traced(function.base)))
 
 
 def _opener(call: int, function: Function, names: list[str]) -> list[str]:
@@ -360,7 +360,7 @@ def _opener(call: int, function: Function, names: list[str]) -> list[str]:
 
 
 def _binding(place: int, name: str, function: Function) -> str:
-    """Passes on its arguments, the error code behind them, and the hidden lengths of strings."""
+    """A Fortran binding: it passes on its arguments, the error code after them, and the hidden lengths of strings."""
     names = [f"a{i}" for i in range(_width(function))]
     head = f"SEATRIAL_EXPORT word {name}({_declared([f'word {word}' for word in names])}) {{"
     if _is_whole(function):
@@ -369,7 +369,7 @@ def _binding(place: int, name: str, function: Function) -> str:
 
 
 def _width(function: Function) -> int:
-    """The words that its Fortran bindings take."""
+    """The number of arguments of its Fortran bindings."""
     return len(function.parameters) + 1 + sum(parameter.kind == "string" for parameter in function.parameters)
 
 
@@ -379,12 +379,12 @@ def _passed_widths() -> list[int]:
 
 
 def _is_whole(function: Function) -> bool:
-    """Whether its Fortran bindings have a body of their own."""
+    """Whether its Fortran bindings have their own body."""
     return is_often(function) and not function.is_large
 
 
 def _pass_body(n: int) -> str:
-    """The body of bindings with so many arguments."""
+    """The body of bindings with n arguments."""
     names = [f"a{i}" for i in range(n)]
     return "\n".join([f"word seatrial_pass_{n}({', '.join(_words(names))}) {{", *_passing(names, "place", "site"), "}"])
 

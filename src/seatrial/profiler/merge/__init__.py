@@ -1,1 +1,1 @@
-"""One profile from the tables of all ranks."""
+"""Merges the tables of all ranks into one profile."""

@@ -1,15 +1,14 @@
-"""What the time in a call is made of: waiting, latency or bandwidth. The rule, in this order:
+"""What dominates the time in a call: waiting, latency or bandwidth. The rules, in this order:
 
-1. Starting and ending MPI is "start-up"; calls that neither communicate nor wait for others are "local".
-2. "waiting", of calls that can wait: three quarters of the time go beyond what the same call of the same size takes at
-   its best, or the rank with the shortest calls spends less than half of the mean over ranks: somebody came late.
-   (Contention looks alike.) Where waiting was measured (`profiler/merge/waiting.py`), three quarters of the time
-   alone decide.
-3. "bandwidth-bound": at its best the call takes twice as long or more than the same function with at most 64 B, so that
-   most of the time goes with the bytes; where no such small call was seen, from 8 KiB on.
+1. MPI startup and shutdown is "start-up"; calls that neither communicate nor wait for other ranks are "local".
+2. "waiting", for calls that can wait: three quarters of the time exceed the best time of the same call and size, or the
+   rank with the shortest calls spends less than half the mean over ranks: a rank arrived late. (Contention looks the
+   same.) If waiting was measured (`profiler/merge/waiting.py`), only its share decides: three quarters or more.
+3. "bandwidth-bound": the best time is at least twice that of the same function with at most 64 B, so that most of the
+   time depends on the size; without such a small call, from 8 KiB up.
 4. "latency-bound": everything else.
 
-"At its best" is the median over ranks of each rank's shortest call. 8 KiB is near the half-performance length, latency
+The best time is the median over ranks of each rank's shortest call. 8 KiB is near the half-performance length, latency
 times bandwidth, of a fabric with 1 µs and 10 GB/s (R. W. Hockney, "The communication challenge for MPP", Parallel
 Computing 20, 1994).
 """
@@ -29,7 +28,7 @@ _START = frozenset({"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Session_
 _BEGINS = re.compile(
     r"MPI_(I(?!n|s_)[a-z_]+|Start|Startall|Pready\w*|Parrived|Put|Get|R?(put|get)|\w*ccumulate|Test\w*)(_c)?"
 )
-"""What begins or tests communication, and goes on without waiting for it."""
+"""Functions that start or test communication without waiting for it."""
 _WAITS = re.compile(
     r"MPI_(?!\w*_(keyval|errhandler|init)(_c)?$)([SBR]?send|Send|Recv|Mrecv|Sendrecv\w*|Probe|Mprobe|Wait\w*|Barrier|Bcast|Gatherv?|Scatterv?|Allgatherv?"
     r"|Alltoall[vw]?|Allreduce|Reduce|Reduce_scatter\w*|Scan|Exscan|Neighbor_\w+"
@@ -37,7 +36,7 @@ _WAITS = re.compile(
     r"|Comm_(create|split|dup|free|disconnect|connect|accept|spawn|join)\w*|Intercomm_\w+|Cart_create|Graph_create"
     r"|Dist_graph_create\w*|File_(open|close|sync|read|write|seek|set_size|preallocate)\w*)(_c)?"
 )
-"""What returns only when others have come, or what was asked of them is done."""
+"""Functions that wait for other ranks, or until communication is complete."""
 
 
 def may_wait(call: str) -> bool:
@@ -46,7 +45,7 @@ def may_wait(call: str) -> bool:
 
 
 def is_start(call: str) -> bool:
-    """Whether a function starts or ends MPI."""
+    """Whether a function starts or shuts down MPI."""
     return call in _START
 
 
@@ -59,10 +58,11 @@ def bound_of(
     best_s: float,
     small_best_s: float | None,
 ) -> Bound:
-    """The kind, by the rule above, of all calls of one function and one size.
+    """The kind, by the rules above, of all calls of one function and one size.
 
-    `waiting_s` is the part of `time_s` beyond the best; `shortest_of_mean` the mean call of the rank that has the
-    shortest, over the mean of all; `small_best_s` the best of the same function with at most SMALL_B, None if unseen.
+    `waiting_s` is the part of `time_s` above the best time; `shortest_of_mean` is the mean call of the rank with the
+    shortest calls over the mean of all; `small_best_s` is the best time of the same function with at most SMALL_B,
+    None without such calls.
     """
     if is_start(call):
         return Bound.START

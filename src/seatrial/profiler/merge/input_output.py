@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _READ, _WRITTEN, _READ_CALLS, _WRITE_CALLS, _DEVICE_READ, _DEVICE_WRITTEN, _CANCELLED = range(7)
 _SAME_START_S = 1e-6
-"""Times of a table and of samples come from one number of nanoseconds, by way of floating point."""
+"""The times in a table and in samples are the same number of nanoseconds, rounded to floating point."""
 
 
 def io_of(tables: Sequence[ProcessTable], samples: Sequence[IoSamples]) -> ProfileIo | None:
-    """What the ranks of one world and their nodes read and wrote; None where nobody asked for it.
+    """What the ranks of one world and their nodes read and wrote; None if it was not recorded.
 
-    A rank's counters go from MPI_Init over the collector's samples to the one taken in MPI_Finalize; between two of
-    them they are taken to grow evenly. Hosts are taken to agree on the time of day.
+    A rank's counters are read in MPI_Init, sampled by the collector, and read in MPI_Finalize; between two samples they
+    are assumed to grow evenly. The clocks of all hosts are assumed to agree.
     """
     import numpy as np
 
@@ -59,7 +59,7 @@ def _sampled(one: IoSamples, start: float, end: float) -> npt.NDArray[np.bool_]:
 
 
 Points = tuple["Real", "Real", int]
-"""Times (n,), counters (n, 7), and the number of the error where there are none."""
+"""Times (n,), counters (n, 7), and the errno if they could not be read."""
 
 
 def _points(table: ProcessTable, by_rank: Mapping[tuple[str, int], Sequence[tuple[IoSamples, RankSamples]]]) -> Points:
@@ -117,7 +117,7 @@ def _rank(table: ProcessTable, at: Real, counters: Real, error: int, edges: Real
     if len(edges) < 2:
         return RankIo(rank, table.host, totals)
     chosen = (_READ, _WRITTEN, _DEVICE_READ, _DEVICE_WRITTEN)
-    at = np.minimum(at, edges[-1])  # what MPI_Finalize does is after the last bin: it belongs to that
+    at = np.minimum(at, edges[-1])  # MPI_Finalize comes after the last bin, and its I/O belongs to it
     return RankIo(rank, table.host, totals, IoSeries(*(_in_bins(at, counters[:, k], edges) for k in chosen)))
 
 
@@ -133,7 +133,7 @@ def _in_bins(at: Real, counter: Real, edges: Real) -> array[float]:
 
 
 def _nodes(samples: Sequence[IoSamples], edges: Real) -> list[NodeIo]:
-    """Several collectors of a node may have followed each other: its counters go on."""
+    """Several collectors may have run on a node one after another: its counters continue."""
     import numpy as np
 
     made = []

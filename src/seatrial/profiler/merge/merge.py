@@ -41,7 +41,7 @@ _COLLECTIVE = (
 
 
 def no_symbols(module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
-    """Leaves call sites as file and offset."""
+    """Leave call sites as file and offset."""
     return {}
 
 
@@ -52,10 +52,10 @@ def profiles(
     damaged: int = 0,
     samples: Sequence[IoSamples] = (),
 ) -> list[Profile]:
-    """One profile for each world among the tables, the one with the most time first; empty where none began MPI.
+    """One profile for each world among the tables, longest total time first; empty if no process initialized MPI.
 
-    `names` are the MPI functions in the order of the table of functions. `resolve` turns addresses into lines.
-    `damaged` more tables could not be read. `samples` are what the collectors saw the ranks and nodes read and write.
+    `names` are the MPI functions in the order of the table of functions. `resolve` turns addresses into source lines.
+    `damaged` is the number of unreadable tables. `samples` are the collectors' samples of ranks and nodes.
     """
     found = worlds(tables)
     made = [_profile(world, names, resolve, len(found) - 1, damaged, samples) for world in found]
@@ -63,7 +63,7 @@ def profiles(
 
 
 def empty_profile(program: str, damaged: int = 0) -> Profile:
-    """That of a command of which no process began MPI."""
+    """The profile of a command that did not initialize MPI."""
     return Profile(program, 0, 0.0, 0.0, 0.0, 0.0, (), (), PairTable(), (), (), None, Trust(damaged=damaged))
 
 
@@ -107,7 +107,7 @@ def _per_rank(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) 
 
     collective = np.array([False, *(_is_collective(name) for name in names)])
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
-    calls, given = summed(rows.count), summed(rows.bytes, collective[rows.call])
+    calls, collective_B = summed(rows.count), summed(rows.bytes, collective[rows.call])
     return [
         RankTotals(
             rank=table.rank or 0,
@@ -117,7 +117,7 @@ def _per_rank(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) 
             calls=calls[k],
             sent_B=int(table.peers[:, 1].sum()),
             received_B=int(table.peers[:, 3].sum()),
-            collective_B=given[k],
+            collective_B=collective_B[k],
             threads=len(table.threads),
             state=_STATES[table.state],
         )
@@ -131,14 +131,14 @@ def _is_collective(name: str) -> bool:
 
 
 def _trust(tables: Sequence[ProcessTable], size: int) -> Trust:
-    there = {table.rank for table in tables}
+    present = {table.rank for table in tables}
     families = {table.family for table in tables}
     return Trust(
-        missing=tuple(rank for rank in range(size) if rank not in there),
+        missing=tuple(rank for rank in range(size) if rank not in present),
         unfinished=tuple(table.rank or 0 for table in tables if table.state is not State.FINALIZED),
         without_site=sum(thread.without_site for table in tables for thread in table.threads),
         lost_calls=sum(table.lost_calls for table in tables),
-        untold=sum(table.untold for table in tables),
+        unknown_length=sum(table.unknown_length for table in tables),
         families=tuple(sorted(_FAMILIES[family] for family in families)),
         libraries=tuple(sorted({" ".join(table.library.split()) for table in tables if table.library})),
         has_sizes=Family.UNKNOWN not in families,

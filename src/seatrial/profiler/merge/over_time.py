@@ -1,4 +1,4 @@
-"""MPI against everything else over time: the bins of all threads brought onto one axis."""
+"""The share of MPI over time: the bins of all threads on one time axis."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 MOST_BINS = 120
 MOST_LANES = 48
 _ENOUGH_OF_A_BIN = 0.5
-"""A rank that ran for less of a bin has no share of its own there."""
+"""Below this part of a bin, a rank has no share in that bin."""
 
 
 def over_time(tables: Sequence[ProcessTable]) -> OverTime | None:
-    """The shares of MPI over time; None where no rank ran for any time. Hosts are taken to agree on the time of day."""
+    """The share of MPI over time; None if no rank has any run time. The clocks of all hosts are assumed to agree."""
     import numpy as np
 
     ran = [table for table in tables if table.wall_s > 0 and table.threads]
@@ -37,7 +37,7 @@ def over_time(tables: Sequence[ProcessTable]) -> OverTime | None:
     inside = np.clip(np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1]), 0.0, None)
     mpi = _mpi_in_bins(ran, start, edges)
     share = np.full(inside.shape, np.nan)
-    # A bin of a thread may begin before the rank's last call ended: never more than was there to spend.
+    # A thread's bin may extend beyond the rank's last call: limit the share to the number of threads.
     threads = np.array([max(1, len(table.threads)) for table in ran])[:, None]
     np.divide(mpi, inside, out=share, where=inside >= _ENOUGH_OF_A_BIN * width)
     share = np.minimum(share, threads)
@@ -52,9 +52,9 @@ def over_time(tables: Sequence[ProcessTable]) -> OverTime | None:
 
 
 def _mpi_in_bins(tables: Sequence[ProcessTable], start: Real, edges: Real) -> Real:
-    """(ranks, bins): seconds in MPI, all threads of a rank together.
+    """(ranks, bins): seconds in MPI, summed over the threads of a rank.
 
-    A thread's bins are spread evenly over their width, so that the sum stays what it was.
+    The time of a thread's bin is spread evenly over its width, which preserves the sum.
     """
     import numpy as np
 
@@ -73,7 +73,7 @@ def _mpi_in_bins(tables: Sequence[ProcessTable], start: Real, edges: Real) -> Re
 
 
 def _carry_back(spent: Real, widths: Real) -> None:
-    """A call is booked where it ends: what a bin cannot hold was spent in those before it."""
+    """A call is counted in the bin where it ends: time beyond the width of the bin was spent in those before it."""
     import numpy as np
 
     for k in range(BINS_OVER_TIME - 1, 0, -1):
@@ -91,7 +91,7 @@ def _ends(share: Real, pick: np.ufunc) -> tuple[float | None, ...]:
 
 
 def _lanes(tables: Sequence[ProcessTable], mpi: Real, inside: Real) -> tuple[Lane, ...]:
-    """Ranks in their order, as many neighbours together as leave few enough lanes to be seen."""
+    """Ranks in order, in groups of neighbours so that at most MOST_LANES result."""
     order = sorted(range(len(tables)), key=lambda k: tables[k].rank or 0)
     step = -(-len(order) // MOST_LANES)
     lanes = []

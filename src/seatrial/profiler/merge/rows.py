@@ -1,4 +1,4 @@
-"""The rows of all ranks' tables side by side, and their sums by function and by size."""
+"""The rows of all ranks' tables in one set of columns, and their sums by function and by size."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _BITS_OF_BIN = 16
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Columns of equal length (n,), of all processes in their order. `process` is a row's place in that order; times
-    are seconds, `least_s` of one call; `call` counts functions from 1; `site` is an address in that process."""
+    """Columns of equal length (n,), over all processes in order. `process` is the index of the row's process; times are
+    in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process."""
 
     process: Whole
     call: Whole
@@ -61,7 +61,7 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Rows summed by (call, bin) and process, ordered so. Columns (g,)."""
+    """Rows summed and sorted by (call, bin) and process. Columns (g,)."""
 
     call: Whole
     bin: Whole
@@ -76,8 +76,8 @@ class _Groups:
 def size_totals(
     rows: Rows, names: Sequence[str], measured: Measured | None = None, *, has_sizes: bool = True
 ) -> list[SizeTotals]:
-    """By function and size, the largest time first. `measured` is waiting that was told apart. `has_sizes` is False
-    where the library told no sizes."""
+    """Totals by function and size, longest time first. `measured` is the measured waiting. `has_sizes` is False if the
+    sizes are unknown."""
     import numpy as np
 
     if not len(rows.call):
@@ -101,7 +101,7 @@ def _grouped(rows: Rows) -> _Groups:
     import numpy as np
 
     key = rows.call << _BITS_OF_BIN | rows.bin
-    order = np.argsort(key, kind="stable")  # the rows of a process stand together already
+    order = np.argsort(key, kind="stable")  # stable: the rows of a process stay together
     key, process = key[order], rows.process[order]
     is_new = np.ones(len(key), bool)
     is_new[1:] = (key[1:] != key[:-1]) | (process[1:] != process[:-1])
@@ -154,7 +154,7 @@ def _size(
 
 
 def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[CallTotals]:
-    """By function, the largest time first. Its kind is that of the sizes with most of its time, taken together."""
+    """Totals by function, longest time first. The kind of a function is the one with the most time over its sizes."""
     import numpy as np
 
     per_rank: Real = np.zeros((len(names), processes))

@@ -1,4 +1,4 @@
-"""The places that call MPI, over all ranks: addresses become (file, offset) first, so that ranks agree on them."""
+"""The call sites of MPI over all ranks. Addresses are first mapped to (file, offset), which agrees across ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Resolve = Callable[[str, Sequence[int]], Mapping[int, tuple[Frame, ...]]]
-"""(file, return addresses as offsets in it) -> the frames of those that are known."""
+"""(file, return addresses as offsets in it) -> the frames of the known addresses."""
 
 _MOST_RESOLVED = 1000
 _NOWHERE = 0
@@ -23,13 +23,13 @@ _BITS_OF_FILE = 32
 
 
 def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str], resolve: Resolve) -> list[CallSite]:
-    """By function and place, the largest time first. The first thousand are resolved to functions and lines."""
+    """Call sites by function and place, longest time first. The first thousand are resolved to functions and lines."""
     import numpy as np
 
     if not len(rows.call):
         return []
     files, module, offset = _places(tables, rows)
-    # Rows of a process stand together already, and the sort leaves them so.
+    # The sort is stable: the rows of a process stay together.
     order = np.lexsort((offset, rows.call << _BITS_OF_FILE | module))
     call, module, offset, process = rows.call[order], module[order], offset[order], rows.process[order]
     is_new = np.ones(len(order), bool)
@@ -57,7 +57,7 @@ def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str],
 def _places(
     tables: Sequence[ProcessTable], rows: Rows
 ) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(files, which of them each row is in, where there); file 0 is "" of addresses that belong to none."""
+    """(files, index of the file of each row, offset in it); file 0 is "", for addresses in no mapped file."""
     import numpy as np
 
     numbers: dict[str, int] = {"": _NOWHERE}

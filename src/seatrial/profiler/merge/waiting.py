@@ -1,10 +1,10 @@
-"""Waiting against transfer, as barriers of the profiler before every so many-th blocking collective showed it.
+"""Waiting and transfer, measured with a barrier before every N-th blocking collective.
 
-In a call with such a barrier, what passes until all ranks have come is waiting, and what the call takes then transfer.
-The share of waiting in these calls, over all ranks, is taken for that of all calls of the same function and size: a
-ratio estimate from a systematic sample (W. G. Cochran, Sampling Techniques, 3rd edition, 1977, chapters 6 and 8).
-It errs where the program's steps repeat in time with the sample, and it is an upper bound for calls that need not wait
-for all: broadcasts at their root, reductions at the other ranks, scans.
+In a call with a barrier, the time until all ranks have arrived is waiting, and the time of the call itself is transfer.
+The share of waiting in these calls, over all ranks, estimates the share in all calls of the same function and size: a
+ratio estimate from a systematic sample (W. G. Cochran, Sampling Techniques, 3rd edition, 1977, chapters 6 and 8). It is
+biased if the program's steps repeat with the period of the sample, and it is an upper bound for calls that need not
+wait for all ranks: broadcasts at the root, reductions at the other ranks, scans.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from seatrial.profiler.profile import MeasuredWaiting, SizeTotals
 from seatrial.profiler.tables.process_table import Part, ProcessTable
 
 Measured = Mapping[tuple[int, int], MeasuredWaiting]
-"""By the number of the function, from 1, and the bin of sizes."""
+"""(number of the function, from 1; size bin) -> measured waiting."""
 
 _BITS_OF_BIN = 16
 
 
 def measured_waiting(tables: Sequence[ProcessTable]) -> Measured:
-    """The calls that had a barrier before them, summed over all ranks; empty where there were none."""
+    """The calls with a barrier before them, summed over all ranks; empty if there were none."""
     import numpy as np
 
     areas = [(table, thread.parts) for table in tables for thread in table.threads if len(thread.parts)]
@@ -43,7 +43,7 @@ def measured_waiting(tables: Sequence[ProcessTable]) -> Measured:
 
 
 def summed(sizes: Sequence[SizeTotals]) -> MeasuredWaiting | None:
-    """That of all sizes of a call; None where none was measured."""
+    """The measured waiting of all sizes of a call; None if none was measured."""
     found = [one.measured for one in sizes if one.measured is not None]
     if not found:
         return None

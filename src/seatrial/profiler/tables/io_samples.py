@@ -1,7 +1,7 @@
-"""Input and output over time that the MPI profiler's collector left of a node: the reader of HOST.io.
+"""The reader of HOST.io: a node's input and output over time, written by the MPI profiler's collector.
 
-The form stands in `profiler/native/io_file.h`; version and magic are checked. Counters only grow; a sample that could
-not be taken is not a number.
+The format is defined in `profiler/native/io_file.h`; version and magic are checked. Counters only grow; a missing
+sample is NaN.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _TOOL = "I/O samples"
 
 @dataclass(frozen=True, slots=True)
 class RankSamples:
-    """One process. `rank` is None before MPI was begun; `error` is the number of the error where its counters may not
-    be read, else 0. `counters` (samples, 7) are those of `proc_pid_io(5)` in its order."""
+    """One process. `rank` is None before MPI_Init; `error` is the errno if its counters are unreadable, else 0.
+    `counters` (samples, 7) are those of `proc_pid_io(5)`, in that order."""
 
     pid: int
     rank: int | None
@@ -51,10 +51,10 @@ class RankSamples:
 
 @dataclass(frozen=True, slots=True)
 class IoSamples:
-    """One node. `at_s` (samples,) is seconds since the epoch; `period_s` lies between two samples at the end.
+    """One node. `at_s` (samples,) is seconds since the epoch; `period_s` is the sampling interval at the end.
 
     `node` (samples, 4) is bytes since the machine was booted: read from and written to its disks, read from and
-    written to NFS servers. `left_out` counts processes for which there was no room.
+    written to NFS servers. `left_out` counts processes beyond the capacity of the file.
     """
 
     host: str
@@ -66,27 +66,27 @@ class IoSamples:
 
 
 def read_io_samples(path: Path) -> IoSamples:
-    """The samples in a file. Raises ParseError for a cut file, another version, or numbers that contradict themselves,
-    OSError where the file cannot be read."""
+    """The samples in a file. Raises ParseError for a truncated file, another version, or inconsistent numbers, OSError
+    if the file cannot be read."""
     return parse_io_samples(path.read_bytes(), str(path))
 
 
 def parse_io_samples(data: bytes, name: str = "") -> IoSamples:
-    """The samples in the whole content of a file. Raises ParseError (`name` is the file's)."""
-    import numpy as np  # only what reads a profile needs it
+    """The samples in the content of a file. Raises ParseError (`name` is the file's)."""
+    import numpy as np  # needed to read a profile only
 
-    def need(is_so: bool, why: str, text: str = "") -> None:
-        if not is_so:
+    def require(condition: bool, why: str, text: str = "") -> None:
+        if not condition:
             raise ParseError(_TOOL, None, text, why, name)
 
-    need(len(data) >= RANKS_AT, f"it is cut: {len(data)} bytes of {RANKS_AT} are there")
+    require(len(data) >= RANKS_AT, f"the file is truncated: {len(data)} of {RANKS_AT} bytes")
     magic, version, samples, ranks, left_out, period_s, host = FILE.unpack_from(data)
-    need(magic == MAGIC, "these are no samples of input and output", f"it begins with {data[:8].hex(' ')}")
-    need(version == VERSION, f"its version is {version}: this seatrial reads version {VERSION}")
-    need(samples <= SAMPLES and ranks <= MOST_RANKS, f"it is said to have {samples} samples of {ranks} processes")
-    need(isfinite(period_s) and period_s > 0, f"its samples are said to be {period_s:g} s apart")
+    require(magic == MAGIC, "not a file of I/O samples", f"it begins with {data[:8].hex(' ')}")
+    require(version == VERSION, f"the file has version {version}; this seatrial reads version {VERSION}")
+    require(samples <= SAMPLES and ranks <= MOST_RANKS, f"it claims {samples} samples of {ranks} processes")
+    require(isfinite(period_s) and period_s > 0, f"invalid sampling interval: {period_s:g} s")
     whole = RANKS_AT + ranks * RANK_B
-    need(len(data) >= whole, f"it is cut: {len(data)} bytes of {whole} are there")
+    require(len(data) >= whole, f"the file is truncated: {len(data)} of {whole} bytes")
     node = np.frombuffer(data, "<u8", SAMPLES * (1 + NODE_COUNTERS), FILE.size).reshape(SAMPLES, -1)[:samples]
     return IoSamples(
         host=host.split(b"\0", 1)[0].decode("utf-8", "replace"),

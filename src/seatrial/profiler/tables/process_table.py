@@ -1,7 +1,7 @@
-"""What the MPI profiler left of one process: the reader of its table file.
+"""The reader of the table file that the MPI profiler writes for one process.
 
-The form stands in `profiler/native/table_file.h`; version and magic are checked. A table is read as it is, also while
-its process is still running: a row counts once its call is not 0.
+The format is defined in `profiler/native/table_file.h`; version and magic are checked. A table may be read while its
+process is still running: a row is valid once its call is not 0.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SLOT = [
     ("most_ticks", "<u8"),
     ("unused", "<u8"),
 ]
-"""Of numpy: the fields of one row."""
+"""The fields of one row, as a numpy dtype."""
 SLOT_B = 64
 PEER_B = 32
 SLOTS_AT = THREAD.size + 8 * BINS_OVER_TIME
@@ -55,11 +55,11 @@ _LARGEST_BIN = EXACT_SIZES_B + (63 - 10) * 8 + 8
 _KINDS_OF_COMMUNICATOR = 4
 _MOST_RANKS = 1 << 24
 _SLACK_B = 1 << 16
-"""A thread area may be padded so far, to begin on a page of any size."""
+"""Largest padding of a thread area, which begins on a page of any size."""
 
 
 class Family(IntEnum):
-    """Whose constants and handles the library of the process goes by."""
+    """The MPI family that defines the constants and handles of the process."""
 
     UNKNOWN = 0
     MPICH = 1
@@ -68,7 +68,7 @@ class Family(IntEnum):
 
 
 class State(IntEnum):
-    """How far the process came."""
+    """How far the process had got."""
 
     LOADED = 0
     INITIALIZED = 1
@@ -77,7 +77,7 @@ class State(IntEnum):
 
 
 class Part(IntEnum):
-    """What of a call a row holds."""
+    """The part of a call that a row holds."""
 
     WHOLE = 0
     WAITED = 1
@@ -94,8 +94,8 @@ class Module(NamedTuple):
 
 
 class IoCounters(NamedTuple):
-    """What the kernel counts of a process (`proc_pid_io(5)`): bytes and calls that it asked for, whatever served them,
-    and bytes that storage devices moved for it. `at_s` is seconds since the epoch."""
+    """The kernel's counters of a process (`proc_pid_io(5)`): bytes and calls of its reads and writes, and bytes that
+    storage devices moved for it. `at_s` is seconds since the epoch."""
 
     at_s: float
     read_B: int
@@ -110,8 +110,8 @@ class IoCounters(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ThreadTable:
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
-    is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows of the same fields,
-    which tell what of calls with a barrier before them was waiting and what transfer: their time is in `slots` too."""
+    is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows with the same fields
+    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too."""
 
     slots: npt.NDArray[np.void]
     without_site: int
@@ -122,16 +122,15 @@ class ThreadTable:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTable:
-    """One process. `rank` is None before MPI was begun; `size` is that of MPI_COMM_WORLD, 0 where it is not known.
+    """One process. `rank` is None before MPI_Init; `size` is that of MPI_COMM_WORLD, 0 if unknown.
 
-    `loaded_at_s` is seconds since the epoch, `wall_s` what passed from then to MPI_Finalize, or to the last call known;
-    `own_s` what the profiler takes for one call. `peer_ranks` (k,) ascend; `peers` (k, 4) holds point to point with
-    each of them: messages sent, bytes sent, messages received, bytes received. Rank `size` stands for all outside the
-    world.
+    `loaded_at_s` is seconds since the epoch, `wall_s` the seconds from then to MPI_Finalize, or to the last known call;
+    `own_s` the profiler's overhead for one call. `peer_ranks` (k,) ascend; `peers` (k, 4) holds the point-to-point
+    traffic with each of them: messages sent, bytes sent, messages received, bytes received. Rank `size` represents
+    all processes outside the world.
 
-    `io_loaded`, `io_first` and `io_last` are what it had read and written when it was loaded, when MPI was begun and
-    when it ended; None where that was not asked for, or could not be read: `io_error` is then the number of the error,
-    else 0.
+    `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
+    None if not requested or unreadable: then `io_error` is the errno, else 0.
     """
 
     rank: int | None
@@ -148,7 +147,7 @@ class ProcessTable:
     wall_s: float
     own_s: float
     lost_calls: int
-    untold: int
+    unknown_length: int
     modules: tuple[Module, ...]
     threads: tuple[ThreadTable, ...]
     peer_ranks: npt.NDArray[np.intp]
@@ -160,22 +159,21 @@ class ProcessTable:
 
 
 ReadPart = Callable[[int, int], bytes]
-"""(offset, length) -> so many bytes from there; fewer where the file ends."""
+"""(offset, length) -> bytes read from there; fewer at the end of the file."""
 
 
 def parse_table(data: bytes, functions: int, name: str = "") -> ProcessTable:
-    """The table in the whole content of a file. `functions` is how many the table of functions has.
+    """The table in the content of a file. `functions` is the number of functions in the table of functions.
 
-    Raises ParseError (`name` is the file's) for a cut or torn file, another version, or numbers that contradict
-    themselves.
+    Raises ParseError (`name` is the file's) for a truncated file, another version, or inconsistent numbers.
     """
     return _parsed(lambda offset, length: data[offset : offset + length], len(data), functions, name)
 
 
 def read_table(path: Path, functions: int) -> ProcessTable:
-    """The table in a file. Only what threads took is read: the rest of the file is a hole.
+    """The table in a file. Only the areas in use are read: the rest of the file is a hole.
 
-    Raises ParseError as `parse_table`, OSError where the file cannot be read.
+    Raises ParseError like `parse_table`, OSError if the file cannot be read.
     """
     file = os.open(path, os.O_RDONLY)
     try:
@@ -186,15 +184,15 @@ def read_table(path: Path, functions: int) -> ProcessTable:
 
 
 def bin_floor(size_bin: int) -> int:
-    """The least number of bytes that falls into a bin."""
-    if size_bin <= EXACT_SIZES_B + 1:  # 1024 itself has a bin of its own, so that the next one begins after it
+    """The smallest number of bytes in a bin."""
+    if size_bin <= EXACT_SIZES_B + 1:  # 1024 has its own bin too; the next one begins after it
         return size_bin
     step = size_bin - EXACT_SIZES_B - 1
     return (8 + step % 8) << (step // 8 + 10 - 3)
 
 
 def bin_ceiling(size_bin: int) -> int:
-    """The largest number of bytes that falls into a bin."""
+    """The largest number of bytes in a bin."""
     return bin_floor(size_bin + 1) - 1
 
 
@@ -212,13 +210,13 @@ class _DamageError(Exception):
         super().__init__(why)
 
 
-def _need(is_so: bool, why: str, text: str = "") -> None:
-    if not is_so:
+def _require(condition: bool, why: str, text: str = "") -> None:
+    if not condition:
         raise _DamageError(why, text)
 
 
 class _Header(NamedTuple):
-    """The fields of `struct seatrial_header`, in its order."""
+    """The fields of `struct seatrial_header`, in order."""
 
     magic: int
     version: int
@@ -239,7 +237,7 @@ class _Header(NamedTuple):
     loaded_at_ns: int
     own_ticks: float
     lost_calls: int
-    untold: int
+    unknown_length: int
     host: bytes
     program: bytes
     library: bytes
@@ -275,17 +273,19 @@ class _Reader:
         self._functions = functions
 
     def table(self) -> ProcessTable:
-        import numpy as np  # only what reads a profile needs it
+        import numpy as np  # needed to read a profile only
 
         data = self._bytes(0, HEADER.size, "the header")
         head = _header(data)
-        _need(head.magic == MAGIC, "this is no table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
-        _need(head.version == VERSION, f"its version is {head.version}: this seatrial reads version {VERSION}")
+        _require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
+        _require(
+            head.version == VERSION, f"the table has version {head.version}; this seatrial reads version {VERSION}"
+        )
         is_known = head.state <= max(State) and head.family <= max(Family)
-        _need(is_known, f"state {head.state} or family {head.family} do not exist")
+        _require(is_known, f"invalid state {head.state} or family {head.family}")
         rate, own = head.ticks_per_s, head.own_ticks
-        _need(isfinite(rate) and rate > 0, f"its clock makes {rate:g} ticks a second")
-        _need(isfinite(own) and own >= 0, f"the profiler's own cost is {own:g} ticks")
+        _require(isfinite(rate) and rate > 0, f"invalid clock rate: {rate:g} ticks per second")
+        _require(isfinite(own) and own >= 0, f"invalid overhead of the profiler: {own:g} ticks")
         self._check_areas(head)
         size = max(head.world_size, 0)
         areas, rows = [], []
@@ -296,9 +296,9 @@ class _Reader:
                 rows.append(row)
         peers = rows[0] if len(rows) == 1 else sum(rows, np.zeros((size + 1, 4), np.uint64))
         end = max(head.finalized_at, head.last_call_at)
-        spoken_to = np.flatnonzero(peers[:, 0] | peers[:, 1] | peers[:, 2] | peers[:, 3])
+        partners = np.flatnonzero(peers[:, 0] | peers[:, 1] | peers[:, 2] | peers[:, 3])
         span = f"ticks {end} and {head.loaded_at}"
-        _need(end == 0 or end >= head.loaded_at, "its last call lies before its start", span)
+        _require(end == 0 or end >= head.loaded_at, "the last call is before the start", span)
         return ProcessTable(
             rank=head.world_rank if head.world_rank >= 0 else None,
             size=size,
@@ -314,11 +314,11 @@ class _Reader:
             wall_s=(end - head.loaded_at) / rate if end else 0.0,
             own_s=own / rate,
             lost_calls=head.lost_calls,
-            untold=head.untold,
+            unknown_length=head.unknown_length,
             modules=_modules(self._bytes(PAGE_B, MODULES_B, "the module map")),
             threads=tuple(areas),
-            peer_ranks=spoken_to,
-            peers=peers if len(spoken_to) == len(peers) else peers[spoken_to],
+            peer_ranks=partners,
+            peers=peers if len(partners) == len(peers) else peers[partners],
             io_loaded=_io(head.io_loaded),
             io_first=_io(head.io_first),
             io_last=_io(head.io_last),
@@ -328,29 +328,29 @@ class _Reader:
     def _check_areas(self, head: _Header) -> None:
         rank, world = head.world_rank, head.world_size
         most, area_b = head.most_threads, head.thread_bytes
-        _need(most > 0 and head.threads <= most, f"{head.threads} threads are said to be in {most} areas")
-        _need(world <= _MOST_RANKS and -1 <= rank < max(world, 0), f"it is said to be rank {rank} of {world}")
+        _require(most > 0 and head.threads <= most, f"it claims {head.threads} threads in {most} areas")
+        _require(world <= _MOST_RANKS and -1 <= rank < max(world, 0), f"it claims to be rank {rank} of {world}")
         least = PEERS_AT + PEER_B * (max(world, 0) + 1)
-        _need(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes, {least} are needed")
+        _require(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes; {least} are required")
         at = head.thread_offset
-        _need(at >= PAGE_B + MODULES_B, f"the first area begins at {at}, inside the module map")
+        _require(at >= PAGE_B + MODULES_B, f"the first area begins at {at}, inside the module map")
         whole = at + head.threads * area_b
-        _need(self._size >= whole, f"it is cut: {self._size} bytes of {whole} are there")
+        _require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
     def _area(self, at: int, number: int, size: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
-        """One thread's area, None where the thread made no call; and its row of peers (size + 1, 4)."""
+        """One thread's area, None if the thread made no call; and its peers (size + 1, 4)."""
         import numpy as np
 
         named = f"area {number}"
         head = self._bytes(at, SLOTS_AT, named)
         taken, used, without_site, bin_ticks = THREAD.unpack(head[: THREAD.size])
-        _need(taken <= 1 and used <= SLOTS, f"{named} is said to have {used} rows of {SLOTS}", f"taken {taken}")
+        _require(taken <= 1 and used <= SLOTS, f"{named} claims {used} rows of at most {SLOTS}", f"taken {taken}")
         rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * SLOTS, named), np.dtype(SLOT))
         slots = rows[(rows["call"] != 0) & (rows["count"] != 0)]
         self._check_slots(slots, number)
         peers = np.frombuffer(self._bytes(at + PEERS_AT, PEER_B * (size + 1), named), "<u8").reshape(-1, 4)
         over_time = np.frombuffer(head, "<u8", BINS_OVER_TIME, THREAD.size)
-        _need(bin_ticks > 0 or not over_time.any(), f"the bins over time of {named} have no width")
+        _require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
             return None, peers
         whole = slots["part"] == Part.WHOLE
@@ -361,14 +361,16 @@ class _Reader:
         if not len(slots):
             return
         largest = int(slots["call"].max())
-        _need(largest <= self._functions, f"area {number} names function {largest} of {self._functions}")
-        _need(int(slots["bin"].max()) <= _LARGEST_BIN, f"area {number} names a bin of sizes that does not exist")
-        _need(int(slots["comm"].max()) < _KINDS_OF_COMMUNICATOR, f"area {number} names no kind of communicator")
-        _need(int(slots["part"].max()) <= max(Part), f"area {number} names no part of a call")
+        _require(largest <= self._functions, f"area {number} has function {largest} of {self._functions}")
+        _require(int(slots["bin"].max()) <= _LARGEST_BIN, f"area {number} has an invalid size bin")
+        _require(
+            int(slots["comm"].max()) < _KINDS_OF_COMMUNICATOR, f"area {number} has an invalid kind of communicator"
+        )
+        _require(int(slots["part"].max()) <= max(Part), f"area {number} has an invalid part of a call")
 
     def _bytes(self, at: int, length: int, what: str) -> bytes:
         data = self._part(at, length)
-        _need(len(data) == length, f"it is cut in {what}: {len(data)} bytes of {length} are there")
+        _require(len(data) == length, f"the file is truncated in {what}: {len(data)} of {length} bytes")
         return data
 
 
@@ -377,7 +379,7 @@ def _text(field: bytes) -> str:
 
 
 def _modules(text: bytes) -> tuple[Module, ...]:
-    """The module map; a last line that was cut for want of room is left out."""
+    """The module map, without a last line that was cut because the map was full."""
     lines = text.split(b"\0", 1)[0].split(b"\n")
     return tuple(_module(line) for line in lines[:-1] if line)
 
@@ -390,5 +392,5 @@ def _module(line: bytes) -> Module:
     except (ValueError, IndexError):
         begin = end = 0
     if begin >= end:
-        raise _DamageError("a line of its module map is not understood", line.decode("utf-8", "replace"))
+        raise _DamageError("invalid line in the module map", line.decode("utf-8", "replace"))
     return Module(begin, end, offset, path)

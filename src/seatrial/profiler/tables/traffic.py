@@ -1,10 +1,9 @@
-"""What a wrapper does with the arguments of an MPI function beside counting and timing it, as statements in C.
+"""C statements with which a wrapper counts the bytes and messages of an MPI call, besides counting and timing it.
 
-`before` the call handles are read that it changes, and a status is given where the program asks for none; `after` it,
-if it succeeded, `bytes` is what the rank gave to be sent or what arrived, and peers are counted; where it `failed`,
-what completed nevertheless. The arguments have
-their names of the standard. N(x) is a number as the function has it (int, or MPI_Count in a `_c` function), W the
-width in bytes of the elements of its arrays of counts.
+`before` the call, they read handles that the call changes, and supply a status if the program ignores it. `after` a
+successful call, they set `bytes` to what the rank passed to be sent, or to what arrived, and count messages by peer. If
+the call `failed`, they count what completed nevertheless. Arguments have the names of the standard. N(x) is a number of
+the function's type (int, or MPI_Count in a `_c` function), W the width in bytes of the elements of its count arrays.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ class Traffic:
     failed: str = ""
 
     @property
-    def attends(self) -> bool:
-        """Whether peers of the call's communicator are counted."""
+    def counts_peers(self) -> bool:
+        """Whether messages are counted by peer."""
         return "seatrial_sent(" in self.after or "seatrial_received(" in self.after
 
 
-def meets_all(base: str) -> bool:
-    """Whether a function is a blocking collective of all ranks: one before which a barrier may stand."""
+def is_blocking_collective(base: str) -> bool:
+    """Whether a function is a blocking collective of all ranks, so that a barrier may be inserted before it."""
     name = base.removeprefix("MPI_")
     return name in _COLLECTIVE and not name.startswith("Neighbor_")
 
 
 def traffic_of(base: str) -> Traffic:
-    """That of a function by its name without `_c`; nothing for those that carry no data and end no request."""
+    """The statements of a function by its name without `_c`; none if it neither moves data nor completes requests."""
     return _TRAFFIC.get(base.removeprefix("MPI_"), Traffic())
 
 
@@ -78,7 +77,7 @@ _COLLECTIVE = {
     "Neighbor_alltoallv": "seatrial_bytes(seatrial_sum(sendcounts, W, seatrial_neighbours_of(comm)), sendtype)",
     "Neighbor_alltoallw": "seatrial_sum_of_types(sendcounts, W, sendtypes, seatrial_neighbours_of(comm))",
 }
-"""The bytes of the rank's send buffer, as contracts and standard define it: blocking, nonblocking, persistent alike."""
+"""The bytes of the rank's send buffer, for blocking, nonblocking and persistent collectives."""
 
 
 def _collectives() -> dict[str, Traffic]:
@@ -179,7 +178,7 @@ _ONE_SIDED = {
     "Fetch_and_op": Traffic(after=_TO_RANK_WITH_OP + _ELEMENT),
     "Compare_and_swap": Traffic(after=_TO_RANK + _ELEMENT),
 }
-"""The origin's buffer, whichever way it goes (with MPI_NO_OP there is none); these are in no matrix of messages."""
+"""The origin's buffer, for either direction (none with MPI_NO_OP); the message matrix excludes one-sided calls."""
 
 
 def _files() -> dict[str, Traffic]:

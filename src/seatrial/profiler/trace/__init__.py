@@ -1,1 +1,1 @@
-"""Traces of calls, as the actions that a simulator replays."""
+"""Traces of MPI calls, converted to actions that a simulator replays."""

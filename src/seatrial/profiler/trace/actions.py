@@ -1,14 +1,14 @@
-"""What each rank of a traced program does, as a simulator replays it: computes, sends, receives, waits, collectives.
+"""The actions of each rank of a traced program, for replay in a simulator: compute, send, receive, wait, collectives.
 
-Time outside of MPI is computation; so is that of calls a replay has no action for (one-sided, files, neighbourhood
-collectives), which `LeftOut` counts. Time inside of all others is what the replay finds out. A receive has the source
-and tag of the message that it got, so that a replay matches it as the run did: of messages with one source, tag and
-communicator MPI keeps the order. Collectives of all ranks stay collectives; those of fewer, and nonblocking ones,
-become messages (`collective_messages`), the latter all at once when they are posted, as they are in SMPI.
+Time outside MPI is computation; so are calls without an action in a replay (one-sided, files, neighbourhood
+collectives), which `LeftOut` counts. The replay predicts the time of all other calls. A receive has the source and tag
+of the message that arrived, so that the replay matches messages as the run did: MPI keeps the order of messages with
+the same source, tag and communicator. Collectives of all ranks remain collectives; those of fewer ranks, and
+nonblocking ones, become messages (`collective_messages`). Nonblocking ones are posted all at once, as in SMPI.
 
-A replay has one sequence for each rank, also where threads were in calls at the same time. Then what a call sends and
-receives is posted where it began, and waited for where it ended: in the run, all that it waited for had begun by then,
-so that the replay cannot wait for what stands behind it.
+A replay has one sequence for each rank, even if several threads were in calls at the same time. In that case the
+messages of a call are posted where it began and waited for where it ended: in the run, everything it waited for had
+begun by then, so the replay cannot wait for a later action.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from seatrial.profiler.trace.trace_file import Flag, Kind, Record
 from seatrial.profiler.trace.world import TraceWorld
 
 CREATION_B = 4
-"""A communicator's creation is an agreement of its ranks on a number: an Allreduce of so many bytes."""
-_AT_ONCE_B = 4096
-"""A send that was complete at once and is no larger is a blocking one: it waits for its receiver nowhere."""
+"""To create a communicator, its ranks agree on a number: an Allreduce of this many bytes."""
+_EAGER_B = 4096
+"""A send up to this size that completed at once is replayed as a blocking one: it does not wait for its receiver."""
 
 
 class Compute(NamedTuple):
-    """Time of the rank alone."""
+    """Time that the rank spends by itself."""
 
     seconds: float
 
 
 class Send(NamedTuple):
-    """To a rank of the world; `is_posted`: without waiting for it."""
+    """To a rank of the world; `is_posted`: nonblocking."""
 
     dest: int
     tag: int
@@ -47,7 +47,7 @@ class Send(NamedTuple):
 
 
 class Receive(NamedTuple):
-    """From a rank of the world; `is_posted`: without waiting for it."""
+    """From a rank of the world; `is_posted`: nonblocking."""
 
     source: int
     tag: int
@@ -56,45 +56,45 @@ class Receive(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """For the oldest posted message of that kind."""
+    """For the oldest posted message with this source, destination and tag."""
 
     source: int
     dest: int
     tag: int
 
 
-class Together(NamedTuple):
-    """A blocking collective of all ranks of the world. `root` is a rank of the world, -1 where there is none."""
+class WorldCollective(NamedTuple):
+    """A blocking collective of all ranks of the world. `root` is a rank of the world, -1 for none."""
 
     name: str
     block_B: int
     root: int
 
 
-Action = Compute | Send | Receive | Wait | Together
+Action = Compute | Send | Receive | Wait | WorldCollective
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """What a replay does not have: calls by name, whose time is computation."""
+    """What a replay leaves out: calls by name, whose time becomes computation, and messages outside the world."""
 
     calls: Counter[str] = field(default_factory=Counter)
     messages_outside: int = 0
 
 
 class Tags:
-    """One number for each tag of each communicator: a replay has but one communicator."""
+    """One number for each tag of each communicator: a replay has a single communicator."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, int | None], int] = {}
 
     def number(self, communicator_id: int, tag: int | None) -> int:
-        """From 1, in the order in which they are asked for; None is the tag of what collectives are made of."""
+        """Numbers count from 1 in the order of requests; tag None is for the messages of collectives."""
         return self._numbers.setdefault((communicator_id, tag), len(self._numbers) + 1)
 
 
 class RankActions:
-    """The actions of one rank. `has_collectives`: a simulator that has none gets messages in their place."""
+    """The actions of one rank. `has_collectives`: if False, messages replace collectives."""
 
     def __init__(
         self, world: TraceWorld, rank: int, tags: Tags, left_out: LeftOut, has_collectives: bool = True
@@ -109,40 +109,40 @@ class RankActions:
         self._known = world.communicators[rank]
 
     def __iter__(self) -> Iterator[Action]:
-        """In their order. What is left to be waited for is waited for at the end."""
+        """The actions in order. Pending messages are waited for at the end."""
         trace = self._trace
         since = trace.loaded
         waited = 0
-        going_on: list[tuple[int, int, list[Action]]] = []  # calls of other threads: their end, and what is left then
+        in_progress: list[tuple[int, int, list[Action]]] = []  # calls of other threads: their end, and their waits
         yield Compute(trace.loaded_at_s - self._world.began_s)
         calls, later = tee(heads_of(trace.records()))
         for (head, parts), following in zip_longest(calls, islice(later, 1, None)):
-            while going_on and going_on[0][0] <= head.begin:
-                yield from heappop(going_on)[-1]
+            while in_progress and in_progress[0][0] <= head.begin:
+                yield from heappop(in_progress)[-1]
             waited += head.waited
             actions = list(self._of(head, parts))
             if not actions and head.kind in _ONLY_TIME:
                 continue
             yield Compute(max(0, head.begin - since - waited) / trace.ticks_per_s)
             since, waited = max(since, head.end), 0
-            others = [going_on[0][0]] if going_on else []
+            others = [in_progress[0][0]] if in_progress else []
             others += [following[0].begin] if following is not None else []
             if head.end <= min(others, default=head.end):
                 yield from actions
                 continue
-            posts, rest = self._apart(actions)
+            posts, rest = self._posts_and_waits(actions)
             yield from posts
             if rest:
-                heappush(going_on, (head.end, head.place, rest))
-        for _, _, rest in sorted(going_on):
+                heappush(in_progress, (head.end, head.place, rest))
+        for _, _, rest in sorted(in_progress):
             yield from rest
         end = trace.ended or since
         yield Compute(max(0, end - since - waited) / trace.ticks_per_s)
         for waits in self._posted.values():
             yield from waits
 
-    def _apart(self, actions: list[Action]) -> tuple[list[Action], list[Action]]:
-        """What a call posts, and what it waits for; of a collective in rounds all but the first is waited for."""
+    def _posts_and_waits(self, actions: list[Action]) -> tuple[list[Action], list[Action]]:
+        """What a call posts, and what it waits for: also all rounds of a collective after the first."""
         posts: list[Action] = []
         waits: list[Action] = []
         for i, action in enumerate(actions):
@@ -181,44 +181,44 @@ class RankActions:
                 yield from self._collective(head, self._shape(head, parts, _plain_name(head)))
 
     def _messages(self, head: Record) -> Iterator[Action]:
-        told = head.messages()
-        sends = bool(head.flags & Flag.SENDS) and not self._is_outside(told.dest)
-        receives = self._is_told(head) and not self._is_outside(told.source)
+        messages = head.messages()
+        sends = bool(head.flags & Flag.SENDS) and not self._is_outside(messages.dest)
+        receives = self._has_received(head) and not self._is_outside(messages.source)
         is_buffered = "bsend" in _name(head).lower()
         waits = []
         if sends:
-            send = Send(told.dest, self._tag(head, told.send_tag), told.sent_B, receives or is_buffered)
+            send = Send(messages.dest, self._tag(head, messages.send_tag), messages.sent_B, receives or is_buffered)
             yield send
             if send.is_posted:
-                waits.append(Wait(self._rank, told.dest, send.tag))
+                waits.append(Wait(self._rank, messages.dest, send.tag))
         if receives:
-            receive = Receive(told.source, self._tag(head, told.receive_tag), told.received_B, sends)
+            receive = Receive(messages.source, self._tag(head, messages.receive_tag), messages.received_B, sends)
             yield receive
             if receive.is_posted:
-                waits.append(Wait(told.source, self._rank, receive.tag))
+                waits.append(Wait(messages.source, self._rank, receive.tag))
         if is_buffered:
             self._posted[head.place] = waits
         else:
             yield from waits
 
     def _post(self, record: Record) -> Iterator[Action]:
-        told = record.messages()
+        messages = record.messages()
         waits = []
-        if record.flags & Flag.SENDS and not self._is_outside(told.dest):
-            is_posted = not record.flags & Flag.AT_ONCE or told.sent_B > _AT_ONCE_B
-            send = Send(told.dest, self._tag(record, told.send_tag), told.sent_B, is_posted)
+        if record.flags & Flag.SENDS and not self._is_outside(messages.dest):
+            is_posted = not record.flags & Flag.AT_ONCE or messages.sent_B > _EAGER_B
+            send = Send(messages.dest, self._tag(record, messages.send_tag), messages.sent_B, is_posted)
             yield send
             if is_posted:
-                waits.append(Wait(self._rank, told.dest, send.tag))
-        if self._is_told(record) and not self._is_outside(told.source):
-            receive = Receive(told.source, self._tag(record, told.receive_tag), told.received_B, is_posted=True)
-            yield receive
-            waits.append(Wait(told.source, self._rank, receive.tag))
+                waits.append(Wait(self._rank, messages.dest, send.tag))
+        if self._has_received(record) and not self._is_outside(messages.source):
+            tag = self._tag(record, messages.receive_tag)
+            yield Receive(messages.source, tag, messages.received_B, is_posted=True)
+            waits.append(Wait(messages.source, self._rank, tag))
         if waits:
             self._posted[record.place] = waits
 
-    def _is_told(self, record: Record) -> bool:
-        return bool(record.flags & Flag.RECEIVES and record.flags & Flag.TOLD)
+    def _has_received(self, record: Record) -> bool:
+        return bool(record.flags & Flag.RECEIVES and record.flags & Flag.COMPLETED)
 
     def _is_outside(self, rank: int) -> bool:
         outside = not 0 <= rank < self._world.size
@@ -230,17 +230,18 @@ class RankActions:
         return self._tags.number(communicator.id if communicator else 0, tag)
 
     def _shape(self, head: Record, parts: list[Record], name: str) -> Shape | None:
-        """The collective with the counts that its parts hold; None where something of it is not there."""
-        told = head.collective()
+        """The collective with the counts in its parts; None if some of them are missing."""
+        collective = head.collective()
         counts: dict[bool, list[int]] = {False: [], True: []}
         for part in parts:
             if part.kind == Kind.COUNTS:
                 counts[bool(part.flags & Flag.OF_RECEIVES)] += part.counts()
-        if len(counts[False]) + len(counts[True]) != told.counts or head.flags & Flag.INTER:
+        if len(counts[False]) + len(counts[True]) != collective.counts or head.flags & Flag.INTER:
             return None
         sent_B = counts[False]
         is_in_place = name in {"Alltoallv", "Alltoallw"} and not counts[True]
-        return Shape(name, 0, 1, told.block_B, told.root, sent_B, sent_B if is_in_place else counts[True])
+        received_B = sent_B if is_in_place else counts[True]
+        return Shape(name, 0, 1, collective.block_B, collective.root, sent_B, received_B)
 
     def _collective(self, head: Record, shape: Shape | None) -> Iterator[Action]:
         members, own = self._members(head)
@@ -250,7 +251,7 @@ class RankActions:
         if len(members) == 1:
             return
         if len(members) == self._world.size and shape.name in self._of_all:
-            yield Together(shape.name, shape.block_B, members[shape.root] if shape.root >= 0 else -1)
+            yield WorldCollective(shape.name, shape.block_B, members[shape.root] if shape.root >= 0 else -1)
             return
         for step in rounds_of(replace(shape, rank=own, size=len(members))):
             posts, waits = self._exchange(head, step, members)
@@ -258,8 +259,8 @@ class RankActions:
             yield from waits
 
     def _post_collective(self, record: Record, parts: list[Record]) -> Iterator[Action]:
-        told = record.collective()
-        made = record if told.made_at == 0 else self._trace.record(told.made_at - 1)
+        made_at = record.collective().made_at
+        made = record if made_at == 0 else self._trace.record(made_at - 1)
         shape = self._shape(record, parts, _plain_name(made))
         members, own = self._members(record)
         if shape is None or not members or not is_known(shape.name):
@@ -273,7 +274,7 @@ class RankActions:
         self._posted[record.place] = all_waits
 
     def _exchange(self, record: Record, step: Round, members: tuple[int, ...]) -> tuple[list[Action], list[Wait]]:
-        """The messages of one round, posted together, and what to wait for."""
+        """The messages of one round, posted together, and the waits for them."""
         tag = self._tag(record, None)
         posts: list[Action] = []
         waits = []
@@ -286,7 +287,7 @@ class RankActions:
         return posts, waits
 
     def _members(self, record: Record) -> tuple[tuple[int, ...], int]:
-        """The communicator's ranks of the world, and which of them this one is; () where that is not known."""
+        """The communicator's members as ranks of the world, and this rank's place among them; () if unknown."""
         communicator = self._known.get(record.comm)
         if communicator is None:
             return (), 0
@@ -297,7 +298,7 @@ class RankActions:
 
 
 _ONLY_TIME = frozenset((Kind.CALL, Kind.COLLECTIVE, Kind.CREATION, Kind.POSTED_COLLECTIVE, Kind.TEMPLATE))
-"""Records that may be left out: then their time is that of the rank alone."""
+"""Records that may be left out: then their time is computation."""
 
 COLLECTIVES_OF_ALL = frozenset(
     (
@@ -305,12 +306,12 @@ COLLECTIVES_OF_ALL = frozenset(
         "Reduce_scatter_block",
     )
 )
-"""What `Together` may be: each rank's block is alike."""
+"""Possible names of a `WorldCollective`: those with equal blocks on all ranks."""
 
 
 def heads_of(records: Iterator[Record]) -> Iterator[tuple[Record, list[Record]]]:
-    """Each call that returned, with its parts, in order. Parts follow their head; records of other threads may stand
-    between them, but none of a call that began after this one had ended."""
+    """Each call that returned, with its parts, in order. Parts follow their head; records of other threads may come in
+    between, but not those of calls that began after this one had ended."""
     waiting: list[tuple[Record, list[Record]]] = []
     for record in records:
         if record.is_part:
@@ -333,6 +334,6 @@ def _name(record: Record) -> str:
 
 
 def _plain_name(record: Record) -> str:
-    """That of a collective in its blocking form, without MPI_ and _c."""
+    """The name of the blocking form of a collective, without MPI_ and _c."""
     name = _name(record).removeprefix("MPI_").removesuffix("_c").removesuffix("_init")
     return name if is_known(name) or not name.startswith("I") else name[1:].capitalize()

@@ -1,7 +1,7 @@
-"""What a wrapper writes into the trace, as statements in C: after the call, if it succeeded, where a trace is written.
+"""C statements with which a wrapper writes a successful call to the trace.
 
-The arguments have their names of the standard; N, W and `bytes` are as in `mpi_traffic`. Only calls in which messages
-move, or a rank may wait for another, are in a trace.
+The arguments have the names of the standard; N, W and `bytes` are as in `tables/traffic.py`. A trace holds only calls
+that move messages, or in which a rank may wait for another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MADE_BY_ALL = {
     "Dist_graph_create": "comm_dist_graph",
     "Dist_graph_create_adjacent": "comm_dist_graph",
 }
-"""Calls of all ranks of a communicator that make one, by the argument it is written to."""
+"""Collective calls that create a communicator -> the argument that receives it."""
 
 _ONLY_TIME = ("Win_", "File_", "Neighbor_", "Ineighbor_", "Comm_spawn", "Comm_accept", "Comm_connect", "Intercomm_")
 _ONE_SIDED = frozenset(
@@ -36,19 +36,19 @@ _WAITS = frozenset(
         *("Mrecv", "Probe", "Iprobe", "Mprobe", "Improbe"),
     )
 )
-"""What these tell is told where requests are completed and started: they need no statement."""
+"""These need no statement: they are recorded where requests are started and completed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """`statements` after the call. `always`: the call is in the trace even if they tell nothing."""
+    """`statements` after the call. `always`: the call is in the trace even if they record nothing."""
 
     statements: str
     always: bool = False
 
 
 def traced(base: str) -> Traced | None:
-    """That of a function by its name without `_c`; None: it is in no trace."""
+    """The statements of a function by its name without `_c`; None if traces do not record it."""
     name = base.removeprefix("MPI_")
     if name in _STATEMENTS:
         return Traced(_STATEMENTS[name])
@@ -91,7 +91,7 @@ def _counts(is_received: bool, counts: str, types: str, has_types: bool = False)
 
 
 def _exchanged(types: str, has_types: bool) -> str:
-    """Where the call is in place, what it receives is what it sends."""
+    """In place, the call sends what it receives."""
     given = _counts(False, "sendcounts", f"send{types}", has_types)
     in_place = _counts(False, "recvcounts", f"recv{types}", has_types)
     received = _counts(True, "recvcounts", f"recv{types}", has_types)

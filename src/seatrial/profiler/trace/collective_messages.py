@@ -1,10 +1,11 @@
-"""The messages that a collective is made of, rank by rank: for communicators that a simulator knows nothing of.
+"""The point-to-point messages of a collective, rank by rank: for communicators that a simulator does not support.
 
-Rounds follow each other: what a rank receives in one it may send in the next. Sources: R. Thakur, R. Rabenseifner,
-W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19(1), 2005 (binomial trees, recursive
-doubling with the ranks beyond a power of two folded in, ring, pairwise exchange); D. Hensgen, R. Finkel, U. Manber,
-"Two Algorithms for Barrier Synchronization", IJPP 17(1), 1988 (dissemination); W. D. Hillis, G. L. Steele, "Data
-Parallel Algorithms", CACM 29(12), 1986 (scan).
+Rounds follow each other: a rank may send in one round what it received in the round before.
+
+Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA
+19(1), 2005 (binomial trees, recursive doubling with the ranks beyond a power of two folded in, ring, pairwise
+exchange); D. Hensgen, R. Finkel, U. Manber, "Two Algorithms for Barrier Synchronization", IJPP 17(1), 1988
+(dissemination); W. D. Hillis, G. L. Steele, "Data Parallel Algorithms", CACM 29(12), 1986 (scan).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a rank sends and receives at the same time."""
+    """The messages that a rank sends and receives at the same time."""
 
     sends: tuple[Part, ...] = ()
     receives: tuple[Part, ...] = ()
@@ -31,8 +32,8 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A collective as one rank sees it. `block_B`: of one rank's block; `root`: -1 where there is none; `sent_B` and
-    `received_B`: what goes to and comes from each rank, where they differ."""
+    """A collective as one rank sees it. `block_B`: the bytes of one rank's block; `root`: -1 for none; `sent_B` and
+    `received_B`: the bytes to and from each rank, if they differ."""
 
     name: str
     rank: int = 0
@@ -44,16 +45,16 @@ class Shape:
 
 
 def rounds_of(shape: Shape) -> list[Round]:
-    """The rounds of a rank. `shape.name` is that of MPI without prefix and of the blocking form ("Allreduce").
+    """The rounds of a rank. `shape.name` is the blocking MPI function without its prefix ("Allreduce").
 
-    Raises KeyError for a collective that is not known.
+    Raises KeyError for an unknown collective.
     """
     rounds = _ROUNDS[shape.name](shape)
     return [step for step in rounds if step.sends or step.receives]
 
 
 def is_known(name: str) -> bool:
-    """Whether `rounds_of` knows the collective."""
+    """Whether `rounds_of` supports the collective."""
     return name in _ROUNDS
 
 
@@ -68,8 +69,8 @@ def _barrier(shape: Shape) -> list[Round]:
 
 
 def _children(shape: Shape) -> tuple[int | None, list[tuple[int, int]]]:
-    """In a binomial tree from the root: the parent, and the children with the number of ranks below each, the largest
-    subtree first."""
+    """In a binomial tree from the root: the parent, and the children with the number of ranks in the subtree of each,
+    largest first."""
     relative = (shape.rank - shape.root) % shape.size
     mask = 1
     while mask < shape.size and not relative & mask:
@@ -85,7 +86,7 @@ def _children(shape: Shape) -> tuple[int | None, list[tuple[int, int]]]:
 
 
 def _below(shape: Shape) -> int:
-    """How many ranks are in this rank's own subtree."""
+    """The number of ranks in this rank's subtree."""
     return 1 + sum(below for _, below in _children(shape)[1])
 
 
@@ -117,7 +118,7 @@ def _allreduce(shape: Shape) -> list[Round]:
     power = 1 << (shape.size.bit_length() - 1)
     folded = shape.size - power
     part = shape.block_B
-    if shape.rank < 2 * folded and shape.rank % 2 == 0:  # its even neighbour works for it
+    if shape.rank < 2 * folded and shape.rank % 2 == 0:  # its odd neighbour takes part for it
         return [Round(sends=(Part(shape.rank + 1, part),)), Round(receives=(Part(shape.rank + 1, part),))]
     rounds = []
     among = shape.rank // 2 if shape.rank < 2 * folded else shape.rank - folded
@@ -135,7 +136,7 @@ def _allreduce(shape: Shape) -> list[Round]:
 
 
 def _ring(shape: Shape) -> list[Round]:
-    """Allgather and Allgatherv: in step k the block of k ranks before goes on to the next."""
+    """Allgather and Allgatherv: in step k each rank forwards the block of the rank k before it to the next."""
     blocks = list(shape.received_B) or [shape.block_B] * shape.size
     after, before = (shape.rank + 1) % shape.size, (shape.rank - 1) % shape.size
     return [

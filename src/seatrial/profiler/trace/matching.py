@@ -1,7 +1,7 @@
-"""What of a trace that is not whole can be replayed: as much as each rank's partners have, too.
+"""The part of an incomplete trace that can be replayed: actions that have a counterpart on the other ranks.
 
-A trace that was cut, or a program that was killed, leaves messages without a receiver and collectives that some ranks
-did not come to; a replay would wait for them for ever. Of the messages with one source, destination and tag, and of the
+A truncated trace, or a program that was killed, leaves messages without a receiver and collectives that some ranks did
+not reach; a replay would wait for them forever. Among messages with the same source, destination and tag, and among
 collectives, the first ones match each other: the rest is dropped.
 """
 
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from seatrial.profiler.trace.actions import Action, LeftOut, RankActions, Receive, Send, Tags, Together, Wait
+from seatrial.profiler.trace.actions import Action, LeftOut, RankActions, Receive, Send, Tags, Wait, WorldCollective
 from seatrial.profiler.trace.world import TraceWorld
 
 _Message = tuple[int, int, int]
@@ -23,26 +23,26 @@ class Matching:
 
     sent: Counter[_Message] = field(default_factory=Counter)
     received: Counter[_Message] = field(default_factory=Counter)
-    together: Counter[int] = field(default_factory=Counter)
+    collectives: Counter[int] = field(default_factory=Counter)
     dropped: int = 0
 
     def count(self, rank: int, actions: Iterable[Action]) -> None:
-        """Counts a rank's actions; to be called for each rank before `kept`."""
-        self.together[rank] += 0
+        """Count a rank's actions; call it for each rank before `kept`."""
+        self.collectives[rank] += 0
         for action in actions:
             if isinstance(action, Send):
                 self.sent[rank, action.dest, action.tag] += 1
             elif isinstance(action, Receive):
                 self.received[action.source, rank, action.tag] += 1
-            elif isinstance(action, Together):
-                self.together[rank] += 1
+            elif isinstance(action, WorldCollective):
+                self.collectives[rank] += 1
 
     def kept(self, rank: int, actions: Iterable[Action]) -> Iterator[Action]:
-        """The actions of a rank without those that nobody answers, and without the waits for them."""
+        """The actions of a rank, without unmatched ones and the waits for them."""
         sent: Counter[_Message] = Counter()
         received: Counter[_Message] = Counter()
         posted: Counter[_Message] = Counter()
-        together = min(self.together.values(), default=0)
+        collectives = min(self.collectives.values(), default=0)
         for action in actions:
             if isinstance(action, Send):
                 message = (rank, action.dest, action.tag)
@@ -57,9 +57,9 @@ class Matching:
                     posted[action] -= 1
                     yield action
                 continue
-            elif isinstance(action, Together):
-                is_kept = together > 0
-                together -= 1
+            elif isinstance(action, WorldCollective):
+                is_kept = collectives > 0
+                collectives -= 1
             else:
                 is_kept = True
             if is_kept:
@@ -70,7 +70,7 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The actions of each rank, to be gone through once and in this order, which counts what is left out on the way."""
+    """The actions of each rank. Iterate over them once and in this order: this also counts what is left out."""
 
     ranks: tuple[Iterable[Action], ...]
     left_out: LeftOut
@@ -78,7 +78,7 @@ class Program:
 
 
 def program_of(world: TraceWorld, has_collectives: bool = True) -> Program:
-    """What all ranks do; where the traces are not whole, as much of it as has a partner."""
+    """The actions of all ranks; of incomplete traces, those that have a counterpart."""
     tags, left_out = Tags(), LeftOut()
     matching = None if world.is_whole else Matching()
     if matching is not None:

@@ -1,7 +1,7 @@
-"""The trace that the MPI profiler left of one process: the reader of its file.
+"""The reader of the trace file that the MPI profiler writes for one process.
 
-The form stands in `profiler/native/trace_file.h`; version and magic are checked. Records are mapped, not read: a trace
-may have millions.
+The format is defined in `profiler/native/trace_file.h`; version and magic are checked. The file is memory-mapped: a
+trace may have millions of records.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_RANKS = 1 << 24
 
 
 class Kind(IntEnum):
-    """What a record tells."""
+    """The kind of a record."""
 
     NOTHING = 0
     CALL = 1
@@ -51,11 +51,11 @@ class Kind(IntEnum):
 
 
 class Flag(IntFlag):
-    """Marks of a record."""
+    """Flags of a record. COMPLETED: the source, tag and size of the receive are those of the message received."""
 
     SENDS = 1
     RECEIVES = 2
-    TOLD = 4
+    COMPLETED = 4
     PART = 8
     OF_RECEIVES = 16
     INTER = 32
@@ -63,7 +63,7 @@ class Flag(IntFlag):
 
 
 class Messages(NamedTuple):
-    """What a call sent and received, by ranks of the world."""
+    """The message that a call sent and the one that it received; peers are ranks of the world."""
 
     sent_B: int
     received_B: int
@@ -74,8 +74,8 @@ class Messages(NamedTuple):
 
 
 class Collective(NamedTuple):
-    """A collective: bytes of one rank's block, root in the communicator (-1: none), how many counts follow, and 1 + the
-    place of the record it was made with (0: none)."""
+    """A collective: bytes of one rank's block, root in the communicator (-1: none), the number of counts that follow,
+    and 1 + the index of the record of its persistent request (0: none)."""
 
     block_B: int
     root: int
@@ -84,7 +84,7 @@ class Collective(NamedTuple):
 
 
 class Communicator(NamedTuple):
-    """A communicator: its id in all traces, this process's rank in it, its size."""
+    """A communicator: its id (the same in all traces), the rank of this process in it, and its size."""
 
     id: int
     rank: int
@@ -93,8 +93,9 @@ class Communicator(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record at its place. `begin` and `end` are ticks, 0 in parts; `waited` is in ticks; `call` is a function's
-    number, 0 in parts and where the call did not return; `comm` numbers the communicators of this trace from 1."""
+    """One record; `place` is its index. `begin` and `end` are ticks, 0 in parts; `waited` is in ticks; `call` is the
+    number of the function, 0 in parts and if the call did not return; `comm` numbers the communicators of this trace
+    from 1."""
 
     place: int
     begin: int
@@ -110,66 +111,66 @@ class Record:
 
     @property
     def is_part(self) -> bool:
-        """Whether it belongs to the head before it of the same thread."""
+        """Whether it continues the preceding head record of the same thread."""
         return bool(self.flags & Flag.PART)
 
     def messages(self) -> Messages:
-        """Of records that sent or received."""
+        """The body of a record that sent or received."""
         return Messages(*MESSAGES.unpack(self.body))
 
     def collective(self) -> Collective:
-        """Of collectives and creations."""
+        """The body of a collective or a communicator's creation."""
         return Collective(*COLLECTIVE.unpack_from(self.body))
 
     def communicator(self) -> Communicator:
-        """Of records that tell of a communicator."""
+        """The body of a communicator's record."""
         return Communicator(*COMMUNICATOR.unpack_from(self.body))
 
     def numbers(self) -> tuple[int, ...]:
-        """Places of requests that completed."""
+        """Indices of the records whose requests completed."""
         return struct.unpack_from(f"<{self.n}I", self.body)
 
     def counts(self) -> tuple[int, ...]:
-        """Bytes, rank after rank."""
+        """Bytes by rank."""
         return struct.unpack_from(f"<{self.n}Q", self.body)
 
 
 class Trace:
-    """The trace of one process, mapped.
+    """The trace of one process, memory-mapped.
 
-    `loaded_at_s` is seconds since the epoch; `ended` (ticks) when MPI_Finalize was called, None where it was not;
-    `lost` counts the records for which there was no room.
+    `loaded_at_s` is seconds since the epoch; `ended` is the time of MPI_Finalize in ticks, None if it was not called;
+    `lost` counts the records dropped because the trace was full.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises ParseError for a cut file, another version, or numbers that contradict themselves; OSError."""
+        """Raises ParseError for a truncated file, another version, or inconsistent numbers; OSError."""
         self.path = path
         with path.open("rb") as file:
             head = file.read(HEADER_B)
             try:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             except ValueError:
-                raise self._damage("it is empty") from None
+                raise self._damage("the file is empty") from None
         if len(head) < HEADER.size:
-            raise self._damage(f"it is cut in the header: {len(head)} bytes of {HEADER.size} are there")
+            raise self._damage(f"the file is truncated in the header: {len(head)} of {HEADER.size} bytes")
         fields = HEADER.unpack_from(head)
         magic, version, record_b, self.rank, self.size, self.pid, _, room, taken, rate, loaded, ended, at_ns, host = (
             fields
         )
         if magic != MAGIC:
-            raise self._damage("this is no trace of the MPI profiler", f"it begins with {head[:8].hex(' ')}")
+            raise self._damage("not a trace of the MPI profiler", f"it begins with {head[:8].hex(' ')}")
         if version != VERSION:
-            raise self._damage(f"its version is {version}: this seatrial reads version {VERSION}")
+            raise self._damage(f"the trace has version {version}; this seatrial reads version {VERSION}")
         if record_b != RECORD_B:
-            raise self._damage(f"its records have {record_b} bytes, {RECORD_B} are expected")
+            raise self._damage(f"its records have {record_b} bytes; expected {RECORD_B}")
         if not 0 <= self.rank < self.size <= _MOST_RANKS:
-            raise self._damage(f"it is said to be rank {self.rank} of {self.size}")
+            raise self._damage(f"it claims to be rank {self.rank} of {self.size}")
         if not (isfinite(rate) and rate > 0):
-            raise self._damage(f"its clock makes {rate:g} ticks a second")
+            raise self._damage(f"invalid clock rate: {rate:g} ticks per second")
         self.kept = min(room, taken)
         self.lost = max(0, taken - room)
         if len(self._data) < HEADER_B + self.kept * RECORD_B:
-            raise self._damage(f"it is cut: {len(self._data)} bytes are there, its header counts {self.kept} records")
+            raise self._damage(f"the file is truncated: {len(self._data)} bytes, the header states {self.kept} records")
         self.ticks_per_s: float = rate
         self.loaded: int = loaded
         self.ended: int | None = ended or None
@@ -177,31 +178,31 @@ class Trace:
         self.host = host.split(b"\0", 1)[0].decode("utf-8", "replace")
 
     def record(self, place: int) -> Record:
-        """The record at a place. Raises ParseError for one that is not kept, or is of no kind."""
+        """The record at an index. Raises ParseError if it is not in the trace, or invalid."""
         if not 0 <= place < self.kept:
-            raise self._damage(f"a record at {place} is named, {self.kept} are there")
+            raise self._damage(f"no record {place}: the trace has {self.kept}")
         at = HEADER_B + place * RECORD_B
         *fields, kind, flags, thread, n = HEAD.unpack_from(self._data, at)
         begin, end, waited, call, comm = fields
         if kind > max(Kind):
-            raise self._damage(f"record {place} is of kind {kind}")
+            raise self._damage(f"record {place} has the unknown kind {kind}")
         most = {Kind.DONE: NUMBERS, Kind.COUNTS: COUNTS}.get(Kind(kind), 0)
         if n > most:
-            raise self._damage(f"record {place} is said to have {n} numbers of {most}")
+            raise self._damage(f"record {place} claims {n} numbers of at most {most}")
         if end < begin:
             raise self._damage(f"record {place} ends before it begins", f"ticks {begin} and {end}")
         body = self._data[at + HEAD.size : at + RECORD_B]
         return Record(place, begin, end, waited, call, comm, Kind(kind), flags, thread, n, body)
 
     def records(self) -> Iterator[Record]:
-        """Those that were written, in their order."""
+        """All records that were written, in order."""
         for place in range(self.kept):
             record = self.record(place)
             if record.kind != Kind.NOTHING:
                 yield record
 
     def communicators(self) -> dict[int, Communicator]:
-        """By their numbers in this trace. Found without unpacking the others."""
+        """The communicators by their numbers in this trace. Other records are not unpacked."""
         found: dict[int, Communicator] = {}
         kinds = self._column(_KIND_AT)
         place = kinds.find(Kind.COMMUNICATOR)
@@ -212,20 +213,20 @@ class Trace:
         return found
 
     def has_open_receives(self) -> bool:
-        """Whether a receive was posted that was never seen to complete."""
+        """Whether a receive was posted and did not complete."""
         both = zip(self._column(_KIND_AT), self._column(_KIND_AT + 1), strict=True)
-        return any(kind in _MESSAGES and flag & Flag.RECEIVES and not flag & Flag.TOLD for kind, flag in both)
+        return any(kind in _MESSAGES and flag & Flag.RECEIVES and not flag & Flag.COMPLETED for kind, flag in both)
 
     @property
     def length_s(self) -> float:
-        """Seconds from the start of the process to MPI_Finalize, or to the end of the last call that is told."""
+        """Seconds from the start of the process to MPI_Finalize, or to the end of the last recorded call."""
         end = self.ended
         if end is None:
             end = max((record.end for record in self.records()), default=self.loaded)
         return max(0, end - self.loaded) / self.ticks_per_s
 
     def close(self) -> None:
-        """The records can no more be read."""
+        """Unmap the file; records can no longer be read."""
         self._data.close()
 
     def _column(self, at: int) -> bytes:

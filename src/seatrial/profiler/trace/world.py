@@ -1,4 +1,4 @@
-"""The traces of all ranks of a program together: who belongs to which communicator, and whether anything is missing."""
+"""The traces of all ranks of a program: the members of its communicators, and whether anything is missing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from seatrial.profiler.trace.trace_file import Communicator, Trace
 
 
 def trace_worlds(paths: Sequence[Path]) -> list[list[Path]]:
-    """The traces of one command, program by program; the one that took most time of its ranks first.
+    """The traces of one command, program by program, longest total time of the ranks first.
 
-    Traces name no job: as in `profile_worlds`, a process joins the world of its size that was started last before it
-    and does not have its rank yet. Raises ParseError for a damaged trace; OSError.
+    Traces contain no job id: a process joins the most recently started world of its size that does not have its rank
+    yet. Raises ParseError for a damaged trace; OSError.
     """
     found: list[tuple[int, dict[int, Path], list[float]]] = []
     begun = []
@@ -34,10 +34,10 @@ def trace_worlds(paths: Sequence[Path]) -> list[list[Path]]:
 
 
 class TraceWorld:
-    """The traces of a world of ranks, by rank; a context that closes them."""
+    """The traces of all ranks of a world, by rank; as a context manager it closes them."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Raises ParseError for a damaged trace; UsageError where they are not those of one world, each rank once."""
+        """Raises ParseError for a damaged trace; UsageError unless they are the traces of one world, each rank once."""
         self._open = ExitStack()
         try:
             traces = [self._opened(path) for path in paths]
@@ -63,7 +63,7 @@ class TraceWorld:
         self._open.close()
 
     def members(self, communicator_id: int) -> tuple[int, ...] | None:
-        """The world's ranks in the order of the communicator; None where not all of them have told of it."""
+        """The communicator's members as ranks of the world, in order; None if a member's trace does not have it."""
         found = self._members.get(communicator_id, {})
         size = self._sizes.get(communicator_id, 0)
         if sorted(found) != list(range(size)):
@@ -72,23 +72,23 @@ class TraceWorld:
 
     @property
     def lost(self) -> int:
-        """Records for which there was no room, of all ranks."""
+        """Records dropped on all ranks because a trace was full."""
         return sum(trace.lost for trace in self.traces)
 
     @property
     def unfinished(self) -> tuple[int, ...]:
-        """Ranks that did not come to MPI_Finalize."""
+        """Ranks that did not reach MPI_Finalize."""
         return tuple(trace.rank for trace in self.traces if trace.ended is None)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every rank kept all that it did: then each message that was received was sent, too."""
+        """Whether the traces of all ranks are complete: then every received message was also sent."""
         return not self.lost and not self.unfinished and not any(trace.has_open_receives() for trace in self.traces)
 
     @property
     def wall_s(self) -> float:
-        """Seconds from the start of the first rank to the MPI_Finalize of the last; where a rank did not come there, to
-        its last record."""
+        """Seconds from the start of the first rank to the MPI_Finalize of the last, or to the last record of a rank
+        that did not reach it."""
         return max(trace.loaded_at_s + trace.length_s for trace in self.traces) - self.began_s
 
     def _opened(self, path: Path) -> Trace:
@@ -98,7 +98,7 @@ class TraceWorld:
 
     def _check(self) -> None:
         if not self.traces:
-            raise UsageError("there is no trace", "profile with `--trace`, and give the folder of the tables")
+            raise UsageError("no trace found", "profile with `--trace`, and give the folder of the tables")
         size = self.traces[0].size
         ranks = [trace.rank for trace in self.traces]
         if any(trace.size != size for trace in self.traces) or len(set(ranks)) != len(ranks):
@@ -111,5 +111,5 @@ class TraceWorld:
         if missing:
             raise UsageError(
                 f"{len(missing)} of {size} ranks left no trace: {', '.join(map(str, missing[:8]))}",
-                "a replay needs each of them",
+                "a replay needs the traces of all ranks",
             )

@@ -1,1 +1,1 @@
-"""The self-contained HTML page, and what its parts share."""
+"""The self-contained HTML page."""

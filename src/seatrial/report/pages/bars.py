@@ -1,10 +1,10 @@
 """The bar of one figure: from 0 to its limit, with the interval as a whisker, as inline SVG.
 
-Lengths are percentages, so that a bar fills its cell without being distorted. The solid tick is a physical limit, the
-dashed one a measured ceiling; a bar without a tick has no known limit and is drawn beside the largest of its kind.
+Lengths are percentages, so that a bar fills its cell without being distorted. A solid tick is a physical limit, a
+dashed one a measured ceiling; a bar without a tick has no known limit and is scaled to the largest figure of its unit.
 
-References are triangles above the bar with their numbers below it. They never change the scale: one beyond its end is
-an arrow there, and the title says so.
+References are triangles above the bar with their numbers below it. They do not change the scale: a reference beyond the
+end is an arrow there, and the title states it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _HEIGHT = 20
 _LABELS_HEIGHT = 10
 _NARROWEST_PX = 60.0
 _DIGIT_PX = 5.5
-"""A bar is so narrow on A4, and a digit of a label so wide."""
+"""The width of a bar on A4, and of a digit in a label."""
 _ROOM = 1.03
-"""The scale ends this much beyond the larger of limit and value, so that the tick at its end is seen."""
+"""The scale extends beyond the larger of limit and value by this factor, so that the tick at its end is visible."""
 
 
 def bar(figure: FigureResult, largest: float, ticks: Sequence[Tick] = ()) -> Svg:
-    """The bar, with a title that says the same in words. `largest` is the scale where there is no limit.
+    """The bar, with the same in words as its title. `largest` is the scale without a limit.
 
     `ticks` are published values of the same figure.
     """
@@ -58,13 +58,13 @@ def _drawn(figure: FigureResult, limit: float | None, scale: float) -> str:
 
 
 def _references(ticks: Sequence[Tick], scale: float) -> str:
-    """A triangle at each reference, an arrow at the end of the bar for one beyond it, and their numbers below."""
+    """A triangle at each reference, an arrow at the end of the bar for those beyond it, and their numbers below."""
     parts = []
     for tick in ticks:
         if tick.value > scale:
             shape = '<path class="reference" d="M2 6l6 4-6 4z"/>'
         else:
-            # The halo keeps it apart from the bar and from a whisker at the same place.
+            # The halo separates it from the bar and from a whisker at the same place.
             shape = (
                 '<path class="halo" d="M0 4.5V14"/><path class="reference stem" d="M0 4.5V14"/>'
                 '<path class="reference" d="M-3.5 0h7L0 5.5z"/>'

@@ -1,4 +1,4 @@
-"""The machine in one line, and in the table of facts that change performance."""
+"""The machine in one line, and the table of facts that affect performance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.report.units import count, show, show_fact, surrounding
 
 @dataclass(frozen=True, slots=True)
 class FactLine:
-    """One line of the table: what it is, what is said, who says it."""
+    """One line of the table."""
 
     label: str
     value: str
@@ -19,7 +19,7 @@ class FactLine:
 
 
 def fingerprint(machine: Machine) -> str:
-    """What the machine is, in one line; unknown parts are left out."""
+    """A description of the machine in one line; unknown parts are left out."""
     packages, cores = machine.of_kind(DeviceKind.PACKAGE), machine.of_kind(DeviceKind.CORE)
     pus, nodes = machine.of_kind(DeviceKind.PU), machine.of_kind(DeviceKind.NUMA)
     gpus = machine.of_kind(DeviceKind.GPU)
@@ -53,8 +53,8 @@ _MACHINE_FACTS = (
     ("Page size", "page_size"),
     ("NUMA balancing", "numa_balancing"),
     ("Clock source", "clocksource"),
-    ("CPU time granted", "cgroup_cpu_limit"),
-    ("Memory granted", "cgroup_memory_limit"),
+    ("CPU limit (cgroup)", "cgroup_cpu_limit"),
+    ("Memory limit (cgroup)", "cgroup_memory_limit"),
     ("Memory", "memory_total"),
     ("Swap", "swap_total"),
     ("Mitigations", "mitigations"),
@@ -79,7 +79,7 @@ _CPU_FACTS = (
 
 
 def fact_lines(machine: Machine) -> tuple[FactLine, ...]:
-    """The facts that change performance, as far as they are known: processors, clocks, then the system."""
+    """The known facts that affect performance: processors, clocks, then the system."""
     lines = [_of_devices(machine, label, name, (DeviceKind.PACKAGE,)) for label, name in _PACKAGE_FACTS]
     kinds = (DeviceKind.PU, DeviceKind.CORE, DeviceKind.PACKAGE)
     lines += [_of_devices(machine, label, name, kinds) for label, name in _CPU_FACTS]
@@ -93,7 +93,7 @@ def fact_lines(machine: Machine) -> tuple[FactLine, ...]:
 
 
 def _of_devices(machine: Machine, label: str, name: str, kinds: tuple[DeviceKind, ...]) -> FactLine | None:
-    """One line for a fact that many devices have; where they differ, each value with how many have it."""
+    """One line for a fact of many devices; if they differ, each value with the number of devices."""
     for kind in kinds:
         facts = [fact for device in machine.of_kind(kind) if (fact := device.facts.best(name)) is not None]
         if not facts:
@@ -109,7 +109,7 @@ def _of_devices(machine: Machine, label: str, name: str, kinds: tuple[DeviceKind
 
 
 def _processors(packages: tuple[Device, ...]) -> list[str]:
-    """Like packages together: "2 x AMD EPYC 9374F"."""
+    """Identical packages together: "2 x AMD EPYC 9374F"."""
     names: dict[str, int] = {}
     for package in packages:
         name = package.facts.text("model_name") or package.name or package.id
@@ -118,7 +118,7 @@ def _processors(packages: tuple[Device, ...]) -> list[str]:
 
 
 def _memory(machine: Machine) -> str:
-    """The size, or the range of what the sources say."""
+    """The size, or the range over the sources."""
     sizes = [
         float(fact.value)
         for fact in machine.facts.get("memory_total", ())

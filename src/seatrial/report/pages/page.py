@@ -1,4 +1,4 @@
-"""The page: one self-contained HTML file about studies and machines, readable without network and without script."""
+"""The page: one self-contained HTML file about studies and machines, which needs no network and no scripts."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def page(
 ) -> str:
     """The whole file as text: the studies first, then profiles of programs, then the machines.
 
-    `results_link` is the address of the results folder as seen from where the page will lie (a relative path or a URL,
-    already percent-encoded); None leaves raw records named but not linked. Nothing is read but the trials and studies.
+    `results_link` is the address of the results folder relative to the page, or a URL, already percent-encoded; with
+    None, raw records are named but not linked. Nothing else is read.
     """
     environment = templates()
     views = [trial_view(trial, n, results_link) for n, trial in enumerate(trials, start=1)]
@@ -51,7 +51,7 @@ def page(
 
 
 def _records(views: Sequence[TrialView]) -> Recorded:
-    """Where the raw record of a repeat lies, in whichever trial of the page it is."""
+    """The address of the raw record of a repeat, in any trial of the page."""
 
     def record(experiment: str, repeat: int) -> str | None:
         links = (view.record(experiment, repeat) for view in views)
@@ -61,7 +61,7 @@ def _records(views: Sequence[TrialView]) -> Recorded:
 
 
 def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
-    """One machine: its head, and the panels that have something to say."""
+    """One machine: its head and its panels."""
     sections = []
     for panel in PANELS:
         context = panel.context(view)

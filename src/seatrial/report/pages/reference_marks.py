@@ -1,7 +1,7 @@
-"""Ticks of references on a bar, and the list below it that says what each is.
+"""Ticks of references on a bar, and the list below that explains them.
 
-A tick stands where a published value speaks of just this point: benchmark, figure, unit, and each parameter that it
-states, of which there is at least one: what is stated of a benchmark as a whole would stand on every bar.
+A reference has a tick on a bar if benchmark, figure, unit and all its stated parameters match. It must state at least
+one parameter: otherwise it would be on every bar of the benchmark.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class ReferenceLine:
 
 @dataclass(slots=True)
 class ReferenceMarks:
-    """Numbers the references of one benchmark in the order in which their rows stand."""
+    """Numbers the references of one benchmark in the order of the rows."""
 
     _numbers: dict[str, int] = field(default_factory=dict)
     _lines: list[ReferenceLine] = field(default_factory=list)
 
     def ticks(self, row: Row, figure: FigureResult) -> tuple[Tick, ...]:
-        """The ticks of one bar, by number; numbers are given to those that are new."""
+        """The ticks of one bar, by number; new references are numbered."""
         parameters = {**row.result.experiment.parameters, **figure.point}
         found = references_for(row.result.experiment.benchmark, figure.name, parameters, figure.unit)
         return tuple(
@@ -61,7 +61,7 @@ class ReferenceMarks:
 
     @property
     def lines(self) -> Sequence[ReferenceLine]:
-        """What each number stands for."""
+        """The explanation of each number."""
         return self._lines
 
     def _tick(self, reference: Reference) -> Tick:
@@ -73,7 +73,7 @@ class ReferenceMarks:
 
 def _line(mark: str, reference: Reference) -> ReferenceLine:
     about = (
-        f"{machine_of(reference) or 'a machine that is not named'} ({ANOTHER_MACHINE})",
+        f"{machine_of(reference) or 'unnamed machine'} ({ANOTHER_MACHINE})",
         configuration_text(reference),
         source_text(reference),
         reference.remark,
@@ -89,10 +89,10 @@ def _line(mark: str, reference: Reference) -> ReferenceLine:
 
 
 def merged_labels(places: Mapping[str, float], narrowest: float, character: float) -> Sequence[tuple[str, float, str]]:
-    """Labels below a bar that never overlap: (text, place, anchor), from left to right.
+    """Labels below a bar that do not overlap: (text, place, anchor), from left to right.
 
-    `places` are shares of the bar's width by mark, `narrowest` is the least width that a bar has and `character` the
-    width of a digit, in pixels. Labels that would overlap on such a bar become one, which stands between them.
+    `places` are shares of the bar's width by mark, `narrowest` is the smallest width of a bar and `character` the width
+    of a digit, in pixels. Labels that would overlap on such a bar are merged into one between them.
     """
     groups: list[list[str]] = []
     in_order = sorted(places, key=lambda mark: (places[mark], int(mark)))
@@ -111,7 +111,7 @@ def _overlap(left: Sequence[str], right: Sequence[str], places: Mapping[str, flo
 
 
 def _extent(group: Sequence[str], places: Mapping[str, float], character: float) -> tuple[float, float]:
-    """Where a label begins and ends, as shares of the bar."""
+    """The start and end of a label, as shares of the bar."""
     place, width = _place(group, places), len(_label(group)) * character
     start = place - {"start": 0.0, "middle": 0.5, "end": 1.0}[_anchor(place)] * width
     return start, start + width
@@ -126,7 +126,7 @@ def _anchor(place: float) -> str:
 
 
 def _label(group: Sequence[str]) -> str:
-    """The marks of a group in the order of their places: "1", "3, 1", "2-4"; many of them by their number."""
+    """The marks of a group in the order of their places: "1", "3, 1", "2-4"; for many only their count."""
     numbers = [int(mark) for mark in group]
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"{numbers[0]}\N{EN DASH}{numbers[-1]}"

@@ -1,4 +1,4 @@
-"""The article of a study: its answers first, then what they rest on."""
+"""The article of a study: its results first, then the details."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def study_article(
 ) -> Article:
     """One study. `number` counts the studies of the page from 1; `record` gives the addresses of raw records.
 
-    `is_alone`: nothing else stands on the page, so that its name is the heading of the whole.
+    `is_alone`: nothing else is on the page, so its name is the main heading.
     """
     ident = f"s{number}"
     sections = [
@@ -57,7 +57,7 @@ def study_article(
 
 
 def headlines(result: StudyResult) -> list[str]:
-    """The answers of a study, the largest first: comparison, scaling, the winner of a sweep."""
+    """The results of a study: comparison, scaling, the winner of a sweep."""
     lines = [headline(result.compared)] if result.compared else []
     several = len(result.scaling) > 1
     for scaling in result.scaling:
@@ -69,7 +69,7 @@ def headlines(result: StudyResult) -> list[str]:
 
 
 def _about(result: StudyResult) -> str:
-    """What was varied, what was found, what it took."""
+    """The varied axes, the outcomes, and the time spent."""
     axes = [f"{axis.name} ({_values(axis.name, axis.values)})" for axis in result.study.axes]
     varied = f"Varied: {'; '.join(axes)}. " if axes else ""
     measured = f"{outcome_counts(result.results)}. " if result.results else ""

@@ -1,4 +1,4 @@
-"""SVG that may stand in the page as it is."""
+"""SVG that is safe to insert into a page."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Svg:
-    """Text of an inline `<svg>` element whose parts were escaped, or allowed one by one, by whoever made it."""
+    """An inline `<svg>` element. Its author has escaped all text in it."""
 
     text: str
 
     def __html__(self) -> str:
-        """What templates with autoescaping take instead of escaping the object."""
+        """The text for templates with autoescaping."""
         return self.text

@@ -1,4 +1,4 @@
-"""A plain table of numbers, as it stands beside a chart or folded below a panel."""
+"""A plain table of numbers, next to a chart or folded below a panel."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in a cell. `value` is the exact number behind a rounded text; `href` makes it a link.
+    """The content of a cell. `value` is the exact number behind a rounded text; `href` makes it a link.
 
-    `tone` is a class of the style sheet that colours the cell; `is_code` sets a command, which one click selects whole.
+    `tone` is a class of the style sheet that colours the cell; `is_code` marks a command, which a click selects.
     """
 
     text: str
@@ -22,7 +22,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading; numbers stand on the right, the heading of an `upright` one is turned to save width."""
+    """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width."""
 
     title: str
     numeric: bool = False
@@ -31,7 +31,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under headings. `caption` says what the table holds; the first cell of a row names it."""
+    """Rows with column headings. `caption` describes the table; the first cell of a row is its heading."""
 
     caption: str
     columns: Sequence[Column]

@@ -1,4 +1,4 @@
-"""The templates: where they lie, and how text from outside gets into them escaped."""
+"""The templates, which escape all text from outside."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _KEPT = (
     "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{SOFT HYPHEN}\N{ZERO WIDTH SPACE}\N{WORD JOINER}"
 )
-"""What is not printable and yet wanted in running text."""
+"""Unprintable characters that are allowed in text."""
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
 @cache
 def templates() -> Environment:
-    """The environment of all templates: everything is escaped unless it says that it was. It keeps them compiled."""
+    """The environment of all templates, cached: everything is escaped unless marked as safe."""
     import jinja2  # loaded only when a page is written
 
     environment = jinja2.Environment(
@@ -41,7 +41,7 @@ def templates() -> Environment:
 
 
 def _printable(value: object) -> object:
-    """Text from outside without what is not printable: a name must not turn the direction of a page's text."""
+    """Text from outside without unprintable characters: a name must not change the direction of a page's text."""
     if type(value) is not str or value.isprintable():
         return value
     return "".join(letter if letter.isprintable() or letter in _KEPT else "?" for letter in value)
@@ -53,13 +53,13 @@ def style_sheet() -> Verbatim:
 
 
 class Verbatim:
-    """Text that was rendered with autoescaping already, or is ours as it stands (the style sheet)."""
+    """Text that is already escaped, or our own (the style sheet)."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def __html__(self) -> str:
-        """The text as it is."""
+        """The text, unchanged."""
         return self._text
 
 

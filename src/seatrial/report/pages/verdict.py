@@ -1,4 +1,4 @@
-"""The verdict line: counted from the results at the place where it is shown, and by the judge that the rules ask."""
+"""The verdict line: counted from the results by the same judge that the rules use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seatrial.report.units import count, show_percent
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The line, and what its words mean. `defects` is how many experiments are not as expected."""
+    """The line, and an explanation of its terms. `defects` is the number of experiments with a defect."""
 
     line: str
     explanation: str
@@ -21,15 +21,15 @@ class Verdict:
 
 
 def verdict(view: TrialView) -> Verdict:
-    """Such as: "7 of 8 measured as expected, 1 defect, 3 not measured"."""
+    """Such as: "7 of 8 experiments as expected, 1 defect, 3 not measured"."""
     counts = Counter(view.judge.experiment(result) for result in view.trial.results)
     not_measured = counts.pop(Judgement.NOT_MEASURED, 0) + len(view.trial.not_measured)
     tried = counts.total()
     clauses = []
     if tried:
-        clauses.append(f"{counts[Judgement.EXPECTED]} of {tried} measured as expected")
+        clauses.append(f"{counts[Judgement.EXPECTED]} of {count(tried, 'experiment')} as expected")
     if counts[Judgement.UNJUDGED]:
-        clauses.append(f"{counts[Judgement.UNJUDGED]} measured but not judged")
+        clauses.append(f"{counts[Judgement.UNJUDGED]} not judged")
     if counts[Judgement.UNSTEADY]:
         clauses.append(f"{counts[Judgement.UNSTEADY]} too unsteady to judge")
     if counts[Judgement.DEFECT]:
@@ -54,9 +54,9 @@ def _explanation(view: TrialView, tried: int, unjudged: int) -> str:
     text = f"Findings about the machine and the figures: {', '.join(counted)}." if counted else "No findings."
     if tried:
         text += (
-            " An experiment is as expected when its checks hold, its repeats agree and a point under the same limit "
-            f"reaches at least {show_percent(LOW_SHARE)} of that limit, as far as the work can be counted."
+            " An experiment is as expected if its checks hold, its repeats agree, and the best figure under the same "
+            f"limit reaches at least {show_percent(LOW_SHARE)} of the attainable part of that limit."
         )
     if unjudged:
-        text += " Not judged are those of which no limit is known, or that another point under the same limit outdoes."
+        text += " Experiments without a known limit, or with a better figure under the same limit, are not judged."
     return text

@@ -1,8 +1,7 @@
-"""A trial as the page sees it: results grouped by benchmark, rows with their settings, links to raw records.
+"""A trial prepared for the page: results grouped by benchmark, rows with their settings, links to raw records.
 
 Everything is derived from what the figures declare (name, unit, direction, limit, points), never from the name of a
-benchmark, so a new benchmark fills the page without touching it. Panels and charts take a `TrialView` and change
-nothing.
+benchmark, so a new benchmark needs no change to the page. Panels and charts only read a `TrialView`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from seatrial.report.units import label
 
 @dataclass(frozen=True, slots=True)
 class RecordLink:
-    """Where a raw record lies, and its address if the page may link there."""
+    """The place of a raw record, and its address if the page may link to it."""
 
     path: str
     line: int
@@ -29,9 +28,9 @@ class RecordLink:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure at one point of one experiment, or an experiment without figures (`figure` None).
+    """One figure of one experiment at one sweep coordinate, or an experiment without figures (`figure` None).
 
-    `settings` are those that tell its experiment apart, `point` those of the point inside the program.
+    `settings` are those that distinguish its experiment, `point` the sweep coordinates inside the program.
     """
 
     result: ExperimentResult
@@ -50,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkView:
-    """All results of one benchmark. `shared` are the settings that all of them have, already spelled."""
+    """All results of one benchmark. `shared` are the settings common to all of them, as text."""
 
     name: str
     question: str
@@ -59,7 +58,7 @@ class BenchmarkView:
     results: tuple[ExperimentResult, ...]
     rows: tuple[Row, ...]
     labels: Mapping[str, str]
-    """Experiment id -> the benchmark's name with the settings that tell its experiments apart."""
+    """Experiment id -> the benchmark's name with the settings that distinguish its experiments."""
 
     @property
     def measured(self) -> tuple[tuple[Row, FigureResult], ...]:
@@ -69,7 +68,7 @@ class BenchmarkView:
 
 @dataclass(frozen=True, slots=True)
 class TrialView:
-    """One trial with all that panels share. `number` counts the trials of the page from 1."""
+    """One trial with the data shared by all panels. `number` counts the trials of the page from 1."""
 
     trial: Trial
     number: int
@@ -77,14 +76,14 @@ class TrialView:
     judge: Judge
     benchmarks: tuple[BenchmarkView, ...]
     order: Mapping[tuple[str, int], int]
-    """(experiment id, repeat) -> its place in time among all repeats of the trial, from 1."""
+    """(experiment id, repeat) -> its position in time among all repeats of the trial, from 1."""
 
     def anchor(self, name: str) -> str:
-        """An id that no other part of the page has."""
+        """An id that is unique on the page."""
         return f"m{self.number}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
 
     def record(self, experiment: str, repeat: int) -> RecordLink | None:
-        """The raw record of a repeat, or None where its place is not known."""
+        """The raw record of a repeat, or None if its place is unknown."""
         return _record(self.trial, self.results_link, experiment, repeat)
 
 
@@ -149,7 +148,7 @@ def _order(trial: Trial) -> dict[tuple[str, int], int]:
 def _middle_record(
     trial: Trial, results_link: str | None, result: ExperimentResult, figure: FigureResult
 ) -> RecordLink | None:
-    """The record of the repeat that lies nearest to the median: the one to look at to see where the number is from."""
+    """The record of the repeat nearest to the median: the one that explains the number best."""
     ranked = sorted(figure.repeats, key=lambda repeat: abs(repeat.value - figure.median))
     links = (_record(trial, results_link, result.id, repeat.repeat) for repeat in ranked)
     return next((link for link in links if link is not None), None)
@@ -164,7 +163,7 @@ def _record(trial: Trial, results_link: str | None, experiment: str, repeat: int
     place = trial.places.get((experiment, repeat))
     if place is None:
         return None
-    # A link with any other scheme (javascript:, data:) would run what a file name says.
+    # A link with another scheme (javascript:, data:) would run code from a file name.
     safe = results_link is not None and not re.match(
         r"\s*(?!file:|https?:)[a-z][a-z0-9+.-]*:", results_link, re.IGNORECASE
     )

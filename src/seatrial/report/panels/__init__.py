@@ -1,6 +1,6 @@
-"""The sections of a page about one machine, in their order: findings first, provenance last.
+"""The sections of a page about one machine, in order: findings first, provenance last.
 
-To add one, write `panels/<name>.py` and `templates/panels/<name>.html.j2` and name it in `PANELS`.
+To add one, write `panels/<name>.py` and `templates/panels/<name>.html.j2` and add it to `PANELS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where to run beside each GPU and adapter: one row for all devices that want the same CPUs."""
+"""How to bind to each GPU and adapter: one row for all devices next to the same CPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_NAMED = 12
 
 
 def bindings_table(machine: Machine) -> Table | None:
-    """The table; None where no source tells which CPUs are next to a device, or all are next to every device."""
+    """The table; None if the CPUs next to the devices are unknown, or all CPUs are next to every device."""
     alike: dict[Binding, list[str]] = {}
     for binding in bindings(machine):
         if binding.cpus:
@@ -22,7 +22,7 @@ def bindings_table(machine: Machine) -> Table | None:
     if all(set(binding.cpus or ()) == everywhere for binding in alike):
         return None
     columns = [
-        Column("Beside"),
+        Column("Device"),
         Column("NUMA", numeric=True),
         Column("CPUs"),
         Column("numactl"),
@@ -40,7 +40,7 @@ def bindings_table(machine: Machine) -> Table | None:
         ]
         for binding, devices in alike.items()
     ]
-    return Table("Where to run beside each device", columns, rows)
+    return Table("Bindings for each device", columns, rows)
 
 
 def _named(devices: list[str]) -> str:

@@ -1,6 +1,6 @@
-"""The panels that are charts, each with a line on what it shows and what to see in it.
+"""The panels of charts, each with a text on what it shows and what to look for.
 
-Which charts there are is the business of `report.charts`; a panel without any is left out.
+`report.charts` decides which charts exist; a panel without charts is left out.
 """
 
 from __future__ import annotations
@@ -24,52 +24,51 @@ from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.panel import Panel
 
 _ROOFLINE = (
-    "What memory and arithmetic allow together: a program of some intensity (flop for each byte that it moves) stays "
-    "below the lower of the two roofs at its place. See which roof a point is near: that is what bounds it, and a gap "
-    "to it is what tuning may win. Solid lines were measured here, dashed ones are limits of the hardware."
+    "A program of a given intensity (flop per byte moved) stays below the lower of the two roofs: memory bandwidth and "
+    "arithmetic. The nearer roof is what bounds it, and tuning can gain at most the distance to it. Solid lines were "
+    "measured here, dashed ones are hardware limits."
 )
 _LADDER = (
-    "The time of one access that waits for the one before, over the size of what is gone through. Flat parts are a "
-    "cache level or memory, steps are where a level is full. See whether a step comes before the cache is full (others "
-    "use it too, or pages lie badly), and how far lines with and without huge pages part: that is the TLB."
+    "The time of one dependent load over the size of the working set. Flat parts are a cache level or memory; a step "
+    "is where a level is full. A step below the size of a cache means that the cache is shared, or that pages conflict "
+    "in it. The difference between lines with and without huge pages is the cost of TLB misses."
 )
-_CORES = "The time of one trip of a cache line between two CPUs, which no message between ranks on them can beat."
+_CORES = "The time to move a cache line between two CPUs: a lower bound for messages between ranks on them."
 _CORES_PICTURE = (
-    " See which CPUs make a block: ranks that talk much belong into one. A row that stands out is a core that "
-    "something disturbs."
+    " Place ranks that communicate a lot within one block of near CPUs. A row that differs from the others is a core "
+    "under some other load."
 )
 _RANKS = (
-    "Messages between every two ranks that were measured. See single cells, rows and columns, and blocks: a pair, a "
-    "rank and a node that are slow, and hosts that are far from each other. What is framed is slow for its kind, by a "
-    "test over all pairs at once."
+    "Messages between all measured pairs of ranks. A slow cell is a slow pair, a slow row and column a slow rank, and "
+    "a slow block a slow node or distant hosts. Framed cells are slow compared with similar pairs, by a test over all "
+    "pairs at once."
 )
 _DEVICES = (
-    "Copies from each device to each other one, and within each. See blocks: devices that reach each other over links "
-    "of their own or below one switch, and those whose data cross the processor; and whether there and back are alike."
+    "Copies between all pairs of devices, and within each device. Blocks show which devices share direct links or a "
+    "switch, and which copy through the processor. Both directions of a pair should be equal."
 )
 _EACH_DEVICE = (
-    "Figures that were taken of each of several devices, which should be alike. See whether one device stands apart: a "
-    "slower clock, a narrower link or another's work on it; and how far all of them fall behind when they work at "
-    "once: that is what they share, such as an uplink or the host's memory."
+    "Figures of several devices that should be equal. A device that differs may have a lower clock, a narrower link or "
+    "other work. If all are slower when they run at once, they share a bottleneck, such as an uplink or host memory."
 )
 _FILES = (
-    "The rate of calls that read and write files, over the size of the file and of each record. See where the rate "
-    "falls from one column to the next, which is a cache that the file no longer fits into, and from which record size "
-    "on it no longer rises: smaller records cost calls. Each row of maps has a scale of its own."
+    "The rate of read and write calls over the sizes of the file and of each record. The rate drops where the file no "
+    "longer fits into a cache. It stops rising at the record size that hides the cost of a call. Each row of maps has "
+    "its own scale."
 )
 _SETTINGS = (
-    "Figures that were measured over several values of a number. See where a line leaves the ideal, and where it stops "
-    "rising: what is added from there on is wasted."
+    "Figures measured over several values of a numeric parameter. Look for where a line departs from the ideal, and "
+    "where it stops rising: larger values gain nothing."
 )
 _REPEATS = (
-    "Each point is one repeat (one process); 0 is the median of its figure, the band is the 95 % interval, and the "
-    "horizontal axis counts all repeats of the trial in order of time. See drift, steps and two levels: a median "
-    "across them stands for neither."
+    "Each dot is one repeat (one process); 0 is the median of its figure, the band is the 95 % interval, and the "
+    "horizontal axis counts all repeats of the trial in order of time. Look for drift, steps and two levels: a median "
+    "over them represents neither."
 )
 
 
 def _of_each(maker: ChartMaker, about: str) -> Callable[[TrialView], Mapping[str, Any] | None]:
-    """The context of a panel with the charts that `maker` gives of each benchmark."""
+    """The context of a panel with the charts that `maker` draws for each benchmark."""
 
     def context(view: TrialView) -> Mapping[str, Any] | None:
         charts = [chart for benchmark in view.benchmarks for chart in maker(view, benchmark)]
@@ -94,12 +93,12 @@ def _ranks(view: TrialView) -> Mapping[str, Any] | None:
     return {"about": _RANKS, "entries": entries} if entries else None
 
 
-ROOFLINE_PANEL = Panel("roofline", "Roofline: what memory and arithmetic allow", _roofline, "charts")
-LADDER_PANEL = Panel("latency", "Latency: from the first cache to memory", _of_each(ladders, _LADDER), "charts")
+ROOFLINE_PANEL = Panel("roofline", "Roofline", _roofline, "charts")
+LADDER_PANEL = Panel("latency", "Latency of caches and memory", _of_each(ladders, _LADDER), "charts")
 CORES_PANEL = Panel("cores", "Core to core", _cores)
 RANKS_PANEL = Panel("ranks", "Rank to rank", _ranks)
 DEVICES_PANEL = Panel("devices", "Device to device", _of_each(device_pairs, _DEVICES), "charts")
 EACH_DEVICE_PANEL = Panel("each-device", "Device by device", _of_each(devices_side_by_side, _EACH_DEVICE), "charts")
-FILES_PANEL = Panel("files", "Files: rate over file and record size", _of_each(io_surfaces, _FILES), "charts")
-SETTINGS_PANEL = Panel("sweeps", "Figures over their settings", _of_each(over_a_number, _SETTINGS), "charts")
-REPEATS_PANEL = Panel("charts", "The repeats behind the figures", _of_each(repeats_in_time, _REPEATS))
+FILES_PANEL = Panel("files", "File I/O by file and record size", _of_each(io_surfaces, _FILES), "charts")
+SETTINGS_PANEL = Panel("sweeps", "Parameter sweeps", _of_each(over_a_number, _SETTINGS), "charts")
+REPEATS_PANEL = Panel("charts", "Repeats over time", _of_each(repeats_in_time, _REPEATS))

@@ -1,4 +1,4 @@
-"""The table of all figures: one row for each figure and point, with a bar from 0 to its limit."""
+"""The table of all figures, one row each, with a bar from 0 to the limit."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MOST_DIGITS = 5
 _IN_SIGHT = 12
 _LEAST_OF_A_SWEEP = 3
 _NOT_WORTH_FOLDING = 20
-"""Up to this many rows all stand in sight: a fold that hides a few rows costs more than it saves."""
+"""Up to this many rows, all are visible: hiding a few rows gains nothing."""
 _WORDS = {Judgement.DEFECT: "low", Judgement.UNSTEADY: "unsteady"}
 
 
 @dataclass(frozen=True, slots=True)
 class FigureLine:
-    """One row of the table, ready to be written. `limit_mark` refers to the derivation below the benchmark."""
+    """One row of the table, formatted. `limit_mark` refers to the derivation below the benchmark."""
 
     row: Row
     figure: FigureResult | None
@@ -47,13 +47,13 @@ class FigureLine:
 
 
 Block = Sequence[FigureLine]
-"""Rows of one experiment: its settings stand once, beside all of them."""
+"""The rows of one experiment, which share one cell with its settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """The rows of one benchmark. `derivations` are the distinct limits with the letters that rows refer to,
-    `references` the published values with the numbers that stand below bars."""
+    `references` the published values with their numbers below the bars."""
 
     benchmark: BenchmarkView
     shown: Sequence[Block]
@@ -136,10 +136,10 @@ def _line(
 
 
 def _in_sight(lines: Sequence[FigureLine]) -> set[int]:
-    """Which rows are not folded: all of a short table; else what is wrong first, then evenly over the rest.
+    """The rows that are not folded: all of a short table; else defects first, then an even selection of the rest.
 
-    Sweeps of few figures are each thinned alike, so that the sizes in sight are the same for all; of more figures the
-    best of each sweep is in sight.
+    With few figures, all sweeps are thinned in the same way, so that they show the same sizes; with more figures, the
+    best of each sweep is visible.
     """
     if len(lines) <= _NOT_WORTH_FOLDING:
         return set(range(len(lines)))
@@ -147,7 +147,7 @@ def _in_sight(lines: Sequence[FigureLine]) -> set[int]:
     unsteady = [n for n, line in enumerate(lines) if line.row.judgement is Judgement.UNSTEADY]
     chosen = set([*defects, *unsteady][:_IN_SIGHT])
     rest = [n for n in range(len(lines)) if n not in chosen]
-    if len(defects) < _IN_SIGHT < len(defects) + len(unsteady):  # too many of them for a choice by that
+    if len(defects) < _IN_SIGHT < len(defects) + len(unsteady):  # too many to show all of them
         chosen, rest = set(defects), unsteady
     sweeps: dict[tuple[str, str], list[int]] = {}
     for n in rest:
@@ -163,7 +163,7 @@ def _in_sight(lines: Sequence[FigureLine]) -> set[int]:
 
 
 def _best(lines: Sequence[FigureLine], group: Sequence[int]) -> int:
-    """The row of the best figure; the first where there is none."""
+    """The row of the best figure; the first if there is none."""
 
     def rank(number: int) -> float:
         figure = lines[number].row.figure
@@ -175,7 +175,7 @@ def _best(lines: Sequence[FigureLine], group: Sequence[int]) -> int:
 
 
 def _evenly(items: Sequence[int], count: int) -> list[int]:
-    """So many of them, the first and the last among them."""
+    """`count` evenly spaced items, including the first and the last."""
     if count >= len(items) or count < 2:
         return list(items[:count])
     return [items[round(k * (len(items) - 1) / (count - 1))] for k in range(count)]
@@ -191,4 +191,4 @@ def _letter(number: int) -> str:
     return text
 
 
-FIGURES_PANEL = Panel("figures", "Every figure, from 0 to its limit", _context)
+FIGURES_PANEL = Panel("figures", "Figures and their limits", _context)

@@ -1,4 +1,4 @@
-"""Findings by cost: at most seven in sight, the rest folded."""
+"""Findings by loss: at most seven visible, the rest folded."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _IN_SIGHT = 7
 
 
 def _context(view: TrialView) -> Mapping[str, Any]:
-    """The order is that of `analysis.rules.findings`: known losses first, the largest first."""
+    """The order is that of `analysis.rules.findings`: known losses first, largest first."""
     findings = view.trial.findings
     return {"shown": findings[:_IN_SIGHT], "folded": findings[_IN_SIGHT:]}
 
 
-FINDINGS_PANEL = Panel("findings", "Findings, by what they cost", _context)
+FINDINGS_PANEL = Panel("findings", "Findings, largest loss first", _context)

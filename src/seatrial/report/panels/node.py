@@ -1,4 +1,4 @@
-"""The node: the drawing, what stands in it as tables, how near its devices are, where to run, its own limits."""
+"""The node: the drawing, the same as tables, paths between devices, bindings, and limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INDENT = "\N{NO-BREAK SPACE}" * 3
 
 @dataclass(frozen=True, slots=True)
 class TreeLine:
-    """One line of a tree: how deep, how many alike, what, and what is said of it."""
+    """One line of a tree: depth, number of identical parts, name and description."""
 
     depth: int
     number: int
@@ -61,9 +61,9 @@ def _tree(folds: Sequence[Fold]) -> Iterator[TreeLine]:
 
 
 def _devices(machine: Machine, folds: Sequence[Fold]) -> Table | None:
-    """Everything that is no part of a processor; bridges only where several devices hang on them.
+    """All devices outside the processors; bridges only if several devices are behind them.
 
-    The columns of links are left out where no link is known, as in most virtual machines.
+    The columns of links are left out if no link is known, as in most virtual machines.
     """
     links: dict[str, Link] = {}
     for link in machine.links:
@@ -75,12 +75,12 @@ def _devices(machine: Machine, folds: Sequence[Fold]) -> Table | None:
     if not links:
         return Table("Devices", columns, [row[: len(columns)] for row in rows])
     columns += [
-        Column("Link capable of", numeric=True),
-        Column("Trained at", numeric=True),
+        Column("Link capability", numeric=True),
+        Column("Trained", numeric=True),
         Column("Share", numeric=True),
         Column("Measured", numeric=True),
     ]
-    return Table("Devices, and the links towards the processor, per direction", columns, rows)
+    return Table("Devices and their links towards the processor, per direction", columns, rows)
 
 
 def _outside(folds: Sequence[Fold], depth: int) -> Iterator[tuple[Device, int]]:
@@ -126,7 +126,7 @@ def _memory(machine: Machine) -> Table | None:
         Column("Socket"),
         Column("Modules", numeric=True),
         Column("Capacity", numeric=True),
-        Column("Channels filled", numeric=True),
+        Column("Populated channels", numeric=True),
         Column("Configured", numeric=True),
         Column("Rated", numeric=True),
     ]
@@ -161,11 +161,11 @@ def _limits(machine: Machine) -> Table | None:
         for name, limit in _folded_limits(machine.limits)
     ]
     columns = [Column("Limit"), Column("Value", numeric=True), Column("Basis"), Column("Derivation")]
-    return Table("What this machine can do at most", columns, rows)
+    return Table("Limits of this machine", columns, rows)
 
 
 def _folded_limits(limits: Sequence[NamedLimit]) -> Iterator[tuple[str, Limit]]:
-    """(name, limit): neighbours of one kind and one limit, such as the links of eight GPUs, stand in one line."""
+    """(name, limit): consecutive limits of one kind and value, such as the links of eight GPUs, share a line."""
     for (kind, limit), group in groupby(limits, key=lambda named: (named.name.partition(".")[0], named.limit)):
         names = [named.name for named in group]
         if kind == _LINKS and len(names) > 1:

@@ -1,4 +1,4 @@
-"""What a panel is: one section of the page."""
+"""A panel: one section of the page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from seatrial.report.pages.view import TrialView
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One section. `context` gives what its template needs, or None where there is nothing to say.
+    """One section. `context` returns the variables of its template, or None to leave the section out.
 
-    The template is `templates/panels/<template>.html.j2`, where `template` is the name unless it is said; besides the
-    context it gets `view` and `panel`.
+    The template is `templates/panels/<template>.html.j2`, with the name as the default; besides the context it gets
+    `view` and `panel`.
     """
 
     name: str
@@ -24,5 +24,5 @@ class Panel:
 
     @property
     def file(self) -> str:
-        """The template, as seen from the folder of templates."""
+        """The path of the template in the folder of templates."""
         return f"panels/{self.template or self.name}.html.j2"

@@ -1,4 +1,4 @@
-"""How near GPUs and adapters are to each other: the matrix of path classes, with CPUs and NUMA node of each."""
+"""The matrix of path classes between GPUs and adapters, with the CPUs and NUMA node of each."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from seatrial.report.path_classes import COUNTED, DIRECT, FAR, MEANINGS, NEAR, U
 from seatrial.report.units import count, cpu_list
 
 _MOST = 48
-"""With more devices a matrix is no longer read by people."""
+"""With more devices the matrix is too large to read."""
 
 
 _ABOUT = (Column("CPUs"), Column("NUMA", numeric=True))
 _CROWD, _LARGE_CROWD = 10, 20
-"""From more devices on headings stand upright; from still more on all is smaller on paper."""
+"""Above this number of devices headings are rotated; above the second, print is smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The table, the meaning of the classes in it, and what is said of peer access."""
+    """The table, the meaning of its classes, and a sentence on peer access."""
 
     table: Table
     legend: Sequence[tuple[Cell, str]]
@@ -29,24 +29,24 @@ class Matrix:
 
     @property
     def kind(self) -> str:
-        """Classes of the style sheet: with very many devices all is smaller on paper."""
+        """Classes of the style sheet: with many devices print is smaller."""
         return "matrix crowd" if len(self.table.rows) > _LARGE_CROWD else "matrix"
 
 
 def matrix(machine: Machine) -> Matrix | str | None:
-    """The matrix; a sentence in its place where it would be too large; None with fewer than two devices in it."""
+    """The matrix; a sentence instead if it would be too large; None with fewer than two devices."""
     names = _ends(machine.paths, machine)
     if len(names) < 2:
         return None
     if len(names) > _MOST:
         pairs = count(len(machine.paths), "pair")
-        return f"{len(names)} GPUs and adapters: `seatrial discover --format json` has the classes of their {pairs}."
+        return f"{len(names)} GPUs and adapters: `seatrial discover --format json` lists the classes of their {pairs}."
     classes = _classes(names, machine.paths)
     return Matrix(_table(machine, names, classes), _legend(classes, names), _peer_access(machine))
 
 
 def _ends(paths: Sequence[Path], machine: Machine) -> list[str]:
-    """The devices that have a path of a known class: GPUs, then the others, each in the machine's order."""
+    """The devices with a path of known class: GPUs, then the others, each in the machine's order."""
     ends = dict.fromkeys(end for path in paths if path.path_class for end in (path.a, path.b))
     known = [device for device in machine.devices if device.id in ends]
     known.sort(key=lambda device: device.kind is not DeviceKind.GPU)
@@ -77,7 +77,7 @@ def _tone(kind: str) -> str:
 
 def _table(machine: Machine, names: Sequence[str], classes: Mapping[tuple[str, str], Cell]) -> Table:
     about = {name: _about(machine, name) for name in names}
-    # A column that no source fills says nothing.
+    # Columns without any value are left out.
     filled = [column for column in range(len(_ABOUT)) if any(about[name][column] for name in names)]
     columns = [
         Column("Device"),
@@ -89,13 +89,13 @@ def _table(machine: Machine, names: Sequence[str], classes: Mapping[tuple[str, s
         device = machine.device(name)
         aliases = f" ({', '.join(device.aliases)})" if device is not None and device.aliases else ""
         cells = [classes.get((name, other), Cell(UNKNOWN, tone="path-unknown")) for other in names]
-        told = [Cell(about[name][column] or UNKNOWN, tone="told") for column in filled]
-        rows.append([Cell(name + aliases), *cells, *told])
-    return Table("How near GPUs and adapters are to each other", columns, rows)
+        details = [Cell(about[name][column] or UNKNOWN, tone="detail") for column in filled]
+        rows.append([Cell(name + aliases), *cells, *details])
+    return Table("Paths between GPUs and adapters", columns, rows)
 
 
 def _about(machine: Machine, name: str) -> tuple[str, str]:
-    """(CPUs, NUMA node) next to a device, empty where no source tells."""
+    """(CPUs, NUMA node) next to a device, empty if unknown."""
     device = machine.device(name)
     entry = next((entry for entry in machine.affinity if entry.device == name), None)
     node = device.numa if device is not None and device.numa is not None else entry.numa if entry else None
@@ -104,7 +104,7 @@ def _about(machine: Machine, name: str) -> tuple[str, str]:
 
 
 def _legend(classes: Mapping[tuple[str, str], Cell], names: Sequence[str]) -> list[tuple[Cell, str]]:
-    """The classes that occur, from near to far."""
+    """The classes in the matrix, from near to far."""
     used = {_bare(cell.text) for cell in classes.values()} - {"X"}
     if any((a, b) not in classes for a in names for b in names):
         used.add(UNKNOWN)
@@ -123,13 +123,13 @@ def _bare(text: str) -> str:
 
 
 def _peer_access(machine: Machine) -> str:
-    """What the driver says of GPUs that read and write each other's memory: all alike, or which pairs are not OK."""
-    told = [entry for entry in machine.p2p if entry.read is not None or entry.write is not None]
-    if not told:
+    """Whether GPUs can access each other's memory according to the driver, and which pairs cannot."""
+    known = [entry for entry in machine.p2p if entry.read is not None or entry.write is not None]
+    if not known:
         return ""
-    refused = [entry for entry in told if entry.read not in ("OK", None) or entry.write not in ("OK", None)]
+    refused = [entry for entry in known if entry.read not in ("OK", None) or entry.write not in ("OK", None)]
     if not refused:
-        return f"Peer access between GPUs: OK for all {count(len(told), 'pair')} that the driver tells of."
+        return f"Peer access between GPUs: OK for all {count(len(known), 'pair')} that the driver reports."
     named = ", ".join(f"{e.a} and {e.b} (read {e.read or UNKNOWN}, write {e.write or UNKNOWN})" for e in refused[:4])
     more = f" and {len(refused) - 4} more" if len(refused) > 4 else ""
-    return f"Peer access between GPUs is refused for {len(refused)} of {count(len(told), 'pair')}: {named}{more}."
+    return f"Peer access between GPUs is not OK for {len(refused)} of {count(len(known), 'pair')}: {named}{more}."

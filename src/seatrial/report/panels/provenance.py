@@ -1,4 +1,4 @@
-"""Provenance: builds, conditions of the runs, sources and their disagreements."""
+"""Provenance: builds, run conditions, sources and their disagreements."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seatrial.report.units import NO_VALUE, cpu_list, plain, show, show_fact, sh
 
 _MOST_VALUES = 3
 _LONG_COMMAND = 1500
-"""Commands beyond this many characters stand apart, and not on paper: one of fio may take pages."""
+"""Commands beyond this many characters are listed separately and not printed: one of fio may take pages."""
 _MOST_FACTS = 400
-"""Facts of devices beyond this many lines are left to `seatrial discover --format json`."""
+"""The page lists this many facts; `seatrial discover --format json` prints all of them."""
 
 
 def _context(view: TrialView) -> Mapping[str, Any]:
@@ -35,7 +35,7 @@ def _context(view: TrialView) -> Mapping[str, Any]:
 
 
 def _environment(key: str, facts: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
-    """(name, lines) of one environment; whatever it holds is shown, the known parts first."""
+    """(name, lines) of one environment: all its facts, the known ones first."""
     known = ("compiler", "flags", "target", "libc")
     names = [name for name in known if name in facts] + [name for name in facts if name not in (*known, "name")]
     lines = [("key", key), *((name.replace("_", " "), plain(facts[name])) for name in names)]
@@ -43,7 +43,7 @@ def _environment(key: str, facts: Mapping[str, Any]) -> tuple[str, Sequence[tupl
 
 
 def _conditions(view: TrialView) -> Table | None:
-    """What was seen beside the repeats of each experiment: load, steal, clock, where its threads ran, huge pages."""
+    """The conditions during the repeats of each experiment: load, steal, clock, CPUs of its threads, program notes."""
     rows = []
     for benchmark in view.benchmarks:
         for result in benchmark.results:
@@ -67,16 +67,16 @@ def _conditions(view: TrialView) -> Table | None:
         Column("Experiment"),
         Column("Repeats", numeric=True),
         Column("Load", numeric=True),
-        Column("Steal, at most", numeric=True),
+        Column("Highest steal", numeric=True),
         Column("Clock", numeric=True),
-        Column("Threads ran on CPUs"),
-        Column("The program noted"),
+        Column("CPUs of the threads"),
+        Column("Notes of the program"),
     ]
-    return Table("Seen beside the runs", columns, rows)
+    return Table("Conditions during the runs", columns, rows)
 
 
 def _notes(seen: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the program noted in the repeats, each thing once; of what differs from repeat to repeat, how many."""
+    """The program's notes over all repeats: up to three different values of each, else their number."""
     values: dict[str, dict[str, None]] = {}
     for entry in seen:
         found = entry.get("notes")
@@ -84,8 +84,8 @@ def _notes(seen: Sequence[Mapping[str, Any]]) -> list[str]:
             for name, value in found.items():
                 values.setdefault(name, {})[plain(value)] = None
     return [
-        f"{name} {' or '.join(told)}" if len(told) <= _MOST_VALUES else f"{name} ({len(told)} different values)"
-        for name, told in values.items()
+        f"{name} {' or '.join(texts)}" if len(texts) <= _MOST_VALUES else f"{name} ({len(texts)} different values)"
+        for name, texts in values.items()
     ]
 
 
@@ -109,7 +109,7 @@ def _clocks(seen: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _affinities(values: Iterable[object]) -> str:
-    """Distinct placements: "0-1" is a thread on CPU 0 and one on CPU 1; a mask of several CPUs stands in brackets."""
+    """Distinct placements: "0-1" is a thread on CPU 0 and one on CPU 1; a mask of several CPUs is in brackets."""
     spelled: dict[str, None] = {}
     for value in values:
         if isinstance(value, list | tuple) and value:
@@ -144,11 +144,11 @@ def _disagreements(machine: Machine) -> Table | None:
     ]
     if not rows:
         return None
-    return Table("Sources that disagree", [Column("Fact"), Column("Value"), Column("Says")], rows)
+    return Table("Disagreements between sources", [Column("Fact"), Column("Value"), Column("Source")], rows)
 
 
 def _facts(machine: Machine) -> Table | None:
-    """Every statement about the machine and, while there is room, about its devices."""
+    """All facts about the machine and its devices, up to the most that the page lists."""
     owners = [("machine", machine.facts), *((device.id, device.facts) for device in machine.devices)]
     rows = [
         [Cell(owner), Cell(name), Cell(show_fact(name, fact)), Cell(fact.kind.value), Cell(fact.source)]
@@ -160,8 +160,8 @@ def _facts(machine: Machine) -> Table | None:
         return None
     caption = f"Every fact and its source ({len(rows)})"
     if len(rows) > _MOST_FACTS:
-        caption = f"The first {_MOST_FACTS} of {len(rows)} facts; `seatrial discover --format json` gives all of them"
-    columns = [Column("Of"), Column("Fact"), Column("Value"), Column("Kind"), Column("Source")]
+        caption = f"The first {_MOST_FACTS} of {len(rows)} facts; `seatrial discover --format json` prints all of them"
+    columns = [Column("Device"), Column("Fact"), Column("Value"), Column("Kind"), Column("Source")]
     return Table(caption, columns, rows[:_MOST_FACTS])
 
 

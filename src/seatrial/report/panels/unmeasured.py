@@ -1,4 +1,4 @@
-"""What was not measured, and why: benchmarks that cannot run here, and experiments that were left out."""
+"""What was not measured, and why: benchmarks that cannot run here, and skipped experiments."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def _context(view: TrialView) -> Mapping[str, Any] | None:
             state = row.result.outcome.state
             if state in (State.SKIPPED, State.UNSUPPORTED):
                 name = f"{benchmark.name} ({row.settings})" if row.settings else benchmark.name
-                reason = row.result.outcome.reason or "no reason was recorded"
+                reason = row.result.outcome.reason or "no reason recorded"
                 rows.append([Cell(name), Cell(benchmark.question), Cell(state.value), Cell(reason)])
     if not rows:
         return None
     columns = [
         Column("Benchmark"),
-        Column("Question it would answer"),
+        Column("Question"),
         Column("State"),
-        Column("Why, and what it needs"),
+        Column("Reason"),
     ]
     return {"table": Table("Not measured", columns, rows)}
 

@@ -1,1 +1,1 @@
-"""Profiles and traces as text, documents, pages and files of other tools."""
+"""Profiles and traces as text, JSON, pages and files for other tools."""

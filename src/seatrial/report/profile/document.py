@@ -148,7 +148,7 @@ class TrustJson(TypedDict):
     unfinished_ranks: Annotated[list[Count], From("unfinished")]
     calls_without_site: Annotated[Count, From("without_site")]
     lost_calls: Count
-    untold_receives: Annotated[Count, From("untold")]
+    untold_receives: Annotated[Count, From("unknown_length")]
     unmatched_bytes: Annotated[Count, From("unmatched_B")]
     families: list[str]
     libraries: list[str]
@@ -207,16 +207,13 @@ class ProfileJson(TypedDict):
 
 
 def profile_document(profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None) -> ProfileJson:
-    """The object that CONTRACT names; times are seconds and sizes bytes, sums over ranks. `exit_status` is the
-    command's, null where it is not known; `more` are values of keys that the profile does not hold.
-
-    Beyond the contract: `program`, `headline`, `elapsed_s`, the kind of each call, over time, and what is incomplete.
-    """
+    """The document; times in seconds and sizes in bytes, summed over ranks. `exit_status` is that of the command, null
+    if unknown; `more` are the keys that the profile does not contain."""
     return filled(ProfileJson, profile, exit_status=exit_status, **(more or {}))
 
 
 def profile_json(profile: Profile, exit_status: int | None, more: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """The same as text, in pieces: the matrix of thousands of ranks has millions of rows."""
+    """The document as text, in pieces: the matrix of thousands of ranks has millions of rows."""
     text = _text(profile_document(profile, exit_status, {**(more or {}), "matrix": [_HERE]}))
     before, after = text.rsplit(f'"{_HERE}"', 1)
     yield before
@@ -226,7 +223,7 @@ def profile_json(profile: Profile, exit_status: int | None, more: Mapping[str, A
 
 
 def _text(document: Mapping[str, Any]) -> str:
-    """A line for each value, and for each row of a list of rows: with `indent` the encoder is many times slower."""
+    """One line for each value and for each row of a table; the encoder's `indent` is many times slower."""
     encode = json.JSONEncoder(allow_nan=False).encode
 
     def value(of: Any) -> str:

@@ -1,4 +1,4 @@
-"""`io` of `seatrial.profile/1`: what the ranks and nodes read and wrote."""
+"""The key `io` of `seatrial.profile/1`: what the ranks and nodes read and wrote."""
 
 from __future__ import annotations
 

@@ -11,28 +11,29 @@ from seatrial.report.units import count, show
 
 _MOSTLY, _OF_TWO, _ALL_BUT = 0.5, 0.8, 0.9
 _ALIKE = 1.1
-"""Of the mean: what the rank with most has at most where all do alike."""
+"""Largest ratio of the busiest rank to the mean if all ranks do about the same."""
 _AT_START = 0.1
-"""Of the run: what is read until then is read at its start."""
+"""Part of the run that counts as its start."""
 _LEAST_B = 1 << 20
-"""Below this a total is what starting any program takes: nothing is said about who or when."""
+"""Below this, a total is the I/O of starting any program: ranks and times are not reported."""
 _BURST = 0.05
-"""Of the fullest bin: what a bin of a burst holds at least."""
+"""Least content of a bin in a burst, as a share of the fullest bin."""
 _LEAST_BURSTS = 3
 _REGULAR = 0.3
 _WORDS = {"read": ("read_B", "device_read_B"), "written": ("written_B", "device_written_B")}
-_VERBS = {"read": "reads", "written": "writes"}
+_PAST = {"read": "read", "written": "wrote"}
+_NOUNS = {"read": "Reads", "written": "Writes"}
 
 IO_RULE = (
-    "Asked for is what calls such as read and write moved, whatever served them: a cache, a pipe, a socket, a network "
-    "file system, a disk. Devices is what the kernel had block devices move for the ranks; a write may reach them "
-    "after the program has ended. Disks are whole nodes, whoever used them. MPI-IO is within; its time is in the "
-    "calls of MPI_File."
+    "Requested I/O is what calls such as read and write moved, from or to a cache, pipe, socket, network file system "
+    "or disk. Device I/O is what block devices moved for the ranks; a write may reach them after the program has "
+    "ended. Disks are those of the whole node, for all its processes. MPI-IO is included; its time is in the MPI_File "
+    "calls."
 )
 
 
 def io_lines(io: ProfileIo) -> list[str]:
-    """What is worth saying, each a sentence without its full stop: how much, who, when, and what is not known."""
+    """Sentences without full stops: amounts, busiest ranks, times, and what is unknown."""
     lines = []
     if io.known:
         lines.append(_amounts(io))
@@ -44,16 +45,16 @@ def io_lines(io: ProfileIo) -> list[str]:
 def _amounts(io: ProfileIo) -> str:
     read, written = io.total("read_B"), io.total("written_B")
     device_read, device_written = io.total("device_read_B"), io.total("device_written_B")
-    said = f"The ranks read {show(read, 'B')} and write {show(written, 'B')}; "
-    said += f"storage devices read {show(device_read, 'B')} and write {show(device_written, 'B')} for them"
+    text = f"The ranks read {show(read, 'B')} and wrote {show(written, 'B')}; "
+    text += f"storage devices read {show(device_read, 'B')} and wrote {show(device_written, 'B')} for them"
     cancelled = io.total("cancelled_B")
-    said += f", {show(cancelled, 'B')} of which were deleted first" if cancelled else ""
+    text += f", of which {show(cancelled, 'B')} were deleted before they reached the device" if cancelled else ""
     start = [show(io.total(f"start_{what}_B"), "B") for what in _WORDS]
-    return f"{said}. MPI_Init and what came before it are not counted: they read {start[0]} and write {start[1]}"
+    return f"{text}. I/O up to the end of MPI_Init is excluded: {start[0]} read, {start[1]} written"
 
 
 def _who(io: ProfileIo, what: str) -> str:
-    """The rank with most of it, where it has more than its share; or that all have alike."""
+    """The busiest rank if it does most of the I/O, or that all ranks do about the same; else ""."""
     name = _WORDS[what][0]
     total = io.total(name)
     if len(io.known) < 2 or total < _LEAST_B:
@@ -61,9 +62,9 @@ def _who(io: ProfileIo, what: str) -> str:
     rank, most = max(((rank, getattr(totals, name)) for rank, totals in io.known), key=lambda one: one[1])
     share = most / total
     if share >= (_MOSTLY if len(io.known) > 2 else _OF_TWO):
-        return f"Rank {rank} {_VERBS[what]} {share_words(share)} of all bytes"
+        return f"Rank {rank} {_PAST[what]} {share_words(share)} of all bytes"
     if share <= _ALIKE / len(io.known):
-        return f"All ranks {_VERBS[what].removesuffix('s')} about as much as each other"
+        return f"All ranks {_PAST[what]} about the same amount"
     return ""
 
 
@@ -74,16 +75,16 @@ def _when(io: ProfileIo, what: str) -> str:
         return ""
     early, share = _soon(series)
     if early <= max(1, round(_AT_START * len(series))):
-        return f"{share_words(share)} of what is {what} comes in the first {show(early * io.width_s, 's')}"
-    apart = recurring(series)
-    if apart is None:
+        return f"{share_words(share)} of the bytes are {what} in the first {show(early * io.width_s, 's')}"
+    found = recurring(series)
+    if found is None:
         return ""
-    bursts, bins = apart
-    return f"What is {what} comes in {count(bursts, 'burst')}, {show(bins * io.width_s, 's')} apart"
+    bursts, bins = found
+    return f"{_NOUNS[what]} come in {count(bursts, 'burst')}, {show(bins * io.width_s, 's')} apart"
 
 
 def _soon(series: Sequence[float]) -> tuple[int, float]:
-    """The number of bins from the start after which nearly all is done, and the share of it that is."""
+    """The number of bins from the start that hold nearly all bytes, and their share."""
     total = sum(series)
     for bins, done in enumerate(accumulate(series), start=1):
         if done >= _ALL_BUT * total:
@@ -92,21 +93,21 @@ def _soon(series: Sequence[float]) -> tuple[int, float]:
 
 
 def recurring(series: Sequence[float]) -> tuple[int, float] | None:
-    """(number of bursts, bins from one to the next) where bursts come again and again at about the same distance.
+    """(number of bursts, mean number of bins between them) if bursts recur at about the same interval, else None.
 
-    A burst is a run of bins that hold a twentieth of the fullest or more. They recur where there are three or more, and
-    no distance between two of them is farther from the median than three tenths of it, or one bin.
+    A burst is a run of bins with at least a twentieth of the fullest one. Bursts recur if there are three or more, and
+    every interval between two of them differs from the median by at most three tenths of it, or one bin.
     """
     full = max(series, default=0.0)
     is_burst = [full > 0 and value >= _BURST * full for value in series]
     begins = [k for k, now in enumerate(is_burst) if now and not (k and is_burst[k - 1])]
     if len(begins) < _LEAST_BURSTS:
         return None
-    apart = [later - sooner for sooner, later in pairwise(begins)]
-    median = sorted(apart)[len(apart) // 2]
-    if median < 2 or any(abs(one - median) > max(1.0, _REGULAR * median) for one in apart):
+    intervals = [later - sooner for sooner, later in pairwise(begins)]
+    median = sorted(intervals)[len(intervals) // 2]
+    if median < 2 or any(abs(one - median) > max(1.0, _REGULAR * median) for one in intervals):
         return None
-    return len(begins), (begins[-1] - begins[0]) / len(apart)
+    return len(begins), (begins[-1] - begins[0]) / len(intervals)
 
 
 def _doubts(io: ProfileIo) -> list[str]:
@@ -116,9 +117,9 @@ def _doubts(io: ProfileIo) -> list[str]:
         more = f" and {len(io.unknown) - 6} more" if len(io.unknown) > 6 else ""
         why = io.unknown[0].error
         who = "rank" if len(io.unknown) == 1 else "ranks"
-        lines.append(f"What {who} {ranks}{more} read and wrote is not known: {why}")
+        lines.append(f"The I/O of {who} {ranks}{more} is unknown: {why}")
     cut = [rank for rank, totals in io.known if not totals.is_to_end]
     if cut:
-        some = "some ranks" if len(cut) > 1 else f"rank {cut[0]}"
-        lines.append(f"What {some} did after the last sample is not known: MPI_Finalize was not reached")
+        who = "some ranks" if len(cut) > 1 else f"rank {cut[0]}"
+        lines.append(f"The I/O of {who} after the last sample is unknown: MPI_Finalize was not reached")
     return lines

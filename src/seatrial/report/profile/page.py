@@ -1,4 +1,4 @@
-"""The page of a profile: one self-contained file, the sentence on top, then what it rests on."""
+"""The page of a profile: one self-contained file with the summary on top, then its reliability and details."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MOST_SITES = 40
 
 
 def profile_page(profiles: Sequence[Profile]) -> str:
-    """The whole file as text: an article for each MPI program of the command, the longest first."""
+    """The whole file as text: an article for each MPI program of the command, longest first."""
     environment = templates()
     is_alone = len(profiles) == 1
     articles = [
@@ -59,7 +59,7 @@ def profile_page(profiles: Sequence[Profile]) -> str:
 
 
 def profile_article(environment: Environment, profile: Profile, number: int, *, is_alone: bool) -> Article:
-    """One program. `number` counts the profiles of the page from 1; `is_alone`: nothing else stands on it."""
+    """One program. `number` counts the profiles of the page from 1; `is_alone`: nothing else is on the page."""
     ident = f"p{number}"
     head = Head("Profile", _name(profile), [headline(profile)], about=_about(profile))
     return article(environment, ident, head, _sections(profile, ident), is_alone=is_alone)
@@ -72,24 +72,24 @@ def _name(profile: Profile) -> str:
 def _about(profile: Profile) -> str:
     hosts = len({one.host for one in profile.per_rank})
     where = f"{count(profile.ranks, 'rank')} on {count(hosts, 'host')}"
-    return f"{where} for {show(profile.elapsed_s, 's')}. Times are sums over ranks."
+    return f"{where}, {show(profile.elapsed_s, 's')}. Times are sums over ranks."
 
 
 def _sections(profile: Profile, ident: str) -> list[Section]:
     sections = [_trust(profile), *_wall(profile, ident)]
     time = profile.over_time
     if time is not None:
-        about = "When the ranks were in MPI. See whether it grows, comes in phases, or one rank stays apart."
+        about = "The share of MPI over time. Look for growth, phases, and ranks that differ from the others."
         sections += _charts("time", "Over time", about, [share_over_time(time, ident), lanes_over_time(time, ident)])
     if profile.io is not None:
         sections += _io(profile, profile.io, ident)
-    about = "How large the messages are: many small ones are bound by latency, few large ones by bandwidth."
-    sections += _charts("sizes", "Sizes of messages", about, sizes_charts(profile, ident))
+    about = "How large the messages are: many small ones are latency-bound, few large ones bandwidth-bound."
+    sections += _charts("sizes", "Message sizes", about, sizes_charts(profile, ident))
     about = "Whether the ranks share the work evenly."
     line = balance_line(profile)
     sections += _charts("ranks", "Ranks", about, rank_charts(profile, ident), [f"{line}."] if line else [])
-    about = "Which ranks talk to each other, and how much of it leaves the node."
-    sections += _charts("matrix", "From rank to rank", about, [matrix_chart(profile, ident)])
+    about = "Which ranks send to each other, and how much leaves the node."
+    sections += _charts("matrix", "Traffic between ranks", about, [matrix_chart(profile, ident)])
     if profile.callsites:
         sections.append(_sites(profile))
     context = {"about": next_experiment(profile).replace("`", ""), "tables": [], "left_out": 0, "lines": []}
@@ -100,22 +100,22 @@ def _sections(profile: Profile, ident: str) -> list[Section]:
 def _trust(profile: Profile) -> Section:
     lines = trust_lines(profile)
     weak = [line for line in lines if line.is_weak]
-    said = "Whole: nothing weakens these numbers" if not weak else f"{count(len(weak), 'thing')} to keep in mind"
-    context = {"headline": said, "lines": lines, "is_weak": bool(weak)}
-    return Section("trust", "What it rests on", "profile_trust", context)
+    text = "No known limitations" if not weak else count(len(weak), "limitation")
+    context = {"headline": text, "lines": lines, "is_weak": bool(weak)}
+    return Section("trust", "Reliability", "profile_trust", context)
 
 
 def _wall(profile: Profile, ident: str) -> list[Section]:
     if not profile.calls:
         return []
-    about = "What the time of all ranks went to. What goes beyond the best of MPI is what a better balance could give."
+    about = "How the ranks spent their time. Better balance could save the MPI time above the best."
     sections = _charts(
         "wall", "Where the wall time goes", about, [wall_time_chart(profile, ident), calls_chart(profile, ident)]
     )
     table = calls_table(profile, _TOP_CALLS)
     rule = f"{BOUND_RULE} {WAITING_RULE}" if profile.measured_calls[0] else BOUND_RULE
     context = {"about": rule, "tables": [table], "left_out": max(0, len(profile.calls) - _TOP_CALLS), "lines": []}
-    return [*sections, Section("calls", "The largest calls", "profile_tables", context)]
+    return [*sections, Section("calls", "Calls with the most time", "profile_tables", context)]
 
 
 def _charts(
@@ -156,7 +156,7 @@ def _sites(profile: Profile) -> Section:
                 Cell(f"{site_module(one)}+{one.offset:#x}" if one.module else NO_VALUE),
             ]
         )
-    about = "The places in the program that call MPI, by time. A line needs debugging information (-g) in the program."
+    about = "The places that call MPI, by time. Line numbers require debug information (-g) in the program."
     left = max(0, len(profile.callsites) - len(rows))
     context = {"about": about, "tables": [Table("Call sites by time", columns, rows)], "left_out": left, "lines": []}
     return Section("sites", "Call sites", "profile_tables", context)

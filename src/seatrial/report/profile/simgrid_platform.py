@@ -1,8 +1,7 @@
-"""A platform file for SimGrid's SMPI, made from measured figures: what `smpirun -platform` reads.
+"""Writes a platform file for SimGrid's SMPI (`smpirun -platform`) from measured figures.
 
-Each rank has a host of its own ("core") of 1 Gflop/s with a link of its own; what two of them can tell each other does
-not depend on which they are. The figures are those of the pair that was measured. SMPI's factors are part of the file,
-fitted as `analysis.network_fit` tells.
+Each rank has its own host ("core") of 1 Gflop/s and its own link; all pairs of ranks communicate alike, with the
+figures of the measured pair. The file contains SMPI's factors, as fitted by `analysis.network_fit`.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ def platform_xml(
     ranks_per_host: int = 1,
     eager_B: int = EAGER_B,
 ) -> str:
-    """The file. The tables are by size of the messages in bytes: one-way seconds of `mpi.latency`, bytes a second of
-    `mpi.bandwidth`. Sends of fewer than `eager_B` bytes do not wait for their receiver.
+    """The platform file. Tables map message sizes in bytes to one-way seconds of `mpi.latency` and to bytes per second
+    of `mpi.bandwidth`. Sends of fewer than `eager_B` bytes do not wait for their receiver.
 
-    Raises UsageError where a table is too small to be fitted.
+    Raises UsageError if a table is too small to be fitted.
     """
     fit = fit_network(one_way_s, bandwidth_Bps, eager_B)
     settings = {
         "surf/precision": "1e-10",
-        "network/crosstraffic": "0",  # replies have a direction of their own here
-        "network/TCP-gamma": "1e15",  # no window of TCP bounds a message
+        "network/crosstraffic": "0",  # each direction of a link has its own bandwidth here
+        "network/TCP-gamma": "1e15",  # no TCP window limits a message
         "smpi/bw-factor": ";".join(f"{p.above_B}:{1 / (p.s_per_B * fit.bandwidth_Bps):.9g}" for p in fit.wire),
         "smpi/lat-factor": ";".join(f"{p.above_B}:{p.at_zero_s / fit.latency_s:.9g}" for p in fit.wire),
         **dict.fromkeys(("smpi/os", "smpi/ois"), _overheads(fit.sender)),
@@ -59,7 +58,7 @@ def platform_xml(
 
 
 def host_file(ranks: int) -> str:
-    """The file that `smpirun -hostfile` reads: one host a rank."""
+    """The file for `smpirun -hostfile`: one host per rank."""
     return "".join(f"{HOST_PREFIX}{rank}\n" for rank in range(ranks))
 
 

@@ -1,8 +1,8 @@
-"""A traced program as SimGrid's time-independent trace: what `smpirun -replay` plays on a platform.
+"""Writes a traced program as a time-independent trace for SimGrid, which `smpirun -replay` replays on a platform.
 
-The lines are those that src/smpi/internals/smpi_replay.cpp of SimGrid 3.32 reads: rank, action, parameters. After
-`init` without parameters sizes are bytes; datatype 0 is the double of 8 bytes. Computation is told in flops: seconds
-times the speed of a host, which is 1 Gflop/s on the platforms of `simgrid_platform`.
+The format is that of src/smpi/internals/smpi_replay.cpp in SimGrid 3.32: rank, action, parameters. After `init` without
+parameters sizes are in bytes; datatype 0 is the double of 8 bytes. Computation is given in flops: seconds times the
+speed of a host, which is 1 Gflop/s on the platforms of `simgrid_platform`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.profiler.trace.actions import Action, Compute, LeftOut, Receive, Send, Together, Wait
+from seatrial.profiler.trace.actions import Action, Compute, LeftOut, Receive, Send, Wait, WorldCollective
 from seatrial.profiler.trace.matching import program_of
 from seatrial.profiler.trace.world import TraceWorld
 
@@ -25,13 +25,13 @@ _DOUBLE_B = 8
 
 @dataclass(frozen=True, slots=True)
 class TiExport:
-    """What was written: files (the list first, then one a rank), ranks, messages and collectives of all of them, what
-    was left out; `dropped` counts sends, receives and collectives that had no partner in the traces."""
+    """What was written: files (the list first, then one for each rank), ranks, messages, collectives of all ranks, and
+    what was left out; `dropped` counts sends, receives and collectives without a counterpart in the traces."""
 
     files: tuple[Path, ...]
     ranks: int
     messages: int
-    together: int
+    collectives: int
     left_out: LeftOut
     lost: int
     unfinished: tuple[int, ...]
@@ -40,27 +40,27 @@ class TiExport:
 
 
 def export_ti(traces: Sequence[Path], folder: Path) -> TiExport:
-    """Write the traces of all ranks of a program into a folder, made where it is missing: `trace.txt` names the others.
+    """Write the traces of all ranks of a program to a folder, created if necessary; `trace.txt` lists the other files.
 
-    Lines are written as they are made, so that memory does not grow with the traces; the same traces give the same
-    bytes. Raises ParseError, UsageError for traces that are damaged or not those of one whole world, OSError.
+    Lines are written one by one, so that memory does not grow with the traces; the output is deterministic. Raises
+    ParseError for damaged traces, UsageError unless they are those of all ranks of one world, OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TraceWorld(traces) as world:
         program = program_of(world)
         names = [f"rank-{rank}.txt" for rank in range(world.size)]
-        messages = together = 0
+        messages = collectives = 0
         for rank, (name, actions) in enumerate(zip(names, program.ranks, strict=True)):
             sent, shared = _write(folder / name, rank, world.size, actions)
             messages += sent
-            together = max(together, shared)
+            collectives = max(collectives, shared)
         listed = folder / FILE_LIST
         listed.write_text("".join(f"{name}\n" for name in names), encoding="ascii")
         return TiExport(
             (listed, *(folder / name for name in names)),
             world.size,
             messages,
-            together,
+            collectives,
             program.left_out,
             world.lost,
             world.unfinished,
@@ -70,13 +70,13 @@ def export_ti(traces: Sequence[Path], folder: Path) -> TiExport:
 
 
 def _write(path: Path, rank: int, ranks: int, actions: Iterable[Action]) -> tuple[int, int]:
-    """How many messages the rank sends, and how many collectives of all it takes part in."""
+    """The number of messages that the rank sends, and of collectives of all ranks."""
     sent = shared = 0
     with path.open("w", encoding="ascii", newline="\n") as file:
         file.write(f"{rank} init\n")
         for action in actions:
             sent += isinstance(action, Send)
-            shared += isinstance(action, Together)
+            shared += isinstance(action, WorldCollective)
             for line in lines_of(action, ranks):
                 file.write(f"{rank} {line}\n")
         file.write(f"{rank} finalize\n")
@@ -84,7 +84,7 @@ def _write(path: Path, rank: int, ranks: int, actions: Iterable[Action]) -> tupl
 
 
 def lines_of(action: Action, ranks: int) -> Iterator[str]:
-    """An action without the rank in front. Nothing for a computation below a nanosecond."""
+    """The lines of an action, without the rank. None for a computation below a nanosecond."""
     match action:
         case Compute(seconds):
             flops = round(seconds * FLOPS_PER_S)
@@ -96,17 +96,17 @@ def lines_of(action: Action, ranks: int) -> Iterator[str]:
             yield f"{'irecv' if is_posted else 'recv'} {source} {tag} {_size(size_B)}"
         case Wait(source, dest, tag):
             yield f"wait {source} {dest} {tag}"
-        case Together(name, block_B, root):
-            yield _together(name, block_B, root, ranks)
+        case WorldCollective(name, block_B, root):
+            yield _collective(name, block_B, root, ranks)
 
 
 def _size(size_B: int) -> str:
-    """Bytes, or doubles where their number is no int."""
+    """A number of bytes, or of doubles if the bytes exceed an int."""
     return str(size_B) if size_B <= _MOST_COUNT else f"{-(-size_B // _DOUBLE_B)} 0"
 
 
-def _together(name: str, block_B: int, root: int, ranks: int) -> str:
-    """A collective. What it computes has no cost of its own; blocks beyond an int are told as the largest int."""
+def _collective(name: str, block_B: int, root: int, ranks: int) -> str:
+    """The line of a collective. Its arithmetic costs nothing; blocks beyond an int are given as the largest int."""
     size = min(block_B, _MOST_COUNT)
     match name:
         case "Barrier":

@@ -1,4 +1,4 @@
-"""A profile as text for a terminal: the sentence, what it rests on, then calls, sizes, ranks and places by cost."""
+"""A profile as text for a terminal: headline and reliability, then calls, sizes, call sites and ranks by time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_RANKS = 8
 
 
 def profile_text(profile: Profile, style: Style = PLAIN) -> str:
-    """The answer of `seatrial profile`, without a trailing newline."""
+    """The output of `seatrial profile`, without a trailing newline."""
     if not profile.ranks:
         return style.paint(f"{headline(profile)}.", "heading")
     blocks = [style.paint(f"{headline(profile)}.", "heading"), _share(profile, style), _trust(profile, style)]
@@ -46,11 +46,11 @@ def _share(profile: Profile, style: Style) -> str:
     where = clean(profile.program)
     return "\n".join(
         [
-            f"{where} on {count(profile.ranks, 'rank')} for {show(profile.elapsed_s, 's')}",
+            f"{where} on {count(profile.ranks, 'rank')}, {show(profile.elapsed_s, 's')}",
             style.table(
                 [
-                    ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} of a rank"],
-                    ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} of a rank"],
+                    ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} per rank"],
+                    ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} per rank"],
                     _waiting(profile),
                 ]
             ),
@@ -61,8 +61,8 @@ def _share(profile: Profile, style: Style) -> str:
 def _waiting(profile: Profile) -> list[str]:
     share = _of_wall(profile, profile.waiting_s)
     if not profile.measured_calls[0]:
-        return ["  beyond its best", share, "waiting or contention, an estimate"]
-    return ["  waiting", share, "measured in collectives, else what goes beyond its best"]
+        return ["  above the best", share, "waiting or contention (estimated)"]
+    return ["  waiting", share, "measured in collectives, estimated elsewhere"]
 
 
 def _of_wall(profile: Profile, time_s: float) -> str:
@@ -83,7 +83,7 @@ def _trust(profile: Profile, style: Style) -> str:
 
 def _calls(profile: Profile, style: Style) -> str:
     measured = bool(profile.measured_calls[0])
-    rows = [["call", "of wall", "of MPI", "time", "count", "mean", "bytes", "of a rank", *["waiting"] * measured, ""]]
+    rows = [["call", "of wall", "of MPI", "time", "count", "mean", "bytes", "per rank", *["waiting"] * measured, ""]]
     for one in profile.calls[:_MOST_CALLS]:
         rows.append(
             [
@@ -106,12 +106,12 @@ def _sizes(profile: Profile, style: Style) -> str:
     sizes: Sequence[SizeTotals] = [one for one in profile.sizes if one.largest_B]
     if not sizes:
         return ""
-    rows = [["call", "size", "of MPI", "count", "mean", "at its best", ""]]
+    rows = [["call", "size", "of MPI", "count", "mean", "best", ""]]
     for one in sizes[:_MOST_SIZES]:
         mean = one.time_s / one.count if one.count else 0.0
         cells = [one.call, size_words(one), _of_mpi(profile, one.time_s), str(one.count), show(mean, "s")]
         rows.append([*cells, show(one.best_s, "s"), BOUND_WORDS[one.bound]])
-    return _block("sizes by cost", rows, len(sizes) - _MOST_SIZES, style)
+    return _block("sizes by time", rows, len(sizes) - _MOST_SIZES, style)
 
 
 def _sites(profile: Profile, style: Style) -> str:
@@ -119,7 +119,7 @@ def _sites(profile: Profile, style: Style) -> str:
     for one in profile.callsites[:_MOST_SITES]:
         cells = [clean(site_words(one)), one.call, _of_wall(profile, one.time_s), str(one.count), str(one.ranks)]
         rows.append([*cells, clean(inlined_words(one))])
-    return _block("call sites by cost", rows, len(profile.callsites) - _MOST_SITES, style)
+    return _block("call sites by time", rows, len(profile.callsites) - _MOST_SITES, style)
 
 
 def _ranks(profile: Profile, style: Style) -> str:
@@ -133,29 +133,29 @@ def _ranks(profile: Profile, style: Style) -> str:
         traffic = [show(one.sent_B, "B"), show(one.received_B, "B")]
         rows.append([str(one.rank), clean(one.host), *times, *traffic, "" if one.state == "finalized" else one.state])
     line = balance_line(profile)
-    block = _block("ranks, the one that computes longest first", rows, len(order) - len(shown), style, "between them")
+    block = _block("ranks by compute time", rows, len(order) - len(shown), style, "in between")
     return f"{block}\n{_wrapped(style, f'  {clean(line)}.')}" if line else block
 
 
 def _traffic(profile: Profile) -> str:
     sent = sum(one.sent_B for one in profile.per_rank)
-    given = sum(one.collective_B for one in profile.per_rank)
+    collective = sum(one.collective_B for one in profile.per_rank)
     if not profile.trust.has_sizes:
         return ""
     return (
         f"point to point: {show(sent, 'B')} between {count(len(profile.matrix), 'pair')} of ranks; "
-        f"collectives were given {show(given, 'B')}"
+        f"collectives: {show(collective, 'B')}"
     )
 
 
 def _io(profile: Profile, style: Style) -> str:
     if profile.io is None:
         return ""
-    said = " ".join(f"{clean(line)}." for line in io_lines(profile.io))
-    return f"{style.paint('input and output', 'heading')}\n{_wrapped(style, f'  {said}')}"
+    text = " ".join(f"{clean(line)}." for line in io_lines(profile.io))
+    return f"{style.paint('input and output', 'heading')}\n{_wrapped(style, f'  {text}')}"
 
 
-def _block(title: str, rows: Sequence[Sequence[str]], more: int, style: Style, where: str = "of less cost") -> str:
+def _block(title: str, rows: Sequence[Sequence[str]], more: int, style: Style, where: str = "with less time") -> str:
     lines = [style.paint(title, "heading"), style.table(rows, has_head=True)]
     if more > 0:
         lines.append(f"  and {more} more {where}")

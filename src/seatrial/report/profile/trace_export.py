@@ -1,4 +1,4 @@
-"""The traces of a profiled command, written for a replay with SimGrid: files, and in words what they hold."""
+"""Exports the traces of a profiled command for replay with SimGrid, with a summary for people."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from seatrial.report.profile.simgrid_ti import FILE_LIST, TiExport, export_ti
 PLATFORM_FILE = "platform.xml"
 HOST_FILE = "hosts.txt"
 _NAMED = 5
-"""So many calls that a replay does not have are named."""
+"""Most calls or ranks listed by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceExport:
-    """`summary` in lines for people; `files` that were written; `command` replays them from their folder, None without
-    a platform."""
+    """`summary`: lines for people; `files`: those written; `command`: replays them from their folder, None without a
+    platform."""
 
     summary: tuple[str, ...]
     files: tuple[Path, ...]
@@ -32,17 +32,15 @@ class TraceExport:
 
 
 def write_trace(tables: Path, folder: Path, figures: NetworkTables | None = None) -> TraceExport:
-    """Export the traces beside the tables of a command into a folder, made where it is missing; with figures of the
-    network the platform to replay them on. Of several programs the one that took most time is exported.
+    """Export the traces in a folder of tables to another folder, created if necessary; with network figures also the
+    platform for the replay. Of several programs the one with the longest total time is exported.
 
-    Raises UsageError where there is no trace, or where a rank's is missing; ParseError for a damaged one; OSError where
+    Raises UsageError if there is no trace, or that of a rank is missing; ParseError for a damaged one; OSError if
     nothing can be written.
     """
     traces = sorted(tables.glob("*.trace"))
     if not traces:
-        raise UsageError(
-            f"no process left a trace in {tables}", "profile with `--trace`; a library of MPI must be one that is known"
-        )
+        raise UsageError(f"no process left a trace in {tables}", "profile with `--trace` and a supported MPI library")
     traces, *others = trace_worlds(traces)
     ti = export_ti(traces, folder)
     written = [*ti.files]
@@ -58,12 +56,12 @@ def write_trace(tables: Path, folder: Path, figures: NetworkTables | None = None
         command = replay_command(ti.ranks)
     summary = _summary(ti, figures, command)
     if others:
-        summary.insert(1, f"{len(others)} further programs of this command left traces, too: not exported")
+        summary.insert(1, f"not exported: traces of {len(others)} other programs of this command")
     return TraceExport(tuple(summary), tuple(written), command, ti)
 
 
 def replay_command(ranks: int, smpirun: str = "smpirun") -> tuple[str, ...]:
-    """What replays an export in its folder. It ends by telling the simulated seconds."""
+    """The command that replays an export in its folder. It prints the simulated seconds at the end."""
     return (smpirun, "-np", str(ranks), "-platform", PLATFORM_FILE, "-hostfile", HOST_FILE, "-replay", FILE_LIST)
 
 
@@ -71,24 +69,24 @@ def _summary(ti: TiExport, figures: NetworkTables | None, command: Sequence[str]
     plural = "" if ti.ranks == 1 else "s"
     lines = [
         f"trace of {ti.ranks} rank{plural}, {ti.wall_s:.3g} s from the first start to the last MPI_Finalize: "
-        f"{ti.messages} messages, {ti.together} collectives of all ranks"
+        f"{ti.messages} messages, {ti.collectives} collectives of all ranks"
     ]
     if ti.lost:
-        lines.append(f"cut: {ti.lost} records found no room; the replay ends where the first rank's trace does")
+        lines.append(f"truncated: {ti.lost} records were dropped; the replay stops at the end of the shortest trace")
     if ti.unfinished:
         ranks = ", ".join(map(str, ti.unfinished[:_NAMED])) + (", ..." if len(ti.unfinished) > _NAMED else "")
         lines.append(f"without MPI_Finalize: rank {ranks}")
     if ti.dropped:
-        lines.append(f"{ti.dropped} sends, receives and collectives have no partner in the traces: left out")
+        lines.append(f"left out: {ti.dropped} sends, receives and collectives without a counterpart in the traces")
     if ti.left_out.calls:
         most = ti.left_out.calls.most_common()
         named = ", ".join(f"{n} {name}" for name, n in most[:_NAMED]) + (", ..." if len(most) > _NAMED else "")
-        lines.append(f"not replayed, their time counts as computation: {named}")
+        lines.append(f"not replayed (their time counts as computation): {named}")
     if ti.left_out.messages_outside:
-        lines.append(f"{ti.left_out.messages_outside} messages with processes outside of MPI_COMM_WORLD: left out")
+        lines.append(f"left out: {ti.left_out.messages_outside} messages with processes outside MPI_COMM_WORLD")
     if figures is not None:
         times, bandwidths = figures.experiments
         sources = f"{benchmark_of(Role.MESSAGE_TIME)} {times} and {benchmark_of(Role.MESSAGE_BANDWIDTH)} {bandwidths}"
         lines.append(f"platform from {sources}")
-    lines.append(f"replay it there: {' '.join(command)}" if command else "no platform: no figures of the network")
+    lines.append(f"replay in that folder: {' '.join(command)}" if command else "no platform file: no network figures")
     return lines

@@ -1,4 +1,4 @@
-"""Where the wall time of an MPI program goes: computing, and each call with what goes beyond its best."""
+"""Where the wall time of an MPI program goes: computing, and each call with its time above the best."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from seatrial.profiler.profile import Profile
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
 from seatrial.report.pages.tables import Cell, Column, Table
-from seatrial.report.profile.words import BOUND_WORDS, of_size, share_words, spread_words, waiting_words
+from seatrial.report.profile.words import BOUND_WORDS, share_words, spread_words, typical_size, waiting_words
 from seatrial.report.units import NO_VALUE, show, show_percent
 
 _WIDTH = 620
 _ROW = 26
 _MOST = 8
 _PIXELS_OF_A_CHARACTER = 7.8
-_BEST, _BEYOND = "at its best", "beyond: waiting or contention"
+_BEST, _BEYOND = "best", "above the best: waiting or contention"
 
 
 def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
-    """Computing and MPI as shares of wall time, each with a line from the least to the most of a rank."""
+    """Computing and MPI as shares of wall time, each with a line from the minimum to the maximum over ranks."""
     ranks = [one for one in profile.per_rank if one.wall_s > 0]
     if not ranks or profile.wall_s <= 0:
         return None
@@ -37,11 +37,11 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
     spans = [{"row": kind, "x": min(shares) * 100, "x2": max(shares) * 100} for kind, shares in kinds.items()]
     title = "Wall time"
     caption = (
-        "Means over ranks; the line spans from the rank with the least to the one with the most. What goes beyond the "
-        "same calls at their best is an estimate: others came late, or the fabric was shared."
+        "Means over ranks; the line spans the minimum to the maximum. The time above the best is an estimate: other "
+        "ranks arrived late, or the fabric was shared."
     )
-    columns = [Column("Part"), Column("Of wall", numeric=True), Column("Least and most of a rank", numeric=True)]
-    shares = [("MPI beyond its best", means["MPI"] * waiting), *means.items()]
+    columns = [Column("Part"), Column("Of wall", numeric=True), Column("Range over ranks", numeric=True)]
+    shares = [("MPI above the best", means["MPI"] * waiting), *means.items()]
     rows = [
         [
             Cell(kind),
@@ -57,7 +57,7 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
 
 
 def calls_chart(profile: Profile, ident: str) -> Chart | None:
-    """The calls with most time as bars of shares of wall time. None where there are none."""
+    """The calls with the most time, as bars of shares of wall time. None if there are none."""
     shown = [one for one in profile.calls[:_MOST] if one.time_s > 0]
     if not shown or profile.wall_s <= 0:
         return None
@@ -68,11 +68,9 @@ def calls_chart(profile: Profile, ident: str) -> Chart | None:
         bars.append({"row": one.call, "part": _BEST, "x": (one.time_s - waiting) * scale})
         bars.append({"row": one.call, "part": _BEYOND, "x": waiting * scale})
     title = "Time by call"
-    caption = (
-        "Share of wall time, over all ranks. At its best: had every call taken what the shortest of its size took."
-    )
+    caption = "Share of wall time, over all ranks. Best: if every call took as long as the shortest of its size."
     left = len(profile.calls) - len(shown)
-    caption += " Where waiting was measured, it stands in place of the rest." if profile.measured_calls[0] else ""
+    caption += " Where waiting was measured, it replaces the estimate." if profile.measured_calls[0] else ""
     caption += f" {left} more calls are in the table." if left else ""
     svg = render(_spec(bars, [], [one.call for one in shown], "% of wall time"), f"{ident}-calls", title, caption)
     return Chart(title, caption, svg, calls_table(profile))
@@ -80,7 +78,7 @@ def calls_chart(profile: Profile, ident: str) -> Chart | None:
 
 def calls_table(profile: Profile, most: int | None = None) -> Table:
     """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
-    numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Least and most of a rank")
+    numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks")
     measured = bool(profile.measured_calls[0])
     columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric)]
     columns += [Column("Waiting, measured", numeric=True)] * measured
@@ -100,7 +98,7 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
                 Cell(show(one.bytes, "B"), one.bytes),
                 Cell(spread_words([one.least_rank_s, one.most_rank_s])),
                 *[Cell(waiting_words(one) or NO_VALUE)] * measured,
-                Cell(of_size(profile.sizes, one).removeprefix(",").strip().removeprefix("of ") or NO_VALUE),
+                Cell(typical_size(profile.sizes, one) or NO_VALUE),
                 Cell(BOUND_WORDS[one.bound]),
             ]
         )

@@ -1,4 +1,4 @@
-"""What the ranks read and wrote over time: as they asked for it, and as devices moved it."""
+"""What the ranks read and wrote over time: as requested, and on devices."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from seatrial.report.units import NO_VALUE, display_scale, show
 _WIDTH, _HEIGHT = 620, 170
 _MOST_RANKS = 12
 _ASKED, _DEVICES, _DISKS, _NFS = (
-    "asked for by all ranks",
+    "requested by all ranks",
     "devices, for the ranks",
-    "disks of the nodes, for all",
+    "disks of the nodes, all processes",
     "NFS servers, for the nodes",
 )
-_KINDS = (("read", "Reading over time"), ("written", "Writing over time"))
+_KINDS = (("read", "Reads over time"), ("written", "Writes over time"))
 
 
 def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[Chart]:
@@ -36,7 +36,7 @@ def _lines(io: ProfileIo, what: str) -> dict[str, tuple[float, ...]]:
     lines = {_ASKED: io.over_time(f"{what}_B")}
     busiest = _busiest(io, f"{what}_B")
     if busiest is not None:
-        lines[f"asked for by rank {busiest[0]}"] = busiest[1]
+        lines[f"requested by rank {busiest[0]}"] = busiest[1]
     lines[_DEVICES] = io.over_time(f"device_{what}_B")
     for name, field in ((_DISKS, f"disk_{what}_B"), (_NFS, f"nfs_{what}_B")):
         series = io.of_nodes(field)
@@ -102,7 +102,7 @@ def _numbers(io: ProfileIo, title: str, lines: dict[str, tuple[float, ...]]) -> 
         values = [series[k] for series in lines.values()]
         at = k * io.width_s
         rows.append([Cell(show(at, "s"), at), *(Cell(show(value, "B"), value) for value in values)])
-    return Table(f"{title}, bytes bin by bin", columns, rows)
+    return Table(f"{title}, bytes per bin", columns, rows)
 
 
 def io_table(io: ProfileIo) -> Table | None:
@@ -110,7 +110,7 @@ def io_table(io: ProfileIo) -> Table | None:
     if not io.known:
         return None
     order = sorted(io.ranks, key=lambda one: -(one.totals.read_B + one.totals.written_B) if one.totals else 1)
-    named = ("Read", "By calls", "From devices", "Written", "By calls", "To devices")
+    named = ("Read", "Calls", "From devices", "Written", "Calls", "To devices")
     columns = [Column("Rank", numeric=True), Column("Host"), *(Column(name, numeric=True) for name in named)]
     rows = []
     for one in order[:_MOST_RANKS]:
@@ -126,4 +126,4 @@ def io_table(io: ProfileIo) -> Table | None:
             ]
         rows.append([Cell(str(one.rank), one.rank), Cell(one.host), *values])
     more = f", the first {len(rows)} of {len(io.ranks)}" if len(io.ranks) > len(rows) else ""
-    return Table(f"Ranks by what they read and write{more}", columns, rows)
+    return Table(f"Ranks by input and output{more}", columns, rows)

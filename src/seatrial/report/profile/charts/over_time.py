@@ -44,7 +44,7 @@ def share_over_time(time: OverTime, ident: str) -> Chart | None:
             ends = {} if least is None or most is None else {"low": least * 100, "high": min(100.0, most * 100)}
             rows.append({**row, **ends})
     title = "MPI over time"
-    caption = "The line is all ranks, the band from the rank with the least to the one with the most; "
+    caption = "The line is the share over all ranks, the band the range over ranks; "
     caption += f"bins of {show(time.width_s, 's')}."
     x = {
         "field": "x",
@@ -81,7 +81,7 @@ def _numbers(time: OverTime) -> Table:
         values = (share, time.least[k], time.most[k])
         shares = [Cell(NO_VALUE if one is None else show_percent(one), one) for one in values]
         rows.append([Cell(show(k * time.width_s, "s"), k * time.width_s), *shares])
-    return Table("Share of wall time in MPI, bin by bin", columns, rows)
+    return Table("Share of wall time in MPI by bin", columns, rows)
 
 
 def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
@@ -100,7 +100,7 @@ def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
     }
     title = "MPI of each rank over time"
     grouped = any(lane.first != lane.last for lane in time.lanes)
-    caption = "Colour is the share of wall time in MPI: a rank that stays apart computes more or less than the others."
+    caption = "Colour is the share of wall time in MPI: a rank that differs computes more or less than the others."
     caption += " Neighbouring ranks are drawn together." if grouped else ""
     parts = [
         rectangle(0, 0, _LANES_WIDTH, edge, "ground"),
@@ -142,10 +142,10 @@ def _moments(time: OverTime, edge: float) -> list[str]:
 
 
 def _lane_table(time: OverTime) -> Table:
-    columns = [Column("Ranks"), Column("Least of a bin", numeric=True), Column("Most of a bin", numeric=True)]
+    columns = [Column("Ranks"), Column("Lowest bin", numeric=True), Column("Highest bin", numeric=True)]
     rows = []
     for row, lane in enumerate(time.lanes):
         known = [share for share in lane.shares if share is not None]
         ends = (min(known), max(known)) if known else (None, None)
         rows.append([Cell(_lane_name(time, row)), *(Cell(NO_VALUE if e is None else show_percent(e), e) for e in ends)])
-    return Table("Share of MPI of the ranks of each line, least and most of a bin", columns, rows)
+    return Table("Share of MPI by rank, in the lowest and highest bin", columns, rows)

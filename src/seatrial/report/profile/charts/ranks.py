@@ -25,14 +25,10 @@ def rank_charts(profile: Profile, ident: str) -> list[Chart]:
         return []
     table = _table(ranks)
     together = (
-        ""
-        if len(ranks) <= _MOST_BARS
-        else f" Each stands for the mean of {-(-len(ranks) // _MOST_BARS)} neighbouring ranks."
+        "" if len(ranks) <= _MOST_BARS else f" Each is the mean of {-(-len(ranks) // _MOST_BARS)} neighbouring ranks."
     )
     times = {"computing": [one.compute_s for one in ranks], "MPI": [one.mpi_s for one in ranks]}
-    caption = (
-        f"Uneven computing makes the other ranks wait: see whether MPI is long where computing is short.{together}"
-    )
+    caption = f"If ranks compute for different times, the faster ones wait in MPI for the others.{together}"
     charts = [_chart("Time of each rank", caption, times, "s", ranks, f"{ident}-rank-time", table, stacked=True)]
     traffic = {"sent": [float(one.sent_B) for one in ranks], "received": [float(one.received_B) for one in ranks]}
     if any(map(any, traffic.values())):
@@ -100,7 +96,7 @@ def _ticks(first: int, last: int) -> list[int]:
 
 
 def _table(ranks: Sequence[RankTotals]) -> Table:
-    numeric = ("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "To collectives")
+    numeric = ("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "Collectives")
     columns = [Column("Rank", numeric=True), Column("Host"), *(Column(name, numeric=True) for name in numeric)]
     columns.append(Column("End"))
     order = sorted(ranks, key=lambda one: -one.compute_s)
@@ -111,7 +107,7 @@ def _table(ranks: Sequence[RankTotals]) -> Table:
         sizes = [Cell(show(value, "B"), value) for value in (one.sent_B, one.received_B, one.collective_B)]
         cells = [Cell(str(one.rank), one.rank), Cell(one.host), *times, Cell(str(one.calls), one.calls), *sizes]
         rows.append([*cells, Cell(one.state.value)])
-    said = "Ranks, the one that computes longest first"
+    caption = "Ranks by compute time"
     if len(shown) < len(order):
-        said += f": the first and the last {_MOST_ROWS // 2} of {len(order)}"
-    return Table(said, columns, rows)
+        caption += f": the first and the last {_MOST_ROWS // 2} of {len(order)}"
+    return Table(caption, columns, rows)

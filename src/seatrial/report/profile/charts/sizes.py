@@ -25,7 +25,7 @@ def sizes_charts(profile: Profile, ident: str) -> list[Chart]:
         return []
     named = list(dict.fromkeys(one.call for one in sizes))[:_MOST_CALLS]
     table = _table(profile, sizes)
-    caption = "Sizes are those that the caller passes, by powers of two: from the size named to below the next."
+    caption = "Sizes as passed by the caller, in powers of two: a bar covers its size up to the next."
     share = 100 / profile.mpi_s if profile.mpi_s > 0 else 0.0
     return [
         _chart(
@@ -83,7 +83,7 @@ def _name(power: int) -> str:
 
 
 def _table(profile: Profile, sizes: list[SizeTotals]) -> Table:
-    numeric = ("Size", "Of MPI", "Calls", "Bytes", "Mean", "At its best")
+    numeric = ("Size", "Of MPI", "Calls", "Bytes", "Mean", "Best")
     columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric), Column("Bound by")]
     rows = []
     for one in sizes[:_MOST_ROWS]:

@@ -53,7 +53,7 @@ def matrix_chart(profile: Profile, ident: str) -> Chart | None:
     if not values:
         return None
     title = "Bytes from rank to rank"
-    caption = "Rows send, columns receive; point to point, payload only; nothing was sent where it is blank. "
+    caption = "Rows send, columns receive; point to point, payload only; blank cells sent nothing. "
     caption += _off_node(profile)
     if len(order.groups) < profile.ranks:
         caption += f" A cell is {count(len(order.groups[0]), 'rank')} by as many, in the order of nodes."
