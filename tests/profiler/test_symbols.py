@@ -96,7 +96,7 @@ def test_each_address_is_asked_once(tmp_path, monkeypatch) -> None:
     program, offsets = build(tmp_path)
     asked = []
     symbols = Symbols("addr2line")
-    monkeypatch.setattr(symbols, "_asked", lambda module, addresses: asked.append(list(addresses)) or {})
+    monkeypatch.setattr(symbols, "_by_addr2line", lambda module, addresses: asked.append(list(addresses)) or {})
     symbols.frames(program, offsets)
     symbols.frames(program, offsets)
     assert len(asked) == 1 and len(asked[0]) == 2

@@ -33,10 +33,10 @@ def measured(machine: Machine) -> tuple[Machine, tuple[PeerRates, ...]]:
     return with_measured(machine, results, seen), peer_rates(machine, results, seen)
 
 
-def test_what_is_told_trained_and_measured_stands_side_by_side() -> None:
+def test_capable_trained_and_measured_rates_share_a_line() -> None:
     machine, peers = measured(two_gpus())
     text = machine_text(machine, peers=peers)
-    (line,) = (line for line in text.splitlines() if "gpu-1 (pcie, upwards)" in line)
+    (line,) = (line for line in text.splitlines() if "gpu-1 (pcie, upstream)" in line)
     assert line.split()[3:] == ["31.5", "GB/s", "4.00", "GB/s", "24.0", "GB/s", "76", "%", "discovered"]
     assert "Links measured" not in machine_text(two_gpus())
 

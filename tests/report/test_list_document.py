@@ -80,7 +80,7 @@ def test_libraries_and_environments_stand_in_the_order_of_their_use():
         ("openmpi-4.1", "gcc 12.2.0", "openmpi-4.1", None),
     ]
     text = list_text(document)
-    assert "Cray MPICH 4.1" in text and "no launcher of its own" in text
+    assert "Cray MPICH 4.1" in text and "without a launcher" in text
     assert "Open MPI 4.1 (generic)" in text and "MPICH 4.1 (runtime only)" in text
     assert "needs mpi.h: apt install it" in text and "needs it is not there" in text
     assert text.index("production") < text.index("openmpi-4.1")

@@ -17,7 +17,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 CELLS = st.text("ab1µ↓ .-", max_size=40)
 ROWS = st.lists(st.lists(CELLS, min_size=1, max_size=12), min_size=1, max_size=6)
 VERDICTS = [
-    ["figure", "baseline", "candidate", "ratio", "95 % of the family", "verdict"],
+    ["figure", "baseline", "candidate", "ratio", "95 % simultaneous", "verdict"],
     ["copy · size 64 KiB, threads 96 ↓", "1.310 µs", "360.0 ns", "0.275", "[0.26, 0.29]", "faster"],
 ]
 
