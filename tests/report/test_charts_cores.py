@@ -72,7 +72,7 @@ def test_cpus_stand_in_the_order_of_the_machine_and_not_of_their_numbers():
 
 def test_cores_that_a_sample_left_out_are_blank_rows():
     pairs = core_pairs(machine_of(), times({(0, 1): 20, (3, 5): 90}))
-    assert pairs.cpus == tuple(range(8)) and pairs.pairs_there == 28
+    assert pairs.cpus == tuple(range(8)) and pairs.possible_pairs == 28
     few = core_pairs(machine_of(cores=16), times({(0, 1): 20, (3, 5): 90}))
     assert few.cpus == (0, 1, 3, 5)
 
@@ -109,7 +109,7 @@ def test_two_cpus_are_a_sentence_and_no_picture():
 
 def test_cpus_that_no_source_describes_are_said_to_be_so():
     pairs = core_pairs(Machine("m"), times({(0, 1): 20, (1, 2): 30}))
-    assert {far.name for far in pairs.distances.values()} == {"no source tells"}
+    assert {far.name for far in pairs.distances.values()} == {"an unknown part"}
     assert pairs.cpus == (0, 1, 2) and not pairs.boundaries
     assert drawn(Machine("m"), times({(0, 1): 20, (1, 2): 30})).picture is not None
 

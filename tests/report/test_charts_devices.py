@@ -41,8 +41,8 @@ def test_each_device_has_a_row_under_the_name_that_the_machine_gives_it() -> Non
     view = view_of(copies, seen=seen)
     (chart,) = devices_side_by_side(view, view.benchmarks[0])
     assert "h2d at size 64\N{NO-BREAK SPACE}MiB: 6.0 to 12.0 GB/s" in chart.caption
-    assert "Device 1 (gpu-2) stands apart, at 50 % in h2d, 50 % in d2h of the median." in chart.caption
-    assert "hollow: all at once, which in sum reach of that: h2d 57 %, d2h 57 %" in chart.caption
+    assert "Device 1 (gpu-2) deviates from the median over devices: h2d 50 %, d2h 50 % of it." in chart.caption
+    assert "hollow: all at once. Sum of all at once over one each: h2d 57 %, d2h 57 %" in chart.caption
     rows = [[cell.text for cell in row] for row in chart.table.rows]
     assert len(rows) == 4 * 4 and rows[1][:3] == ["1", "gpu-2, GPU", "h2d (size 64\N{NO-BREAK SPACE}MiB)"]
     assert rows[1][3] == "6.000 GB/s" and rows[1][5] == "50 %"
@@ -70,8 +70,8 @@ def test_a_figure_over_devices_is_that_of_all_together() -> None:
     (chart,) = over_a_number(view, view.benchmarks[0])
     assert chart.title == "gpu.reduction over devices"
     assert [row[1].text for row in chart.table.rows] == ["1", "2", "4"]
-    assert "The thin line is the rate of 1 device times their number" in chart.caption
-    assert "bandwidth_all at 4 devices: 14.4 TB/s, 90 % of that" in chart.caption
+    assert "The thin line is ideal scaling from 1 device." in chart.caption
+    assert "bandwidth_all at 4 devices: 14.4 TB/s, 90 % of ideal" in chart.caption
 
 
 def test_scaling_along_devices_begins_with_one() -> None:

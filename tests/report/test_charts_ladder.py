@@ -86,7 +86,7 @@ def test_the_caches_are_those_of_the_cpu_that_loaded():
 
 def test_without_caches_nothing_is_guessed():
     chart = chart_of(view_of(times(STEPS), of=Machine("m")))
-    assert "from 1.00 ns at 4 KiB to 98.0 ns at 256 MiB" in chart.caption and "No source tells" in chart.caption
+    assert "from 1.00 ns at 4 KiB to 98.0 ns at 256 MiB" in chart.caption and "Cache sizes are unknown" in chart.caption
     assert "DRAM" not in chart.svg.text
 
 

@@ -93,8 +93,10 @@ def test_the_chart_names_every_element_and_where_it_comes_from():
     assert rows["roof: triad"][3] == "best triad of memory.stream: threads=2 nontemporal=true"
     assert rows["point: triad"][3].endswith("Triad: 2 flop for 24 B, as STREAM counts.")
     assert "GEMM: 2 n^3 flop for 4 n^2 numbers, the least that must move." in chart.caption
-    assert "DGEMM 150 GFLOP/s at 64.0 flop/B, 75 % of it" in chart.caption
-    assert re.search(r'role="img".*<title[^>]*>Roofline</title><desc[^>]*>Memory bounds what is below 4\.00', svg, re.S)
+    assert "DGEMM 150 GFLOP/s at 64.0 flop/B, 75 %" in chart.caption
+    assert re.search(
+        r'role="img".*<title[^>]*>Roofline</title><desc[^>]*>Memory limits kernels below the ridge \(4\.00', svg, re.S
+    )
 
 
 def test_the_roofs_are_drawn_where_their_numbers_say():

@@ -36,7 +36,7 @@ def test_a_setting_that_follows_the_threads_does_not_part_the_line():
     (chart,) = over_a_number(view, view.benchmarks[0])
     assert chart.title == "some.rate over threads"
     assert [row[0].text for row in chart.table.rows] == ["rate"] * 3
-    assert "array grows with it, 1 MiB to 4 MiB" in chart.caption
+    assert "array grows with threads, from 1 MiB to 4 MiB" in chart.caption
     (line,) = lines_over(view.benchmarks[0].measured, "threads")
     assert [x for x, _ in line.points] == [1.0, 2.0, 4.0]
 
@@ -52,7 +52,7 @@ def test_a_setting_that_differs_at_one_number_of_threads_parts_the_lines():
 def test_scaling_is_held_against_its_own_first_point_and_the_limit():
     view = view_of(*scaling({1: 10, 2: 20, 4: 30}, dram_bandwidth(2, 4800)))
     (chart,) = over_a_number(view, view.benchmarks[0])
-    assert "rate at 4 threads: 30.0 GB/s, 75 % of that" in chart.caption
+    assert "rate at 4 threads: 30.0 GB/s, 75 % of ideal" in chart.caption
     assert "The horizontal line is the limit, 76.8 GB/s" in chart.caption
 
 
@@ -64,7 +64,7 @@ def test_limits_that_differ_are_no_line():
     ]
     view = view_of(*results)
     (chart,) = over_a_number(view, view.benchmarks[0])
-    assert "limit" not in chart.caption and "100 % of that" in chart.caption
+    assert "limit" not in chart.caption and "100 % of ideal" in chart.caption
 
 
 def test_more_lines_than_colours_become_several_charts_with_all_of_them():

@@ -36,7 +36,7 @@ def test_the_page_has_it_on_the_time_axis_of_mpi() -> None:
     html = profile_page([with_io()])
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", html)
     assert titles.index("Input and output over time") == titles.index("Over time") + 1
-    assert "Input and output by rank" in titles and "asked for by rank 0" in html and "disks of the nodes" in html
+    assert "Input and output by rank" in titles and "requested by rank 0" in html and "disks of the nodes" in html
     assert "Input and output" not in profile_page([crash()])
 
 

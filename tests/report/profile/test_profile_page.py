@@ -28,7 +28,7 @@ def test_it_has_every_section() -> None:
     assert "25 % of wall time is MPI_Allreduce of 4 B: waiting for others." in html
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", html)
     assert titles == [*SECTIONS, "From rank to rank", "Call sites", "What to try next"]
-    assert "8.9 % of 153 GB leave their node" in html and "reduce_energy energy.f90:212" in html
+    assert "8.9 % of 153 GB leave the node" in html and "reduce_energy energy.f90:212" in html
     assert "http://" not in html and "https://" not in html
 
 
@@ -60,7 +60,7 @@ def test_names_from_outside_are_text() -> None:
 
 def test_a_large_world_stays_small() -> None:
     html = profile_page([SAMPLES["large"]()])
-    assert len(html) < 500_000 and "A cell is 10 ranks by as many" in html
+    assert len(html) < 500_000 and "Each cell is 10 x 10 ranks" in html
 
 
 @pytest.mark.real

@@ -1,4 +1,4 @@
-"""The roofline as a picture: flop/s over flop/B, both logarithmic."""
+"""The roofline chart: flop/s over flop/B, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from seatrial.report.units import show, show_percent
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9
 _ROOM = 1.8
-"""The axes go this factor beyond what is drawn."""
+"""The axes extend beyond the drawn elements by this factor."""
 _SHAPES = {"": "circle", "fp64": "diamond", "fp32": "square"}
 _SERIES = {"fp64": "var(--series-1)", "fp32": "var(--series-2)"}
 
 
 def roofline_charts(view: TrialView) -> Iterator[Chart]:
-    """The charts of a trial: of the processor and of each device of which both memory and arithmetic were measured."""
+    """The charts of a trial: of the processor, and of each device with both memory and arithmetic measured."""
     of_processor = roofline(view)
     if of_processor is not None:
         yield _chart(view, of_processor, "Roofline", "roofline-chart")
@@ -33,24 +33,24 @@ def roofline_charts(view: TrialView) -> Iterator[Chart]:
 
 
 def _chart(view: TrialView, made: Roofline, title: str, anchor: str) -> Chart:
-    said = _in_words(made)
-    return Chart(title, said, render(_spec(made), view.anchor(anchor), title, said), _table(made))
+    caption = _in_words(made)
+    return Chart(title, caption, render(_spec(made), view.anchor(anchor), title, caption), _table(made))
 
 
 def _in_words(made: Roofline) -> str:
     ridges = [f"{short(ridge.intensity)} flop/B in {ridge.compute.precision}" for ridge in made.ridges]
     shares = [
         f"{point.name} {show(point.rate, 'flop/s')} at {short(point.intensity)} flop/B, "
-        f"{show_percent(point.rate / _bound(made, point))} of it"
+        f"{show_percent(point.rate / _bound(made, point))}"
         for point in made.points
     ]
-    text = f"Memory bounds what is below {' and '.join(ridges)}, arithmetic what is above (the ridge)."
-    text += f" Held against the measured roof above: {'; '.join(shares)}."
+    text = f"Memory limits kernels below the ridge ({' and '.join(ridges)}), arithmetic those above."
+    text += f" Share of the measured roof: {'; '.join(shares)}."
     return text + " " + " ".join(dict.fromkeys(point.counting for point in made.points))
 
 
 def _bound(made: Roofline, point: Point) -> float:
-    """What the measured roofs allow at a point's intensity, in flop/s: of its own precision where it has one."""
+    """The measured roof at a point's intensity, in flop/s: of the point's precision if it has one."""
     memory = [roof.value * point.intensity for roof in made.roofs if roof.is_memory and roof.basis == "measured"]
     own = [roof.value for roof in made.roofs if roof.basis == "measured" and roof.precision == point.precision]
     compute = own or [max(r.value for r in made.roofs if not r.is_memory and r.basis == "measured")]
@@ -120,7 +120,7 @@ def _roof(
 def _memory_names(
     roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], ridge: float, angle: float
 ) -> list[dict[str, Any]]:
-    """Names along the slope, between the points on its left and the ridge: the limit above, the measured roof below."""
+    """Names along the slope, left of the ridge: the limit above, the measured roof below."""
     layers = []
     at = ridge / 6
     for roof in roofs:
@@ -132,18 +132,18 @@ def _memory_names(
 
 
 def _compute_names(roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], ridge: float) -> list[dict[str, Any]]:
-    """One name for each precision, right of the last ridge and above its lines: what was measured, and the limit."""
+    """One label for each precision, right of the last ridge and above its lines: the measured rate and the limit."""
     layers = []
     for precision in dict.fromkeys(roof.precision for roof in roofs):
         own = [roof for roof in roofs if roof.precision == precision]
-        told = ", ".join(f"{roof.basis} {show(roof.value, 'flop/s')}" for roof in own)
-        row = {"x": ridge * 1.1, "y": max(roof.value for roof in own) / _GFLOP, "text": f"{own[0].name}: {told}"}
+        rates = ", ".join(f"{roof.basis} {show(roof.value, 'flop/s')}" for roof in own)
+        row = {"x": ridge * 1.1, "y": max(roof.value for roof in own) / _GFLOP, "text": f"{own[0].name}: {rates}"}
         layers += text_layers([row], {"align": "left", "dy": -9, "fill": _SERIES[precision]}, x, y)
     return layers
 
 
 def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: float) -> list[dict[str, Any]]:
-    """A thin line from each ridge down to the axis, its intensity beside it."""
+    """A thin line from each ridge down to the axis, labelled with its intensity."""
     layers: list[dict[str, Any]] = []
     for count, ridge in enumerate(sorted(ridges, key=lambda ridge: ridge.intensity)):
         values = [{"x": ridge.intensity, "y": ridge.rate / _GFLOP}, {"x": ridge.intensity, "y": low}]
@@ -156,7 +156,7 @@ def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: 
 
 
 def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each with its name on its right."""
+    """Each point with its name on its right."""
     layers: list[dict[str, Any]] = []
     for point in points:
         colour = _SERIES.get(point.precision, "var(--series-3)")
@@ -175,7 +175,7 @@ def _table(made: Roofline) -> Table:
         Column("Intensity", numeric=True),
         Column("Rate", numeric=True),
         Column("Basis"),
-        Column("Where it comes from"),
+        Column("Source"),
     ]
     rows = [
         *(
@@ -188,7 +188,7 @@ def _table(made: Roofline) -> Table:
                 Cell(f"{short(ridge.intensity)} flop/B", ridge.intensity),
                 Cell(show(ridge.rate, "flop/s"), ridge.rate),
                 Cell("derived"),
-                Cell("the measured compute roof over the measured memory roof"),
+                Cell("measured compute roof divided by measured memory roof"),
             ]
             for ridge in made.ridges
         ),
@@ -203,7 +203,7 @@ def _table(made: Roofline) -> Table:
             for point in made.points
         ),
     ]
-    return Table("What the roofline is drawn of", columns, rows)
+    return Table("Elements of the roofline", columns, rows)
 
 
 def _roof_rate(roof: Roof) -> Cell:

@@ -1,4 +1,4 @@
-"""Where the wall time of an MPI program goes: computing, and each call with what goes beyond its best."""
+"""Where the wall time of an MPI program goes: computing, and each call with its minimum and the time above it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _WIDTH = 620
 _ROW = 26
 _MOST = 8
 _PIXELS_OF_A_CHARACTER = 7.8
-_BEST, _BEYOND = "at its best", "beyond: waiting or contention"
+_MINIMUM, _ABOVE = "minimum", "above the minimum: waiting or contention"
 
 
 def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
-    """Computing and MPI as shares of wall time, each with a line from the least to the most of a rank."""
+    """Computing and MPI as shares of wall time, each with a line for the range over ranks."""
     ranks = [one for one in profile.per_rank if one.wall_s > 0]
     if not ranks or profile.wall_s <= 0:
         return None
@@ -31,17 +31,17 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
     means = {"computing": sum(one.compute_s for one in ranks) / profile.wall_s, "MPI": profile.mpi_share}
     bars = [
         {"row": "computing", "part": "computing", "x": means["computing"] * 100},
-        {"row": "MPI", "part": _BEST, "x": means["MPI"] * (1 - waiting) * 100},
-        {"row": "MPI", "part": _BEYOND, "x": means["MPI"] * waiting * 100},
+        {"row": "MPI", "part": _MINIMUM, "x": means["MPI"] * (1 - waiting) * 100},
+        {"row": "MPI", "part": _ABOVE, "x": means["MPI"] * waiting * 100},
     ]
     spans = [{"row": kind, "x": min(shares) * 100, "x2": max(shares) * 100} for kind, shares in kinds.items()]
     title = "Wall time"
     caption = (
-        "Means over ranks; the line spans from the rank with the least to the one with the most. What goes beyond the "
-        "same calls at their best is an estimate: others came late, or the fabric was shared."
+        "Means over ranks; the line is the range over ranks. The time above the minimum of the same calls is an "
+        "estimate: other ranks were late, or the fabric was shared."
     )
-    columns = [Column("Part"), Column("Of wall", numeric=True), Column("Least and most of a rank", numeric=True)]
-    shares = [("MPI beyond its best", means["MPI"] * waiting), *means.items()]
+    columns = [Column("Part"), Column("Of wall", numeric=True), Column("Range over ranks", numeric=True)]
+    shares = [("MPI above the minimum", means["MPI"] * waiting), *means.items()]
     rows = [
         [
             Cell(kind),
@@ -57,7 +57,7 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
 
 
 def calls_chart(profile: Profile, ident: str) -> Chart | None:
-    """The calls with most time as bars of shares of wall time. None where there are none."""
+    """The calls with the most time, as shares of wall time. None if there are none."""
     shown = [one for one in profile.calls[:_MOST] if one.time_s > 0]
     if not shown or profile.wall_s <= 0:
         return None
@@ -65,25 +65,23 @@ def calls_chart(profile: Profile, ident: str) -> Chart | None:
     bars = []
     for one in shown:
         waiting = min(one.waiting_s, one.time_s)
-        bars.append({"row": one.call, "part": _BEST, "x": (one.time_s - waiting) * scale})
-        bars.append({"row": one.call, "part": _BEYOND, "x": waiting * scale})
+        bars.append({"row": one.call, "part": _MINIMUM, "x": (one.time_s - waiting) * scale})
+        bars.append({"row": one.call, "part": _ABOVE, "x": waiting * scale})
     title = "Time by call"
-    caption = (
-        "Share of wall time, over all ranks. At its best: had every call taken what the shortest of its size took."
-    )
+    caption = "Share of wall time, over all ranks. Minimum: if each call had taken as long as the shortest of its size."
     left = len(profile.calls) - len(shown)
-    caption += " Where waiting was measured, it stands in place of the rest." if profile.measured_calls[0] else ""
+    caption += " Measured waiting replaces the estimate." if profile.measured_calls[0] else ""
     caption += f" {left} more calls are in the table." if left else ""
     svg = render(_spec(bars, [], [one.call for one in shown], "% of wall time"), f"{ident}-calls", title, caption)
     return Chart(title, caption, svg, calls_table(profile))
 
 
 def calls_table(profile: Profile, most: int | None = None) -> Table:
-    """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
-    numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Least and most of a rank")
+    """The first `most` calls with both shares, count, typical size and what they are bound by."""
+    numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks")
     measured = bool(profile.measured_calls[0])
     columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric)]
-    columns += [Column("Waiting, measured", numeric=True)] * measured
+    columns += [Column("Measured waiting", numeric=True)] * measured
     columns += [Column("Size"), Column("Bound by")]
     rows = []
     for one in profile.calls[:most]:
@@ -108,12 +106,12 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
 
 
 def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[str], x_title: str) -> dict[str, Any]:
-    # The renderer cannot know the width of the reader's font: room for the longest name is made beforehand.
+    # The renderer does not know the width of the browser's font: reserve space for the longest name.
     axis = {"labelLimit": 260, "minExtent": _PIXELS_OF_A_CHARACTER * max(map(len, order)) + 8}
     y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": axis}
     x = {"field": "x", "type": "quantitative", "title": x_title, "stack": "zero"}
     parts = list(dict.fromkeys(bar["part"] for bar in bars))
-    colours = {"computing": SERIES_COLOURS[2], _BEST: SERIES_COLOURS[0], _BEYOND: SERIES_COLOURS[1]}
+    colours = {"computing": SERIES_COLOURS[2], _MINIMUM: SERIES_COLOURS[0], _ABOVE: SERIES_COLOURS[1]}
     colour = {
         "field": "part",
         "type": "nominal",

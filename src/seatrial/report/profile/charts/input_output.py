@@ -1,4 +1,4 @@
-"""What the ranks read and wrote over time: as they asked for it, and as devices moved it."""
+"""Reading and writing of the ranks over time: as requested, and as transferred by devices."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from seatrial.report.units import NO_VALUE, display_scale, show
 
 _WIDTH, _HEIGHT = 620, 170
 _MOST_RANKS = 12
-_ASKED, _DEVICES, _DISKS, _NFS = (
-    "asked for by all ranks",
+_REQUESTED, _DEVICES, _DISKS, _NFS = (
+    "requested by all ranks",
     "devices, for the ranks",
-    "disks of the nodes, for all",
-    "NFS servers, for the nodes",
+    "disks of the nodes, all processes",
+    "NFS of the nodes, all processes",
 )
 _KINDS = (("read", "Reading over time"), ("written", "Writing over time"))
 
 
 def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[Chart]:
-    """Reading and writing, each with the ranks' own lines and those of their nodes. `until_s` is where the time axis
-    ends: that of MPI over time. Empty where nothing is known over time."""
+    """Reading and writing, each with lines of the ranks and of their nodes. `until_s` is the end of the time axis of
+    MPI over time. Empty if nothing is known over time."""
     if io.bins < 2 or not any(one.series for one in io.ranks):
         return []
     until_s = max(until_s, io.width_s * io.bins)
@@ -32,11 +32,11 @@ def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[Chart]:
 
 
 def _lines(io: ProfileIo, what: str) -> dict[str, tuple[float, ...]]:
-    """Name -> bytes in each bin; the rank with most of it has a line of its own."""
-    lines = {_ASKED: io.over_time(f"{what}_B")}
+    """Name -> bytes in each bin; the rank with the most bytes has a separate line."""
+    lines = {_REQUESTED: io.over_time(f"{what}_B")}
     busiest = _busiest(io, f"{what}_B")
     if busiest is not None:
-        lines[f"asked for by rank {busiest[0]}"] = busiest[1]
+        lines[f"requested by rank {busiest[0]}"] = busiest[1]
     lines[_DEVICES] = io.over_time(f"device_{what}_B")
     for name, field in ((_DISKS, f"disk_{what}_B"), (_NFS, f"nfs_{what}_B")):
         series = io.of_nodes(field)
@@ -64,16 +64,16 @@ def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> 
         for name, series in lines.items()
         for k, value in enumerate(series)
     ]
-    told_apart: dict[str, Any] = {"field": "line", "type": "nominal", "sort": None, "title": None}
+    by_line: dict[str, Any] = {"field": "line", "type": "nominal", "sort": None, "title": None}
     legend = {**STROKE_LEGEND, "columns": 2}
     colours = {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}
     dashes = {"domain": names, "range": list(SERIES_DASHES[: len(names)])}
-    # The sum is drawn first and widest: a line that is all of it is seen upon it.
+    # The sum is drawn first and widest: a line that equals it stays visible on top.
     widths = {"domain": names, "range": [4, *[2] * (len(names) - 1)]}
     x = {
         "field": "x",
         "type": "quantitative",
-        "title": f"{unit} since the first rank was started",
+        "title": f"{unit} since the start of the first rank",
         "axis": {"grid": False},
         "scale": {"domain": [0, until_s / scale], "nice": False},
     }
@@ -86,9 +86,9 @@ def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> 
         "encoding": {
             "x": x,
             "y": y,
-            "color": {**told_apart, "scale": colours, "legend": legend},
-            "strokeDash": {**told_apart, "scale": dashes, "legend": legend},
-            "strokeWidth": {**told_apart, "scale": widths, "legend": legend},
+            "color": {**by_line, "scale": colours, "legend": legend},
+            "strokeDash": {**by_line, "scale": dashes, "legend": legend},
+            "strokeWidth": {**by_line, "scale": widths, "legend": legend},
         },
     }
     caption = f"Rates in bins of {show(io.width_s, 's')}, on the time axis of MPI over time."
@@ -102,15 +102,15 @@ def _numbers(io: ProfileIo, title: str, lines: dict[str, tuple[float, ...]]) -> 
         values = [series[k] for series in lines.values()]
         at = k * io.width_s
         rows.append([Cell(show(at, "s"), at), *(Cell(show(value, "B"), value) for value in values)])
-    return Table(f"{title}, bytes bin by bin", columns, rows)
+    return Table(f"{title}, bytes per bin", columns, rows)
 
 
 def io_table(io: ProfileIo) -> Table | None:
-    """The ranks that read and write most. None where nothing is known of any."""
+    """The ranks that read and write the most. None if nothing is known of any rank."""
     if not io.known:
         return None
     order = sorted(io.ranks, key=lambda one: -(one.totals.read_B + one.totals.written_B) if one.totals else 1)
-    named = ("Read", "By calls", "From devices", "Written", "By calls", "To devices")
+    named = ("Read", "Read calls", "From devices", "Written", "Write calls", "To devices")
     columns = [Column("Rank", numeric=True), Column("Host"), *(Column(name, numeric=True) for name in named)]
     rows = []
     for one in order[:_MOST_RANKS]:
@@ -126,4 +126,4 @@ def io_table(io: ProfileIo) -> Table | None:
             ]
         rows.append([Cell(str(one.rank), one.rank), Cell(one.host), *values])
     more = f", the first {len(rows)} of {len(io.ranks)}" if len(io.ranks) > len(rows) else ""
-    return Table(f"Ranks by what they read and write{more}", columns, rows)
+    return Table(f"Ranks by bytes read and written{more}", columns, rows)

@@ -1,4 +1,4 @@
-"""MPI against everything else over time: all ranks together, and rank by rank."""
+"""The share of MPI over time: all ranks together, and rank by rank."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TICKS = 5
 
 
 def share_over_time(time: OverTime, ident: str) -> Chart | None:
-    """The share of MPI of all ranks as a line, least and most of a rank as a band. None with fewer than two bins."""
+    """The share of MPI of all ranks as a line, the range over ranks as a band. None with fewer than two bins."""
     if len(time.mpi_s) < 2:
         return None
     scale, unit = display_scale([time.width_s * len(time.mpi_s)], "s")
@@ -44,12 +44,11 @@ def share_over_time(time: OverTime, ident: str) -> Chart | None:
             ends = {} if least is None or most is None else {"low": least * 100, "high": min(100.0, most * 100)}
             rows.append({**row, **ends})
     title = "MPI over time"
-    caption = "The line is all ranks, the band from the rank with the least to the one with the most; "
-    caption += f"bins of {show(time.width_s, 's')}."
+    caption = f"The line is all ranks together, the band is the range over ranks; bins of {show(time.width_s, 's')}."
     x = {
         "field": "x",
         "type": "quantitative",
-        "title": f"{unit} since the first rank was started",
+        "title": f"{unit} since the start of the first rank",
         "axis": {"grid": False},
     }
     x["scale"] = {"domain": [0, time.width_s * len(time.mpi_s) / scale], "nice": False}
@@ -75,17 +74,17 @@ def share_over_time(time: OverTime, ident: str) -> Chart | None:
 
 
 def _numbers(time: OverTime) -> Table:
-    columns = [Column("From", numeric=True), *(Column(n, numeric=True) for n in ("All ranks", "Least", "Most"))]
+    columns = [Column("From", numeric=True), *(Column(n, numeric=True) for n in ("All ranks", "Minimum", "Maximum"))]
     rows = []
     for k, share in enumerate(time.shares):
         values = (share, time.least[k], time.most[k])
         shares = [Cell(NO_VALUE if one is None else show_percent(one), one) for one in values]
         rows.append([Cell(show(k * time.width_s, "s"), k * time.width_s), *shares])
-    return Table("Share of wall time in MPI, bin by bin", columns, rows)
+    return Table("Share of wall time in MPI per bin", columns, rows)
 
 
 def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
-    """Rank by rank (or neighbours together) over time, coloured by the share of MPI. None for one lane."""
+    """Each rank (or group of neighbours) over time, coloured by the share of MPI. None for one lane."""
     if len(time.lanes) < 2 or len(time.mpi_s) < 2:
         return None
     bins, lanes = len(time.mpi_s), len(time.lanes)
@@ -100,14 +99,16 @@ def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
     }
     title = "MPI of each rank over time"
     grouped = any(lane.first != lane.last for lane in time.lanes)
-    caption = "Colour is the share of wall time in MPI: a rank that stays apart computes more or less than the others."
+    caption = (
+        "Colour is the share of wall time in MPI: a rank that differs throughout computes more or less than the others."
+    )
     caption += " Neighbouring ranks are drawn together." if grouped else ""
     parts = [
         rectangle(0, 0, _LANES_WIDTH, edge, "ground"),
         cells(values, scale, width, height),
         rectangle(0, 0, _LANES_WIDTH, edge, "frame"),
         *_lane_names(time, height),
-        *_moments(time, edge),
+        *_time_labels(time, edge),
         legend(scale, 0, edge + 32, "% of wall time in MPI", len(values) < bins * lanes),
     ]
     content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
@@ -135,17 +136,17 @@ def _lane_name(time: OverTime, row: int) -> str:
     return f"{lane.first}" if lane.first == lane.last else f"{lane.first}-{lane.last}"
 
 
-def _moments(time: OverTime, edge: float) -> list[str]:
+def _time_labels(time: OverTime, edge: float) -> list[str]:
     whole = time.width_s * len(time.mpi_s)
     at = [whole * k / _TICKS for k in range(_TICKS + 1)]
     return [text(moment / whole * _LANES_WIDTH, edge + 15, show(moment, "s"), "tick") for moment in at]
 
 
 def _lane_table(time: OverTime) -> Table:
-    columns = [Column("Ranks"), Column("Least of a bin", numeric=True), Column("Most of a bin", numeric=True)]
+    columns = [Column("Ranks"), Column("Minimum over bins", numeric=True), Column("Maximum over bins", numeric=True)]
     rows = []
     for row, lane in enumerate(time.lanes):
         known = [share for share in lane.shares if share is not None]
         ends = (min(known), max(known)) if known else (None, None)
         rows.append([Cell(_lane_name(time, row)), *(Cell(NO_VALUE if e is None else show_percent(e), e) for e in ends)])
-    return Table("Share of MPI of the ranks of each line, least and most of a bin", columns, rows)
+    return Table("Share of MPI of each lane, minimum and maximum over bins", columns, rows)

@@ -1,4 +1,4 @@
-"""The ranks side by side: computing against MPI, bytes sent and received."""
+"""The ranks side by side: computing and MPI, bytes sent and received."""
 
 from __future__ import annotations
 
@@ -27,16 +27,14 @@ def rank_charts(profile: Profile, ident: str) -> list[Chart]:
     together = (
         ""
         if len(ranks) <= _MOST_BARS
-        else f" Each stands for the mean of {-(-len(ranks) // _MOST_BARS)} neighbouring ranks."
+        else f" Each mark is the mean of {-(-len(ranks) // _MOST_BARS)} neighbouring ranks."
     )
     times = {"computing": [one.compute_s for one in ranks], "MPI": [one.mpi_s for one in ranks]}
-    caption = (
-        f"Uneven computing makes the other ranks wait: see whether MPI is long where computing is short.{together}"
-    )
+    caption = f"Load imbalance makes ranks wait: see whether ranks with little computing spend long in MPI.{together}"
     charts = [_chart("Time of each rank", caption, times, "s", ranks, f"{ident}-rank-time", table, stacked=True)]
     traffic = {"sent": [float(one.sent_B) for one in ranks], "received": [float(one.received_B) for one in ranks]}
     if any(map(any, traffic.values())):
-        caption = f"Point to point, payload only.{together}"
+        caption = f"Point-to-point payload only.{together}"
         charts.append(_chart("Bytes of each rank", caption, traffic, "B", ranks, f"{ident}-rank-bytes", table))
     return charts
 
@@ -81,7 +79,7 @@ def _chart(
     if stacked:
         spec["mark"] = {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.5 if len(ranks) < _MOST_BARS else 0}
         spec["encoding"] = {"x": x, "x2": {"field": "x2"}, "y": y, "y2": {"field": "y2"}, "color": colour}
-    else:  # the two are often equal, and one bar would hide the other
+    else:  # the two are often equal, and one bar would cover the other
         middle = {**x, "field": "middle"}
         spec["transform"] = [{"calculate": "(datum.x + datum.x2) / 2", "as": "middle"}]
         shape = {**colour, "scale": {"domain": names, "range": ["circle", "cross"]}}
@@ -92,7 +90,7 @@ def _chart(
 
 
 def _ticks(first: int, last: int) -> list[int]:
-    """Whole ranks, at round steps: an axis that begins at half a rank would put its own between them."""
+    """Integer ranks at round steps: the default ticks of an axis that begins at half a rank are between ranks."""
     step = 1
     while (last - first) / step > _MOST_TICKS:
         step *= 2
@@ -100,9 +98,9 @@ def _ticks(first: int, last: int) -> list[int]:
 
 
 def _table(ranks: Sequence[RankTotals]) -> Table:
-    numeric = ("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "To collectives")
+    numeric = ("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "In collectives")
     columns = [Column("Rank", numeric=True), Column("Host"), *(Column(name, numeric=True) for name in numeric)]
-    columns.append(Column("End"))
+    columns.append(Column("State"))
     order = sorted(ranks, key=lambda one: -one.compute_s)
     shown = order if len(order) <= _MOST_ROWS else [*order[: _MOST_ROWS // 2], *order[-_MOST_ROWS // 2 :]]
     rows = []
@@ -111,7 +109,7 @@ def _table(ranks: Sequence[RankTotals]) -> Table:
         sizes = [Cell(show(value, "B"), value) for value in (one.sent_B, one.received_B, one.collective_B)]
         cells = [Cell(str(one.rank), one.rank), Cell(one.host), *times, Cell(str(one.calls), one.calls), *sizes]
         rows.append([*cells, Cell(one.state.value)])
-    said = "Ranks, the one that computes longest first"
+    title = "Ranks by compute time"
     if len(shown) < len(order):
-        said += f": the first and the last {_MOST_ROWS // 2} of {len(order)}"
-    return Table(said, columns, rows)
+        title += f": the first and the last {_MOST_ROWS // 2} of {len(order)}"
+    return Table(title, columns, rows)

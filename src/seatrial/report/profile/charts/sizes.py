@@ -1,4 +1,4 @@
-"""Which sizes the calls have: time and number of calls by powers of two."""
+"""The sizes of the calls: time and number of calls by powers of two."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _OTHERS = "other calls"
 
 
 def sizes_charts(profile: Profile, ident: str) -> list[Chart]:
-    """Two charts over the size: share of MPI time, and number of calls. Empty where no call has a size."""
+    """Two charts over the size: share of MPI time, and number of calls. Empty if no call has a size."""
     sizes = [one for one in profile.sizes if one.largest_B and one.count]
     if not sizes or not profile.trust.has_sizes:
         return []
     named = list(dict.fromkeys(one.call for one in sizes))[:_MOST_CALLS]
     table = _table(profile, sizes)
-    caption = "Sizes are those that the caller passes, by powers of two: from the size named to below the next."
+    caption = "Sizes as passed by the caller, in bins of powers of two; a bin is labelled with its smallest size."
     share = 100 / profile.mpi_s if profile.mpi_s > 0 else 0.0
     return [
         _chart(
@@ -83,7 +83,7 @@ def _name(power: int) -> str:
 
 
 def _table(profile: Profile, sizes: list[SizeTotals]) -> Table:
-    numeric = ("Size", "Of MPI", "Calls", "Bytes", "Mean", "At its best")
+    numeric = ("Size", "Of MPI", "Calls", "Bytes", "Mean", "Minimum")
     columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric), Column("Bound by")]
     rows = []
     for one in sizes[:_MOST_ROWS]:

@@ -38,14 +38,14 @@ _MOST_ROWS = 40
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Ranks ordered by node. `groups` are neighbours in that order; `hosts` those of the first rank of each group."""
+    """Ranks ordered by node. `groups` are neighbours in that order; `hosts` has the host of each group's first rank."""
 
     groups: Sequence[Sequence[int]]
     hosts: Sequence[str]
 
 
 def matrix_chart(profile: Profile, ident: str) -> Chart | None:
-    """The matrix as a heat map. None where nobody sent anything point to point, or to one rank only."""
+    """The matrix as a heat map. None without point-to-point messages, or with fewer than two ranks."""
     if not len(profile.matrix) or profile.ranks < 2:
         return None
     order = _order(profile)
@@ -53,10 +53,11 @@ def matrix_chart(profile: Profile, ident: str) -> Chart | None:
     if not values:
         return None
     title = "Bytes from rank to rank"
-    caption = "Rows send, columns receive; point to point, payload only; nothing was sent where it is blank. "
+    caption = "Rows send, columns receive; point-to-point payload only; blank means that nothing was sent. "
     caption += _off_node(profile)
     if len(order.groups) < profile.ranks:
-        caption += f" A cell is {count(len(order.groups[0]), 'rank')} by as many, in the order of nodes."
+        side = len(order.groups[0])
+        caption += f" Each cell is {side} x {count(side, 'rank')}, ordered by node."
     return Chart(title, caption, _drawn(values, order, f"{ident}-matrix", title, caption), _table(profile))
 
 
@@ -96,7 +97,7 @@ def _columns(pairs: PairTable) -> tuple[Whole, Whole, Whole]:
 
 
 def _off_node(profile: Profile) -> str:
-    """How much of it leaves the node."""
+    """The share of the bytes that leaves the node."""
     import numpy as np
 
     names = {one.rank: one.host for one in profile.per_rank}
@@ -107,10 +108,10 @@ def _off_node(profile: Profile) -> str:
     src, dst, sent = _columns(profile.matrix)
     leaves = float(sent[node[src] != node[dst]].sum())
     total = float(sent.sum())
-    return f"{show_percent(leaves / total if total else 0.0)} of {show(total, 'B')} leave their node."
+    return f"{show_percent(leaves / total if total else 0.0)} of {show(total, 'B')} leave the node."
 
 
-def _drawn(values: dict[Place, float], order: _Order, ident: str, title: str, said: str) -> Svg:
+def _drawn(values: dict[Place, float], order: _Order, ident: str, title: str, caption: str) -> Svg:
     groups = len(order.groups)
     side = min(_LARGEST_CELL, _SIDE / groups)
     edge = side * groups
@@ -124,7 +125,9 @@ def _drawn(values: dict[Place, float], order: _Order, ident: str, title: str, sa
         legend(scale, 0, edge + 16, "sent", False),
     ]
     content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
-    return Svg(svg(ident, _LEFT + max(edge + 2, LEGEND_WIDTH), _TOP + edge + 20 + LEGEND_HEIGHT, title, said, content))
+    return Svg(
+        svg(ident, _LEFT + max(edge + 2, LEGEND_WIDTH), _TOP + edge + 20 + LEGEND_HEIGHT, title, caption, content)
+    )
 
 
 def _borders(order: _Order, side: float, edge: float) -> Iterator[str]:
@@ -158,7 +161,7 @@ def _name(group: Sequence[int]) -> str:
 
 
 def _table(profile: Profile) -> Table:
-    """The pairs with most bytes."""
+    """The pairs with the most bytes."""
     import numpy as np
 
     pairs = profile.matrix
