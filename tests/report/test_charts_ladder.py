@@ -64,7 +64,7 @@ def test_with_and_without_huge_pages_are_two_lines_labelled_where_they_differ():
     assert ">load · huge_pages true</text>" in svg
 
 
-def test_the_caches_are_those_of_the_cpu_that_loaded():
+def test_the_caches_are_those_of_the_measured_cpu():
     """Big and little cores: what the repeat saw of its thread decides."""
     little = [
         Device("l2-9", DeviceKind.CACHE, "l2-9", "numa-0", 0, facts=facts(level=2, size=2 * MiB, type="unified")),

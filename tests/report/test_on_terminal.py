@@ -1,4 +1,4 @@
-"""Answers on terminals of any width: nothing is lost, no line is longer than the terminal, colours change nothing."""
+"""Output on terminals of any width: nothing is lost, no line is longer than the terminal, colours change nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_no_table_loses_a_character(rows: list[list[str]], width: int, has_head:
     assert ink(shown) == ink("".join(map("".join, rows)))
 
 
-def test_a_table_that_fits_is_that_of_a_pipe() -> None:
+def test_a_table_that_fits_is_the_same_as_in_a_pipe() -> None:
     assert ANSI.sub("", COLOURED.table(VERDICTS)) == PLAIN.table(VERDICTS)
     with_head = ANSI.sub("", COLOURED.table(VERDICTS, has_head=True)).splitlines()
     assert with_head[0] == PLAIN.table(VERDICTS).splitlines()[0] and set(with_head[1].split()[0]) == {"─"}

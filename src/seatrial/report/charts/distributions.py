@@ -16,7 +16,7 @@ from seatrial.report.charts.two_sides import (
     drawn_pairs,
     finite,
     left_out,
-    room,
+    padded_domain,
     side_legend,
 )
 from seatrial.report.charts.vega import render
@@ -56,7 +56,7 @@ def distributions(comparisons: Sequence[Comparison], subjects: Sequence[str], id
 def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
     """The panel, and the number of repeats for each dot."""
     values = [value / one.scale for value in one.values()]
-    domain = room(min(values), max(values), _LEAST_WIDTH)
+    domain = padded_domain(min(values), max(values), _LEAST_WIDTH)
     width = (domain[1] - domain[0]) / _BINS
     stacks: list[tuple[str, float, int]] = []
     for word, side in one.sides:

@@ -33,7 +33,7 @@ _ROW_HEIGHT = 24
 _WIDTH = 430
 _LABEL_WIDTH = 320
 _LABEL_CHARACTERS = 46
-_SAID_WIDTH = 190
+_EFFECT_WIDTH = 190
 _PIXELS_OF_A_CHARACTER = 1.4
 """The renderer measures text in its own font; some browsers' fonts are wider and would be cut off at the edges."""
 _LEAST_SPAN = 1.05
@@ -194,7 +194,7 @@ def _short(text: str) -> str:
 
 def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     values = [_values(position, row) for position, row in enumerate(rows)]
-    room = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "said")]
+    paddings = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "effect")]
     ticks = _ticks(domain)
     names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick, domain)}'" for tick in ticks] + ["''"])
     axis = {"values": ticks, "labelExpr": names, "grid": True, "labelOverlap": True}
@@ -230,10 +230,10 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     ]  # fmt: skip
     text = {"type": "text", "fontSize": 12, "baseline": "middle"}
     subject = {**text, "align": "right", "color": "var(--ink)", "limit": _LABEL_WIDTH}
-    said = {**text, "align": "left", "color": "var(--ink)", "limit": _SAID_WIDTH}
+    effect_text = {**text, "align": "left", "color": "var(--ink)", "limit": _EFFECT_WIDTH}
     return {
         "data": {"values": values},
-        "padding": {"left": room[0], "right": room[1], "top": 2, "bottom": 2},
+        "padding": {"left": paddings[0], "right": paddings[1], "top": 2, "bottom": 2},
         "width": _WIDTH,
         "height": _ROW_HEIGHT * len(rows),
         "layer": [
@@ -251,7 +251,7 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
             line("plain_low", "plain_high", 1.6, "var(--ink)"),
             *points,
             {"mark": subject, "encoding": {"x": {"value": -12}, "y": y, "text": {"field": "subject"}}},
-            {"mark": said, "encoding": {"x": {"value": _WIDTH + 14}, "y": y, "text": {"field": "said"}}},
+            {"mark": effect_text, "encoding": {"x": {"value": _WIDTH + 14}, "y": y, "text": {"field": "effect"}}},
         ],
     }  # fmt: skip
 
@@ -265,7 +265,7 @@ def _values(position: int, row: _Row) -> dict[str, Any]:
         "top": position - 0.5,
         "bottom": position + 0.5,
         "subject": f"{_short(row.subject)} {arrow(one.better)}",
-        "said": effect_words(one),
+        "effect": effect_words(one),
         "verdict": one.verdict.value,
         "ratio": effect.advantage,
         "plain_low": plain[0],

@@ -21,8 +21,8 @@ from seatrial.report.charts.two_sides import (
     concat,
     drawn_pairs,
     left_out,
+    padded_domain,
     repeats,
-    room,
     side_legend,
 )
 from seatrial.report.charts.vega import render
@@ -123,7 +123,7 @@ def _panel(one: Drawn) -> dict[str, Any]:
     x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": None, "axis": across}
     x["scale"] = {"domain": [0, len(places) + 1], "nice": False}
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": one.axis_title, "axis": upwards}
-    y["scale"] = {"domain": room(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
+    y["scale"] = {"domain": padded_domain(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
     lines = [
         {
             "data": {"values": [{"y": side.median / one.scale}]},

@@ -42,10 +42,10 @@ def device_rooflines(view: TrialView) -> Iterator[tuple[str, Roofline]]:
                 by_device.setdefault((str(backend), number), []).append(result)
     drawn = 0
     for (backend, number), results in sorted(by_device.items()):
-        made = _roofline(results)
-        if made is not None and drawn < _MOST:
+        model = _roofline(results)
+        if model is not None and drawn < _MOST:
             drawn += 1
-            yield f"device {number} ({backend})", made
+            yield f"device {number} ({backend})", model
 
 
 def _roofline(results: Sequence[ExperimentResult]) -> Roofline | None:

@@ -94,12 +94,12 @@ def left_out(drawn: Sequence[Drawn], total: int) -> str:
 
 def concat(panels: Sequence[dict[str, Any]], titles: Sequence[str]) -> dict[str, Any]:
     """Panels side by side in two columns, each with its own axes and title."""
-    made = []
+    titled = []
     for panel, title in zip(panels, titles, strict=True):
         short = title if len(title) <= _TITLE_CHARACTERS else f"{title[: _TITLE_CHARACTERS - 1]}…"
         head = {"text": short, "anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": "var(--ink)"}
-        made.append({**panel, "title": {**head, "limit": PANEL_WIDTH, "frame": "group", "offset": 6}})
-    return {"concat": made, "columns": 2, "spacing": {"row": 26, "column": 28}}
+        titled.append({**panel, "title": {**head, "limit": PANEL_WIDTH, "frame": "group", "offset": 6}})
+    return {"concat": titled, "columns": 2, "spacing": {"row": 26, "column": 28}}
 
 
 def by_side() -> dict[str, Any]:
@@ -111,7 +111,7 @@ def by_side() -> dict[str, Any]:
     }
 
 
-def room(low: float, high: float, least: float) -> list[float]:
+def padded_domain(low: float, high: float, least: float) -> list[float]:
     """A domain around `low` to `high` whose width is at least the fraction `least` of their size."""
     span = max(high - low, abs(high) * least, abs(low) * least) or 1.0
     middle = (low + high) / 2

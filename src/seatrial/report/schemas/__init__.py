@@ -63,11 +63,11 @@ def _object(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
 def _schema(hint: Any, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
     kind, of = get_origin(hint) or hint, get_args(hint)
     if kind is Annotated:
-        made = _schema(of[0], parts)
+        found = _schema(of[0], parts)
         for note in hint.__metadata__:
-            made |= note.keywords if isinstance(note, Keywords) else {}
-            made |= {"description": note} if isinstance(note, str) else {}
-        return made
+            found |= note.keywords if isinstance(note, Keywords) else {}
+            found |= {"description": note} if isinstance(note, str) else {}
+        return found
     if kind in (Union, UnionType):
         return _either([_schema(part, parts) for part in of])
     if kind is Literal:

@@ -147,17 +147,17 @@ def _socket_line(index: int, memory: Memory) -> str:
 
 
 def _limits(machine: Machine, style: Style) -> list[str]:
-    alike: list[tuple[str, str, Limit]] = []
+    groups: list[tuple[str, str, Limit]] = []
     for named in machine.limits:
-        first, _, limit = alike[-1] if alike else ("", "", None)
+        first, _, limit = groups[-1] if groups else ("", "", None)
         if limit == named.limit and first.startswith("pcie."):
-            alike[-1] = (first, named.name, named.limit)
+            groups[-1] = (first, named.name, named.limit)
         else:
-            alike.append((named.name, named.name, named.limit))
-    labels = [first if first == last else f"{first} .. {last.removeprefix('pcie.')}" for first, last, _ in alike]
+            groups.append((named.name, named.name, named.limit))
+    labels = [first if first == last else f"{first} .. {last.removeprefix('pcie.')}" for first, last, _ in groups]
     width = max((len(label) for label in labels), default=0)
     lines: list[str] = []
-    for label, (_, _, limit) in zip(labels, alike, strict=True):
+    for label, (_, _, limit) in zip(labels, groups, strict=True):
         lead = f"  {clean(label):<{width}}  {show(limit.value, limit.unit):<14} "
         lines += style.wrapped(clean(limit.derivation), lead)
     return lines
