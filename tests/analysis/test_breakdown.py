@@ -99,6 +99,6 @@ def test_terminal_and_document_tell_it() -> None:
     assert found is not None
     compared = Compared("a", "b", (), (), breakdowns=(replace(found, baseline="a\x1b[31m"),))
     text = compare_text([compared])
-    assert "Where it sits: apps.lammps" in text and "\x1b" not in text
+    assert "Where the difference comes from: apps.lammps" in text and "\x1b" not in text
     (where,) = compare_document([compared])["where"]
     assert where["parts"][0]["what"] == "MPI_Allreduce" and where["n_repeats"] == [6, 6]

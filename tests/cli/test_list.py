@@ -42,7 +42,7 @@ def test_the_users_site_file_comes_before_all_and_its_mistakes_are_bad_input(tmp
     site = tmp_path / "seatrial/site.yaml"
     site.write_text(f"environments:\n  prod: {{mpi: {prefix}, flags: -O2}}\n  gone: {{mpi: /no/such}}\n")
     text = run_list(XDG_CONFIG_HOME=str(tmp_path)).stdout
-    libraries = text[text.index("MPI libraries (environment.mpi), the first is used:") :].splitlines()
+    libraries = text[text.index("MPI libraries (environment.mpi; the first is the default):") :].splitlines()
     assert libraries[1].split()[:4] == ["prod", "Open", "MPI", "4.1.6"]
     assert "needs /no/such has no compiler wrapper" in text
     site.write_text("environments:\n  prod: {mpj: /x}\n")

@@ -77,7 +77,7 @@ def test_the_groups_are_the_sides_of_the_comparisons() -> None:
     groups = [[given[key] for key in group] for group in answer["compare"]["groups"]]
     assert groups == [[(True, 1), (False, 1)], [(True, 2), (False, 2)]]
     text = " ".join(plan_text(plan_of(STREAM + "compare: {along: nontemporal, baseline: true}\n")).split())
-    assert "false against true along nontemporal, within 2.0 %: 8 comparisons in 2 groups" in text
+    assert "false against true along nontemporal, margin 2.0 %: 8 comparisons in 2 groups" in text
     assert "figures of memory.stream: copy, scale, add, triad" in text
 
 
@@ -92,7 +92,7 @@ def test_figures_that_the_sides_do_not_have_are_not_promised() -> None:
 def test_sides_that_cannot_run_here_are_not_promised() -> None:
     text = "benchmarks: {memory.stream: {}}\naxes: {threads: [64, 1, 2]}\ncompare: threads\n"
     assert document(text)["compare"]["groups"] == []
-    assert "no two sides that can run here" in plan_text(plan_of(text))
+    assert "no comparison: fewer than two values of threads can run here" in plan_text(plan_of(text))
     assert document(text.replace("[64, 1, 2]", "[1, 64, 2]"))["compare"]["groups"] != []
 
 
@@ -101,7 +101,7 @@ def test_merged_points_and_long_axes_are_told_in_short() -> None:
     text = plan_text(
         plan_of(f"benchmarks: {{memory.stream: {{}}}}\naxes: {{array_B: [{values}], threads: [4, all]}}\n")
     )
-    assert "198 combinations, of which 99 mean the same as another here" in text and "99 experiments" in text
+    assert "198 combinations, of which 99 are duplicates here" in text and "99 experiments" in text
     assert "..., ... 99MiB".replace("..., ", "") in text and "50MiB" not in text
     assert all(len(line) <= 120 for line in text.splitlines())
 

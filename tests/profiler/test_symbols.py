@@ -84,7 +84,7 @@ def test_functions_are_named_without_addr2line(tmp_path, flags) -> None:
 
 
 @pytest.mark.real
-def test_addr2line_that_fails_leaves_the_names(tmp_path) -> None:
+def test_names_remain_if_addr2line_fails(tmp_path) -> None:
     program, offsets = build(tmp_path)
     found = Symbols(shutil.which("false")).frames(program, offsets)
     assert found[offsets[0]] == (Frame("outer"),)
@@ -92,17 +92,17 @@ def test_addr2line_that_fails_leaves_the_names(tmp_path) -> None:
 
 
 @pytest.mark.real
-def test_each_address_is_asked_once(tmp_path, monkeypatch) -> None:
+def test_each_address_is_resolved_once(tmp_path, monkeypatch) -> None:
     program, offsets = build(tmp_path)
     asked = []
     symbols = Symbols("addr2line")
-    monkeypatch.setattr(symbols, "_asked", lambda module, addresses: asked.append(list(addresses)) or {})
+    monkeypatch.setattr(symbols, "_by_addr2line", lambda module, addresses: asked.append(list(addresses)) or {})
     symbols.frames(program, offsets)
     symbols.frames(program, offsets)
     assert len(asked) == 1 and len(asked[0]) == 2
 
 
-def test_what_is_no_program_leaves_addresses_as_they_are(tmp_path) -> None:
+def test_addresses_in_other_files_stay_unresolved(tmp_path) -> None:
     text = tmp_path / "text"
     text.write_text("no program")
     (tmp_path / "empty").touch()
@@ -112,7 +112,7 @@ def test_what_is_no_program_leaves_addresses_as_they_are(tmp_path) -> None:
 
 
 @pytest.mark.real
-def test_a_damaged_program_is_left_alone(tmp_path) -> None:
+def test_a_damaged_program_raises_no_error(tmp_path) -> None:
     program, offsets = build(tmp_path)
     data = (tmp_path / "sites").read_bytes()
     for at in range(16, 64, 2):
@@ -123,7 +123,7 @@ def test_a_damaged_program_is_left_alone(tmp_path) -> None:
     assert Symbols(None).frames(str(damaged), offsets) in ({}, Symbols(None).frames(program, offsets))
 
 
-def test_the_answer_of_addr2line_is_read() -> None:
+def test_the_output_of_addr2line_is_parsed() -> None:
     text = (
         "0x0000000000001189\ninner\n/src/a file.c:14\nouter\n/src/a file.c:19 (discriminator 2)\n"
         "0x00000000000011a0\n??\n??:0\n0x00000000000011b0\nmain\n??:?\n"

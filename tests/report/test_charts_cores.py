@@ -1,4 +1,4 @@
-"""The core-to-core picture: order of place, borders, blanks, medians by distance."""
+"""The core-to-core chart: order by location, borders, blanks, medians by distance."""
 
 from __future__ import annotations
 
@@ -58,26 +58,26 @@ def test_a_pair_colours_both_of_its_cells_and_no_other():
     assert found[0, 1] == found[1, 0] == found[2, 3] == 1 and found[0, 4] == 8
 
 
-def test_each_way_round_stands_for_itself_where_both_were_measured():
+def test_each_direction_has_its_own_cell_if_both_were_measured():
     found = cells_of(drawn(machine_of(), times({(0, 1): 20, (1, 0): 90, (2, 3): 40})))
     assert found[0, 1] == 1 and found[1, 0] == 8
 
 
-def test_cpus_stand_in_the_order_of_the_machine_and_not_of_their_numbers():
+def test_cpus_are_ordered_by_location_and_not_by_number():
     """With SMT numbered apart, CPU 8 is the neighbour of CPU 0."""
     pairs = core_pairs(machine_of(smt=2), times({(0, 8): 10, (0, 1): 20, (9, 4): 90}))
     assert pairs.cpus == (0, 8, 1, 9, 4)
     assert {far.name for far in pairs.distances.values()} == {"one core", "one L3 cache", "the machine only"}
 
 
-def test_cores_that_a_sample_left_out_are_blank_rows():
+def test_cores_outside_the_sample_are_blank_rows():
     pairs = core_pairs(machine_of(), times({(0, 1): 20, (3, 5): 90}))
-    assert pairs.cpus == tuple(range(8)) and pairs.pairs_there == 28
+    assert pairs.cpus == tuple(range(8)) and pairs.possible_pairs == 28
     few = core_pairs(machine_of(cores=16), times({(0, 1): 20, (3, 5): 90}))
     assert few.cpus == (0, 1, 3, 5)
 
 
-def test_borders_stand_between_caches_and_between_packages():
+def test_borders_separate_caches_and_packages():
     pairs = core_pairs(machine_of(), times({(0, 1): 20, (3, 5): 90, (6, 7): 20}))
     assert {n: far.name for n, far in pairs.boundaries.items()} == {
         2: "one NUMA node",
@@ -107,14 +107,14 @@ def test_two_cpus_are_a_sentence_and_no_picture():
     assert '<svg class="heat"' not in page([Trial(vm_machine(), (), (), (), {})])
 
 
-def test_cpus_that_no_source_describes_are_said_to_be_so():
+def test_cpus_that_no_source_describes_share_an_unknown_part():
     pairs = core_pairs(Machine("m"), times({(0, 1): 20, (1, 2): 30}))
-    assert {far.name for far in pairs.distances.values()} == {"no source tells"}
+    assert {far.name for far in pairs.distances.values()} == {"an unknown part"}
     assert pairs.cpus == (0, 1, 2) and not pairs.boundaries
     assert drawn(Machine("m"), times({(0, 1): 20, (1, 2): 30})).picture is not None
 
 
-def test_few_cells_hold_their_numbers_and_many_do_not():
+def test_few_cells_show_their_numbers_and_many_do_not():
     few = drawn(machine_of(), times({(a, b): 20 + a + b for a in range(8) for b in range(a + 1, 8)}))
     assert few.picture.text.count('class="on-') == 56
     many = drawn(gpu_machine(), one_way(some_pairs(), 128).figures)
@@ -122,14 +122,14 @@ def test_few_cells_hold_their_numbers_and_many_do_not():
     assert len(many.picture.text) < 60_000
 
 
-def test_all_pairs_of_many_cores_stay_a_picture_of_some_hundred_kilobytes():
+def test_all_pairs_of_many_cores_make_a_picture_of_a_few_hundred_kilobytes():
     pairs = [(a, b) for a in range(128) for b in range(a + 1, 128)]
     made = drawn(gpu_machine(), times({pair: 20.0 + sum(pair) for pair in pairs}))
     assert len(made.picture.text) < 700_000
     assert "not measured" not in made.picture.text
 
 
-def test_the_picture_says_what_it_shows_and_escapes_what_it_is_told():
+def test_the_picture_has_a_description_and_escapes_names():
     made = drawn(machine_of(), times({(0, 1): 20, (0, 4): 90}))
     root = ElementTree.fromstring(made.picture.text)
     assert root.get("role") == "img" and "Median 20.0 ns" in root.find("desc").text

@@ -1,4 +1,4 @@
-"""Devices side by side, figures over their number, and their rooflines."""
+"""Devices side by side, figures over the number of devices, and rooflines of devices."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_each_device_has_a_row_under_the_name_that_the_machine_gives_it() -> Non
     view = view_of(copies, seen=seen)
     (chart,) = devices_side_by_side(view, view.benchmarks[0])
     assert "h2d at size 64\N{NO-BREAK SPACE}MiB: 6.0 to 12.0 GB/s" in chart.caption
-    assert "Device 1 (gpu-2) stands apart, at 50 % in h2d, 50 % in d2h of the median." in chart.caption
-    assert "hollow: all at once, which in sum reach of that: h2d 57 %, d2h 57 %" in chart.caption
+    assert "Device 1 (gpu-2) deviates from the median over devices: h2d 50 %, d2h 50 % of it." in chart.caption
+    assert "hollow: all at once. Sum of all at once over one each: h2d 57 %, d2h 57 %" in chart.caption
     rows = [[cell.text for cell in row] for row in chart.table.rows]
     assert len(rows) == 4 * 4 and rows[1][:3] == ["1", "gpu-2, GPU", "h2d (size 64\N{NO-BREAK SPACE}MiB)"]
     assert rows[1][3] == "6.000 GB/s" and rows[1][5] == "50 %"
@@ -50,14 +50,14 @@ def test_each_device_has_a_row_under_the_name_that_the_machine_gives_it() -> Non
     assert [text for text in texts if text.startswith("device")] == [f"device {k} (gpu-{3 - k})" for k in range(4)]
 
 
-def test_noise_makes_no_device_stand_apart() -> None:
+def test_noise_makes_no_device_deviate() -> None:
     copies, seen = transfer(ADDRESSES, lambda k: 12e9 * (0.85 if k == 1 else 1), lambda k: 12e9, width=0.4)
     view = view_of(copies, seen=seen)
     (chart,) = devices_side_by_side(view, view.benchmarks[0])
     assert "apart" not in chart.caption
 
 
-def test_one_device_is_no_comparison_and_the_most_devices_stand_for_fewer() -> None:
+def test_one_device_has_no_chart_and_of_several_runs_the_one_with_most_devices_is_drawn() -> None:
     view = view_of(embarrassing(1), embarrassing(2), embarrassing(4))
     (chart,) = devices_side_by_side(view, view.benchmarks[0])
     assert "devices 4" in chart.title and len(chart.table.rows) == 4
@@ -65,13 +65,13 @@ def test_one_device_is_no_comparison_and_the_most_devices_stand_for_fewer() -> N
     assert list(devices_side_by_side(alone, alone.benchmarks[0])) == []
 
 
-def test_a_figure_over_devices_is_that_of_all_together() -> None:
+def test_a_figure_over_devices_is_the_one_of_all_devices_together() -> None:
     view = view_of(embarrassing(1), embarrassing(2, loss=0.02), embarrassing(4, loss=0.1))
     (chart,) = over_a_number(view, view.benchmarks[0])
     assert chart.title == "gpu.reduction over devices"
     assert [row[1].text for row in chart.table.rows] == ["1", "2", "4"]
-    assert "The thin line is the rate of 1 device times their number" in chart.caption
-    assert "bandwidth_all at 4 devices: 14.4 TB/s, 90 % of that" in chart.caption
+    assert "The thin line is ideal scaling from 1 device." in chart.caption
+    assert "bandwidth_all at 4 devices: 14.4 TB/s, 90 % of ideal" in chart.caption
 
 
 def test_scaling_along_devices_begins_with_one() -> None:
@@ -104,7 +104,7 @@ def test_sizes_are_drawn_for_one_device_and_in_families() -> None:
     assert "device 0 is shown" in charts[0].caption
 
 
-def test_numbers_of_devices_are_no_axis() -> None:
+def test_device_numbers_are_not_an_axis() -> None:
     each = [result([figure("rate", 1e9 + k)], "gpu.reduction", mode="S", device=k, devices=1) for k in range(4)]
     view = view_of(*each)
     assert list(over_a_number(view, view.benchmarks[0])) == []
@@ -141,7 +141,7 @@ def test_the_roofline_of_a_device() -> None:
     assert chart.title == "Roofline of device 0 (cuda)" and "spmv fp32" in chart.svg.text
 
 
-def test_small_sizes_and_bytes_that_go_elsewhere_make_no_roof_and_no_point() -> None:
+def test_small_sizes_and_link_traffic_make_no_roof_and_no_point() -> None:
     cached = single("gpu.reduction", figure("bandwidth", 9e12), size="1")
     over_the_link = single(
         "gpu.triad", figure("rate", 1e10, unit="flop/s"), figure("bandwidth", 6e10), precision="fp32"

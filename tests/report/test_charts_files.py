@@ -1,4 +1,4 @@
-"""The surface of file I/O: cells, groups side by side, what makes no surface."""
+"""File I/O rates as heat maps: cells, groups side by side, and results that make no heat map."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def texts(svg: str, kind: str) -> list[str]:
     ]
 
 
-def test_values_stand_in_their_cells_records_from_the_bottom_up():
+def test_cells_show_their_values_with_records_from_the_bottom_up():
     view = view_of(experiment("some.io", "?", {"direct": False}, rates(SMALL)))
     (chart,) = io_surfaces(view, view.benchmarks[0])
     root = ElementTree.fromstring(chart.svg.text)
@@ -53,7 +53,7 @@ def test_values_stand_in_their_cells_records_from_the_bottom_up():
     assert root.get("role") == "img" and "to 8.00 GB/s (file 4 MiB, record 64 KiB)" in root.find("desc").text
 
 
-def test_calls_stand_side_by_side_and_ways_below_each_other_in_the_order_of_the_results():
+def test_calls_are_side_by_side_and_settings_below_each_other_in_the_order_of_the_results():
     view = view_of(*(files(direct, pattern) for pattern in ("sequential", "random") for direct in (False, True)))
     charts = list(io_surfaces(view, view.benchmarks[0]))
     assert [chart.title for chart in charts] == [
@@ -66,7 +66,7 @@ def test_calls_stand_side_by_side_and_ways_below_each_other_in_the_order_of_the_
     assert all(len(chart.table.rows) == 78 and "not measured" in chart.svg.text for chart in charts)
 
 
-def test_of_a_brief_and_a_whole_surface_each_point_is_shown_once():
+def test_a_point_of_a_partial_and_a_whole_surface_is_shown_once():
     whole, brief = files(False, "sequential"), files(False, "sequential", brief=True)
     (read, write) = sorted(surfaces(view_of(brief, whole).benchmarks[0]), key=lambda surface: surface.name)
     assert len(read.figures) == len(write.figures) == 39
@@ -84,7 +84,7 @@ def test_points_of_several_experiments_make_one_surface():
     assert {point: figure.median for point, figure in surface.figures.items()} == {p: r * GB for p, r in SMALL.items()}
 
 
-def test_one_size_of_file_makes_no_surface_but_a_line():
+def test_one_file_size_makes_a_line_and_no_surface():
     points = {(MiB, record * KiB): 1.0 * record for record in (4, 16, 64)}
     html = page([Trial(Machine("m"), (experiment("some.io", "?", {}, rates(points)),), (), (), {})])
     assert 'class="heat"' not in html and "some.io over record" in html

@@ -64,7 +64,7 @@ def test_with_and_without_huge_pages_are_two_lines_labelled_where_they_differ():
     assert ">load · huge_pages true</text>" in svg
 
 
-def test_the_caches_are_those_of_the_cpu_that_loaded():
+def test_the_caches_are_those_of_the_measured_cpu():
     """Big and little cores: what the repeat saw of its thread decides."""
     little = [
         Device("l2-9", DeviceKind.CACHE, "l2-9", "numa-0", 0, facts=facts(level=2, size=2 * MiB, type="unified")),
@@ -86,7 +86,7 @@ def test_the_caches_are_those_of_the_cpu_that_loaded():
 
 def test_without_caches_nothing_is_guessed():
     chart = chart_of(view_of(times(STEPS), of=Machine("m")))
-    assert "from 1.00 ns at 4 KiB to 98.0 ns at 256 MiB" in chart.caption and "No source tells" in chart.caption
+    assert "from 1.00 ns at 4 KiB to 98.0 ns at 256 MiB" in chart.caption and "Cache sizes are unknown" in chart.caption
     assert "DRAM" not in chart.svg.text
 
 

@@ -1,4 +1,4 @@
-"""Pairs of ranks on the page, as text and as JSON: cells, frames round what is slow, borders between hosts."""
+"""Pairs of ranks on the page, as text and as JSON: cells, frames around slow ones, borders between hosts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_slow_node_is_framed_with_all_its_ranks_and_hosts_have_borders() -> No
     assert made.picture is not None and made.picture.text.count("border-node") == 1
 
 
-def test_nothing_is_framed_where_nobody_is_slow() -> None:
+def test_nothing_is_framed_if_nothing_is_slow() -> None:
     made = drawn(measured())
     assert not rectangles(made, "slow") and "none of 28 pairs of ranks is slow" in made.found[0]
 
@@ -89,7 +89,7 @@ def test_cells_have_the_colour_of_their_pair() -> None:
     assert sorted((float(y) / 46, float(x) / 46) for x, y in dark) == [(3, 5), (5, 3)]
 
 
-def test_a_thousand_ranks_stay_a_small_picture() -> None:
+def test_a_thousand_ranks_make_a_small_picture() -> None:
     points = [{"a": a, "b": a + 500} for a in range(500)]
     figures = [figure("latency", US, None, unit="s", better=Better.LOWER, point=p, spread=0.0) for p in points]
     made = drawn(experiment("mpi.pairs", "?", {"ranks": 1000}, figures))
@@ -103,7 +103,7 @@ def test_the_page_has_the_panel_and_no_line_chart_of_ranks() -> None:
     assert 'id="m1-sweeps"' not in html
 
 
-def test_the_text_says_who_is_slow_in_a_few_lines() -> None:
+def test_the_text_names_slow_ranks_in_a_few_lines() -> None:
     lines = results_text([measured(outlier("pair 3-5", a=3, b=5))]).splitlines()
     assert len(lines) < 8
     assert any(line.split()[:5] == ["latency", "a=3", "b=5", "9.00", "µs"] for line in lines)
@@ -112,13 +112,13 @@ def test_the_text_says_who_is_slow_in_a_few_lines() -> None:
     assert "nobody knows" in results_text([measured(ranks=3, why_not="nobody knows")])
 
 
-def test_a_few_pairs_stand_one_by_one() -> None:
+def test_a_few_pairs_are_listed_one_by_one() -> None:
     lines = results_text([measured(ranks=4)]).splitlines()
     assert sum(line.lstrip().startswith("latency a=") for line in lines) == 6
 
 
 @pytest.mark.parametrize("found", [(), (outlier("pair 3-5", a=3, b=5),)])
-def test_the_document_has_the_outliers_where_pairs_were_screened(found: tuple[Outlier, ...]) -> None:
+def test_the_document_has_the_outliers_if_pairs_were_screened(found: tuple[Outlier, ...]) -> None:
     result = measured(*found)
     document = json.loads(json.dumps(results_document([result], {}), allow_nan=False))
     assert [(one["what"], one["experiment"]) for one in document["outliers"]] == [(o.what, result.id) for o in found]

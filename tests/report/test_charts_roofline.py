@@ -1,4 +1,4 @@
-"""The roofline: nothing but what was measured or is a limit, at the intensity that is counted."""
+"""The roofline: only measured rates and limits, at the declared arithmetic intensity."""
 
 from __future__ import annotations
 
@@ -54,30 +54,30 @@ def test_roofs_points_and_ridges_have_the_numbers_of_their_figures():
     assert [ridge.intensity for ridge in made.ridges] == [pytest.approx(4.0), pytest.approx(8.0)]
 
 
-def test_the_dram_limit_is_a_roof_where_it_is_known_and_never_else():
+def test_the_dram_limit_is_a_roof_only_if_it_is_known():
     known = Machine("m", limits=(NamedLimit("dram.bandwidth", dram_bandwidth(12, 4800, "dmidecode")),))
     names = [(roof.name, roof.basis) for roof in roofline(view_of(*TRIADS, *PEAKS, machine=known)).roofs]
     assert ("DRAM", "limit") in names
     assert "DRAM" not in [roof.name for roof in roofline(view_of(*TRIADS, *PEAKS, machine=vm_machine())).roofs]
 
 
-def test_a_measured_ceiling_is_no_limit_of_the_hardware():
+def test_a_measured_ceiling_is_not_drawn_as_a_hardware_limit():
     ceiling = Limit(500e9, "flop/s", "measured elsewhere", Basis.MEASURED)
     made = roofline(view_of(*TRIADS, rate("cpu.peak", "fma", 200e9, "flop/s", ceiling, precision="fp64")))
     assert [roof.basis for roof in made.roofs] == ["measured", "measured"]
 
 
-def test_without_memory_or_without_arithmetic_there_is_none():
+def test_a_roofline_needs_memory_and_arithmetic():
     assert roofline(view_of(*TRIADS)) is None and roofline(view_of(*PEAKS)) is None
     assert "Roofline" not in page([Trial(Machine("m"), TRIADS, (), (), {})])
 
 
-def test_a_product_of_unknown_size_is_no_point():
+def test_a_product_of_unknown_size_makes_no_point():
     odd = rate("cpu.gemm", "gemm", 1e11, "flop/s", precision="fp64", n="auto")
     assert {point.name for point in roofline(view_of(*TRIADS, *PEAKS, odd)).points} == {"triad", "triad, non-temporal"}
 
 
-def test_the_chart_names_every_element_and_where_it_comes_from():
+def test_the_chart_names_every_element_and_its_source():
     (chart,) = roofline_charts(view_of(*TRIADS, *PEAKS, gemm("fp64", 150e9, 1024, 2)))
     svg = chart.svg.text
     for label in (
@@ -93,11 +93,13 @@ def test_the_chart_names_every_element_and_where_it_comes_from():
     assert rows["roof: triad"][3] == "best triad of memory.stream: threads=2 nontemporal=true"
     assert rows["point: triad"][3].endswith("Triad: 2 flop for 24 B, as STREAM counts.")
     assert "GEMM: 2 n^3 flop for 4 n^2 numbers, the least that must move." in chart.caption
-    assert "DGEMM 150 GFLOP/s at 64.0 flop/B, 75 % of it" in chart.caption
-    assert re.search(r'role="img".*<title[^>]*>Roofline</title><desc[^>]*>Memory bounds what is below 4\.00', svg, re.S)
+    assert "DGEMM 150 GFLOP/s at 64.0 flop/B, 75 %" in chart.caption
+    assert re.search(
+        r'role="img".*<title[^>]*>Roofline</title><desc[^>]*>Memory limits kernels below the ridge \(4\.00', svg, re.S
+    )
 
 
-def test_the_roofs_are_drawn_where_their_numbers_say():
+def test_the_roofs_are_drawn_at_their_values():
     """The memory roof rises by its bandwidth: a decade of intensity is a decade of rate."""
     view = trial_view(gpu_trial(), 1, None)
     (chart,) = roofline_charts(view)
@@ -113,5 +115,5 @@ def test_the_roofs_are_drawn_where_their_numbers_say():
     assert limit < measured  # higher on the page
 
 
-def test_real_trials_of_the_samples_have_one():
+def test_recorded_trials_have_a_roofline():
     assert len(list(roofline_charts(view_of(*stream(None, (40 * GB, 50 * GB), 2), *peak(3.7e9, 2))))) == 1

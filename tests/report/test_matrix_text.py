@@ -36,7 +36,7 @@ def read_back(text: str) -> dict[tuple[str, str], str]:
     return found
 
 
-def test_every_cell_stands_below_its_label() -> None:
+def test_every_cell_is_below_its_label() -> None:
     machine = matrix_only()
     cells = read_back(matrix_text(machine))
     for path in machine.paths:
@@ -46,7 +46,7 @@ def test_every_cell_stands_below_its_label() -> None:
     assert cells["GPU5", "CPUs"] == "64-127" and cells["GPU5", "NUMA"] == "1"
 
 
-def test_a_wide_matrix_goes_on_below() -> None:
+def test_a_wide_matrix_continues_below() -> None:
     machine = sixteen_with_switches()
     text = matrix_text(machine)
     assert len(blocks(text)) == 2
@@ -63,7 +63,7 @@ def test_the_legend_has_the_classes_that_occur_and_no_others() -> None:
     assert "XGMI#" in matrix_text(xgmi_mesh())
 
 
-def test_what_is_not_told_is_a_question_mark_never_a_class() -> None:
+def test_an_unknown_class_is_a_question_mark() -> None:
     machine = matrix_only()
     paths = tuple(replace(p, path_class=None, links=None) if p.a == "GPU0" else p for p in machine.paths)
     text = matrix_text(replace(machine, paths=paths[:-1]))
@@ -73,7 +73,7 @@ def test_what_is_not_told_is_a_question_mark_never_a_class() -> None:
     assert "?     unknown" in text
 
 
-def test_columns_that_nobody_fills_are_left_out() -> None:
+def test_empty_columns_are_left_out() -> None:
     text = matrix_text(eight_with_adapters())
     assert "CPUs" not in text and "NUMA" not in text.split("\n\n")[0]
     machine = replace(matrix_only(), affinity=(Affinity("GPU0", None, None), Affinity("GPU1", (1, 3), None)))
@@ -86,7 +86,7 @@ def test_no_class_no_matrix() -> None:
     assert matrix_text(Machine("two", gpus, paths=(Path("gpu-0", "gpu-1", None),))) == ""
 
 
-def test_too_many_devices_are_told_not_shown() -> None:
+def test_too_many_devices_are_counted_and_not_drawn() -> None:
     gpus = tuple(Device(f"gpu-{n}", DeviceKind.GPU, "") for n in range(100))
     paths = tuple(Path(f"gpu-{a}", f"gpu-{b}", "SYS") for a in range(100) for b in range(a + 1, 100))
     text = matrix_text(Machine("many", gpus, paths=paths))
@@ -102,7 +102,7 @@ def test_colours_change_nothing_but_colours() -> None:
         assert coloured != plain
 
 
-def test_names_cannot_steer_the_terminal() -> None:
+def test_names_cannot_control_the_terminal() -> None:
     names = ("gpu\x1b[2J\n0", "é" * 300)
     machine = Machine(
         "evil",

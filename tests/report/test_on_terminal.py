@@ -1,4 +1,4 @@
-"""Answers on terminals of any width: nothing is lost, no line is longer than the terminal, colours change nothing."""
+"""Output on terminals of any width: nothing is lost, no line is longer than the terminal, colours change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 CELLS = st.text("ab1µ↓ .-", max_size=40)
 ROWS = st.lists(st.lists(CELLS, min_size=1, max_size=12), min_size=1, max_size=6)
 VERDICTS = [
-    ["figure", "baseline", "candidate", "ratio", "95 % of the family", "verdict"],
+    ["figure", "baseline", "candidate", "ratio", "95 % simultaneous", "verdict"],
     ["copy · size 64 KiB, threads 96 ↓", "1.310 µs", "360.0 ns", "0.275", "[0.26, 0.29]", "faster"],
 ]
 
@@ -33,7 +33,7 @@ def test_no_table_loses_a_character(rows: list[list[str]], width: int, has_head:
     assert ink(shown) == ink("".join(map("".join, rows)))
 
 
-def test_a_table_that_fits_is_that_of_a_pipe() -> None:
+def test_a_table_that_fits_is_the_same_as_in_a_pipe() -> None:
     assert ANSI.sub("", COLOURED.table(VERDICTS)) == PLAIN.table(VERDICTS)
     with_head = ANSI.sub("", COLOURED.table(VERDICTS, has_head=True)).splitlines()
     assert with_head[0] == PLAIN.table(VERDICTS).splitlines()[0] and set(with_head[1].split()[0]) == {"─"}

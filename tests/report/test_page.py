@@ -308,7 +308,7 @@ def test_at_most_seven_findings_are_in_sight():
 def test_a_long_sweep_is_folded_and_drawn():
     html = page_without_records("server")
     assert "26 more rows of memory.latency" in html
-    assert "memory.latency: time of one access over the working set" in html
+    assert "memory.latency: access latency over the working set" in html
     assert "512\N{NO-BREAK SPACE}KiB" in html
 
 
@@ -320,7 +320,7 @@ def test_two_numbers_that_vary_inside_the_program_make_rows_but_no_line():
     ]
     html = page([empty_trial(results=(experiment("cpu.linebounce", "?", {}, made),))])
     assert "18 more rows" in html and "over cpu" not in html
-    assert "Shown are the 16 of 30 series that spread most" in html
+    assert "The 16 of 30 series with the largest spread are shown" in html
 
 
 def test_raw_records_are_linked():

@@ -1,4 +1,4 @@
-"""The schemas of the documents: sound, closed, and of one mind with what the documents are made from."""
+"""The schemas of the documents: valid, closed, and consistent with the shapes of the documents."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OPEN = {
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_it_is_a_schema_and_closed_but_where_it_says_so(name: str) -> None:
+def test_each_schema_is_valid_and_closed_unless_declared_open(name: str) -> None:
     made = validator(name).schema
     assert made["title"] == made["properties"]["schema"]["const"] == f"seatrial.{name.replace('-', '/')}"
     objects = {name: made, **made["$defs"]}

@@ -180,13 +180,13 @@ def test_blocks_are_joined_only_where_the_sides_bear_them_out():
     assert blocks(comparison(interleaved=False)) == []
     caption = in_order([made], ["triad"], "x").caption
     assert "joins the repeats of one block" in caption
-    assert "stand apart in time" in in_order([comparison(interleaved=False)], ["triad"], "x").caption
+    assert "run at different times" in in_order([comparison(interleaved=False)], ["triad"], "x").caption
 
 
 def test_a_drift_is_reported():
     moved = comparison("add", drift=0.3, half=0.001)
     assert drift(moved.baseline) == pytest.approx(0.2 / 1.05, rel=0.1)
-    assert "from its first third to its last" in compare_page([compared(moved)])
+    assert "from the first to the last third of its repeats" in compare_page([compared(moved)])
     assert drift(comparison(n=8).baseline) is None
 
 
@@ -212,11 +212,14 @@ def test_subjects_name_what_distinguishes_comparisons_and_nothing_else():
         ),
         (scaling(numbers=(1, 2, 4)), ["80 % efficient up to 4 threads, the most", "at least 5 are needed"]),
         (scaling(serial=0.5, numbers=(1, 2, 4)), ["Below 80 % efficient from the first step on"]),
-        (scaling(failed=(32,)), ["32 threads gave no result", "run: signal 11", "Crosses mark what gave no result"]),
+        (
+            scaling(failed=(32,)),
+            ["32 threads gave no result", "run: signal 11", "Crosses mark experiments without a result"],
+        ),
         (scaling(failed=(2, 4, 8, 16, 32)), ["only the point at 1 thread succeeded"]),
         (scaling(failed=(1, 2, 4, 8, 16, 32)), ["no point succeeded"]),
         (scaling(kind="weak", better=Better.HIGHER), ["Weak scaling", "the rate per worker over that of the baseline"]),
-        (scaling(winners=True), ["batch 64", "prefetch 4", "Settings that won"]),
+        (scaling(winners=True), ["batch 64", "prefetch 4", "Winning settings"]),
     ],
 )
 def test_scaling_is_shown_with_its_baseline_its_failures_and_its_fits(result, texts):

@@ -1,4 +1,4 @@
-"""What is rebuilt from the renderer's output, and what is left out."""
+"""The rebuilt SVG of a chart: ids, references, and what is left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def cleaned(svg: str) -> str:
     return ElementTree.tostring(_clean(ElementTree.fromstring(root), "m1"), encoding="unicode")
 
 
-def test_ids_and_all_references_to_them_are_the_charts_own():
+def test_ids_and_all_references_to_them_get_the_prefix_of_the_chart():
     text = cleaned('<g id="a" clip-path="url(#clip0)"/><path href="#a"/><path xlink:href="#a"/>')
     assert text == '<svg><g id="m1-a" clip-path="url(#m1-clip0)" /><path href="#m1-a" /><path href="#m1-a" /></svg>'
 

@@ -1,1 +1,1 @@
-"""The functions that addresses of a program belong to."""
+"""Resolves addresses of a program to functions."""

@@ -1,7 +1,7 @@
-"""Addresses in a program or library as function, file and line.
+"""Function, file and line of addresses in a program or library.
 
-`addr2line` of binutils reads the debugging information, inlined functions too; where it is absent, or knows nothing,
-the file's own table of symbols still names the function. A module that cannot be read leaves its addresses as they are.
+`addr2line` of binutils reads the debug information, including inlined functions; if it is missing or finds nothing,
+the symbol table of the file still gives the function. Addresses in a module that cannot be read stay unresolved.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from seatrial.environments.elf import Functions, read_functions
 from seatrial.errors import ParseError
 from seatrial.profiler.profile import Frame
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+|\?)(?: \(discriminator \d+\))?$")
 
 
 class Symbols:
-    """Resolves return addresses; each module is read once. `addr2line` is its path, None where there is none."""
+    """Resolves return addresses; each module is read once. `addr2line` is its path, None if it is not installed."""
 
     def __init__(self, addr2line: str | None = None) -> None:
         self._addr2line = addr2line
@@ -30,24 +30,24 @@ class Symbols:
 
     @classmethod
     def of_this_machine(cls) -> Symbols:
-        """With the addr2line that the search path has."""
+        """With the addr2line on PATH."""
         return cls(shutil.which("addr2line"))
 
     def frames(self, module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
-        """Return address, as an offset in the file `module` -> its frames, innermost first; only those known."""
+        """Return address, as an offset in the file `module` -> its frames, innermost first; only resolved ones."""
         known = self._known.setdefault(module, {})
-        functions = self._of(module)
+        functions = self._functions_of(module)
         new = [offset for offset in offsets if offset not in known]
         if functions is not None and new:
             # A return address is that of the next instruction, which may belong to the next line.
             addresses = {offset: functions.address(offset - 1) for offset in new}
-            asked = [address for address in addresses.values() if address is not None]
-            told = self._asked(module, asked) if asked else {}
+            in_code = [address for address in addresses.values() if address is not None]
+            resolved = self._by_addr2line(module, in_code) if in_code else {}
             for offset, address in addresses.items():
-                known[offset] = () if address is None else told.get(address) or _by_symbol(functions, address)
+                known[offset] = () if address is None else resolved.get(address) or _by_symbol(functions, address)
         return {offset: known[offset] for offset in offsets if known.get(offset)}
 
-    def _of(self, module: str) -> Functions | None:
+    def _functions_of(self, module: str) -> Functions | None:
         if module not in self._functions:
             try:
                 self._functions[module] = read_functions(Path(module))
@@ -55,7 +55,7 @@ class Symbols:
                 self._functions[module] = None
         return self._functions[module]
 
-    def _asked(self, module: str, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
+    def _by_addr2line(self, module: str, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
         if self._addr2line is None:
             return {}
         try:
@@ -65,7 +65,7 @@ class Symbols:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_PATIENCE_S,
+                timeout=_TIMEOUT_S,
             )
         except (OSError, ValueError, subprocess.TimeoutExpired):
             return {}
@@ -73,7 +73,7 @@ class Symbols:
 
 
 def parse_addr2line(text: str) -> dict[int, tuple[Frame, ...]]:
-    """What `addr2line -a -f -i` printed: for each address a line with it, then two lines for each frame."""
+    """The output of `addr2line -a -f -i`: for each address a line with it, then two lines for each frame."""
     found: dict[int, tuple[Frame, ...]] = {}
     address: int | None = None
     function: str | None = None

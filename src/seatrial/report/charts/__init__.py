@@ -1,7 +1,7 @@
-"""Charts: of one benchmark, of pairs of CPUs, of the whole trial. To add one, write a maker in a file of its own.
+"""Charts: of one benchmark, of pairs of CPUs, of the whole trial. To add one, write a maker in a separate file.
 
-A maker looks at what the figures declare (points, units, directions, roles) and gives nothing where it does not fit.
-None knows a benchmark by name.
+A maker uses what the figures declare (points, units, directions, roles) and returns nothing if it does not apply.
+No maker depends on the name of a benchmark.
 """
 
 from __future__ import annotations

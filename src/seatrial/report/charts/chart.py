@@ -1,4 +1,4 @@
-"""What a chart is to the page: a picture, a sentence on how to read it, and its numbers."""
+"""A chart on the page: a picture, a caption on how to read it, and a table of its numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seatrial.report.pages.view import BenchmarkView, TrialView
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One chart. `caption` says how to read it and what was left out."""
+    """One chart. `caption` states how to read it and what was left out."""
 
     title: str
     caption: str

@@ -1,4 +1,4 @@
-"""Times between pairs of CPUs, sorted by where the CPUs are: what the core-to-core picture and its table show."""
+"""Times between pairs of CPUs, sorted by the location of the CPUs: the data of the core-to-core chart."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Distance:
-    """How far apart two CPUs are, by the innermost thing that holds both: a small rank is near.
+    """The distance of two CPUs, by the innermost part that contains both; a smaller rank is nearer.
 
-    `name` is what they share: "one L3 cache", "the machine only".
+    `name` is that part: "one L3 cache", "the machine only".
     """
 
     rank: int
@@ -32,17 +32,17 @@ _OF_KIND = {
     DeviceKind.PACKAGE: Distance(30, "one package"),
 }
 PACKAGES = Distance(40, "the machine only")
-UNKNOWN = Distance(50, "no source tells")
+UNKNOWN = Distance(50, "an unknown part")
 _CACHE_RANK = 10
 
 
 @dataclass(frozen=True, slots=True)
 class AtDistance:
-    """All pairs at one distance: their times in seconds, ascending, and how many pairs the machine has there."""
+    """All pairs at one distance: their times in seconds, ascending, and the number of possible pairs."""
 
     distance: Distance
     times_s: tuple[float, ...]
-    there: int
+    possible: int
 
     @property
     def median_s(self) -> float:
@@ -52,50 +52,50 @@ class AtDistance:
 
 @dataclass(frozen=True, slots=True)
 class CorePairs:
-    """One experiment. `cpus` are in order of place; `boundaries` maps a position to the distance across it."""
+    """One experiment. `cpus` are ordered by location; `boundaries` maps a position to the distance across it."""
 
     cpus: tuple[int, ...]
     figures: Mapping[Pair, FigureResult]
     distances: Mapping[Pair, Distance]
     """Of the measured pairs."""
     by_distance: tuple[AtDistance, ...]
-    """Of the distances that were measured, the nearest first."""
+    """The measured distances, the nearest first."""
     boundaries: Mapping[int, Distance]
     package_starts: Mapping[int, str]
     """Position of the first CPU of each package -> the package's number or name."""
 
     @property
-    def pairs_there(self) -> int:
-        """How many pairs these CPUs have."""
+    def possible_pairs(self) -> int:
+        """The number of pairs of these CPUs."""
         return len(self.cpus) * (len(self.cpus) - 1) // 2
 
 
 def core_pairs(machine: Machine, figures: Sequence[FigureResult]) -> CorePairs | None:
-    """The pairs among the figures of one experiment; None where there is none."""
+    """The pairs among the figures of one experiment; None if there are none."""
     found = {pair: figure for figure in figures if (pair := cpu_pair(figure)) is not None and pair[0] != pair[1]}
     if not found:
         return None
     places = _Places(machine)
     cpus = tuple(sorted(_cpus(machine, {cpu for pair in found for cpu in pair}), key=places.order))
     distances = {pair: places.distance(*pair) for pair in found}
-    there = Counter(places.distance(a, b) for a, b in combinations(cpus, 2))
+    possible = Counter(places.distance(a, b) for a, b in combinations(cpus, 2))
     times: dict[Distance, list[float]] = {}
     for pair, figure in found.items():
         times.setdefault(distances[pair], []).append(figure.median)
-    by_distance = tuple(AtDistance(far, tuple(sorted(times[far])), there[far]) for far in sorted(times))
+    by_distance = tuple(AtDistance(far, tuple(sorted(times[far])), possible[far]) for far in sorted(times))
     edges = {n: places.distance(a, b) for n, (a, b) in enumerate(pairwise(cpus), start=1)}
     boundaries = {n: far for n, far in edges.items() if far.rank > _CACHE_RANK + 9 and far != UNKNOWN}
     return CorePairs(cpus, found, distances, by_distance, boundaries, _package_starts(machine, cpus))
 
 
 def _cpus(machine: Machine, measured: set[int]) -> set[int]:
-    """The measured CPUs; with them the cores that a sample left out, where it was one of most cores of the machine."""
+    """The measured CPUs, and the cores that were left out if at least half of the machine's cores were sampled."""
     cores = set(machine.cpus_one_per_core())
     return cores if measured <= cores and 2 * len(measured) >= len(cores) else measured
 
 
 class _Places:
-    """Where CPUs are in the tree of the machine; looked up once for each CPU."""
+    """The location of CPUs in the tree of the machine; looked up once for each CPU."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -103,7 +103,7 @@ class _Places:
         self._branches: dict[int, tuple[Device, ...]] = {}
 
     def branch(self, cpu: int) -> tuple[Device, ...]:
-        """What holds a CPU, from the outside in; empty where no source describes it."""
+        """The parts that contain a CPU, from the outside in; empty if no source describes it."""
         if cpu not in self._branches:
             pu = self._machine.pus().get(cpu)
             above = () if pu is None else tuple(self._machine.ancestors(pu))
@@ -111,12 +111,12 @@ class _Places:
         return self._branches[cpu]
 
     def order(self, cpu: int) -> tuple[bool, list[int], int]:
-        """Neighbours in the machine sort beside each other; CPUs that nobody describes come last."""
+        """Sorts neighbours in the machine next to each other; CPUs that no source describes come last."""
         branch = self.branch(cpu)
         return not branch, [self._position[device.id] for device in branch], cpu
 
     def _shared(self, a: int, b: int) -> Device | None:
-        """The innermost device that holds both CPUs, or None."""
+        """The innermost device that contains both CPUs, or None."""
         innermost = None
         for one, other in zip(self.branch(a), self.branch(b), strict=False):
             if one.id != other.id:

@@ -1,4 +1,4 @@
-"""The core-to-core picture: a cell for each pair of CPUs, by place, with borders of packages and caches."""
+"""The core-to-core chart: a cell for each pair of CPUs, ordered by location, with borders of packages and caches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BORDER = {40: "border-package", 30: "border-node"}
 
 @dataclass(frozen=True, slots=True)
 class CoreToCore:
-    """One experiment on the page. `picture` is None for two CPUs, whose one time is a sentence."""
+    """One experiment on the page. `picture` is None for two CPUs, whose only time is given as a sentence."""
 
     title: str
     said: str
@@ -50,7 +50,7 @@ def core_to_core(view: TrialView, benchmark: BenchmarkView) -> Iterator[CoreToCo
 
 
 def in_words(pairs: CorePairs, unit: Unit) -> str:
-    """What the picture shows, as sentences."""
+    """The content of the picture as sentences."""
     if len(pairs.figures) == 1:
         ((a, b), figure), *_ = pairs.figures.items()
         interval = f" (95 % interval {show_range(*figure.ci95, unit)})" if figure.ci95 else ""
@@ -61,20 +61,20 @@ def in_words(pairs: CorePairs, unit: Unit) -> str:
     if far is not near:
         ratio = far.median_s / near.median_s
         times += f", {show(far.median_s, unit)} ({ratio:.1f} times that) where they share {far.distance.name}"
-    return f"{times}. Measured are {len(measured)} of the {pairs.pairs_there} pairs of {len(pairs.cpus)} CPUs."
+    return f"{times}. {len(measured)} of the {pairs.possible_pairs} pairs of {len(pairs.cpus)} CPUs were measured."
 
 
 def _picture(pairs: CorePairs, unit: Unit, ident: str, title: str, said: str) -> Svg:
-    matrix = Matrix(_values(pairs), len(pairs.cpus), unit, "less is better", _LEAST_MARK)
+    matrix = Matrix(_values(pairs), len(pairs.cpus), unit, "lower is better", _LEAST_MARK)
     marks = [*_borders(pairs, matrix.side, matrix.edge), *_labels(pairs, matrix.side)]
     return matrix.drawn(ident, title, f"{said} {_distances_in_words(pairs, unit, matrix.scale)}", marks)
 
 
 def _values(pairs: CorePairs) -> dict[Place, float]:
-    """(row, column) -> seconds; a pair that was measured one way round stands on both sides of the diagonal."""
+    """(row, column) -> seconds; a pair that was measured in one direction is on both sides of the diagonal."""
     position = {cpu: n for n, cpu in enumerate(pairs.cpus)}
-    told = {(position[a], position[b]): figure.median for (a, b), figure in pairs.figures.items()}
-    return {(b, a): value for (a, b), value in told.items()} | told
+    medians = {(position[a], position[b]): figure.median for (a, b), figure in pairs.figures.items()}
+    return {(b, a): value for (a, b), value in medians.items()} | medians
 
 
 def _borders(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
@@ -82,13 +82,13 @@ def _borders(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
         at, end = number(position * side), number(whole)
         kind = _BORDER.get(distance.rank, "border-cache")
         line = f'd="M{at} 0V{end}M0 {at}H{end}"'
-        if kind == "border-package":  # a rim of paper, or it would be lost between dark cells
+        if kind == "border-package":  # a light rim keeps it visible between dark cells
             yield f'<path class="border-rim" {line}/>'
         yield f'<path class="{kind}" {line}/>'
 
 
 def _labels(pairs: CorePairs, side: float) -> Iterator[str]:
-    """Numbers of CPUs at each row and column while there is room, else runs of them at each group; packages on top."""
+    """The CPU number at each row and column if it fits, else CPU ranges at each group; packages on top."""
     ends = sorted({0, *pairs.boundaries, len(pairs.cpus)})
     if side >= CELL_WITH_LABEL:
         for n, cpu in enumerate(pairs.cpus):
@@ -113,8 +113,8 @@ def _labels(pairs: CorePairs, side: float) -> Iterator[str]:
 
 
 def _distances_in_words(pairs: CorePairs, unit: Unit, scale: HeatScale) -> str:
-    told = ", ".join(f"{at.distance.name} {show(at.median_s, unit)}" for at in pairs.by_distance)
-    return f"Medians by distance: {told}. Colours from {scale.spelled(scale.bounds[0])} to " + show(
+    medians = ", ".join(f"{at.distance.name} {show(at.median_s, unit)}" for at in pairs.by_distance)
+    return f"Medians by distance: {medians}. Colours from {scale.spelled(scale.bounds[0])} to " + show(
         scale.bounds[-1], unit
     )
 
@@ -124,7 +124,7 @@ def _by_distance(pairs: CorePairs, unit: Unit) -> Table:
         Column("What the two CPUs share"),
         Column("Pairs measured", numeric=True),
         Column("Median", numeric=True),
-        Column("Over pairs", numeric=True),
+        Column("Range over pairs", numeric=True),
     ]
     rows: list[Sequence[Cell]] = []
     for at in pairs.by_distance:
@@ -133,7 +133,7 @@ def _by_distance(pairs: CorePairs, unit: Unit) -> Table:
         rows.append(
             [
                 Cell(at.distance.name),
-                Cell(f"{number_measured} of {at.there}"),
+                Cell(f"{number_measured} of {at.possible}"),
                 Cell(show(at.median_s, unit), at.median_s),
                 Cell(show_range(at.times_s[0], at.times_s[-1], unit) if several else "one pair"),
             ]
@@ -145,7 +145,7 @@ def _numbers(pairs: CorePairs, unit: Unit) -> Table:
     columns = [
         Column("CPU", numeric=True),
         Column("CPU", numeric=True),
-        Column("They share"),
+        Column("What they share"),
         Column("Median", numeric=True),
         Column("95 % interval", numeric=True),
     ]
@@ -161,7 +161,7 @@ def _numbers(pairs: CorePairs, unit: Unit) -> Table:
         ]
         for a, b in in_order
     ]
-    return Table("Every pair that was measured", columns, rows)
+    return Table("All measured pairs", columns, rows)
 
 
 def _interval(figure: FigureResult, unit: Unit) -> Cell:

@@ -1,4 +1,4 @@
-"""The picture of copies between devices: a row for each source, a column for each target."""
+"""The chart of copies between devices: a row for each source, a column for each target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTER = 7.0
 _PATHS = {
     "own": "within the device",
     "peer": "direct",
-    "driver": "the driver's way",
+    "driver": "through the driver",
     "host": "through the host's memory",
 }
 
@@ -42,11 +42,11 @@ def device_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
 
 
 def _paths(view: TrialView, rates: PeerRates) -> Paths:
-    """(source, target) -> the way that data took, as the last repeat notes it."""
-    told = [seen.get("notes", {}) for (key, _), seen in view.trial.seen.items() if key == rates.result.id]
-    noted: Any = told[-1].get("paths") if told and isinstance(told[-1], Mapping) else None
+    """(source, target) -> the path of the data, as recorded by the last repeat."""
+    notes = [seen.get("notes", {}) for (key, _), seen in view.trial.seen.items() if key == rates.result.id]
+    recorded: Any = notes[-1].get("paths") if notes and isinstance(notes[-1], Mapping) else None
     found: dict[tuple[int, int], str] = {}
-    for each in noted if isinstance(noted, list) else ():
+    for each in recorded if isinstance(recorded, list) else ():
         if isinstance(each, Mapping) and isinstance(each.get("path"), str):
             found[each.get("source", -1), each.get("target", -1)] = each["path"]
     return found
@@ -60,22 +60,22 @@ def _path(rates: PeerRates, paths: Paths, place: tuple[int, int]) -> str:
 def _in_words(rates: PeerRates, paths: Paths) -> str:
     first = next(iter(rates.values.values()))
     between = [figure.median for (a, b), figure in rates.values.items() if a != b]
-    said = ""
+    caption = ""
     if between:
-        said = (
-            f"Median over pairs {show(median(between), first.unit)}, pairs from "
+        caption = (
+            f"Median over pairs {show(median(between), first.unit)}, range "
             f"{show_range(min(between), max(between), first.unit)}. "
         )
     detours = {_path(rates, paths, place) for place in rates.values} - {"own", "peer", ""}
     if detours and rates.is_direct:
         names = " or ".join(sorted(_PATHS.get(path, path) for path in detours))
         some = [place for place in rates.values if _path(rates, paths, place) in detours]
-        said += f"{len(some)} of {len(between)} pairs have no peer access: their data go {names}. "
-    return f"{said}Rows are sources, columns targets; the diagonal is within one device."
+        caption += f"{len(some)} of {len(between)} pairs have no peer access: their data go {names}. "
+    return f"{caption}Rows are sources, columns are targets; the diagonal is within one device."
 
 
 def _labels(rates: PeerRates, side: float) -> Iterator[str]:
-    """The name of each device at its row, and at its column where it fits, else its number."""
+    """The name of each device at its row; at its column the name if it fits, else the number."""
     longest = max(len(device.label) for device in rates.devices)
     for place, device in enumerate(rates.devices):
         if side >= CELL_WITH_LABEL:
@@ -89,7 +89,7 @@ def _numbers(rates: PeerRates, paths: Paths) -> Table:
     columns = [
         Column("From"),
         Column("To"),
-        *([Column("Way")] if paths else []),
+        *([Column("Path")] if paths else []),
         Column("Median", numeric=True),
         Column("95 % interval", numeric=True),
     ]
@@ -105,4 +105,4 @@ def _numbers(rates: PeerRates, paths: Paths) -> Table:
                 Cell(show_range(*figure.ci95, figure.unit) if figure.ci95 else "needs 6 repeats"),
             ]
         )
-    return Table("Every pair that was measured", columns, rows)
+    return Table("All measured pairs", columns, rows)

@@ -1,4 +1,4 @@
-"""Devices side by side: figures that a program took of each of several devices, which should be alike."""
+"""Devices side by side: the figures of several devices, which should be equal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from seatrial.report.units import arrow, display_scale, label, show, show_percen
 
 _WIDTH, _ROW_HEIGHT = 720, 26
 _TOGETHER = "_together"
-"""Ends the name of a figure that was taken while all devices worked: hollow, in the colour of that of one at a time."""
-_APART = 0.05
-"""A device that is worse than the median of all by less than this is not named."""
+"""Suffix of a figure that was measured while all devices worked: hollow, in the colour of the figure of one device."""
+_DEVIATION = 0.05
+"""A device is named if it is slower than the median over devices by more than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """A figure of each device at one point. `where` says which of several points it is."""
+    """A figure of each device at one point. `where` states which of several points it is."""
 
     name: str
     where: str
@@ -40,12 +40,12 @@ def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[
         by_unit = _by_unit(result)
         names = devices_of(view.trial.machine, result, view.trial.seen) if by_unit else {}
         for unit, families in by_unit.items():
-            title = f"{benchmark.labels[result.id]}: each device"
+            title = f"{benchmark.labels[result.id]}: by device"
             shown = families[: len(SERIES_COLOURS)]
-            said = _in_words(shown, names, unit)
+            caption = _in_words(shown, names, unit)
             ident = view.anchor(f"each-device-{result.id}-{unit}")
-            svg = render(_spec(shown, names, unit), ident, title, said)
-            yield Chart(title, said, svg, _table(families, names, unit))
+            svg = render(_spec(shown, names, unit), ident, title, caption)
+            yield Chart(title, caption, svg, _table(families, names, unit))
 
 
 def _of_most_devices(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
@@ -66,7 +66,7 @@ def _whole(value: object) -> int:
 
 
 def _by_unit(result: ExperimentResult) -> dict[Unit, list[_Family]]:
-    """The figures of devices by unit, each at the point where all of them together are best."""
+    """The figures of devices by unit, each at the point where the sum over devices is best."""
     found: dict[tuple[Unit, str], dict[tuple[object, ...], dict[int, FigureResult]]] = {}
     for figure in result.figures:
         device = figure.point.get("device")
@@ -94,47 +94,50 @@ def _best(points: Iterable[Mapping[int, FigureResult]]) -> Mapping[int, FigureRe
     return max(points, key=total)
 
 
-def _called(names: Mapping[int, DeviceName], number: int) -> str:
-    """As the drawing names it, beside the backend's number where that is another."""
+def _label(names: Mapping[int, DeviceName], number: int) -> str:
+    """The backend's number, and the name in the drawing of the machine if known."""
     device = names.get(number)
     return f"device {number}" + (f" ({device.id})" if device is not None and device.id else "")
 
 
 def _in_words(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Unit) -> str:
     first = next(iter(families[0].figures.values()))
-    said = [f"Medians with their 95 % intervals; {first.better.value} is better {arrow(first.better)}."]
+    sentences = [f"Medians with 95 % intervals; {first.better.value} is better {arrow(first.better)}."]
     by_name = {family.name: family for family in families}
-    apart: dict[str, list[str]] = {}
+    deviating: dict[str, list[str]] = {}
     for family in families:
         rates = {number: figure.median for number, figure in family.figures.items()}
         if _alone(family) not in by_name:
             where = f" at {family.where}" if family.where else ""
             least, most = min(rates.values()), max(rates.values())
-            said.append(f"{family.name}{where}: {show_range(least, most, unit) if most > least else show(most, unit)}.")
+            values = show_range(least, most, unit) if most > least else show(most, unit)
+            sentences.append(f"{family.name}{where}: {values}.")
         middle = median(rates.values())
-        worst = (min if first.better is Better.HIGHER else max)(rates, key=rates.__getitem__)
-        if _is_apart(family.figures[worst], middle):
-            share = f"{show_percent(rates[worst] / middle)} in {family.name}"
-            apart.setdefault(_called(names, worst), []).append(share)
-    said += [
-        f"{device[:1].upper()}{device[1:]} stands apart, at {', '.join(told)} of the median."
-        for device, told in apart.items()
+        slowest = (min if first.better is Better.HIGHER else max)(rates, key=rates.__getitem__)
+        if _deviates(family.figures[slowest], middle):
+            share = f"{family.name} {show_percent(rates[slowest] / middle)}"
+            deviating.setdefault(_label(names, slowest), []).append(share)
+    sentences += [
+        f"{device[:1].upper()}{device[1:]} deviates from the median over devices: {', '.join(shares)} of it."
+        for device, shares in deviating.items()
     ]
     pairs = [(by_name[name], family) for family in families if (name := _alone(family)) in by_name]
     if pairs:
-        told = ", ".join(f"{one.name} {show_percent(_sum(other) / _sum(one))}" for one, other in pairs if _sum(one))
-        said.append(f"Filled: one device at a time; hollow: all at once, which in sum reach of that: {told}.")
-    return " ".join(said)
+        sums = ", ".join(f"{one.name} {show_percent(_sum(other) / _sum(one))}" for one, other in pairs if _sum(one))
+        sentences.append(
+            f"Filled: one device at a time; hollow: all at once. Sum of all at once over one each: {sums}."
+        )
+    return " ".join(sentences)
 
 
-def _is_apart(figure: FigureResult, middle: float) -> bool:
-    """Whether the whole interval of a figure is that much worse than the median over devices."""
+def _deviates(figure: FigureResult, middle: float) -> bool:
+    """Whether the whole interval of a figure is slower than the median over devices by more than the threshold."""
     low, high = figure.ci95 or (figure.median, figure.median)
-    return high < (1 - _APART) * middle if figure.better is Better.HIGHER else low > (1 + _APART) * middle
+    return high < (1 - _DEVIATION) * middle if figure.better is Better.HIGHER else low > (1 + _DEVIATION) * middle
 
 
 def _alone(family: _Family) -> str:
-    """The name of the same figure of a device alone, "" where this is none of all at once."""
+    """The name of the same figure with one device at a time; "" if this figure is not one of all devices at once."""
     return family.name.removesuffix(_TOGETHER) if family.name.endswith(_TOGETHER) else ""
 
 
@@ -148,7 +151,7 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
     stems = list(dict.fromkeys(_alone(family) or family.name for family in families))
     rows = [
         {
-            "device": _called(names, number),
+            "device": _label(names, number),
             "figure": _alone(family) or family.name,
             "value": figure.median / scale,
             "low": (figure.ci95 or (figure.median, figure.median))[0] / scale,
@@ -159,7 +162,7 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
         for number, figure in family.figures.items()
     ]
     numbers = sorted({number for family in families for number in family.figures})
-    labels = [_called(names, number) for number in numbers]
+    labels = [_label(names, number) for number in numbers]
     y = {
         "field": "device",
         "type": "nominal",
@@ -196,18 +199,18 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
 
 
 def _room(labels: Sequence[str]) -> float:
-    """What the names beside the axis take in the page's letters, which are wider than the renderer's."""
+    """The width of the names at the axis in the page's font, which is wider than the renderer's."""
     return max(map(len, labels)) * 7.0 + 12.0
 
 
 def _table(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Unit) -> Table:
     columns = [
         Column("Device", numeric=True),
-        Column("In the machine"),
+        Column("Name"),
         Column("Figure"),
         Column("Median", numeric=True),
         Column("95 % interval", numeric=True),
-        Column("Of the median device", numeric=True),
+        Column("Relative to the median", numeric=True),
     ]
     rows: list[Sequence[Cell]] = []
     for family in families:
@@ -226,4 +229,4 @@ def _table(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: U
                     Cell(show_percent(share), share),
                 ]
             )
-    return Table("Figures of each device", columns, rows)
+    return Table("Figures by device", columns, rows)

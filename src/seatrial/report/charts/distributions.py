@@ -1,4 +1,4 @@
-"""The repeats of both sides, stacked by value: spread, tails and two levels that no interval of a median shows."""
+"""The repeats of both sides, stacked by value: shows spread, tails and bimodality, which a median's interval hides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seatrial.report.charts.two_sides import (
     drawn_pairs,
     finite,
     left_out,
-    room,
+    padded_domain,
     side_legend,
 )
 from seatrial.report.charts.vega import render
@@ -26,13 +26,13 @@ from seatrial.report.units import NO_VALUE, show
 _HEIGHT = 92
 _BINS = 66
 _LEAST_WIDTH = 0.01
-"""The axis spans at least 1 %, so that noise of a hundredth of a percent does not look like two worlds."""
+"""The axis spans at least 1 %, so that noise of a hundredth of a percent does not look like a difference."""
 _TALLEST = 9
-"""So many dots fit on each other; where there are more of one value, a dot stands for several repeats."""
+"""Dots in the tallest stack; with more repeats of one value, a dot represents several."""
 
 
 def distributions(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str) -> Chart | None:
-    """One small panel for each comparison: the baseline above, the candidate below. None where nothing has repeats."""
+    """One small panel for each comparison: the baseline above, the candidate below. None if nothing has repeats."""
     drawn = drawn_pairs(comparisons, subjects)
     if not drawn:
         return None
@@ -42,9 +42,9 @@ def distributions(comparisons: Sequence[Comparison], subjects: Sequence[str], id
         panels.append(spec)
         several = several or dot > 1
     title = "Distributions of the two sides"
-    caption = f"{side_legend(drawn)}; a dot is a repeat at its value, the bar is the median of its side."
+    caption = f"{side_legend(drawn)}; each dot is a repeat, the bar is the median of its side."
     if several:
-        caption += " Where repeats are many, a dot stands for several."
+        caption += " If there are many repeats, a dot represents several."
     caption += left_out(drawn, len(comparisons))
     words = " ".join(
         f"{one.subject}: {'; '.join(_in_words(one, word, side) for word, side in one.sides)}." for one in drawn
@@ -54,9 +54,9 @@ def distributions(comparisons: Sequence[Comparison], subjects: Sequence[str], id
 
 
 def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
-    """The panel, and how many repeats its dots stand for."""
+    """The panel, and the number of repeats for each dot."""
     values = [value / one.scale for value in one.values()]
-    domain = room(min(values), max(values), _LEAST_WIDTH)
+    domain = padded_domain(min(values), max(values), _LEAST_WIDTH)
     width = (domain[1] - domain[0]) / _BINS
     stacks: list[tuple[str, float, int]] = []
     for word, side in one.sides:
@@ -120,7 +120,9 @@ def _in_words(one: Drawn, word: str, side: Side) -> str:
 
 def _table(drawn: Sequence[Drawn]) -> Table:
     columns = [Column("Figure"), Column("Side"), Column("Repeats", numeric=True)]
-    columns += [Column(name, numeric=True) for name in ("Least", "First quartile", "Median", "Third quartile", "Most")]
+    columns += [
+        Column(name, numeric=True) for name in ("Minimum", "First quartile", "Median", "Third quartile", "Maximum")
+    ]
     rows = []
     for one in drawn:
         for word, side in one.sides:

@@ -1,4 +1,4 @@
-"""Efficiency over the number of workers with the line below which more of them are wasted; fits with residuals."""
+"""Efficiency over the number of workers, with the threshold of efficient scaling; fitted laws with residuals."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ _LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson"}
 
 
 def efficiency_chart(result: ScalingResult, ident: str) -> Chart | None:
-    """The chart, or None below two points that have an efficiency."""
+    """The chart, or None with fewer than two points that have an efficiency."""
     points = _rated(result)
     if len(points) < 2:
         return None
     title = f"Efficiency of {result.figure}"
-    caption = f"1 is ideal. The dashed line is {show_percent(EFFICIENT)}: below it more workers are wasted, by the "
-    caption += "field's habit."
+    caption = f"1 is ideal. The dashed line is {show_percent(EFFICIENT)}, the usual lower bound for efficient scaling."
     caption += f" {crossing_words(result)}" if result.crossing is not None else ""
     caption += failed_words(result)
     words = " ".join(f"{workers(result, point.workers)}: {show_percent(value)}." for point, value in points)
@@ -91,14 +90,14 @@ def _spec(result: ScalingResult) -> dict[str, Any]:
 
 
 def fit_chart(result: ScalingResult, ident: str) -> Chart | None:
-    """Speedups with the fitted laws, and what they leave over below; None where nothing was fitted."""
+    """Speedups with the fitted laws, and the residuals below; None if nothing was fitted."""
     speedups = {point.workers: point.speedup for point, _ in measured(result) if point.speedup is not None}
     fits = [fit for fit in result.fits if any(number in speedups for number, _ in fit.residuals)]
     if not fits:
         return None
     title = f"Speedup of {result.figure} and the laws fitted to it"
-    caption = "Above, points are measured, lines fitted. Below, measured minus fitted: a bend there says that the law "
-    caption += "does not hold, whatever its standard error."
+    caption = "Top: points are measured, lines are fitted. Bottom: residuals, measured minus fitted. Curved residuals "
+    caption += "mean that the law does not hold, even if its standard error is small."
     words = " ".join(fit_words(result, fit) for fit in fits)
     svg = render(_fit_spec(result, fits, speedups), f"{ident}-fit", title, f"{caption} {words}")
     columns = [Column("Law"), Column(bare_name(result.along), numeric=True)]

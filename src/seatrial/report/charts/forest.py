@@ -1,4 +1,4 @@
-"""The forest plot: the ratio of each comparison with its two intervals, on a logarithmic axis, right is better."""
+"""The forest plot: the ratio of each comparison with its two intervals on a logarithmic axis; right is better."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ROW_HEIGHT = 24
 _WIDTH = 430
 _LABEL_WIDTH = 320
 _LABEL_CHARACTERS = 46
-_SAID_WIDTH = 190
+_EFFECT_WIDTH = 190
 _PIXELS_OF_A_CHARACTER = 1.4
-"""The renderer measures text in its own font; those of some browsers are wider, and would be cut at the edges."""
+"""The renderer measures text in its own font; some browsers' fonts are wider and would be cut off at the edges."""
 _LEAST_SPAN = 1.05
 _ROOM = 1.06
 _PIXELS_OF_A_TICK = 62
@@ -61,16 +61,16 @@ class _Row:
 
 
 def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str) -> list[Chart]:
-    """One chart, or several that share their axis where rows are many. `subjects` name the comparisons.
+    """One chart, or several with the same axis if there are many rows. `subjects` name the comparisons.
 
-    Empty where no comparison has a ratio.
+    Empty if no comparison has a ratio.
     """
     rows = [
         _Row(subject, comparison, effect)
         for comparison, subject in zip(comparisons, subjects, strict=True)
         if (effect := effect_of(comparison)) is not None
     ]
-    drawn = _most_telling(rows)
+    drawn = _largest_effects(rows)
     if not drawn:
         return []
     domain = _domain(drawn)
@@ -78,7 +78,7 @@ def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: st
     charts = []
     for number, part in enumerate(parts, start=1):
         title = "Candidate over baseline" + (f", {number} of {len(parts)}" if len(parts) > 1 else "")
-        caption = _caption(drawn, len(comparisons)) if number == 1 else "On the axis of the chart before."
+        caption = _caption(drawn, len(comparisons)) if number == 1 else "Same axis as the previous chart."
         words = " ".join(f"{row.subject}: {effect_words(row.comparison)}." for row in part)
         svg = render(_spec(part, domain), f"{ident}-forest-{number}", title, f"{caption} {words}")
         charts.append(Chart(title, caption, svg, comparison_table(part_of(part))))
@@ -90,17 +90,17 @@ def part_of(rows: Sequence[_Row]) -> list[tuple[str, Comparison]]:
     return [(row.subject, row.comparison) for row in rows]
 
 
-def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "Every comparison") -> Table:
+def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "All comparisons") -> Table:
     """The numbers as the model has them: medians, ratio of the raw figure, both intervals, verdict, p, repeats."""
     columns = [
         Column("Figure"),
         Column("Baseline", numeric=True),
         Column("Candidate", numeric=True),
         Column("Ratio", numeric=True),
-        Column("95 % alone", numeric=True),
-        Column("95 % of the family", numeric=True),
+        Column("95 % interval", numeric=True),
+        Column("95 % simultaneous", numeric=True),
         Column("Verdict"),
-        Column("In words"),
+        Column("Effect"),
         Column("p", numeric=True),
         Column("Repeats", numeric=True),
     ]
@@ -126,8 +126,8 @@ def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _most_telling(rows: Sequence[_Row]) -> list[_Row]:
-    """All rows in their order; where they are too many, those that are farthest from no difference."""
+def _largest_effects(rows: Sequence[_Row]) -> list[_Row]:
+    """All rows in their order; if there are too many, those with the largest differences."""
     if len(rows) <= _MOST_ROWS:
         return list(rows)
     far = sorted(range(len(rows)), key=lambda n: -abs(math.log(rows[n].effect.advantage)))[:_MOST_ROWS]
@@ -137,22 +137,23 @@ def _most_telling(rows: Sequence[_Row]) -> list[_Row]:
 def _caption(rows: Sequence[_Row], total: int) -> str:
     margins = sorted({row.comparison.margin for row in rows})
     text = (
-        "Each point is the ratio of the two sides, right is better. The thin line is the 95 % interval of that "
-        "comparison alone; the thick one holds for all of its family and every look, and gives the verdict. The "
-        f"shaded band is the margin ({' or '.join(map(margin_words, margins))}). Triangles point to faster and "
-        "slower, squares are the same, circles are ambiguous."
+        "Each point is the ratio of the two sides; right is better. The thin line is the 95 % interval of that "
+        "comparison alone; the thick line is the simultaneous interval over its family and all looks, which decides "
+        f"the verdict. The shaded band is the margin ({' or '.join(map(margin_words, margins))}). Triangles point to "
+        "faster and slower, squares are the same, circles are ambiguous."
     )
     lower = [row for row in rows if row.comparison.better is Better.LOWER]
     if lower:
         whose = "All figures are" if len(lower) == len(rows) else "Figures marked ↓ are"
         text += (
-            f" {whose} better when lower: their ratio is turned round here (baseline over candidate), not in the table."
+            f" {whose} better when lower: their ratio is inverted in the chart (baseline over candidate), but not in "
+            "the table."
         )
     bare = [row for row in rows if row.effect.plain is None and row.effect.family is None]
     if bare:
         text += f" {count(len(bare), 'point')} without a line {'has' if len(bare) == 1 else 'have'} no interval."
     if len(rows) < total:
-        text += f" Shown are {len(rows)} of {total}; the table has all."
+        text += f" {len(rows)} of {total} comparisons are shown; the table has all."
     return text
 
 
@@ -167,7 +168,7 @@ def _domain(rows: Sequence[_Row]) -> tuple[float, float]:
 
 
 def _ticks(domain: tuple[float, float]) -> list[float]:
-    """From no difference outwards, as many as have room for their names."""
+    """From no difference outwards, as many as fit with their labels."""
     width = math.log(domain[1] / domain[0])
     least = width * _PIXELS_OF_A_TICK / _WIDTH
     chosen = [1.0]
@@ -193,7 +194,7 @@ def _short(text: str) -> str:
 
 def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     values = [_values(position, row) for position, row in enumerate(rows)]
-    room = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "said")]
+    paddings = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "effect")]
     ticks = _ticks(domain)
     names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick, domain)}'" for tick in ticks] + ["''"])
     axis = {"values": ticks, "labelExpr": names, "grid": True, "labelOverlap": True}
@@ -229,10 +230,10 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     ]  # fmt: skip
     text = {"type": "text", "fontSize": 12, "baseline": "middle"}
     subject = {**text, "align": "right", "color": "var(--ink)", "limit": _LABEL_WIDTH}
-    said = {**text, "align": "left", "color": "var(--ink)", "limit": _SAID_WIDTH}
+    effect_text = {**text, "align": "left", "color": "var(--ink)", "limit": _EFFECT_WIDTH}
     return {
         "data": {"values": values},
-        "padding": {"left": room[0], "right": room[1], "top": 2, "bottom": 2},
+        "padding": {"left": paddings[0], "right": paddings[1], "top": 2, "bottom": 2},
         "width": _WIDTH,
         "height": _ROW_HEIGHT * len(rows),
         "layer": [
@@ -250,7 +251,7 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
             line("plain_low", "plain_high", 1.6, "var(--ink)"),
             *points,
             {"mark": subject, "encoding": {"x": {"value": -12}, "y": y, "text": {"field": "subject"}}},
-            {"mark": said, "encoding": {"x": {"value": _WIDTH + 14}, "y": y, "text": {"field": "said"}}},
+            {"mark": effect_text, "encoding": {"x": {"value": _WIDTH + 14}, "y": y, "text": {"field": "effect"}}},
         ],
     }  # fmt: skip
 
@@ -264,7 +265,7 @@ def _values(position: int, row: _Row) -> dict[str, Any]:
         "top": position - 0.5,
         "bottom": position + 0.5,
         "subject": f"{_short(row.subject)} {arrow(one.better)}",
-        "said": effect_words(one),
+        "effect": effect_words(one),
         "verdict": one.verdict.value,
         "ratio": effect.advantage,
         "plain_low": plain[0],

@@ -1,8 +1,8 @@
 """A scale of eight colours for numbers, and the parts of an SVG that are drawn with it.
 
 The colours are CSS variables of the page (`--heat-1` to `--heat-8` in templates/style.css): lightness rises or falls
-evenly from class to class, so that the order is seen without telling hues apart, on light, dark and paper alike. What
-was not measured has no colour.
+evenly from class to class, so that the order is visible without distinguishing hues, in light and dark mode and on
+paper. Cells that were not measured have no colour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seatrial.report.units import display_scale
 
 CLASSES = 8
 _LOG_FROM = 4.0
-"""From this ratio of largest to smallest on, classes are equal ratios, not equal differences."""
+"""From this ratio of largest to smallest, classes have equal ratios, not equal differences."""
 _SWATCH_WIDTH, _SWATCH_HEIGHT = 46, 12
 LEGEND_HEIGHT = 34
 LEGEND_WIDTH = _SWATCH_WIDTH * CLASSES + 170
@@ -36,7 +36,7 @@ class HeatScale:
 
     @property
     def classes(self) -> int:
-        """How many colours it uses: one where all values are alike."""
+        """The number of colours: one if all values are equal."""
         return len(self.bounds) - 1
 
     def class_of(self, value: float) -> int:
@@ -44,12 +44,12 @@ class HeatScale:
         return max(1, min(bisect_right(self.bounds, value), self.classes))
 
     def spelled(self, value: float) -> str:
-        """The value under the prefix of the whole scale, without its unit: "24.8"."""
+        """The value with the prefix of the scale, without its unit: "24.8"."""
         return short(value / display_scale(self.bounds, self.unit)[0])
 
     @property
     def unit_name(self) -> str:
-        """The unit of what `spelled` gives: "ns"."""
+        """The unit of the values of `spelled`: "ns"."""
         return display_scale(self.bounds, self.unit)[1]
 
 
@@ -91,14 +91,14 @@ def rectangle(x: float, y: float, width: float, height: float, kind: str) -> str
 
 
 def number(value: float) -> str:
-    """A coordinate, as short as a hundredth allows."""
+    """A coordinate, rounded to hundredths."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def cells(values: Mapping[Place, float], scale: HeatScale, width: float, height: float, mark: float = 0.0) -> str:
     """One path for each class, so that ten thousand cells stay small.
 
-    `mark` is the least side of what is drawn: cells that stand alone also get a rim.
+    `mark` is the minimum side of a drawn cell; if it is positive, cells also get a rim.
     """
     paths: dict[int, list[str]] = {}
     rim = " rimmed" if mark else ""
@@ -112,7 +112,7 @@ def cells(values: Mapping[Place, float], scale: HeatScale, width: float, height:
 
 
 def values_in_cells(values: Mapping[Place, float], scale: HeatScale, width: float, height: float) -> str:
-    """The number in each cell, in ink that its colour leaves legible."""
+    """The number in each cell, in a colour that is legible on the cell."""
     return "".join(
         text(
             (column + 0.5) * width,
@@ -125,7 +125,7 @@ def values_in_cells(values: Mapping[Place, float], scale: HeatScale, width: floa
 
 
 def legend(scale: HeatScale, x: float, y: float, note: str, unmeasured: bool) -> str:
-    """The colours with the bounds between them and the unit; LEGEND_HEIGHT tall. `note` says which end is better."""
+    """The colours with the bounds between them and the unit; LEGEND_HEIGHT tall. `note` states which end is better."""
     parts = [
         rectangle(x + k * _SWATCH_WIDTH, y, _SWATCH_WIDTH, _SWATCH_HEIGHT, f"h{k + 1}") for k in range(scale.classes)
     ]
@@ -141,8 +141,10 @@ def legend(scale: HeatScale, x: float, y: float, note: str, unmeasured: bool) ->
 
 
 def svg(ident: str, width: float, height: float, title: str, description: str, content: str) -> str:
-    """A whole picture. `ident` must be unique on the page; title and description say what is seen."""
+    """A whole picture. `ident` must be unique on the page; title and description are its alternative text."""
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     named = f'role="img" aria-labelledby="{ident}-title {ident}-desc"'
-    told = f'<title id="{ident}-title">{escape(title)}</title><desc id="{ident}-desc">{escape(description)}</desc>'
-    return f'<svg class="heat" {size} {named}>{told}{content}</svg>'
+    alternative = (
+        f'<title id="{ident}-title">{escape(title)}</title><desc id="{ident}-desc">{escape(description)}</desc>'
+    )
+    return f'<svg class="heat" {size} {named}>{alternative}{content}</svg>'

@@ -1,4 +1,4 @@
-"""Both sides in order of time: a drift, a step, a warm-up, and whether they fall on both sides alike."""
+"""The repeats of both sides over time: shows drift, steps and warm-up, and whether both sides have them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from seatrial.report.charts.two_sides import (
     concat,
     drawn_pairs,
     left_out,
+    padded_domain,
     repeats,
-    room,
     side_legend,
 )
 from seatrial.report.charts.vega import render
@@ -32,30 +32,30 @@ from seatrial.report.units import NO_VALUE, show
 
 _HEIGHT = 118
 _LEAST_HEIGHT = 0.02
-"""The axis spans at least 2 %: less than that is no drift that anybody minds."""
+"""The axis spans at least 2 %: a smaller drift does not matter."""
 _MOST_POINTS = 240
-"""Of a side in a panel; of more, every k-th is drawn."""
+"""Of a side in a panel; of more repeats, every k-th is drawn."""
 _FEWEST_FOR_DRIFT = 9
 
 
 def in_order(
     comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str, record: Recorded = lambda *of: None
 ) -> Chart | None:
-    """One small panel for each comparison; a thin line joins the two repeats of a block. None where nothing has any.
+    """One small panel for each comparison; a thin line joins the two repeats of a block. None if nothing has repeats.
 
-    `record` gives the addresses that the table links to.
+    `record` returns the addresses that the table links to.
     """
     drawn = drawn_pairs(comparisons, subjects)
     if not drawn:
         return None
-    title = "In order of time"
-    caption = f"{side_legend(drawn)}; the horizontal axis counts repeats of both sides as they were made."
+    title = "Repeats of both sides over time"
+    caption = f"{side_legend(drawn)}; the horizontal axis numbers the repeats of both sides by start time."
     if any(blocks(one.comparison) for one in drawn):
         caption += " A thin line joins the repeats of one block."
     if any(not one.comparison.design.is_interleaved for one in drawn):
-        caption += " Without blocks the sides may stand apart in time: a drift then looks like a difference."
+        caption += " Without blocks, the sides may have run at different times, and drift looks like a difference."
     if any(len(side.values) > _MOST_POINTS for one in drawn for _, side in one.sides):
-        caption += f" Of more than {_MOST_POINTS} repeats of a side, evenly chosen ones are drawn."
+        caption += f" If a side has more than {_MOST_POINTS} repeats, an evenly spaced selection is drawn."
     caption += left_out(drawn, len(comparisons))
     panels = [_panel(one) for one in drawn]
     words = " ".join(f"{one.subject}: {drift_words(one.comparison)}." for one in drawn)
@@ -64,18 +64,18 @@ def in_order(
 
 
 def blocks(comparison: Comparison) -> list[tuple[RepeatValue, RepeatValue]]:
-    """(baseline, candidate) of each block, where the pairs and the repeats of the sides tell the same story."""
+    """(baseline, candidate) of each block, if the pairs and the repeats of the sides match."""
     base, candidate = comparison.baseline.values, comparison.candidate.values
     if not comparison.design.is_interleaved or not len(comparison.pairs) == len(base) == len(candidate):
         return []
-    made = list(zip(base, candidate, strict=True))
-    in_turns = any(repeat.turns for pair in made for repeat in pair)  # their ratio is taken turn by turn
-    same = in_turns or all((a.value, b.value) == pair for (a, b), pair in zip(made, comparison.pairs, strict=True))
-    return made if same else []
+    paired = list(zip(base, candidate, strict=True))
+    in_turns = any(repeat.turns for pair in paired for repeat in pair)  # their ratio is computed turn by turn
+    same = in_turns or all((a.value, b.value) == pair for (a, b), pair in zip(paired, comparison.pairs, strict=True))
+    return paired if same else []
 
 
 def drift(side: Side) -> float | None:
-    """The median of the last third of the repeats over that of the first, less one; None below nine repeats."""
+    """The median of the last third of the repeats over that of the first, minus one; None below nine repeats."""
     values = [repeat.value for repeat in repeats(side)]
     third = len(values) // 3
     if len(values) < _FEWEST_FOR_DRIFT or not median(values[:third]):
@@ -84,14 +84,18 @@ def drift(side: Side) -> float | None:
 
 
 def drift_words(comparison: Comparison) -> str:
-    """How far each side moved: "baseline +0.4 % from its first third to its last, candidate -0.1 %"."""
-    moved = [(word, drift(side)) for word, side in zip(SIDES, (comparison.baseline, comparison.candidate), strict=True)]
-    told = [f"{word} {signed(change * 100, 1)} %" for word, change in moved if change is not None]
-    return f"{', '.join(told)} from its first third to its last" if told else "too few repeats to tell a drift"
+    """The drift of each side: "baseline +0.4 %, candidate -0.1 % from the first to the last third of its repeats"."""
+    drifts = [
+        (name, drift(side)) for name, side in zip(SIDES, (comparison.baseline, comparison.candidate), strict=True)
+    ]
+    known = [f"{name} {signed(change * 100, 1)} %" for name, change in drifts if change is not None]
+    if not known:
+        return "too few repeats to detect drift"
+    return f"{', '.join(known)} from the first to the last third of its repeats"
 
 
 def _places(one: Drawn) -> dict[tuple[str, int], int]:
-    """(side, place on it) -> place among the repeats of both sides, in order of start."""
+    """(side, position in it) -> position among the repeats of both sides, by start time."""
     starts = [
         ((repeat.t0, repeat.order), (word, place))
         for word, side in one.sides
@@ -119,7 +123,7 @@ def _panel(one: Drawn) -> dict[str, Any]:
     x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": None, "axis": across}
     x["scale"] = {"domain": [0, len(places) + 1], "nice": False}
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": one.axis_title, "axis": upwards}
-    y["scale"] = {"domain": room(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
+    y["scale"] = {"domain": padded_domain(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
     lines = [
         {
             "data": {"values": [{"y": side.median / one.scale}]},
@@ -148,14 +152,14 @@ def _panel(one: Drawn) -> dict[str, Any]:
 
 
 def _chosen(side: Side) -> list[int]:
-    """The places of the repeats that are drawn: all, or every k-th."""
-    able = [place for place, repeat in enumerate(side.values) if math.isfinite(repeat.value)]
-    return able[:: -(-len(able) // _MOST_POINTS) or 1]
+    """The positions of the repeats that are drawn: all, or every k-th."""
+    finite = [place for place, repeat in enumerate(side.values) if math.isfinite(repeat.value)]
+    return finite[:: -(-len(finite) // _MOST_POINTS) or 1]
 
 
 def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:
     columns = [
-        Column("Place", numeric=True),
+        Column("Position", numeric=True),
         Column("Figure"),
         Column("Side"),
         Column("Block", numeric=True),
@@ -174,7 +178,7 @@ def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:
                 continue
             side = sides[word]
             repeat = side.values[place]
-            # Where a side pools several experiments, a repeat's number does not tell which of them it belongs to.
+            # If a side pools several experiments, a repeat's number does not identify the experiment.
             link = record(side.experiments[0], repeat.repeat) if len(side.experiments) == 1 else None
             rows.append(
                 [
@@ -187,4 +191,4 @@ def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:
                     Cell("record", href=link) if link else Cell(NO_VALUE),
                 ]
             )
-    return Table("Every repeat that is drawn, in order of time", columns, rows)
+    return Table("All drawn repeats by start time", columns, rows)

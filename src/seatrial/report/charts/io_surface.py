@@ -1,4 +1,4 @@
-"""The surface of file I/O: rate over file size and record size, a small heat map for each call."""
+"""File I/O rate over file size and record size, as a small heat map for each call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Settings = tuple[tuple[str, Value], ...]
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """One way of reading or writing, such as `read` with `direct`, at several points."""
+    """One mode of reading or writing, such as `read` with `direct`, at several points."""
 
     name: str
     settings: Settings
@@ -60,29 +60,29 @@ class Surface:
 
 
 def io_surfaces(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
-    """One picture for each group of settings: its ways side by side, under one scale of colours."""
+    """One picture for each group of settings: its modes side by side, with one colour scale."""
     found = surfaces(benchmark)
-    telling = _telling(found)
+    varying = _varying(found)
     several = len({surface.environment for surface in found}) > 1
     groups = groupby(found, key=lambda surface: (surface.settings, surface.environment))
     for count, ((settings, environment), group) in enumerate(groups, start=1):
         side_by_side = list(group)
-        told = [label(name, value) for name, value in settings if name in telling]
-        words = " · ".join([*told, f"environment {environment}"] if several else told)
+        labels = [label(name, value) for name, value in settings if name in varying]
+        words = " · ".join([*labels, f"environment {environment}"] if several else labels)
         title = f"{benchmark.name}{f' ({words})' if words else ''}"
         unit, better = _unit_of(side_by_side), _first(side_by_side).better
-        said = _in_words(side_by_side, unit)
+        caption = _in_words(side_by_side, unit)
         ident = view.anchor(f"{benchmark.name}-surface-{count}")
-        picture = _picture(side_by_side, unit, arrow_meaning(better), ident, title, said)
-        yield Chart(title, said, picture, _numbers(side_by_side, unit))
+        picture = _picture(side_by_side, unit, arrow_meaning(better), ident, title, caption)
+        yield Chart(title, caption, picture, _numbers(side_by_side, unit))
 
 
 def surfaces(benchmark: BenchmarkView) -> list[Surface]:
-    """The surfaces of a benchmark, those of like settings beside each other; only such with two sizes of files and two
-    of records: over one of them alone, a line shows more.
+    """The surfaces of a benchmark, those of equal settings next to each other; only those with two file sizes and two
+    record sizes: for one of them alone, a line chart is clearer.
 
-    Points of several experiments that differ in nothing else make one surface; where two have the same point, the one
-    with more points gives it.
+    Points of experiments that differ in nothing else make one surface; if two have the same point, the experiment with
+    more points is used.
     """
     gathered: dict[tuple[Settings, str, Unit, str], dict[Point, FigureResult]] = {}
     order = [_group(result, figure) for result in benchmark.results for figure in result.figures]
@@ -92,21 +92,21 @@ def surfaces(benchmark: BenchmarkView) -> list[Surface]:
             if point is not None:
                 key = (*_group(result, figure), figure.unit, figure.name)
                 gathered.setdefault(key, {}).setdefault(point, figure)
-    made = [
+    found = [
         Surface(name, settings, environment, points) for (settings, environment, _, name), points in gathered.items()
     ]
-    kept = [surface for surface in made if len(surface.files) > 1 and len(surface.records) > 1]
+    kept = [surface for surface in found if len(surface.files) > 1 and len(surface.records) > 1]
     return sorted(kept, key=lambda surface: order.index((surface.settings, surface.environment)))
 
 
 def _group(result: ExperimentResult, figure: FigureResult) -> tuple[Settings, str]:
-    """What surfaces side by side have in common: all settings but the two axes, and the environment."""
+    """The common properties of surfaces side by side: all settings except the two axes, and the environment."""
     everything = {**result.experiment.parameters, **figure.point}
     settings = tuple((name, value) for name, value in everything.items() if name not in _AXES)
     return settings, result.experiment.environment
 
 
-def _telling(found: Sequence[Surface]) -> set[str]:
+def _varying(found: Sequence[Surface]) -> set[str]:
     """The settings in which surfaces differ."""
     values: dict[str, set[Value]] = {}
     for surface in found:
@@ -139,7 +139,7 @@ def _at(point: Point) -> str:
     return f"file {setting_number('file_B', point[0])}, record {setting_number('record_B', point[1])}"
 
 
-def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, title: str, said: str) -> Svg:
+def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, title: str, caption: str) -> Svg:
     scale = heat_scale([figure.median for surface in found for figure in surface.figures.values()], unit)
     drawn: list[str] = []
     x, tallest, is_blank = 0.0, 0.0, False
@@ -151,7 +151,7 @@ def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, titl
         is_blank = is_blank or len(surface.figures) < len(surface.files) * len(surface.records)
     drawn.append(legend(scale, _LEFT, tallest + 14, better, is_blank))
     width, height = max(x - _GAP + 2, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
-    return Svg(svg(ident, width, height, title, said, "".join(drawn)))
+    return Svg(svg(ident, width, height, title, caption, "".join(drawn)))
 
 
 def _multiple(surface: Surface, scale: HeatScale) -> tuple[str, float, float]:
@@ -196,4 +196,4 @@ def _numbers(found: Sequence[Surface], unit: Unit) -> Table:
         for surface in found
         for (file, record), figure in sorted(surface.figures.items())
     ]
-    return Table("The surface", columns, rows)
+    return Table("Rates by file and record size", columns, rows)

@@ -1,4 +1,4 @@
-"""The latency ladder: the time of one access over the working set, with the caches that stand between its steps."""
+"""The latency ladder: access latency over the working set, with the cache sizes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _FEWEST_POINTS = 3
 _WIDTH, _HEIGHT = 860, 320
 _NS = 1e-9
 _ALIKE = 0.10
-"""Steps of two lines that differ by less than this are labelled once."""
+"""Levels of two lines that differ by less than this are labelled once."""
 _TICKS_EVERY = 4
 _ROOM_BELOW, _ROOM_ABOVE = 0.75, 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """A cache of the CPU that loaded."""
+    """A cache of the measured CPU."""
 
     name: str
     size_B: int
@@ -37,7 +37,7 @@ class CacheSize:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A level of one line, from the smallest to the largest working set that it labels."""
+    """A level of one line. `is_labelled`: whether the chart shows its latency."""
 
     line: str
     level: LatencyLevel
@@ -45,7 +45,7 @@ class Rung:
 
 
 def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
-    """One chart of all lines that a benchmark has over its working sets, if one has three points."""
+    """One chart of all lines over working sets of a benchmark that have three points or more."""
     measured = [(row, figure) for row, figure in benchmark.measured if working_set(figure) is not None]
     lines = [line for line in lines_over(measured, _AXIS) if len(line.points) >= _FEWEST_POINTS]
     if not lines:
@@ -55,16 +55,16 @@ def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     cpu = _cpu(view, shown)
     caches = data_caches(machine, cpu)
     rungs = _rungs(machine, shown, cpu)
-    title = f"{benchmark.name}: time of one access over the working set"
-    said = _in_words(rungs, caches, shown)
+    title = f"{benchmark.name}: access latency over the working set"
+    caption = _in_words(rungs, caches, shown)
     if len(shown) < len(lines):
-        said += f" Shown are {len(shown)} of {len(lines)} lines; the table of figures has all."
-    svg = render(_spec(shown, caches, rungs), view.anchor(f"{benchmark.name}-ladder"), title, said)
-    yield Chart(title, said, svg, _table(shown, rungs))
+        caption += f" {len(shown)} of {len(lines)} lines are shown; the table of figures has all."
+    svg = render(_spec(shown, caches, rungs), view.anchor(f"{benchmark.name}-ladder"), title, caption)
+    yield Chart(title, caption, svg, _table(shown, rungs))
 
 
 def data_caches(machine: Machine, cpu: int | None) -> tuple[CacheSize, ...]:
-    """The caches that hold a CPU's data, innermost first, as far as their sizes are known."""
+    """The data and unified caches of a CPU with known sizes, innermost first."""
     pu = machine.pus().get(cpu) if cpu is not None else None
     found = []
     for device in machine.ancestors(pu) if pu is not None else ():
@@ -76,7 +76,7 @@ def data_caches(machine: Machine, cpu: int | None) -> tuple[CacheSize, ...]:
 
 
 def _cpu(view: TrialView, lines: Sequence[Line]) -> int | None:
-    """The CPU that the thread of the first line was bound to, as its repeats saw it; else the first allowed one."""
+    """The CPU that the thread of the first line was bound to, as its repeats recorded; else the first allowed one."""
     for line in lines:
         for repeat in line.points[0][1].repeats:
             masks = view.trial.seen.get((line.rows[0].result.id, repeat.repeat), {}).get("affinity")
@@ -89,7 +89,7 @@ def _cpu(view: TrialView, lines: Sequence[Line]) -> int | None:
 
 
 def _rungs(machine: Machine, lines: Sequence[Line], cpu: int | None) -> list[Rung]:
-    """The levels of all lines; of two that are nearly alike only the first one's is labelled."""
+    """The levels of all lines; of two nearly equal ones, only the first is labelled."""
     rungs: list[Rung] = []
     for line in lines:
         for level in levels(machine, [figure for _, figure in line.points], cpu):
@@ -105,10 +105,10 @@ def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Ru
     low = min(float(row["low"]) for row in rows) * _ROOM_BELOW
     high = max(float(row["high"]) for row in rows) * _ROOM_ABOVE
     sizes = sorted({x for line in lines for x, _ in line.points})
-    told_apart = {"field": "line", "type": "nominal", "sort": None, "title": None}
+    by_line = {"field": "line", "type": "nominal", "sort": None, "title": None}
     legend = STROKE_LEGEND if len(names) > 1 else None
-    colour = {**told_apart, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
-    dash = {**told_apart, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
+    colour = {**by_line, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
+    dash = {**by_line, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
     x = {
         "field": "x",
         "type": "quantitative",
@@ -119,7 +119,7 @@ def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Ru
     y = {
         "field": "y",
         "type": "quantitative",
-        "title": "ns for each access, less is better",
+        "title": "ns per access, lower is better",
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": {"values": decade_ticks(low, high), "format": "~g"},
     }
@@ -179,7 +179,7 @@ def _cache_marks(
 def _rung_marks(
     rungs: Sequence[Rung], names: Sequence[str], x: dict[str, Any], y: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The time of each level beside the point that tells it: above its line, or below where another line is higher."""
+    """The latency of each level next to its point: above the line, or below if another line is higher."""
     labelled = [rung for rung in rungs if rung.is_labelled]
     layers: list[dict[str, Any]] = []
     for rung in labelled:
@@ -207,7 +207,7 @@ def _size_ticks(sizes: Sequence[float]) -> list[float]:
 
 
 def _size_names(sizes: Sequence[float]) -> str:
-    """A Vega expression from bytes to text, of nothing but numbers and units that this module spells itself."""
+    """A Vega expression from bytes to text. It contains only numbers and units that this module formats."""
     choices = [f"datum.value == {tick!r} ? '{setting_number(_AXIS, tick)}'" for tick in _size_ticks(sizes)]
     return " : ".join([*choices, "''"])
 
@@ -217,16 +217,16 @@ def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequenc
     for line in lines:
         own = [rung.level for rung in rungs if rung.line == line.name]
         if own:
-            told = ", ".join(f"{level.name} {show(level.latency_s, 's')}" for level in own)
+            latencies = ", ".join(f"{level.name} {show(level.latency_s, 's')}" for level in own)
         else:
             (x, first), (end, last) = line.points[0], line.points[-1]
-            told = (
+            latencies = (
                 f"from {show(first.median, 's')} at {setting_number(_AXIS, x)} "
                 f"to {show(last.median, 's')} at {setting_number(_AXIS, end)}"
             )
-        sentences.append(f"{line.name}: {told}." if len(lines) > 1 else f"{told}.")
+        sentences.append(f"{line.name}: {latencies}." if len(lines) > 1 else f"{latencies}.")
     if not caches:
-        sentences.append("No source tells the sizes of the caches.")
+        sentences.append("Cache sizes are unknown.")
     return " ".join(sentences)
 
 
@@ -237,7 +237,7 @@ def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
         Column("Working set", numeric=True),
         Column("Median", numeric=True),
         Column("95 % interval", numeric=True),
-        Column("Stands for"),
+        Column("Level"),
     ]
     rows = [
         [
@@ -250,4 +250,4 @@ def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
         for line in lines
         for x, figure in line.points
     ]
-    return Table("The ladder", columns, rows)
+    return Table("Latency ladder", columns, rows)

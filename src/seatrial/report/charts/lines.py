@@ -1,4 +1,4 @@
-"""Figures over a number as lines: which figures belong to one line, and what tells the lines apart."""
+"""Figures over a number as lines: which figures belong to one line, and which settings distinguish the lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Measured = tuple[Row, FigureResult]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Figures that differ in nothing but one number, in its order. `rows` are theirs."""
+    """Figures that differ only in one number, in its order, with their rows."""
 
     name: str
     points: Sequence[tuple[float, FigureResult]]
@@ -24,21 +24,21 @@ class Line:
 
 
 def settings_of(row: Row, figure: FigureResult) -> Mapping[str, Value]:
-    """All settings of a figure: those of its experiment and those of its point inside the program."""
+    """All settings of a figure: those of its experiment and the coordinates inside the program."""
     return {**row.result.experiment.parameters, **figure.point}
 
 
 def lines_over(measured: Sequence[Measured], axis: str) -> list[Line]:
-    """The lines over `axis` that have two points or more, named by the settings that tell them apart."""
+    """The lines over `axis` that have two points or more, named by the settings that distinguish them."""
     everything = [settings_of(row, figure) for row, figure in measured]
-    telling = telling_apart(measured, axis)
+    distinguishing = distinguishing_settings(measured, axis)
     groups: dict[tuple[object, ...], tuple[list[str], list[tuple[float, FigureResult]], list[Row]]] = {}
     for (row, figure), settings in zip(measured, everything, strict=True):
         x = _number(settings.get(axis))
         if x is None:
             continue
-        key = (figure.name, row.result.experiment.environment, *(settings.get(name) for name in telling))
-        words = [figure.name, *(label(name, settings[name]) for name in telling if name in settings)]
+        key = (figure.name, row.result.experiment.environment, *(settings.get(name) for name in distinguishing))
+        words = [figure.name, *(label(name, settings[name]) for name in distinguishing if name in settings)]
         _, points, rows = groups.setdefault(key, (words, [], []))
         points.append((x, figure))
         rows.append(row)
@@ -50,14 +50,14 @@ def lines_over(measured: Sequence[Measured], axis: str) -> list[Line]:
     return lines
 
 
-def telling_apart(measured: Sequence[Measured], axis: str) -> list[str]:
+def distinguishing_settings(measured: Sequence[Measured], axis: str) -> list[str]:
     """The settings that differ between lines over `axis`."""
     everything = [settings_of(row, figure) for row, figure in measured]
     return [name for name in _varying(everything, axis) if not _follows(everything, name, axis)]
 
 
 def following(measured: Sequence[Measured], axis: str) -> list[str]:
-    """The numeric settings that only follow the axis, such as the size of an array that grows with the threads."""
+    """The numeric settings that depend on the axis, such as an array size that grows with the threads."""
     everything = [settings_of(row, figure) for row, figure in measured]
     return [name for name in _varying(everything, axis) if _follows(everything, name, axis)]
 
@@ -68,7 +68,7 @@ def _varying(everything: Sequence[Mapping[str, Value]], axis: str) -> list[str]:
 
 
 def _follows(everything: Sequence[Mapping[str, Value]], name: str, axis: str) -> bool:
-    """Whether a number is settled by the axis: it rises with it, and never differs at one value of it."""
+    """Whether a number is determined by the axis: one value for each value of the axis, and increasing with it."""
     pairs: set[tuple[float, float]] = set()
     for settings in everything:
         x, value = _number(settings.get(axis)), _number(settings.get(name))

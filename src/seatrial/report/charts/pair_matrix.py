@@ -1,4 +1,4 @@
-"""A square picture of pairs: a cell for each two of some things, the colours' legend below."""
+"""A square heat map of pairs, with the colour legend below."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seatrial.report.charts.heat import (
 from seatrial.report.pages.svg import Svg
 
 CELL_WITH_LABEL = 14.0
-"""The least side of a cell beside which its row can be named."""
+"""The smallest side of a cell that leaves room for a row label."""
 _SIDE = 544.0
 _LARGEST_CELL = 46.0
 _CELL_WITH_NUMBER = 30.0
@@ -33,10 +33,10 @@ _LEFT, _TOP = 76.0, 40.0
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """`values` of the pairs of `count` things, in SI; places that have none stay blank.
+    """`values` of the pairs of `count` items, in SI; places without a value stay blank.
 
-    Where less than half of the pairs has a value, each cell is drawn at least `least_mark` wide. `better` says which
-    end of the scale is.
+    If less than half of the pairs have a value, each cell is drawn at least `least_mark` wide. `better` states which
+    end of the scale is better.
     """
 
     values: Mapping[Place, float]
@@ -45,27 +45,27 @@ class Matrix:
     better: str
     least_mark: float
     has_diagonal: bool = False
-    """Whether each thing has a value with itself, too: a number without a colour, which are of two things."""
+    """Whether each item also has a value with itself, which is drawn as a number without a colour."""
 
     @property
     def side(self) -> float:
-        """Of a cell."""
+        """The side of a cell."""
         return min(_LARGEST_CELL, _SIDE / self.count)
 
     @property
     def edge(self) -> float:
-        """Of the whole square."""
+        """The side of the whole square."""
         return self.side * self.count
 
     @property
     def scale(self) -> HeatScale:
-        """From the smallest to the largest value of two things that are not one."""
+        """From the smallest to the largest value of pairs of two different items."""
         pairs = [value for (row, column), value in self.values.items() if row != column]
         return heat_scale(pairs or list(self.values.values()), self.unit)
 
-    def drawn(self, ident: str, title: str, said: str, marks: Iterable[str], over: Iterable[str] = ()) -> Svg:
-        """The picture. `marks` (borders and labels) and then `over` are drawn on the cells, from the square's corner
-        on; the frame of the square lies between them."""
+    def drawn(self, ident: str, title: str, caption: str, marks: Iterable[str], over: Iterable[str] = ()) -> Svg:
+        """The picture. `marks` (borders and labels) and then `over` are drawn on the cells, with the square's corner as
+        origin; the frame of the square is between them."""
         side, edge, scale = self.side, self.edge, self.scale
         own = {place: value for place, value in self.values.items() if place[0] == place[1]}
         others = {place: value for place, value in self.values.items() if place not in own}
@@ -84,7 +84,7 @@ class Matrix:
         ]
         content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
         width = _LEFT + max(edge + 2, LEGEND_WIDTH)
-        return Svg(svg(ident, width, _TOP + edge + 20 + LEGEND_HEIGHT, title, said, content))
+        return Svg(svg(ident, width, _TOP + edge + 20 + LEGEND_HEIGHT, title, caption, content))
 
     def _own_number(self, place: Place, value: float) -> str:
         at = (place[0] + 0.5) * self.side

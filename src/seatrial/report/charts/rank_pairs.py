@@ -1,4 +1,4 @@
-"""The picture of pairs of ranks: a cell for each two ranks, what is slow framed, with borders between hosts."""
+"""The chart of pairs of ranks: a cell for each pair, slow ones framed, with borders between hosts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RankPairs:
-    """One figure of one experiment on the page. `found` says who is slow, or that nobody is."""
+    """One figure of one experiment on the page. `found` lists what is slow, or states that nothing is."""
 
     title: str
     said: str
@@ -53,19 +53,19 @@ def rank_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[RankPairs]
 
 
 def _found(result: ExperimentResult, name: str) -> list[str]:
-    """Who is slow by this figure; where nobody is by any, that."""
+    """What is slow by this figure; or that nothing is slow by any figure."""
     lines = screening_lines(result.screening)
     return [line for line in lines if f": {name} " in line or not line.startswith("slow: ")]
 
 
 def _hosts(view: TrialView, result: ExperimentResult) -> Sequence[str]:
-    """The host of each rank, as the last repeat tells it; empty where it does not."""
-    told = [seen.get("hosts", ()) for (key, _), seen in view.trial.seen.items() if key == result.id]
-    return [str(host) for host in told[-1]] if told else []
+    """The host of each rank, as recorded by the last repeat; empty if it is not recorded."""
+    recorded = [seen.get("hosts", ()) for (key, _), seen in view.trial.seen.items() if key == result.id]
+    return [str(host) for host in recorded[-1]] if recorded else []
 
 
 def _in_words(figures: Mapping[Pair, FigureResult], hosts: Sequence[str]) -> str:
-    """What the picture shows, as sentences."""
+    """The content of the picture as sentences."""
     first = next(iter(figures.values()))
     medians = [figure.median for figure in figures.values()]
     ranks = {rank for pair in figures for rank in pair}
@@ -73,11 +73,11 @@ def _in_words(figures: Mapping[Pair, FigureResult], hosts: Sequence[str]) -> str
     if len(figures) == 1:
         ((a, b),) = figures
         return f"Ranks {a} and {b}: {show(first.median, first.unit)}."
-    there = max(ranks) * (max(ranks) + 1) // 2
+    possible = max(ranks) * (max(ranks) + 1) // 2
     return (
-        f"Median over pairs {show(median(medians), first.unit)}, pairs from "
-        f"{show_range(min(medians), max(medians), first.unit)}. Measured are {len(figures)} of the {there} pairs of "
-        f"{max(ranks) + 1} ranks{where}."
+        f"Median over pairs {show(median(medians), first.unit)}, range "
+        f"{show_range(min(medians), max(medians), first.unit)}. {len(figures)} of the {possible} pairs of "
+        f"{max(ranks) + 1} ranks{where} were measured."
     )
 
 
@@ -101,7 +101,7 @@ def _picture(
 
 
 def _frames(one: Outlier, hosts: Sequence[str], side: float, edge: float) -> Iterator[str]:
-    """A frame round both cells of a pair, or round row and column of a rank, or of each rank of a node."""
+    """A frame around both cells of a pair, or around row and column of a rank, or of each rank of a node."""
     a, b, rank, host = (one.parameters.get(name) for name in ("a", "b", "rank", "host"))
     if isinstance(a, int) and isinstance(b, int):
         mark = max(side, 2 * _LEAST_MARK)
@@ -114,7 +114,7 @@ def _frames(one: Outlier, hosts: Sequence[str], side: float, edge: float) -> Ite
 
 
 def _framed(x: float, y: float, width: float, height: float) -> Iterator[str]:
-    """In ink with a rim of paper, so that it shows on any colour."""
+    """A dark frame with a light rim, visible on any colour."""
     yield rectangle(x, y, width, height, "slow-rim")
     yield rectangle(x, y, width, height, "slow")
 
@@ -128,7 +128,7 @@ def _borders(hosts: Sequence[str], side: float, edge: float) -> Iterator[str]:
 
 
 def _labels(hosts: Sequence[str], count: int, side: float) -> Iterator[str]:
-    """The number of every rank while there is room, else of some; the names of hosts on top, where they fit."""
+    """The number of every rank if they fit, else of every k-th; host names on top, where they fit."""
     step = 1
     while step * side < CELL_WITH_LABEL:
         step *= 2
@@ -169,4 +169,4 @@ def _numbers(figures: Mapping[Pair, FigureResult], slow: Sequence[Outlier], host
                 Cell("slow" if (a, b) in named else ""),
             ]
         )
-    return Table("Every pair that was measured", columns, rows)
+    return Table("All measured pairs", columns, rows)

@@ -1,4 +1,4 @@
-"""Every repeat in order of time, relative to the median of its figure: drift, steps and two levels are seen at once."""
+"""All repeats over time, relative to the median of their figure: shows drift, steps and two levels."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _COLUMNS = 4
 _PANEL_WIDTH = 222
 _PANEL_HEIGHT = 84
 _LABEL_WIDTH = 0.88 * _PANEL_WIDTH
-"""The renderer measures text in its own font; those of some browsers are wider."""
+"""The renderer measures text in its own font; some browsers' fonts are wider."""
 _LINE = 32
-"""Letters that a label has room for."""
+"""Characters that fit into a label."""
 _LEAST_SPAN = 0.01
-"""The axis shows at least +-1 %, so that noise of a tenth of a percent does not look like a mountain range."""
+"""The axis shows at least +-1 %, so that noise of a tenth of a percent does not look large."""
 
 Series = tuple[Row, FigureResult]
 
 
 def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
-    """One small panel for each figure; all share their axes. With more than sixteen, those that spread most."""
+    """One small panel for each figure, all with the same axes. If there are more than sixteen, those with the largest
+    spread."""
     drawable = [(row, figure) for row, figure in benchmark.measured if figure.n_repeats > 1 and figure.median]
     if not drawable:
         return
@@ -37,8 +38,8 @@ def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart
     chosen = [series for series in drawable if any(series[1] is kept[1] for kept in widest)]
     caption = ""
     if len(chosen) < len(drawable):
-        caption = f"Shown are the {len(chosen)} of {len(drawable)} series that spread most."
-    title = f"{benchmark.name}: every repeat in order of time"
+        caption = f"The {len(chosen)} of {len(drawable)} series with the largest spread are shown."
+    title = f"{benchmark.name}: all repeats over time"
     svg = render(
         _spec(view, chosen),
         view.anchor(f"{benchmark.name}-repeats"),
@@ -126,13 +127,13 @@ def _domain(rows: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _labels(chosen: Sequence[Series]) -> list[str]:
-    """Names of the panels: the figure at its point, below it the settings; equal ones are numbered."""
-    names = ["\n".join((_headed(figure.name, row.point), row.settings)).strip() for row, figure in chosen]
+    """Names of the panels: the figure at its point, below it the settings; equal names are numbered."""
+    names = ["\n".join((_heading(figure.name, row.point), row.settings)).strip() for row, figure in chosen]
     return [f"{name} #{number}" if names.count(name) > 1 else name for number, name in enumerate(names, start=1)]
 
 
-def _headed(name: str, point: str) -> str:
-    """Figure and point on one line, or on two where they are too long for one."""
+def _heading(name: str, point: str) -> str:
+    """Figure and point on one line, or on two lines if they are too long."""
     return (" · " if len(name) + len(point) < _LINE else "\n").join(filter(None, (name, point)))
 
 
@@ -151,7 +152,7 @@ def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) 
         Column("Started (UTC)"),
         Column("Figure"),
         Column("Value", numeric=True),
-        Column("To median", numeric=True),
+        Column("Relative to median", numeric=True),
         Column("Load", numeric=True),
         Column("Steal", numeric=True),
         Column("Record"),
@@ -173,11 +174,11 @@ def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) 
                     Cell(f"line {record.line}", href=record.href) if record else Cell(NO_VALUE),
                 ]
             )
-    return Table(f"Every repeat of {benchmark.name} that is drawn", columns, rows)
+    return Table(f"All drawn repeats of {benchmark.name}", columns, rows)
 
 
 def moment(t0: float) -> str:
-    """Seconds since the epoch as a date and time in UTC, or as the number where no calendar reaches it."""
+    """Seconds since the epoch as date and time in UTC, or as a number if it is outside the calendar's range."""
     try:
         return datetime.fromtimestamp(t0, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The roofline as a picture: flop/s over flop/B, both logarithmic."""
+"""The roofline chart: flop/s over flop/B, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -18,51 +18,51 @@ from seatrial.report.units import show, show_percent
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9
 _ROOM = 1.8
-"""The axes go this factor beyond what is drawn."""
+"""The axes extend beyond the drawn elements by this factor."""
 _SHAPES = {"": "circle", "fp64": "diamond", "fp32": "square"}
 _SERIES = {"fp64": "var(--series-1)", "fp32": "var(--series-2)"}
 
 
 def roofline_charts(view: TrialView) -> Iterator[Chart]:
-    """The charts of a trial: of the processor and of each device of which both memory and arithmetic were measured."""
+    """The charts of a trial: of the processor, and of each device with both memory and arithmetic measured."""
     of_processor = roofline(view)
     if of_processor is not None:
         yield _chart(view, of_processor, "Roofline", "roofline-chart")
-    for device, made in device_rooflines(view):
-        yield _chart(view, made, f"Roofline of {device}", f"roofline-{device}")
+    for device, model in device_rooflines(view):
+        yield _chart(view, model, f"Roofline of {device}", f"roofline-{device}")
 
 
-def _chart(view: TrialView, made: Roofline, title: str, anchor: str) -> Chart:
-    said = _in_words(made)
-    return Chart(title, said, render(_spec(made), view.anchor(anchor), title, said), _table(made))
+def _chart(view: TrialView, model: Roofline, title: str, anchor: str) -> Chart:
+    caption = _in_words(model)
+    return Chart(title, caption, render(_spec(model), view.anchor(anchor), title, caption), _table(model))
 
 
-def _in_words(made: Roofline) -> str:
-    ridges = [f"{short(ridge.intensity)} flop/B in {ridge.compute.precision}" for ridge in made.ridges]
+def _in_words(model: Roofline) -> str:
+    ridges = [f"{short(ridge.intensity)} flop/B in {ridge.compute.precision}" for ridge in model.ridges]
     shares = [
         f"{point.name} {show(point.rate, 'flop/s')} at {short(point.intensity)} flop/B, "
-        f"{show_percent(point.rate / _bound(made, point))} of it"
-        for point in made.points
+        f"{show_percent(point.rate / _bound(model, point))}"
+        for point in model.points
     ]
-    text = f"Memory bounds what is below {' and '.join(ridges)}, arithmetic what is above (the ridge)."
-    text += f" Held against the measured roof above: {'; '.join(shares)}."
-    return text + " " + " ".join(dict.fromkeys(point.counting for point in made.points))
+    text = f"Memory limits kernels below the ridge ({' and '.join(ridges)}), arithmetic those above."
+    text += f" Share of the measured roof: {'; '.join(shares)}."
+    return text + " " + " ".join(dict.fromkeys(point.counting for point in model.points))
 
 
-def _bound(made: Roofline, point: Point) -> float:
-    """What the measured roofs allow at a point's intensity, in flop/s: of its own precision where it has one."""
-    memory = [roof.value * point.intensity for roof in made.roofs if roof.is_memory and roof.basis == "measured"]
-    own = [roof.value for roof in made.roofs if roof.basis == "measured" and roof.precision == point.precision]
-    compute = own or [max(r.value for r in made.roofs if not r.is_memory and r.basis == "measured")]
+def _bound(model: Roofline, point: Point) -> float:
+    """The measured roof at a point's intensity, in flop/s: of the point's precision if it has one."""
+    memory = [roof.value * point.intensity for roof in model.roofs if roof.is_memory and roof.basis == "measured"]
+    own = [roof.value for roof in model.roofs if roof.basis == "measured" and roof.precision == point.precision]
+    compute = own or [max(r.value for r in model.roofs if not r.is_memory and r.basis == "measured")]
     return min((*memory, *compute))
 
 
-def _spec(made: Roofline) -> dict[str, Any]:
-    left, right = _span(made)
-    memory = [roof for roof in made.roofs if roof.is_memory]
-    compute = [roof for roof in made.roofs if not roof.is_memory]
+def _spec(model: Roofline) -> dict[str, Any]:
+    left, right = _span(model)
+    memory = [roof for roof in model.roofs if roof.is_memory]
+    compute = [roof for roof in model.roofs if not roof.is_memory]
     highest = max(roof.value for roof in compute)
-    lowest = min(min(roof.value for roof in memory) * left, *(point.rate for point in made.points))
+    lowest = min(min(roof.value for roof in memory) * left, *(point.rate for point in model.points))
     low, high = lowest / _ROOM / _GFLOP, highest * _ROOM / _GFLOP
     x = {
         "field": "x",
@@ -80,28 +80,28 @@ def _spec(made: Roofline) -> dict[str, Any]:
     }
     angle = math.degrees(math.atan((_HEIGHT / math.log(high / low)) / (_WIDTH / math.log(right / left))))
     layers: list[dict[str, Any]] = []
-    for roof in made.roofs:
-        layers += _roof(roof, made, x, y, left, right)
-    layers += _memory_names(memory, x, y, min(ridge.intensity for ridge in made.ridges), angle)
-    layers += _compute_names(compute, x, y, max(ridge.intensity for ridge in made.ridges))
-    layers += _ridges(made.ridges, x, y, low)
-    layers += _points(made.points, x, y)
+    for roof in model.roofs:
+        layers += _roof(roof, model, x, y, left, right)
+    layers += _memory_names(memory, x, y, min(ridge.intensity for ridge in model.ridges), angle)
+    layers += _compute_names(compute, x, y, max(ridge.intensity for ridge in model.ridges))
+    layers += _ridges(model.ridges, x, y, low)
+    layers += _points(model.points, x, y)
     return {"width": _WIDTH, "height": _HEIGHT, "layer": layers}
 
 
-def _span(made: Roofline) -> tuple[float, float]:
+def _span(model: Roofline) -> tuple[float, float]:
     """The ends of the axis of intensity: room for the names on the right of all points and ridges."""
-    at = [point.intensity for point in made.points] + [ridge.intensity for ridge in made.ridges]
+    at = [point.intensity for point in model.points] + [ridge.intensity for ridge in model.ridges]
     return min(at) / 3, max(at) * 8
 
 
 def _roof(
-    roof: Roof, made: Roofline, x: dict[str, Any], y: dict[str, Any], left: float, right: float
+    roof: Roof, model: Roofline, x: dict[str, Any], y: dict[str, Any], left: float, right: float
 ) -> list[dict[str, Any]]:
     """A memory roof rises to the highest compute roof; a compute roof begins at the steepest memory roof."""
-    like = [r.value for r in made.roofs if not r.is_memory and r.basis == roof.basis]
-    compute = max(like or [r.value for r in made.roofs if not r.is_memory])
-    bandwidth = max(r.value for r in made.roofs if r.is_memory)
+    like = [r.value for r in model.roofs if not r.is_memory and r.basis == roof.basis]
+    compute = max(like or [r.value for r in model.roofs if not r.is_memory])
+    bandwidth = max(r.value for r in model.roofs if r.is_memory)
     if roof.is_memory:
         ends = [(left, roof.value * left), (compute / roof.value, compute)]
     else:
@@ -120,7 +120,7 @@ def _roof(
 def _memory_names(
     roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], ridge: float, angle: float
 ) -> list[dict[str, Any]]:
-    """Names along the slope, between the points on its left and the ridge: the limit above, the measured roof below."""
+    """Names along the slope, left of the ridge: the limit above, the measured roof below."""
     layers = []
     at = ridge / 6
     for roof in roofs:
@@ -132,18 +132,18 @@ def _memory_names(
 
 
 def _compute_names(roofs: Sequence[Roof], x: dict[str, Any], y: dict[str, Any], ridge: float) -> list[dict[str, Any]]:
-    """One name for each precision, right of the last ridge and above its lines: what was measured, and the limit."""
+    """One label for each precision, right of the last ridge and above its lines: the measured rate and the limit."""
     layers = []
     for precision in dict.fromkeys(roof.precision for roof in roofs):
         own = [roof for roof in roofs if roof.precision == precision]
-        told = ", ".join(f"{roof.basis} {show(roof.value, 'flop/s')}" for roof in own)
-        row = {"x": ridge * 1.1, "y": max(roof.value for roof in own) / _GFLOP, "text": f"{own[0].name}: {told}"}
+        rates = ", ".join(f"{roof.basis} {show(roof.value, 'flop/s')}" for roof in own)
+        row = {"x": ridge * 1.1, "y": max(roof.value for roof in own) / _GFLOP, "text": f"{own[0].name}: {rates}"}
         layers += text_layers([row], {"align": "left", "dy": -9, "fill": _SERIES[precision]}, x, y)
     return layers
 
 
 def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: float) -> list[dict[str, Any]]:
-    """A thin line from each ridge down to the axis, its intensity beside it."""
+    """A thin line from each ridge down to the axis, labelled with its intensity."""
     layers: list[dict[str, Any]] = []
     for count, ridge in enumerate(sorted(ridges, key=lambda ridge: ridge.intensity)):
         values = [{"x": ridge.intensity, "y": ridge.rate / _GFLOP}, {"x": ridge.intensity, "y": low}]
@@ -156,7 +156,7 @@ def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: 
 
 
 def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each with its name on its right."""
+    """Each point with its name on its right."""
     layers: list[dict[str, Any]] = []
     for point in points:
         colour = _SERIES.get(point.precision, "var(--series-3)")
@@ -169,18 +169,18 @@ def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> li
     return layers
 
 
-def _table(made: Roofline) -> Table:
+def _table(model: Roofline) -> Table:
     columns = [
         Column("Element"),
         Column("Intensity", numeric=True),
         Column("Rate", numeric=True),
         Column("Basis"),
-        Column("Where it comes from"),
+        Column("Source"),
     ]
     rows = [
         *(
             [Cell(f"roof: {roof.name}"), Cell(""), _roof_rate(roof), Cell(roof.basis), Cell(roof.origin)]
-            for roof in made.roofs
+            for roof in model.roofs
         ),
         *(
             [
@@ -188,9 +188,9 @@ def _table(made: Roofline) -> Table:
                 Cell(f"{short(ridge.intensity)} flop/B", ridge.intensity),
                 Cell(show(ridge.rate, "flop/s"), ridge.rate),
                 Cell("derived"),
-                Cell("the measured compute roof over the measured memory roof"),
+                Cell("measured compute roof divided by measured memory roof"),
             ]
-            for ridge in made.ridges
+            for ridge in model.ridges
         ),
         *(
             [
@@ -200,10 +200,10 @@ def _table(made: Roofline) -> Table:
                 Cell("measured"),
                 Cell(f"{point.origin}. {point.counting}"),
             ]
-            for point in made.points
+            for point in model.points
         ),
     ]
-    return Table("What the roofline is drawn of", columns, rows)
+    return Table("Elements of the roofline", columns, rows)
 
 
 def _roof_rate(roof: Roof) -> Cell:

@@ -1,7 +1,7 @@
-"""The rooflines of devices: the rate of their memory, that of their vector units, and the kernels between.
+"""The rooflines of devices: the rate of their memory, the rate of their vector units, and the kernels below.
 
-A kernel whose benchmark counts both flop and bytes of one run stands at their ratio. Bytes that cross the link to the
-host, and do not go to the device's memory, make no such point.
+A kernel is a point at its ratio of flop to bytes if its benchmark counts both in one run. Bytes that cross the link to
+the host, and do not go to the device's memory, do not count.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from seatrial.report.charts.roofline_elements import (
     best,
     compute_roofs,
     origin_of,
-    told,
+    settings_text,
     with_ridges,
 )
 from seatrial.report.pages.view import TrialView
 from seatrial.report.units import show_percent
 
 _MOST = 4
-"""Devices that are drawn; more of them are alike, as a rule, and the table of figures has all."""
+"""Devices that are drawn; more devices are usually alike, and the table of figures has all."""
 
 
 def device_rooflines(view: TrialView) -> Iterator[tuple[str, Roofline]]:
-    """(device, roofline) of the first devices of which one alone was measured."""
+    """(device, roofline) of the first devices that were measured alone."""
     by_device: dict[tuple[str, int], list[ExperimentResult]] = {}
     for benchmark in view.benchmarks:
         for result in filter(is_of_devices, benchmark.results):
@@ -42,10 +42,10 @@ def device_rooflines(view: TrialView) -> Iterator[tuple[str, Roofline]]:
                 by_device.setdefault((str(backend), number), []).append(result)
     drawn = 0
     for (backend, number), results in sorted(by_device.items()):
-        made = _roofline(results)
-        if made is not None and drawn < _MOST:
+        model = _roofline(results)
+        if model is not None and drawn < _MOST:
             drawn += 1
-            yield f"device {number} ({backend})", made
+            yield f"device {number} ({backend})", model
 
 
 def _roofline(results: Sequence[ExperimentResult]) -> Roofline | None:
@@ -62,7 +62,7 @@ def _sources(results: Sequence[ExperimentResult], role: Role) -> list[Source]:
 
 
 def _of_largest(sources: Sequence[Source]) -> list[Source]:
-    """Those of the largest data, by the order of the parameter's words: what fits into a cache is no rate of memory."""
+    """Those with the largest data, by the order of the parameter's values: data in a cache do not measure memory."""
 
     def size(source: Source) -> float:
         words = benchmark_named(source[0].experiment.benchmark).parameter("size").words
@@ -76,7 +76,7 @@ def _of_largest(sources: Sequence[Source]) -> list[Source]:
 def _memory_roofs(sources: Sequence[Source]) -> Iterator[Roof]:
     result, figure = best(sources)
     share = f", {show_percent(figure.fraction_of_limit)} of the limit" if figure.fraction_of_limit else ""
-    origin = f"best of {result.experiment.benchmark} {figure.name}: {told(result)}{share}"
+    origin = f"best of {result.experiment.benchmark} {figure.name}: {settings_text(result)}{share}"
     yield Roof("memory", figure.median, True, "measured", origin)
     if figure.limit is not None and figure.limit.value and figure.limit.is_physical:
         yield Roof("memory", figure.limit.value, True, "limit", figure.limit.derivation)
@@ -92,13 +92,13 @@ def _points(results: Sequence[ExperimentResult]) -> Iterator[Point]:
                 found[key] = (result, flop), byte
     for (name, precision), ((result, flop), byte) in found.items():
         own = f"{name.partition('.')[2]} {precision}".rstrip()
-        counting = f"{own}: {flop.work or 'flop'}; bytes: {byte.work or 'as its bandwidth counts them'}."
+        counting = f"{own}: {flop.work or 'flop'}; bytes: {byte.work or 'as counted for its bandwidth'}."
         intensity = flop.median / byte.median
         yield Point(own, intensity, flop.median, counting, origin_of(result), precision)
 
 
 def _pairs(result: ExperimentResult) -> Iterator[tuple[FigureResult, FigureResult]]:
-    """Figures in flop/s and in B/s that are read from the same samples."""
+    """Pairs of figures, in flop/s and in B/s, from the same samples."""
     benchmark = registry().get(result.experiment.benchmark)
     if benchmark is None:
         return

@@ -1,9 +1,9 @@
-"""What a roofline is drawn of: roofs, points and ridges, each of a figure or a limit that exists, and none of a guess.
+"""The elements of a roofline: roofs, points and ridges, each from a figure or a known limit, never from a guess.
 
 The model: S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 Architectures", CACM 52(4), 2009. A program of intensity I (flop/B) reaches at most min(peak, I x bandwidth).
 
-Which figures are roofs (`Role`) and at which intensity a figure stands (`Intensity`) the figures declare themselves.
+The figures declare whether they are roofs (`Role`), and their intensity (`Intensity`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seatrial.report.units import settings, show_percent
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """`value` is in B/s for a memory roof, in flop/s for a compute roof; `origin` says where it comes from."""
+    """`value` is in B/s for a memory roof, in flop/s for a compute roof; `origin` is its source."""
 
     name: str
     value: float
@@ -34,7 +34,7 @@ class Roof:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A figure at the intensity (flop/B) of what it counts; `rate` in flop/s."""
+    """A figure at its arithmetic intensity (flop/B); `rate` in flop/s."""
 
     name: str
     intensity: float
@@ -47,7 +47,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Ridge:
-    """Where a memory roof meets a compute roof: from this intensity on, arithmetic bounds and not memory."""
+    """Where a memory roof meets a compute roof: above this intensity, arithmetic is the limit, not memory."""
 
     intensity: float
     rate: float
@@ -57,7 +57,7 @@ class Ridge:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """All that is drawn."""
+    """All elements of one roofline chart."""
 
     roofs: tuple[Roof, ...]
     points: tuple[Point, ...]
@@ -76,7 +76,7 @@ def roofline(view: TrialView) -> Roofline | None:
 
 
 def with_ridges(roofs: Sequence[Roof], points: Sequence[Point]) -> Roofline:
-    """The roofline of some roofs, of which one of memory and one of arithmetic at least were measured."""
+    """The roofline with its ridges; at least one memory roof and one compute roof must be measured."""
     measured = [roof for roof in roofs if roof.basis == "measured"]
     bandwidth = next(roof for roof in measured if roof.is_memory)
     ridges = [
@@ -86,7 +86,7 @@ def with_ridges(roofs: Sequence[Roof], points: Sequence[Point]) -> Roofline:
 
 
 def best(sources: Sequence[Source]) -> Source:
-    """The one with the highest median."""
+    """The source with the highest median."""
     return max(sources, key=lambda source: source[1].median)
 
 
@@ -95,14 +95,14 @@ def _memory_roofs(view: TrialView, bandwidths: Sequence[Source]) -> Iterator[Roo
     limit = view.trial.machine.named_limit("dram.bandwidth")
     known = limit.value if limit is not None and limit.basis is Basis.PHYSICAL else None
     share = f", {show_percent(figure.median / known)} of the limit" if known else ""
-    origin = f"best {figure.name} of {result.experiment.benchmark}: {told(result)}{share}"
+    origin = f"best {figure.name} of {result.experiment.benchmark}: {settings_text(result)}{share}"
     yield Roof(figure.name, figure.median, True, "measured", origin)
     if limit is not None and known:
         yield Roof("DRAM", known, True, "limit", limit.derivation)
 
 
 def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
-    """What was measured in a precision, and its limit where that is known."""
+    """The measured rate in a precision, and its limit if known."""
     own = [source for source in peaks if source[0].experiment.parameters.get("precision") == precision]
     if not own:
         return
@@ -110,14 +110,14 @@ def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
     limit = figure.limit
     known = limit.value if limit is not None and limit.basis is Basis.PHYSICAL else None
     share = f", {show_percent(figure.fraction_of_limit)} of the limit" if known and figure.fraction_of_limit else ""
-    origin = f"best of {result.experiment.benchmark}: {told(result)}{share}"
+    origin = f"best of {result.experiment.benchmark}: {settings_text(result)}{share}"
     yield Roof(f"{precision} FMA", figure.median, False, "measured", origin, precision)
     if limit is not None and known:
         yield Roof(f"{precision} FMA", known, False, "limit", limit.derivation, precision)
 
 
 def _points(measured: Sequence[Source]) -> list[Point]:
-    """The best figure of each name among those with an intensity: those of bandwidth first."""
+    """The best figure of each name among those with an intensity, bandwidths first."""
     found: dict[tuple[bool, str], tuple[Source, Intensity]] = {}
     for result, figure in measured:
         declared = declared_figure(result.experiment.benchmark, figure.name)
@@ -138,10 +138,10 @@ def _points(measured: Sequence[Source]) -> list[Point]:
 
 
 def origin_of(result: ExperimentResult) -> str:
-    """The experiment that an element comes from."""
-    return f"{result.experiment.benchmark}: {told(result)}"
+    """The experiment that an element comes from, as text."""
+    return f"{result.experiment.benchmark}: {settings_text(result)}"
 
 
-def told(result: ExperimentResult) -> str:
-    """The settings of an experiment."""
+def settings_text(result: ExperimentResult) -> str:
+    """The settings of an experiment, as text."""
     return settings(result.experiment.parameters)

@@ -1,4 +1,4 @@
-"""A figure over the number of workers, both axes logarithmic, beside the ideal line."""
+"""A figure over the number of workers with the line of ideal scaling, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _MOST_ROOM = 70
 
 
 def scaling_chart(result: ScalingResult, ident: str) -> Chart | None:
-    """The chart, or None where no point has a positive value."""
+    """The chart, or None if no point has a positive value."""
     points = [(point, value) for point, value in measured(result) if value > 0 and point.workers > 0]
     if not points:
         return None
     title = f"{result.figure} over {bare_name(result.along)}"
-    caption = f"Medians with their 95 % intervals; {arrow_meaning(result.better)} {arrow(result.better)}."
+    caption = f"Medians with 95 % intervals; {arrow_meaning(result.better)} {arrow(result.better)}."
     if len(points) > 1:
         caption += f" The thin line is ideal: {_ideal_words(result)}."
     winners = winning_parameters(result)
     if winners:
-        caption += " Beside each point stand the settings that won there."
+        caption += " Labels show the winning settings."
     caption += failed_words(result)
     words = " ".join(f"{workers(result, point.workers)}: {show(value, result.unit)}." for point, value in points)
     svg = render(_spec(result, points, winners), f"{ident}-scaling", title, f"{caption} {words}")
@@ -58,7 +58,7 @@ def scaling_chart(result: ScalingResult, ident: str) -> Chart | None:
 
 
 def ideal(result: ScalingResult, base: float, number: float) -> float:
-    """What the figure would be at `number` workers without any loss; `base` is that of the baseline."""
+    """The figure at `number` workers with ideal scaling; `base` is its value at the baseline."""
     growth = number / result.baseline_workers
     if result.better is Better.LOWER:
         return base / growth if result.kind == "strong" else base
@@ -100,25 +100,25 @@ def _spec(result: ScalingResult, points: list[tuple[ScalingPoint, float]], winne
         falls = shown[-1] < shown[0]
         mark = {"align": "left", "dx": 7, "dy": -10 if falls else 12, "color": "var(--muted)"}
         layers += text_layers([row for row in names if row["text"]], mark, x, y)
-    # What stands beside the last points reaches over the right edge, in a font that the renderer cannot know.
+    # The labels of the last points extend over the right edge, in a font that is unknown to the renderer.
     right = 8 + _PIXELS_OF_A_CHARACTER * max((len(name) for name in winners.values()), default=0)
     padding = {"left": 2, "top": 2, "bottom": 2, "right": min(right, _MOST_ROOM)}
     return {"width": WIDTH, "height": HEIGHT, "padding": padding, "layer": layers}
 
 
 def _scaled(interval: tuple[float, float] | None, scale: float) -> tuple[float, float] | None:
-    """The interval in the unit of the axis; None where a logarithmic axis cannot show it."""
+    """The interval in the unit of the axis; None if a logarithmic axis cannot show it."""
     return (interval[0] / scale, interval[1] / scale) if interval is not None and interval[0] > 0 else None
 
 
 def scaling_table(result: ScalingResult) -> Table:
-    """Every point with all that is known of it; residuals of the fits in columns of their own."""
+    """All points with their statistics; a separate column for the residuals of each fit."""
     winners = winning_parameters(result)
     names = ["Median", "95 % interval", "Repeats", "Speedup", "95 % interval", "Efficiency", "95 % interval"]
     columns = [Column(bare_name(result.along), numeric=True), *(Column(name, numeric=True) for name in names)]
     columns += [Column(f"Residual, {fit.law.capitalize()}", numeric=True) for fit in result.fits]
-    columns += [Column("Settings that won")] if winners else []
-    columns += [Column("Why there is none")] if any(point.value is None for point in result.points) else []
+    columns += [Column("Winning settings")] if winners else []
+    columns += [Column("Reason for no result")] if any(point.value is None for point in result.points) else []
     rows = []
     for point in sorted(result.points, key=lambda each: each.workers):
         cells = [Cell(setting_number(result.along, point.workers), point.workers), *_cells(result, point)]

@@ -1,4 +1,4 @@
-"""What a figure's point says of it: a pair of CPUs, a working set, a file and its records. Pictures go by these."""
+"""The meaning of a figure's coordinates: a pair of CPUs, a working set, a file and its records. Charts depend on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.model.parameter import Value
 
 
 def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:
-    """The two CPUs (by the operating system's numbers) between which it was measured, or None."""
+    """The two CPUs (numbered by the operating system) between which it was measured, or None."""
     return _two(figure, "cpu_a", "cpu_b")
 
 
@@ -18,7 +18,7 @@ def rank_pair(figure: FigureResult) -> tuple[int, int] | None:
 
 
 def device_pair(figure: FigureResult) -> tuple[int, int] | None:
-    """The two devices (as their backend counts) from one to the other of which it was measured, or None."""
+    """The source and target device (numbered by their backend) of the measurement, or None."""
     return _two(figure, "source", "target")
 
 
@@ -28,13 +28,13 @@ def file_and_record(figure: FigureResult) -> tuple[int, int] | None:
 
 
 def working_set(figure: FigureResult) -> int | None:
-    """The bytes that the program went through again and again, where the figure is a time of each access; or None."""
+    """The size in bytes of the data that the program accessed repeatedly, if the figure is a latency; else None."""
     size = _whole(figure.point.get("working_set_B"))
     return size if figure.unit == "s" and size is not None and size > 0 else None
 
 
 def has_its_own_panel(figure: FigureResult) -> bool:
-    """Whether a panel of the page is about figures of this shape, so that no line need be drawn of them."""
+    """Whether another panel of the page shows figures of this shape, so that they need no line chart."""
     return any(shape(figure) is not None for shape in (cpu_pair, rank_pair, device_pair, working_set))
 
 

@@ -1,4 +1,4 @@
-"""A figure over a number: size, record, threads. One line for each combination of the other settings."""
+"""A figure over a numeric setting: size, record, threads. One line for each combination of the other settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.model.limit import Basis
 from seatrial.model.parameter import whole
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.lines import Line, Measured, following, lines_over, settings_of, telling_apart
+from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
 from seatrial.report.charts.shapes import has_its_own_panel
 from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, decade_ticks, render
 from seatrial.report.pages.tables import Cell, Column, Table
@@ -20,14 +20,14 @@ from seatrial.report.units import arrow, bare_name, display_scale, label, settin
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20
-"""From this ratio of largest to smallest on, an axis is logarithmic."""
+"""From this ratio of largest to smallest, an axis is logarithmic."""
 _WORKERS = ("threads", "ranks", "nodes", DEVICES)
-"""What shares the work: twice as many ought to give twice the rate, which a line beside the figures shows."""
+"""Settings that count workers: ideally twice as many give twice the rate, which a thin line shows."""
 _NO_QUANTITIES = frozenset({"device", "source", "target"})
-"""Numbers that are names."""
+"""Numbers that identify something."""
 _WIDE_RANGE_OF_WORKERS = 8
 _ONE_LIMIT = 0.01
-"""Limits that differ by less than this are one line."""
+"""Limits that differ by less than this are drawn as one line."""
 _MOST_TICKS = 9
 _ROOM = 1.1
 _WIDTH, _HEIGHT = 860, 280
@@ -36,7 +36,7 @@ _WIDTH, _HEIGHT = 860, 280
 def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     """One chart for each unit that was measured over at least three values of one number.
 
-    Two numbers that vary together inside the program (a matrix of CPU pairs) make no line; they are left to a heat map.
+    Two numbers that vary together inside the program (a matrix of CPU pairs) are not drawn here but as a heat map.
     """
     units: dict[Unit, list[Measured]] = {}
     for row, figure in benchmark.measured:
@@ -68,18 +68,18 @@ def _whole(measured: Sequence[Measured]) -> list[Measured]:
 
 
 def _of_one_device(measured: Sequence[Measured]) -> list[Measured]:
-    """Without those of all but the first of several devices, which another panel compares."""
+    """Only the figures of the first of several devices; another panel compares them."""
     numbers = [figure.point["device"] for _, figure in measured if "device" in figure.point]
     first = min((number for number in numbers if isinstance(number, int)), default=None)
     return [(row, figure) for row, figure in measured if figure.point.get("device", first) == first]
 
 
 def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[Measured]]]:
-    """(words, figures) of each chart: one, or one for each value of a setting where lines are too many to tell apart.
+    """(words, figures) of each chart: one, or one for each value of a setting if there are too many lines for one.
 
-    The setting is that of the fewest values, but at least two.
+    The setting is the one with the fewest values, but at least two.
     """
-    names = telling_apart(measured, axis)
+    names = distinguishing_settings(measured, axis)
     if len(lines_over(measured, axis)) <= len(SERIES_COLOURS):
         return [("", measured)]
     if not names:
@@ -96,7 +96,7 @@ def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[
 
 
 def _by_family(measured: Sequence[Measured]) -> list[tuple[str, Sequence[Measured]]]:
-    """One chart for each family of figures (h2d, h2d_together and h2d_all are one), where there are several."""
+    """One chart for each family of figures (h2d, h2d_together and h2d_all are one), if there are several."""
     families: dict[str, list[Measured]] = {}
     for row, figure in measured:
         families.setdefault(figure.name.partition("_")[0], []).append((row, figure))
@@ -106,9 +106,9 @@ def _by_family(measured: Sequence[Measured]) -> list[tuple[str, Sequence[Measure
 
 
 def _axis(measured: Sequence[Measured]) -> str | None:
-    """The numeric setting to draw over: the only one that varies inside the program, else one of the parameters.
+    """The numeric setting of the horizontal axis: the only one that varies inside the program, else a parameter.
 
-    Of parameters with equally many values it is the workers, whom the others follow.
+    Of parameters with equally many values it is the number of workers, on which the others depend.
     """
     inside: dict[str, set[float]] = {}
     outside: dict[str, set[float]] = {}
@@ -127,15 +127,15 @@ def _axis(measured: Sequence[Measured]) -> str | None:
 
 def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequence[Line], number_of_lines: int) -> str:
     better = measured[0][1].better
-    caption = f"Medians with their 95 % intervals; {better.value} is better {arrow(better)}."
+    caption = f"Medians with 95 % intervals; {better.value} is better {arrow(better)}."
     if _shows_ideal(shown, axis):
         line = _best(shown)
         (start, first), (end, last) = line.points[0], line.points[-1]
         efficiency = last.median / first.median * start / end
         caption += (
-            f" The thin line is the rate of {setting_number(axis, start)} {_singular(axis, start)} times their number. "
+            f" The thin line is ideal scaling from {setting_number(axis, start)} {_singular(axis, start)}. "
             f"{line.name} at {setting_number(axis, end)} {axis}: {show(last.median, unit)}, "
-            f"{show_percent(efficiency)} of that."
+            f"{show_percent(efficiency)} of ideal."
         )
     limit = _one_limit(shown)
     if limit is not None:
@@ -143,12 +143,13 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
     for name in following(measured, axis):
         values = [settings_of(row, figure)[name] for row, figure in measured]
         low, high = min(map(whole, values)), max(map(whole, values))
-        caption += f" {bare_name(name)} grows with it, {setting_number(name, low)} to {setting_number(name, high)}."
+        ends = f"{setting_number(name, low)} to {setting_number(name, high)}"
+        caption += f" {bare_name(name)} grows with {bare_name(axis)}, from {ends}."
     device = next((figure.point["device"] for _, figure in measured if "device" in figure.point), None)
     if device is not None and axis != DEVICES:
-        caption += f" Of several devices, device {device} is shown."
+        caption += f" Only device {device} is shown."
     if len(shown) < number_of_lines:
-        caption += f" Shown are {len(shown)} of {number_of_lines} lines; the table above has all."
+        caption += f" {len(shown)} of {number_of_lines} lines are shown; the table above has all."
     return caption
 
 
@@ -169,7 +170,7 @@ def _best(lines: Sequence[Line]) -> Line:
 
 
 def _one_limit(lines: Sequence[Line]) -> float | None:
-    """The physical limit, in SI, under which all points stand; None where there is no such."""
+    """The physical limit that all points have in common, in SI; None if there is none."""
     limits = [figure.limit for line in lines for _, figure in line.points]
     values = [limit.value for limit in limits if limit is not None and limit.value and limit.basis is Basis.PHYSICAL]
     if not values or len(values) < len(limits) or max(values) > min(values) * (1 + _ONE_LIMIT):
@@ -211,16 +212,16 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
         y["scale"]["domain"] = [low, high]
         y["axis"] = {"values": decade_ticks(low, high), "format": "~g"}
     names = [line.name for line in lines]
-    told_apart = {"field": "line", "type": "nominal", "sort": None, "title": None}
+    by_line = {"field": "line", "type": "nominal", "sort": None, "title": None}
     legend = STROKE_LEGEND if len(names) > 1 else None
-    colour = {**told_apart, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
-    dash = {**told_apart, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
+    colour = {**by_line, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
+    dash = {**by_line, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
     return {
         "data": {"values": rows},
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
-            *_beside(lines, axis, x, y, scale, limit),
+            *_reference_lines(lines, axis, x, y, scale, limit),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.5},
                 "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
@@ -237,10 +238,10 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
     }
 
 
-def _beside(
+def _reference_lines(
     lines: Sequence[Line], axis: str, x: dict[str, Any], y: dict[str, Any], scale: float, limit: float | None
 ) -> list[dict[str, Any]]:
-    """What the figures are held against: the rate of the fewest workers times their number, and the limit."""
+    """Ideal scaling from the fewest workers, and the limit."""
     marks: list[dict[str, Any]] = []
     if _shows_ideal(lines, axis):
         points = _best(lines).points
@@ -267,13 +268,13 @@ def _scale_of(values: Sequence[float], *, always_log: bool = False) -> dict[str,
 
 
 def _ticks(xs: Sequence[float]) -> list[float]:
-    """At most nine of the measured values: every k-th, so that ticks stand where points are."""
+    """At most nine of the measured values: every k-th, so that ticks are at points."""
     step = -(-len(xs) // _MOST_TICKS)
     return list(xs[::step])
 
 
 def _tick_names(axis: str, xs: Sequence[float]) -> str:
-    """A Vega expression from value to text. It holds nothing but numbers and units that this module spells itself."""
+    """A Vega expression from value to text. It contains only numbers and units that this module formats."""
     choices = [f"datum.value == {x!r} ? '{setting_number(axis, x)}'" for x in _ticks(xs)]
     return " : ".join([*choices, "''"])
 

@@ -1,4 +1,4 @@
-"""What the pictures of two sides share: which comparisons are drawn, the colours, the axis of their values."""
+"""Common parts of the charts of two sides: which comparisons are drawn, the colours, the axis of values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME)
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A comparison with repeats on a side at least. `scale` divides its values into `unit`."""
+    """A comparison with repeats on at least one side. Values divided by `scale` are in `unit`."""
 
     subject: str
     comparison: Comparison
@@ -41,29 +41,29 @@ class Drawn:
 
     @property
     def axis_title(self) -> str:
-        """The figure's unit and which way it is better."""
+        """The figure's unit and its direction."""
         return f"{self.unit or 'ratio'} {arrow(self.comparison.better)}"
 
     def values(self) -> list[float]:
-        """All that is drawn: repeats, and the median of a side that has none."""
+        """All drawn values: repeats, and the median of a side that has none."""
         return [value for _, side in self.sides for value in (finite(side) or [side.median])]
 
 
 def drawn_pairs(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> list[Drawn]:
-    """At most eight, in their order: those with the largest differences, and what is ambiguous before what is same."""
-    able = [
+    """At most eight, in their order: those with the largest differences, and ambiguous ones before equal ones."""
+    drawable = [
         (one, name)
         for one, name in zip(comparisons, subjects, strict=True)
         if (finite(one.baseline) or finite(one.candidate)) and effect_of(one) is not None
     ]
-    ranked = sorted(range(len(able)), key=lambda n: (_ORDER.index(able[n][0].verdict), -_size(able[n][0])))[:PANELS]
-    made = []
-    for place in sorted(ranked):
-        one, name = able[place]
+    ranked = sorted(range(len(drawable)), key=lambda n: (_ORDER.index(drawable[n][0].verdict), -_size(drawable[n][0])))
+    drawn = []
+    for place in sorted(ranked[:PANELS]):
+        one, name = drawable[place]
         values = [value for side in (one.baseline, one.candidate) for value in (finite(side) or [side.median])]
         scale, unit = display_scale(values, one.unit)
-        made.append(Drawn(name, one, scale, unit))
-    return made
+        drawn.append(Drawn(name, one, scale, unit))
+    return drawn
 
 
 def finite(side: Side) -> list[float]:
@@ -72,12 +72,12 @@ def finite(side: Side) -> list[float]:
 
 
 def repeats(side: Side) -> list[RepeatValue]:
-    """The repeats that can be drawn, in order of time."""
+    """The repeats that can be drawn, by start time."""
     return [repeat for repeat in side.values if math.isfinite(repeat.value)]
 
 
 def side_legend(drawn: Sequence[Drawn]) -> str:
-    """Which side is which, in words."""
+    """A phrase that identifies the sides."""
     bases = dict.fromkeys(one.comparison.baseline.name for one in drawn)
     candidates = dict.fromkeys(one.comparison.candidate.name for one in drawn)
     base = f" ({short(next(iter(bases)))})" if len(bases) == 1 else ""
@@ -86,24 +86,24 @@ def side_legend(drawn: Sequence[Drawn]) -> str:
 
 
 def left_out(drawn: Sequence[Drawn], total: int) -> str:
-    """A sentence where not every comparison is drawn; "" where all are."""
+    """A sentence if not all comparisons are drawn; "" if all are."""
     if len(drawn) == total:
         return ""
-    return f" Drawn are {len(drawn)} of {total} comparisons: those with repeats that differ most."
+    return f" {len(drawn)} of {total} comparisons are drawn: those with repeats and the largest differences."
 
 
 def concat(panels: Sequence[dict[str, Any]], titles: Sequence[str]) -> dict[str, Any]:
     """Panels side by side in two columns, each with its own axes and title."""
-    made = []
+    titled = []
     for panel, title in zip(panels, titles, strict=True):
         short = title if len(title) <= _TITLE_CHARACTERS else f"{title[: _TITLE_CHARACTERS - 1]}…"
         head = {"text": short, "anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": "var(--ink)"}
-        made.append({**panel, "title": {**head, "limit": PANEL_WIDTH, "frame": "group", "offset": 6}})
-    return {"concat": made, "columns": 2, "spacing": {"row": 26, "column": 28}}
+        titled.append({**panel, "title": {**head, "limit": PANEL_WIDTH, "frame": "group", "offset": 6}})
+    return {"concat": titled, "columns": 2, "spacing": {"row": 26, "column": 28}}
 
 
 def by_side() -> dict[str, Any]:
-    """Encodings that tell the sides apart, by colour and by shape."""
+    """Encodings that distinguish the sides, by colour and by shape."""
     field = {"field": "side", "type": "nominal", "legend": None}
     return {
         "color": {**field, "scale": {"domain": list(SIDES), "range": list(COLOURS)}},
@@ -111,8 +111,8 @@ def by_side() -> dict[str, Any]:
     }
 
 
-def room(low: float, high: float, least: float) -> list[float]:
-    """A domain round `low` to `high` that is at least `least` of their size wide."""
+def padded_domain(low: float, high: float, least: float) -> list[float]:
+    """A domain around `low` to `high` whose width is at least the fraction `least` of their size."""
     span = max(high - low, abs(high) * least, abs(low) * least) or 1.0
     middle = (low + high) / 2
     return [middle - 0.56 * span, middle + 0.56 * span]

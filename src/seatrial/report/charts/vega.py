@@ -1,10 +1,9 @@
-"""Vega-Lite specifications as plain dicts, rendered to SVG that can stand in the page.
+"""Vega-Lite specifications as plain dicts, rendered to SVG for embedding in the page.
 
-What the renderer gives is not pasted as it is: it is parsed and rebuilt from an allow-list of elements and attributes.
-So no script, link or event handler can come out of data, ids of two charts cannot clash (references to them, `url(#id)`
-and `href="#id"`, are renamed along; any other `href` is dropped), and the picture carries its own title and description
-for those who do not see it. Colours are CSS variables of the page (templates/style.css), so
-one picture serves light, dark and print.
+The renderer's output is parsed and rebuilt from an allow-list of elements and attributes. So data cannot inject a
+script, link or event handler, ids of two charts cannot clash (references to them, `url(#id)` and `href="#id"`, are
+renamed too; any other `href` is dropped), and the picture contains a title and description for screen readers. Colours
+are CSS variables of the page (templates/style.css), so one picture works in light and dark mode and in print.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SERIES_COLOURS = tuple(f"var(--series-{number})" for number in range(1, 7))
 """Distinct in light and dark; charts that use more than one also vary shape or dash."""
 
 SERIES_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 2])
-"""Dashes that tell the same series apart where colours do not."""
+"""Dashes that distinguish the same series without colours."""
 
 STROKE_LEGEND: dict[str, Any] = {
     "orient": "bottom",
@@ -32,7 +31,7 @@ STROKE_LEGEND: dict[str, Any] = {
     "symbolSize": 400,
     "columnPadding": 60,
 }
-"""Names of lines below a chart."""
+"""The legend of lines, below a chart."""
 
 _FONT_PX = 12
 _MANY_DECADES = 2e4
@@ -67,10 +66,10 @@ _LOCAL = re.compile(r"url\(#([\w-]+)\)")
 
 
 def decade_ticks(low: float, high: float) -> list[float]:
-    """Ticks for a logarithmic axis: 1, 2, 5, 10, ... within it; only powers of ten where that would be many."""
+    """Ticks for a logarithmic axis: 1, 2, 5, 10, ... within it; only powers of ten on a wide axis."""
     factors = (1, 2, 5) if high / low < _MANY_DECADES else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    # As text and back: 2 * 10.0 ** -9 has digits at its end that a label would show.
+    # Via text: 2 * 10.0 ** -9 has a rounding error that a label would show.
     ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
     return [tick for tick in ticks if low <= tick <= high]
 
@@ -78,7 +77,7 @@ def decade_ticks(low: float, high: float) -> list[float]:
 def text_layers(
     rows: Sequence[Mapping[str, Any]], mark: Mapping[str, Any], x: Mapping[str, Any], y: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Text at places: each of `rows` has `text` and the fields of `x` and `y`. A rim of paper parts it from lines."""
+    """Text labels: each of `rows` has `text` and the fields of `x` and `y`. A light rim separates them from lines."""
     encoding = {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}
     base = {"type": "text", "fontSize": _FONT_PX, **mark}
     rim = {**base, "fill": "var(--paper)", "stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round"}
@@ -86,8 +85,9 @@ def text_layers(
 
 
 def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
-    """The chart as inline SVG. `ident` must be unique on the page; `title` and `description` say what is seen."""
-    import vl_convert  # a JavaScript engine: loaded only when something is drawn
+    """The chart as inline SVG. `ident` must be unique on the page; `title` and `description` are its alternative
+    text."""
+    import vl_convert  # contains a JavaScript engine: loaded only when needed
 
     raw = vl_convert.vegalite_to_svg({**spec, "config": {**_CONFIG, **spec.get("config", {})}})
     root = _clean(ElementTree.fromstring(raw), ident)  # noqa: S314  our own renderer's output, not a file from outside
@@ -101,7 +101,7 @@ def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
 
 
 def _clean(element: ElementTree.Element, ident: str) -> ElementTree.Element:
-    """A copy without namespaces that holds only allowed elements and attributes, its ids made the chart's own."""
+    """A copy without namespaces that has only allowed elements and attributes, with `ident` as a prefix of its ids."""
     copy = ElementTree.Element(_local(element.tag))
     for name, value in element.attrib.items():
         if _local(name) == "href" and value.startswith("#"):

@@ -1,4 +1,4 @@
-"""The logarithmic axis of workers that the pictures of scaling share, and what stands on it where a point failed."""
+"""The common logarithmic axis of workers of the scaling charts, and the marks of failed points on it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _REASON_CHARACTERS = 28
 
 
 def workers_axis(result: ScalingResult) -> dict[str, Any]:
-    """The encoding of `x`: every measured number of workers is a tick, failed ones too."""
+    """The encoding of `x`: every number of workers is a tick, including failed ones."""
     numbers = sorted({point.workers for point in result.points})
     ticks = numbers[:: -(-len(numbers) // _MOST_TICKS)]
     names = " : ".join([f"datum.value == {x!r} ? '{setting_number(result.along, x)}'" for x in ticks] + ["''"])
     scale: dict[str, Any] = {"nice": False, "domain": [numbers[0] / _ROOM, numbers[-1] * _ROOM], "type": "log"}
-    if numbers[0] <= 0:  # no logarithm of no workers
+    if numbers[0] <= 0:  # a logarithmic axis cannot show 0
         scale = {"nice": False, "zero": True}
     axis = {"values": ticks, "labelExpr": names, "labelOverlap": True, "grid": False}
     return {"field": "x", "type": "quantitative", "title": bare_name(result.along), "scale": scale, "axis": axis}
 
 
 def failed_marks(result: ScalingResult, x: dict[str, Any], *, on_top: bool = False) -> list[dict[str, Any]]:
-    """A cross on the floor of the picture for each point without a value, its reason turned upwards beside it.
+    """A cross at the bottom of the picture for each point without a value, with its reason as vertical text.
 
-    `on_top`: they hang from its upper edge, where the figure falls towards the floor.
+    `on_top`: at the top instead, if the figure falls.
     """
     rows = [{"x": point.workers, "text": _reason(point)} for point in failed(result)]
     if not rows:
@@ -61,14 +61,14 @@ def failed_marks(result: ScalingResult, x: dict[str, Any], *, on_top: bool = Fal
 
 
 def failed_words(result: ScalingResult) -> str:
-    """The points without a value and their reasons, as a sentence of a caption; "" where there is none."""
-    lost = failed(result)
-    if not lost:
+    """The points without a value and their reasons, as a sentence of a caption; "" if there are none."""
+    without_value = failed(result)
+    if not without_value:
         return ""
-    told = "; ".join(
-        f"{setting_number(result.along, point.workers)}: {point.reason or 'no reason given'}" for point in lost
+    reasons = "; ".join(
+        f"{setting_number(result.along, point.workers)}: {point.reason or 'no reason given'}" for point in without_value
     )
-    return f" Crosses mark what gave no result ({told})."
+    return f" Crosses mark experiments without a result ({reasons})."
 
 
 def _reason(point: ScalingPoint) -> str:
@@ -77,7 +77,7 @@ def _reason(point: ScalingPoint) -> str:
 
 
 def rows_of(points: Sequence[tuple[float, float, tuple[float, float] | None]]) -> list[dict[str, Any]]:
-    """(workers, value, interval) as data; an interval that is not there has no ends."""
+    """(workers, value, interval) as data; the ends of a missing interval are None."""
     return [
         {"x": x, "y": y, "low": interval[0] if interval else None, "high": interval[1] if interval else None}
         for x, y, interval in points
@@ -85,7 +85,7 @@ def rows_of(points: Sequence[tuple[float, float, tuple[float, float] | None]]) -
 
 
 def points_with_intervals(x: dict[str, Any], y: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A line through the points, the points, and a whisker where there is an interval."""
+    """A line through the points, the points, and a whisker for each interval."""
     colour = "var(--series-1)"
     return [
         {

@@ -1,1 +1,1 @@
-"""Answers as JSON documents."""
+"""Command output as JSON documents."""

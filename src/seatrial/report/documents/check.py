@@ -17,7 +17,7 @@ _NULL = {"type": "null"}
 
 @shape(Finding)
 class FindingJson(TypedDict):
-    """What is wrong, what it means, and what to do about it."""
+    """A problem, what it means, and what to do about it."""
 
     rule: Annotated[str, Keywords(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
     severity: Severity
@@ -31,7 +31,7 @@ class FindingJson(TypedDict):
 
 @shape(Binding, when("cpus", None, dict.fromkeys(("numactl", "mpirun", "srun", "mpich"), _NULL)))
 class BindingJson(TypedDict):
-    """The CPUs next to a device, and what to put before a program that is to run there."""
+    """The CPUs next to a device, and the command prefixes that bind a program to them."""
 
     device: str
     cpus: Cpus | None
@@ -55,7 +55,7 @@ class PlaceJson(TypedDict):
 
 @shape(Layout)
 class LayoutJson(TypedDict):
-    """The places of all ranks, and the commands that put them there."""
+    """Where all ranks run, and the commands that place them there."""
 
     ranks: Annotated[int, Keywords(minimum=1), From(lambda layout: len(layout.places))]
     how: str
@@ -68,18 +68,18 @@ class LayoutJson(TypedDict):
 
 @shape(None, OPEN)
 class CheckJson(TypedDict):
-    """What is wrong with a machine, and where to run beside its devices. What is unknown is null."""
+    """The problems of a machine, and how to bind programs next to its devices. Unknown values are null."""
 
     schema: Literal["seatrial.check/1"]
     findings: list[FindingJson]
     bindings: list[BindingJson]
-    layouts: NotRequired[Annotated[list[LayoutJson], "where one was asked for"]]
+    layouts: NotRequired[Annotated[list[LayoutJson], "present if a layout was requested"]]
 
 
 def check_document(findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None) -> CheckJson:
-    """The object that CONTRACT names, findings in their order.
+    """The document of CONTRACT, with the findings in their order.
 
-    Beyond the contract: `loss` of a finding, `srun` and `mpich` of a binding, and `layouts`.
+    In addition to the contract: `loss` of a finding, `srun` and `mpich` of a binding, and `layouts`.
     """
     document = CheckJson(
         schema="seatrial.check/1",

@@ -1,4 +1,4 @@
-"""`seatrial.compare/1`: comparisons, what else differed, and what follows, as one JSON object."""
+"""`seatrial.compare/1`: comparisons, other differences between the sides, scaling and sweeps, as one JSON object."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _reference_side(one: Comparison) -> str | None:
 
 @shape(Comparison)
 class DesignJson(TypedDict):
-    """How the repeats behind a comparison were made."""
+    """How the repeats of a comparison were measured."""
 
     interleaved: Annotated[bool, From("design.is_interleaved")]
     blocks: Annotated[Count, From("design.blocks")]
@@ -55,7 +55,7 @@ class DesignJson(TypedDict):
 
 @shape(Comparison, when("ci95_family", None, {"verdict": {"const": "ambiguous"}}))
 class ComparisonJson(TypedDict):
-    """One figure at one point, candidate over baseline."""
+    """One figure with one set of parameters, candidate over baseline."""
 
     benchmark: str
     figure: str
@@ -70,8 +70,8 @@ class ComparisonJson(TypedDict):
         Annotated[Literal["baseline", "candidate"] | None, From(_reference_side), "the side that is a published value"]
     ]
     ratio: Annotated[Finite, "candidate over baseline of the raw figure"]
-    ci95: Annotated[Interval, "for this comparison alone"]
-    ci95_family: Annotated[Interval, "for all of the family and all looks"]
+    ci95: Annotated[Interval, "95 % interval of this comparison alone"]
+    ci95_family: Annotated[Interval, "95 % interval that holds for all comparisons of the family and all looks"]
     verdict: Verdict
     margin: Annotated[float, Keywords(exclusiveMinimum=0)]
     n_repeats: Count
@@ -85,10 +85,10 @@ class ComparisonJson(TypedDict):
 
 @shape(Part)
 class PartJson(TypedDict):
-    """One thing that time goes into: seconds and calls of one rank."""
+    """One contribution to the time: seconds and calls of one rank."""
 
     what: str
-    size_B: Annotated[int | None, "the least size of the bin; null: of any size"]
+    size_B: Annotated[int | None, "smallest size of the bin; null: any size"]
     baseline_s: NonNegative
     candidate_s: NonNegative
     difference_s: float
@@ -100,7 +100,7 @@ class PartJson(TypedDict):
 
 @shape(Moved)
 class MovedJson(TypedDict):
-    """Bytes of the whole program: one counter of the I/O probe."""
+    """Bytes of the whole program, from one counter of the I/O probe."""
 
     what: str
     baseline_B: NonNegative
@@ -109,8 +109,8 @@ class MovedJson(TypedDict):
 
 @shape(Breakdown)
 class WhereJson(TypedDict):
-    """Where a difference sits: seconds of one rank, the mean over ranks and repeats, by call and size; and bytes of
-    input and output."""
+    """Where a difference comes from: seconds of one rank, the mean over ranks and repeats, by call and size; and bytes
+    of input and output."""
 
     benchmark: str
     parameters: Settings
@@ -126,7 +126,7 @@ class WhereJson(TypedDict):
 
 @shape(Difference)
 class DifferenceJson(TypedDict):
-    """Something other than the figures that is not the same on both sides."""
+    """A difference between the two sides other than in the figures."""
 
     what: Text
     baseline: str | None
@@ -139,7 +139,7 @@ class DifferenceJson(TypedDict):
 
 @shape(Contender)
 class ContenderJson(TypedDict):
-    """One point of a sweep, and what it reached."""
+    """One experiment of a sweep, and its figure."""
 
     parameters: Settings
     experiment: str
@@ -151,7 +151,7 @@ class ContenderJson(TypedDict):
 
 @shape(BestOfResult)
 class BestOfJson(TypedDict):
-    """The contenders of a sweep, best first, and whether the winner truly won."""
+    """The contenders of a sweep, best first, and whether the lead of the winner is beyond noise."""
 
     benchmark: str
     figure: str
@@ -169,7 +169,7 @@ class BestOfJson(TypedDict):
 
 @shape(ScalingPoint)
 class ScalingPointJson(TypedDict):
-    """One number of workers."""
+    """The figure at one number of workers."""
 
     workers: Annotated[float, NULL_UNLESS_FINITE]
     experiment: str
@@ -194,7 +194,7 @@ class ResidualJson(TypedDict):
 
 @shape(Fit)
 class FitJson(TypedDict):
-    """A law fitted to the speedups."""
+    """A scaling law fitted to the speedups."""
 
     law: Literal["amdahl", "gustafson"]
     parameter: Finite
@@ -224,7 +224,7 @@ class ScalingJson(TypedDict):
 
 @shape(Outlier)
 class OutlierJson(TypedDict):
-    """Of many that should be alike, the odd one."""
+    """An outlier among values that should be equal."""
 
     what: Text
     benchmark: str
@@ -239,7 +239,7 @@ class OutlierJson(TypedDict):
 
 @shape()
 class CompareJson(TypedDict):
-    """What comparisons came to; every number is finite, what is unknown is null."""
+    """The result of comparisons; every number is finite, unknown values are null."""
 
     schema: Literal["seatrial.compare/1"]
     comparisons: list[ComparisonJson]
@@ -248,12 +248,12 @@ class CompareJson(TypedDict):
     scope: NotRequired[list[Text]]
     best_of: NotRequired[list[BestOfJson]]
     scaling: NotRequired[list[ScalingJson]]
-    outliers: NotRequired[Annotated[list[OutlierJson], "where a screen was made; empty: it found none"]]
+    outliers: NotRequired[Annotated[list[OutlierJson], "present if outliers were screened for; empty: none found"]]
 
 
 @shape()
 class StudyJson(TypedDict):
-    """What a study came to: the same parts as a comparison has."""
+    """The result of a study, with the same parts as a comparison."""
 
     study: str
     question: str
@@ -273,16 +273,16 @@ def compare_document(
     best_of: Sequence[BestOfResult] = (),
     scaling: Sequence[ScalingResult] = (),
 ) -> CompareJson:
-    """The object that CONTRACT names. Differences that nobody asked for come first.
+    """The document of CONTRACT. Unintended differences come first.
 
-    Beyond the contract: `where`, `scope`, `best_of`, `scaling`.
+    In addition to the contract: `where`, `scope`, `best_of`, `scaling`.
     """
-    odd = ABSENT if outliers is None else [filled(OutlierJson, one) for one in outliers]
-    return filled(CompareJson, None, **_parts(compared, best_of, scaling), outliers=odd)
+    screened = ABSENT if outliers is None else [filled(OutlierJson, one) for one in outliers]
+    return filled(CompareJson, None, **_parts(compared, best_of, scaling), outliers=screened)
 
 
 def study_document(result: StudyResult) -> StudyJson:
-    """What a study came to, as it stands under `study` in the answer of `run`."""
+    """The result of a study: the value of `study` in the output of `run`."""
     study = {"study": result.study.name, "question": result.study.question, "spent_s": result.spent_s}
     return filled(StudyJson, None, **study, **_parts(result.compared, result.best_of, result.scaling))
 

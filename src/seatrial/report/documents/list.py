@@ -1,4 +1,4 @@
-"""`seatrial.list/1`: what can be measured here, and what with, as one JSON object."""
+"""`seatrial.list/1`: what can be measured here, and with which tools, as one JSON object."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from seatrial.report.units import written
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What programs can be built with here, of each the one that is used first.
+    """The tools to build programs with, the default of each kind first.
 
-    `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing` says of environments of the site, by
-    their names, why they cannot be used.
+    `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing`: name of an environment of the site
+    file -> why it cannot be used.
     """
 
     compilers: Sequence[str] = ()
@@ -32,27 +32,27 @@ class Tools:
     missing: Mapping[str, str] | None = None
 
 
-_NO_NEED = {"need": {"type": "null"}}
-_A_NEED = {"need": {"type": "string", "minLength": 1}}
-_WORDS = {"additionalProperties": {"type": "string"}}
+_NEED_IS_NULL = {"need": {"type": "null"}}
+_NEED_IS_TEXT = {"need": {"type": "string", "minLength": 1}}
+_MORE_STRINGS = {"additionalProperties": {"type": "string"}}
 
 
-@shape(Mpi, when("state", "ready", _NO_NEED, _A_NEED))
+@shape(Mpi, when("state", "ready", _NEED_IS_NULL, _NEED_IS_TEXT))
 class MpiJson(TypedDict):
     """An MPI library."""
 
-    name: Annotated[Text, "What environment.mpi takes for it"]
+    name: Annotated[Text, "The value of environment.mpi that selects it"]
     title: str
     family: MpiFamily
     version: str
-    library: Annotated[str, From(lambda mpi: str(mpi.library)), "The file of libmpi"]
+    library: Annotated[str, From(lambda mpi: str(mpi.library)), "The path of libmpi"]
     build_id: Annotated[str, "GNU build id, or sha256: and the hash of the file"]
     launcher: Annotated[
         str | None,
         From(lambda mpi: None if mpi.launcher is None else str(mpi.launcher)),
-        "null: only a batch system starts its ranks",
+        "null: only a batch system can start its ranks",
     ]
-    generic: Annotated[bool, From("is_generic"), "A build for any machine, such as a wheel"]
+    generic: Annotated[bool, From("is_generic"), "Whether it is built for any machine, such as a wheel"]
     found: str
     state: Annotated[Literal["ready", "runtime-only"], GIVEN]
     need: Annotated[str | None, GIVEN]
@@ -60,18 +60,18 @@ class MpiJson(TypedDict):
 
 @shape(SiteEnvironment)
 class EnvironmentJson(TypedDict):
-    """What programs are built and run in."""
+    """An environment that programs are built and run in."""
 
     name: Text
-    site: Annotated[bool, GIVEN, "Whether it stands in the site file"]
+    site: Annotated[bool, GIVEN, "Whether it comes from the site file"]
     compiler: str | None
     flags: list[str]
-    mpi: Annotated[str | None, GIVEN, "Its MPI library by the name in mpis; null: none"]
+    mpi: Annotated[str | None, GIVEN, "The name of its MPI library in mpis; null: none"]
     variables: dict[str, str]
-    need: Annotated[str | None, GIVEN, "Why it cannot be used; null: it can"]
+    need: Annotated[str | None, GIVEN, "Why it cannot be used; null: it can be used"]
 
 
-@shape(Parameter, _WORDS)
+@shape(Parameter, _MORE_STRINGS)
 class ParameterJson(TypedDict):
     """A setting of a benchmark."""
 
@@ -81,9 +81,9 @@ class ParameterJson(TypedDict):
     accepts: Annotated[str, From(Parameter.accepts)]
 
 
-@shape(Figure, _WORDS)
+@shape(Figure, _MORE_STRINGS)
 class ListedFigureJson(TypedDict):
-    """What a benchmark publishes."""
+    """A figure that a benchmark publishes."""
 
     name: str
     unit: Unit
@@ -91,9 +91,9 @@ class ListedFigureJson(TypedDict):
     work: str
 
 
-@shape(Benchmark, OPEN | when("state", "unsupported", _A_NEED, _NO_NEED))
+@shape(Benchmark, OPEN | when("state", "unsupported", _NEED_IS_TEXT, _NEED_IS_NULL))
 class BenchmarkJson(TypedDict):
-    """What can be measured, and whether it can here."""
+    """A benchmark, and whether it can run here."""
 
     name: str
     question: str
@@ -105,11 +105,11 @@ class BenchmarkJson(TypedDict):
 
 @shape(None, OPEN)
 class ListJson(TypedDict):
-    """What can be measured here, and what with. What is used first comes first."""
+    """What can be measured here, and with which tools. Of each kind, the default comes first."""
 
     schema: Literal["seatrial.list/1"]
     compilers: NotRequired[list[str]]
-    mpis: NotRequired[Annotated[list[MpiJson], "those to build with first"]]
+    mpis: NotRequired[Annotated[list[MpiJson], "those that programs can be built with first"]]
     environments: NotRequired[list[EnvironmentJson]]
     benchmarks: list[BenchmarkJson]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
@@ -118,10 +118,10 @@ class ListJson(TypedDict):
 def list_document(
     benchmarks: Iterable[Benchmark], machine: Machine, tools: Tools, missing: Mapping[str, str]
 ) -> ListJson:
-    """The object that CONTRACT names, with compilers, MPI libraries and environments in order of preference: the first
-    is used.
+    """The document of CONTRACT, with compilers, MPI libraries and environments in order of preference: the first
+    is the default.
 
-    `missing` says of benchmarks whose program cannot be had here what they lack.
+    `missing`: name of a benchmark whose program is not available here -> what it needs.
     """
     return ListJson(
         schema="seatrial.list/1",
@@ -136,7 +136,8 @@ def list_document(
 
 
 def _environments(tools: Tools) -> Iterator[EnvironmentJson]:
-    """The site's own, then one for each MPI library with the first compiler; without MPI that compiler alone."""
+    """Those of the site file, then one for each MPI library with the first compiler; without MPI that compiler
+    alone."""
     missing = tools.missing or {}
     known = {mpi.name for mpi in tools.mpis}
     of_site = {environment.name for environment in tools.environments}

@@ -1,6 +1,6 @@
-"""Millions of rows of whole numbers as JSON: laid out by arithmetic on whole columns, not row by row.
+"""Millions of rows of integers as JSON, formatted by arithmetic on whole columns, not row by row.
 
-Numbers stand right-aligned in fields of equal width: blanks between tokens mean nothing in JSON.
+Numbers are right-aligned in fields of equal width: JSON ignores blanks between tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def number_rows(columns: Mapping[str, npt.NDArray[np.uint64]]) -> Iterator[str]:
-    """The objects of an array, `{"name": 1, ...}, {...}`, without its brackets, in pieces. Names are plain words."""
+    """The objects of an array, `{"name": 1, ...}, {...}`, without its brackets, in pieces. Names need no escapes."""
     length = len(next(iter(columns.values())))
     for begin in range(0, length, _ROWS_AT_ONCE):
         piece = {name: column[begin : begin + _ROWS_AT_ONCE] for name, column in columns.items()}
@@ -42,17 +42,17 @@ def _constant(text: str, rows: int) -> npt.NDArray[np.uint8]:
 
 
 def _digits(column: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    """(rows, digits of the largest): each number in ASCII, blanks before it."""
+    """Shape (rows, digits of the largest number): each number in ASCII, padded with blanks on the left."""
     import numpy as np
 
     largest = int(column.max())
     left: npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
     left = column.astype(np.uint32) if largest < 1 << 32 else column
     width = len(str(largest))
-    made = np.empty((len(column), width), np.uint8)
+    characters = np.empty((len(column), width), np.uint8)
     for place in range(width - 1, -1, -1):
         rest = left // 10
         digit = (left - rest * 10).astype(np.uint8) + 48
-        made[:, place] = digit if place == width - 1 else np.where(left > 0, digit, 32)
+        characters[:, place] = digit if place == width - 1 else np.where(left > 0, digit, 32)
         left = rest
-    return made
+    return characters

@@ -24,7 +24,7 @@ from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 
 @shape(Axis)
 class AxisJson(TypedDict):
-    """What is varied."""
+    """A parameter, or a part of the environment, that the study varies."""
 
     name: str
     values: Annotated[list[Setting | None], Keywords(minItems=1)]
@@ -32,12 +32,12 @@ class AxisJson(TypedDict):
 
 @shape(EnvironmentChoice)
 class ChosenJson(TypedDict):
-    """What the study chose of the environment."""
+    """The parts of the environment that the study sets."""
 
     compiler: str | None
     flags: list[str]
-    mpi: Annotated[str | None, "null: the first that is found"]
-    settings: Annotated[dict[str, str], From("mpi_settings"), "of the MPI library, as collective_algorithm"]
+    mpi: Annotated[str | None, "null: the first one found"]
+    settings: Annotated[dict[str, str], From("mpi_settings"), "of the MPI library, such as collective_algorithm"]
     variables: Annotated[dict[str, str | None], "null: unset"]
 
 
@@ -60,11 +60,11 @@ class PlannedJson(TypedDict):
     environment: Annotated[
         str | None,
         From(lambda planned: planned.experiment.environment or None),
-        "its key; null where none was reached",
+        "its key; null if none could be chosen",
     ]
     chosen: NotRequired[Annotated[ChosenJson, From("point.environment")]]
     given: NotRequired[
-        Annotated[dict[str, Setting | None], From("point.given"), "the values of the axes as the study names them"]
+        Annotated[dict[str, Setting | None], From("point.given"), "the values of the axes as written in the study"]
     ]
     state: NotRequired[
         Annotated[
@@ -73,12 +73,12 @@ class PlannedJson(TypedDict):
         ]
     ]
     reason: NotRequired[Annotated[str | None, From("refusal.reason")]]
-    estimate_s: Annotated[NonNegative, GIVEN, "of its repeats up to the first planned look; 0 where it cannot run"]
+    estimate_s: Annotated[NonNegative, GIVEN, "time of its repeats up to the first planned look; 0 if it cannot run"]
 
 
 @shape(PlannedStudy)
 class ComparedJson(TypedDict):
-    """What will be held against what."""
+    """The comparisons that the study makes."""
 
     along: Annotated[str, From("study.compare.along")]
     baseline: Annotated[Setting | None, From("study.compare.baseline")]
@@ -87,7 +87,7 @@ class ComparedJson(TypedDict):
     groups: Annotated[
         list[Annotated[list[str], Keywords(minItems=2)]],
         From(lambda plan: [[experiment.id for experiment in group] for group in plan.compared]),
-        "ids that are held against each other, the baseline first",
+        "ids of experiments that are compared, the baseline first",
     ]
 
 
@@ -101,7 +101,7 @@ class ScaledJson(TypedDict):
 
 @shape(BestOf)
 class SweepJson(TypedDict):
-    """A sweep whose winner is the answer."""
+    """A sweep for the best setting."""
 
     over: list[str]
     figure: str
@@ -116,15 +116,15 @@ class PlanJson(TypedDict):
     question: NotRequired[Annotated[Text, From("study.question")]]
     axes: NotRequired[Annotated[list[AxisJson], From("study.axes")]]
     combinations: NotRequired[
-        Annotated[int, Keywords(minimum=1), "what the axes make, before the same ones are merged"]
+        Annotated[int, Keywords(minimum=1), "combinations of the axes, before duplicates are merged"]
     ]
     experiments: Annotated[list[PlannedJson], Keywords(minItems=1), GIVEN]
     count: Annotated[int, Keywords(minimum=1), From(lambda plan: len(plan.experiments))]
     repeats: NotRequired[
         Annotated[int, Keywords(minimum=6), From("first_look"), "of each experiment up to the first planned look"]
     ]
-    estimate_s: Annotated[NonNegative, "of all experiments together, at most the budget"]
-    least_s: NotRequired[Annotated[NonNegative, "of six repeats of each, whatever the budget"]]
+    estimate_s: Annotated[NonNegative, "time of all experiments together, at most the budget"]
+    least_s: NotRequired[Annotated[NonNegative, "time of six repeats of each experiment, regardless of the budget"]]
     budget_s: NotRequired[Annotated[Positive, From("study.repeat.budget_s")]]
     compare: NotRequired[
         Annotated[ComparedJson | None, From(lambda plan: None if plan.study.compare is None else plan)]
@@ -135,7 +135,7 @@ class PlanJson(TypedDict):
 
 
 def plan_document(plan: PlannedStudy) -> PlanJson:
-    """The object that CONTRACT names. Beyond the contract: the study with its axes, what cannot run and why, the groups
-    that are compared, and the time of six repeats of each."""
+    """The document of CONTRACT. In addition to the contract: the study with its axes, the experiments that cannot run
+    and why, the groups that are compared, and the time of six repeats of each."""
     experiments = [filled(PlannedJson, one, estimate_s=plan.first_look * one.repeat_s) for one in plan.experiments]
     return filled(PlanJson, plan, experiments=experiments)

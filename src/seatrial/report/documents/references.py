@@ -13,7 +13,7 @@ from seatrial.model.units import Unit
 
 @shape(Reference)
 class ReferenceJson(TypedDict):
-    """A published value of another machine, never with an interval."""
+    """A published value from another machine, without an interval."""
 
     id: str
     benchmark: str
@@ -25,7 +25,7 @@ class ReferenceJson(TypedDict):
         str | None,
         Keywords(enum=[*(one.value for one in Qualifier if one.value), None]),
         From(lambda reference: reference.qualifier.value or None),
-        "How the source states the value; null: as it stands",
+        "How the source qualifies the value; null: not qualified",
     ]
     parameters: dict[str, str | float | bool]
     configuration: dict[str, str]
@@ -36,5 +36,5 @@ class ReferenceJson(TypedDict):
 
 
 def references_document(references: Iterable[Reference]) -> list[ReferenceJson]:
-    """One object for each reference; the value in the SI unit beside it."""
+    """One object for each reference, its value in the SI unit of `unit`."""
     return [filled(ReferenceJson, reference) for reference in references]

@@ -31,7 +31,7 @@ _OneOrMore = Annotated[int, Keywords(minimum=1)]
 
 
 def _complete(result: ExperimentResult) -> list[FigureResult]:
-    """Each figure with all its parameters: those of its experiment and its point in a sweep."""
+    """Each figure with all its parameters: those of its experiment and the coordinates in its sweep."""
     return [replace(one, point={**result.experiment.parameters, **one.point}) for one in result.figures]
 
 
@@ -45,7 +45,7 @@ def _why_no_limit(figure: FigureResult) -> str | None:
 
 @shape(Limit, OPEN)
 class ReachedLimitJson(TypedDict):
-    """How much the hardware, or what was measured of it, allows for."""
+    """The most that the hardware, or another measurement on it, allows."""
 
     value: Positive
     derivation: Text
@@ -54,7 +54,7 @@ class ReachedLimitJson(TypedDict):
 
 @shape(FigureResult, OPEN)
 class FigureJson(TypedDict):
-    """One figure of an experiment, at one point of a sweep."""
+    """One figure of an experiment, at one point of its sweep."""
 
     name: str
     parameters: Annotated[Settings, From("point")]
@@ -77,7 +77,7 @@ class FigureJson(TypedDict):
     | when("outcome", "ok", {"figures": {"minItems": 1}}, {"figures": {"maxItems": 0}, "reason": {"minLength": 1}}),
 )
 class ExperimentJson(TypedDict):
-    """One experiment: what was run, what became of it, and its figures where it is ok."""
+    """One experiment: what was run, its outcome, and its figures if it is ok."""
 
     id: Annotated[str, Keywords(pattern="^[0-9a-f]{16}$")]
     benchmark: Annotated[str, From("experiment.benchmark")]
@@ -94,25 +94,25 @@ class ExperimentJson(TypedDict):
 
 @shape(Outlier)
 class ScreenedOutlierJson(OutlierJson):
-    """A pair of ranks, a rank or a node that is slow."""
+    """A slow pair of ranks, rank or node."""
 
     experiment: Annotated[str, GIVEN]
 
 
 @shape(None, OPEN)
 class ResultsJson(TypedDict):
-    """What experiments gave; every number is finite, what is unknown is null."""
+    """The results of experiments; every number is finite, unknown values are null."""
 
     schema: Literal["seatrial.results/1"]
     environments: dict[str, dict[str, object]]
     experiments: list[ExperimentJson]
-    outliers: NotRequired[Annotated[list[ScreenedOutlierJson], "where pairs were screened; empty: none is slow"]]
+    outliers: NotRequired[Annotated[list[ScreenedOutlierJson], "present if pairs were screened; empty: none is slow"]]
     study: NotRequired[StudyJson]
 
 
 def results_document(results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]]) -> ResultsJson:
-    """The object that CONTRACT names. Beyond the contract: `outliers`, of the form that `compare` gives them, with the
-    id of their experiment."""
+    """The document of CONTRACT. In addition to the contract: `outliers`, in the form of `compare`, with the id of their
+    experiment."""
     document = ResultsJson(
         schema="seatrial.results/1",
         environments={key: dict(document) for key, document in environments.items()},

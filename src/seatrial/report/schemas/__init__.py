@@ -1,6 +1,6 @@
-"""The published JSON schemas (draft 2020-12) of what seatrial prints, named `<document>-<version>`.
+"""The published JSON schemas (draft 2020-12) of seatrial's documents, named `<document>-<version>`.
 
-They are made from the shapes of the documents: when the package is built (hatch_build.py), and by
+They are generated from the shapes of the documents: when the package is built (hatch_build.py), and by
 `python -m seatrial.report.schemas NAME`.
 """
 
@@ -48,7 +48,7 @@ def _name(shape: type) -> str:
 
 
 def _object(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
-    """The schema of one shape; those of the shapes in it are put into `parts`."""
+    """The schema of one shape; those of the shapes in it are added to `parts`."""
     found = list(fields(shape))
     return {
         **({"description": " ".join(shape.__doc__.split())} if shape.__doc__ else {}),
@@ -63,11 +63,11 @@ def _object(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
 def _schema(hint: Any, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
     kind, of = get_origin(hint) or hint, get_args(hint)
     if kind is Annotated:
-        made = _schema(of[0], parts)
+        found = _schema(of[0], parts)
         for note in hint.__metadata__:
-            made |= note.keywords if isinstance(note, Keywords) else {}
-            made |= {"description": note} if isinstance(note, str) else {}
-        return made
+            found |= note.keywords if isinstance(note, Keywords) else {}
+            found |= {"description": note} if isinstance(note, str) else {}
+        return found
     if kind in (Union, UnionType):
         return _either([_schema(part, parts) for part in of])
     if kind is Literal:
@@ -86,7 +86,7 @@ def _schema(hint: Any, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _either(schemas: list[dict[str, Any]]) -> dict[str, Any]:
-    """One of several; where only null is added to one that has a type or an enumeration, within it."""
+    """One of several; null is merged into a single schema that has a type or an enumeration."""
     types = [one["type"] for one in schemas if set(one) == {"type"}]
     rest = [one for one in schemas if set(one) != {"type"}]
     if types == ["null"] and len(rest) == 1 and "enum" in rest[0]:
@@ -99,6 +99,6 @@ def _either(schemas: list[dict[str, Any]]) -> dict[str, Any]:
 def _reference(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
     is_whole = shape is next(iter(parts))
     if shape not in parts:
-        parts[shape] = {}  # it may hold itself
+        parts[shape] = {}  # it may contain itself
         parts[shape] = _object(shape, parts)
     return {"$ref": "#" if is_whole else f"#/$defs/{_name(shape)}"}

@@ -9,5 +9,5 @@ from seatrial.report.schemas import DOCUMENTS, schema
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in DOCUMENTS:
-        sys.exit(f"give one of {', '.join(DOCUMENTS)}")
+        sys.exit(f"expected one of {', '.join(DOCUMENTS)}")
     print(json.dumps(schema(sys.argv[1]), indent=1, ensure_ascii=False))

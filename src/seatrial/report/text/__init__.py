@@ -1,1 +1,1 @@
-"""Answers as text for a terminal."""
+"""Command output as text for a terminal."""

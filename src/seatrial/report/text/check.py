@@ -1,4 +1,4 @@
-"""Findings and bindings as text for a terminal: the worst first, then where to run beside each device."""
+"""Findings and bindings as text for a terminal: the most severe first, then the CPUs next to each device."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from seatrial.report.units import count, cpu_list
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
 _TONES: dict[Severity, Tone] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "near"}
 _MOST_EVIDENCE = 3
-"""Lines of the evidence that are shown; all of it is in the JSON."""
+"""Number of evidence lines shown; the JSON has all."""
 
 
 def check_text(
     findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None, style: Style = PLAIN
 ) -> str:
-    """The answer of `seatrial check` without a trailing newline.
+    """The output of `seatrial check` without a trailing newline.
 
-    Text from firmware and dumps is shown without control characters. Commands of bindings and layouts stand on lines of
-    their own and are never wrapped, so that they can be copied.
+    Text from firmware and dumps is shown without control characters. Commands of bindings and layouts are on separate
+    lines and are never wrapped, so that they can be copied.
     """
     blocks = [_summary(findings, style)]
     blocks += [
@@ -58,7 +58,7 @@ def _bindings(bindings: Sequence[Binding], style: Style) -> str:
     if not bindings:
         return ""
     lines = [style.paint("Bindings", "heading")]
-    for names, binding in _alike(bindings):
+    for names, binding in _grouped(bindings):
         numa = "unknown" if binding.numa is None else str(binding.numa)
         cpus = "unknown" if binding.cpus is None else cpu_list(binding.cpus)
         lines += _wrapped(style, f"{spans(names)}: NUMA node {numa}, CPUs {cpus}", "  ", "    ")
@@ -69,8 +69,8 @@ def _bindings(bindings: Sequence[Binding], style: Style) -> str:
     return "\n".join(lines)
 
 
-def _alike(bindings: Sequence[Binding]) -> list[tuple[list[str], Binding]]:
-    """Devices with the same place share a row."""
+def _grouped(bindings: Sequence[Binding]) -> list[tuple[list[str], Binding]]:
+    """Devices with the same CPUs and NUMA node share a row."""
     rows: dict[tuple[object, ...], tuple[list[str], Binding]] = {}
     for binding in bindings:
         key = (binding.cpus, binding.numa)
@@ -102,7 +102,7 @@ def _layout(layout: Layout, style: Style) -> str:
 
 
 def _wrapped(style: Style, text: str, lead: str, then: str | None = None) -> list[str]:
-    """The paragraphs of a text; later lines begin with `then`."""
+    """The wrapped paragraphs of a text; later lines begin with `then`."""
     then = " " * len(lead) if then is None else then
     lines: list[str] = []
     for paragraph in text.splitlines():

@@ -1,4 +1,4 @@
-"""Comparisons, scaling and sweeps as text for a terminal: verdicts first, then what makes them worth anything."""
+"""Comparisons, scaling and sweeps as text for a terminal: the verdicts, and the evidence behind them."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _TONES: dict[Verdict, Tone] = {Verdict.SLOWER: "error", Verdict.FASTER: "direct"
 def compare_text(
     compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None, *, style: Style = PLAIN
 ) -> str:
-    """The answer of `seatrial compare`, without a trailing newline.
+    """The output of `seatrial compare`, without a trailing newline.
 
-    Unintended differences come before the verdicts: who reads only the first lines must not miss them. `outliers` is
-    None where no screen was made.
+    Unintended differences come before the verdicts, so that a reader of the first lines does not miss them. `outliers`
+    is None if there was no screening.
     """
     blocks = _compared(compared, style)
     if outliers is not None:
@@ -65,28 +65,28 @@ def compare_text(
 
 
 def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
-    """What a study came to: its question, the answers, then what gave no result."""
+    """The result of a study: its question, the comparisons, then the experiments without a result."""
     blocks = [f"{_title(result.study.name, style)}: {_plain(result.study.question)}"]
     blocks += _compared(result.compared, style)
     blocks += [_scaling(one, style) for one in result.scaling]
     blocks += [_best_of(one, style) for one in result.best_of]
     if not (result.compared or result.scaling or result.best_of):
-        blocks.append(results_text(result.results, style))  # nothing was asked of the figures but themselves
+        blocks.append(results_text(result.results, style))  # the study compares nothing
     else:
-        blocks.append(_lost(result, style))
+        blocks.append(_without_figures(result, style))
     return "\n\n".join(block for block in blocks if block)
 
 
 def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
     if not compared:
         return []
-    answer = _title(headline(compared), style)
+    title = _title(headline(compared), style)
     where = [_breakdown(one, style) for one in breakdowns_of(compared)]
-    return [answer, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared, style)]
+    return [title, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared, style)]
 
 
-def _lost(result: StudyResult, style: Style) -> str:
-    """The experiments that cannot be in any answer, and why."""
+def _without_figures(result: StudyResult, style: Style) -> str:
+    """The experiments without figures, and why."""
     lines = [outcome_counts(result.results)] if result.results else []
     for one in result.results:
         if not one.figures:
@@ -96,7 +96,7 @@ def _lost(result: StudyResult, style: Style) -> str:
 
 
 def _plain(text: str) -> str:
-    """Names from outside that cannot steer the terminal; our own no-break spaces are no danger to it."""
+    """Text without control characters; our own no-break spaces become blanks."""
     return clean(text.replace("\N{NO-BREAK SPACE}", " "))
 
 
@@ -117,7 +117,7 @@ def _fairness(compared: Sequence[Compared], style: Style) -> str:
         shown = intended[:_MOST_INTENDED]
         lines.append(style.table([_difference(one, difference, several) for one, difference in shown]))
         if len(intended) > _MOST_INTENDED:
-            lines.append(f"  and {len(intended) - _MOST_INTENDED} more (all of them with --format json)")
+            lines.append(f"  and {len(intended) - _MOST_INTENDED} more (--format json lists all)")
     return "\n".join(lines)
 
 
@@ -130,21 +130,21 @@ def _difference(compared: Compared, one: Difference, several: bool) -> list[str]
 
 def _value(text: str | None) -> str:
     if text is None:
-        return "not there"
-    spelled = _plain(text)
-    return spelled if len(spelled) <= _LONGEST_VALUE else f"{spelled[: _LONGEST_VALUE - 3]}..."
+        return "missing"
+    plain = _plain(text)
+    return plain if len(plain) <= _LONGEST_VALUE else f"{plain[: _LONGEST_VALUE - 3]}..."
 
 
 def _verdicts(compared: Sequence[Compared], style: Style) -> str:
-    made = statements(compared)
-    if not made:
+    verdicts = statements(compared)
+    if not verdicts:
         return ""
-    blocks = ["\n".join(_statement(statement, style)) for statement in made]
-    rows = [["figure", "baseline", "candidate", "ratio", "95 % alone", "95 % of the family", "verdict", "repeats"]]
-    rows += [_row(statement, style) for statement in made]
+    blocks = ["\n".join(_statement(statement, style)) for statement in verdicts]
+    rows = [["figure", "baseline", "candidate", "ratio", "95 % interval", "95 % simultaneous", "verdict", "repeats"]]
+    rows += [_row(statement, style) for statement in verdicts]
     foot = []
-    if any(statement.comparison.better is Better.LOWER for statement in made):
-        foot = ["  a time counts as speed, baseline over candidate: 50 % slower takes twice as long"]
+    if any(statement.comparison.better is Better.LOWER for statement in verdicts):
+        foot = ["  times are compared as speeds (baseline over candidate): 50 % slower means twice the time"]
     return "\n".join([*blocks, "", style.table(rows, has_head=True), *foot])
 
 
@@ -171,8 +171,8 @@ def _row(statement: Statement, style: Style) -> list[str]:
 
 
 def _breakdown(one: Breakdown, style: Style) -> str:
-    """Where the difference sits: the sentence, then the parts."""
-    lines = [_title(f"Where it sits: {breakdown_title(one)}", style)]
+    """Where the difference comes from: the sentence, then the parts."""
+    lines = [_title(f"Where the difference comes from: {breakdown_title(one)}", style)]
     lines += _wrapped(style, _plain(f"{breakdown_sentence(one)}."), "  ")
     if one.whole is not None:
         rows = [list(BREAKDOWN_COLUMNS), *(part_row(part) for part in (one.whole, *one.parts))]

@@ -1,4 +1,4 @@
-"""Links on one screen: what each is capable of, trained to and was measured at, side by side, and who says so; and
+"""Links on one screen: the capable, trained and measured rate of each, side by side, with the kind of source; and
 copies between GPUs as a matrix of numbers."""
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from seatrial.report.units import display_scale, show, show_percent
 
 _ASSERTED = ("NCCL", "RCCL")
 """Their topology files may be written by hand; all other sources read the hardware."""
-_HEADINGS = ("link", "capable", "trained", "measured", "of capable", "link told")
+_HEADINGS = ("link", "capable", "trained", "measured", "of capable", "source")
 _MOST = 24
 
 
 def links_text(machine: Machine, style: Style = PLAIN) -> list[str]:
-    """A line for each link that was measured; none where no link was. Neighbours that are alike in all
-    of that (eight GPUs) stand in one line, and so do the links from one GPU to switches."""
+    """A line for each measured link; empty without any. Neighbours with equal rates (eight GPUs) share a line, and so
+    do the links from one GPU to switches."""
     measured = _with_bundles(machine, [link for link in machine.links if link.measured_Bps is not None])
-    alike = groupby(measured, key=lambda link: replace(link, a="", b=_kind(machine, link.b), source=_told(link)))
+    alike = groupby(measured, key=lambda link: replace(link, a="", b=_kind(machine, link.b), source=_source(link)))
     rows = [_HEADINGS, *(_row(list(group)) for _, group in alike)]
     if len(rows) == 1:
         return []
@@ -33,7 +33,7 @@ def links_text(machine: Machine, style: Style = PLAIN) -> list[str]:
 
 
 def _with_bundles(machine: Machine, links: Iterable[Link]) -> list[Link]:
-    """The links, those of a GPU to switches as one, whose rates and count are of all of them."""
+    """The links; those of a GPU to switches as one, with the sum of their rates and counts."""
     switches = {device.id for device in machine.of_kind(DeviceKind.SWITCH)}
     found: list[Link] = []
     places: dict[str, int] = {}
@@ -63,11 +63,11 @@ def _sum(a: float | None, b: float | None) -> float | None:
 def _row(group: Sequence[Link]) -> tuple[str, ...]:
     first, last = group[0], group[-1]
     ends = _ends(first) + (f" .. {_ends(last)}" if len(group) > 1 else "")
-    kind = "pcie, upwards" if first.kind == PCIE else first.kind
+    kind = "pcie, upstream" if first.kind == PCIE else first.kind
     kind += "" if first.count is None else f" x {first.count}"
     share = first.measured_Bps / first.capable_Bps if first.measured_Bps and first.capable_Bps else None
     rates = (show(rate, "B/s") for rate in (first.capable_Bps, first.trained_Bps, first.measured_Bps))
-    return clean(f"{ends} ({kind})"), *rates, "unknown" if share is None else show_percent(share), _told(first)
+    return clean(f"{ends} ({kind})"), *rates, "unknown" if share is None else show_percent(share), _source(first)
 
 
 def _kind(machine: Machine, end: str) -> str:
@@ -76,19 +76,19 @@ def _kind(machine: Machine, end: str) -> str:
 
 
 def _ends(link: Link) -> str:
-    """Both ends; of PCIe the lower one, which says it all."""
+    """Both ends; of PCIe only the lower one, which identifies the link."""
     return link.b if link.kind == PCIE else f"{link.a} - {link.b}"
 
 
-def _told(link: Link) -> str:
-    """In what capacity a link's source speaks."""
+def _source(link: Link) -> str:
+    """The kind of a link's source."""
     return "asserted" if link.source.startswith(_ASSERTED) else "discovered"
 
 
 def peers_title(rates: PeerRates) -> str:
-    """What `peers_text` shows, with its unit."""
+    """The title of `peers_text`, with the unit."""
     unit = display_scale(_medians(rates), next(iter(rates.values.values())).unit)[1]
-    return f"{rates.title}, in {unit}, from row to column{'' if rates.is_direct else ', not directly'}"
+    return f"{rates.title}, in {unit}, from row to column{'' if rates.is_direct else ', without peer access'}"
 
 
 def peers_text(rates: PeerRates) -> list[str]:
@@ -100,12 +100,12 @@ def peers_text(rates: PeerRates) -> list[str]:
     lead = max(map(len, labels))
     lines = [f"  {'':<{lead}}  " + "  ".join(f"{label:>{width}}" for label in labels)]
     for row, label in enumerate(labels):
-        told = (cells.get((row, column), "-") for column in range(len(labels)))
-        lines.append(f"  {label:<{lead}}  " + "  ".join(f"{cell:>{width}}" for cell in told))
+        values = (cells.get((row, column), "-") for column in range(len(labels)))
+        lines.append(f"  {label:<{lead}}  " + "  ".join(f"{value:>{width}}" for value in values))
     return lines
 
 
 def _medians(rates: PeerRates) -> list[float]:
-    """Of pairs of two devices, where there are any: what one reaches within itself may be a hundred times that."""
+    """Of pairs of two devices, if there are any: copies within one device may be a hundred times as fast."""
     others = [figure.median for (row, column), figure in rates.values.items() if row != column]
     return others or [figure.median for figure in rates.values.values()]

@@ -1,4 +1,4 @@
-"""`seatrial list` for people: what can be measured here, then what programs are built with."""
+"""The text output of `seatrial list`: what can be measured here, then the tools that programs are built with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TONES: dict[str, Tone] = {"ready": "direct", "unverified": "near"}
 
 def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     """Name, state and question of each benchmark, then its parameters; compilers, MPI libraries and environments last,
-    of each the one used first."""
+    the default of each first."""
     lines: list[str] = []
     for benchmark in document["benchmarks"]:
         state = style.paint(benchmark["state"], _TONES.get(benchmark["state"], "warning"))
@@ -30,11 +30,11 @@ def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
 
 
 def _mpis(mpis: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
-    """A line for each library: its name for `environment.mpi`, what it is, where; or what it lacks."""
+    """A line for each library: its name for `environment.mpi`, its title and path; or what it needs."""
     if not mpis:
         yield "MPI libraries: none"
         return
-    yield "MPI libraries (environment.mpi), the first is used:"
+    yield "MPI libraries (environment.mpi; the first is the default):"
     yield style.table(
         (
             mpi["name"] if mpi["state"] == "ready" else "-",
@@ -49,7 +49,7 @@ def _mpis(mpis: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
 def _remark(mpi: Mapping[str, Any]) -> str:
     if mpi["need"]:
         return f"needs {mpi['need']}"
-    return f"by {mpi['found']}" + ("" if mpi["launcher"] else "; no launcher of its own")
+    return f"from {mpi['found']}" + ("" if mpi["launcher"] else "; without a launcher")
 
 
 def _environments(environments: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
@@ -57,12 +57,12 @@ def _environments(environments: Sequence[Mapping[str, Any]], style: Style) -> It
     of_site = [environment for environment in environments if environment["site"]]
     if not of_site:
         return
-    yield "environments of the site file, the first is used:"
+    yield "environments of the site file (the first is the default):"
     yield style.table(
         (
             environment["name"],
             " ".join(filter(None, (environment["compiler"] or "first compiler", *environment["flags"]))),
-            environment["mpi"] or "no MPI of its own",
+            environment["mpi"] or "no MPI",
             " ".join(f"{name}={value}" for name, value in environment["variables"].items())
             if not environment["need"]
             else f"needs {environment['need']}",

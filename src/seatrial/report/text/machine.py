@@ -1,7 +1,7 @@
 """A machine on one screen: what an expert looks for first, as plain text.
 
-Identical parts are collapsed ("12 x L3 32 MiB"); PCI bridges that only pass a link on are left out. Everything that a
-source says is in the JSON; this shows the most trusted statement and names the disagreements.
+Identical parts are collapsed ("12 x L3 32 MiB"); PCI bridges that only pass a link on are left out. The JSON has the
+facts of all sources; this shows the most trusted one and lists the disagreements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import count, cpu_list, show, show_fact, show_transfers, surrounding
 
 _MOST_PEERS = 14
-"""With more devices a matrix of numbers no longer fits a line."""
+"""With more devices, a matrix of numbers does not fit a line."""
 
 _SETTINGS = (
     ("kernel parameters", "kernel_parameters"),
@@ -29,7 +29,7 @@ _SETTINGS = (
     ("boost", "boost"),
     ("SMT active", "smt_active"),
     ("transparent huge pages", "thp_enabled"),
-    ("their defrag", "thp_defrag"),
+    ("huge page defrag", "thp_defrag"),
     ("NUMA balancing", "numa_balancing"),
     ("clock source", "clocksource"),
     ("isolated CPUs", "isolated_cpus"),
@@ -46,9 +46,9 @@ _SETTINGS = (
 
 
 def machine_text(machine: Machine, peers: Sequence[PeerRates] = (), style: Style = PLAIN) -> str:
-    """The machine as text without a trailing newline. `peers` are the copies between its GPUs that were measured.
+    """The machine as text without a trailing newline. `peers` are the measured copies between its GPUs.
 
-    Text from firmware and drivers is shown without control characters, so that it cannot steer the terminal.
+    Text from firmware and drivers is shown without control characters, so that it cannot control the terminal.
     """
     blocks = [
         _header(machine, style),
@@ -73,7 +73,7 @@ def _header(machine: Machine, style: Style) -> str:
     cores, pus = len(machine.of_kind(DeviceKind.CORE)), len(machine.of_kind(DeviceKind.PU))
     counted = ((len(packages), "package"), (cores, "core"), (pus, "hardware thread"))
     what = [count(number, noun) for number, noun in counted if number]
-    if not what:  # a matrix knows nothing of processors
+    if not what:  # a topology matrix lists no processors
         ends = ((DeviceKind.GPU, "GPU"), (DeviceKind.NIC, "adapter"))
         what = [count(number, noun) for kind, noun in ends if (number := len(machine.of_kind(kind)))]
     memory = facts.number("memory_total")
@@ -114,7 +114,7 @@ def _label(part: Fold, each: bool) -> str:
 
 
 def _about(part: Fold, each: bool) -> str:
-    """What is said of a part: "4 cores x 2 threads; L2 1 MiB each; CPUs 0-7"."""
+    """The description of a part: "4 cores x 2 threads; L2 1 MiB each; CPUs 0-7"."""
     if part.first.kind is DeviceKind.CORE:
         text = part.about if part.number == 1 else f"{part.number} cores x {part.about} each"
     else:
@@ -147,24 +147,24 @@ def _socket_line(index: int, memory: Memory) -> str:
 
 
 def _limits(machine: Machine, style: Style) -> list[str]:
-    alike: list[tuple[str, str, Limit]] = []
+    groups: list[tuple[str, str, Limit]] = []
     for named in machine.limits:
-        first, _, limit = alike[-1] if alike else ("", "", None)
+        first, _, limit = groups[-1] if groups else ("", "", None)
         if limit == named.limit and first.startswith("pcie."):
-            alike[-1] = (first, named.name, named.limit)
+            groups[-1] = (first, named.name, named.limit)
         else:
-            alike.append((named.name, named.name, named.limit))
-    labels = [first if first == last else f"{first} .. {last.removeprefix('pcie.')}" for first, last, _ in alike]
+            groups.append((named.name, named.name, named.limit))
+    labels = [first if first == last else f"{first} .. {last.removeprefix('pcie.')}" for first, last, _ in groups]
     width = max((len(label) for label in labels), default=0)
     lines: list[str] = []
-    for label, (_, _, limit) in zip(labels, alike, strict=True):
+    for label, (_, _, limit) in zip(labels, groups, strict=True):
         lead = f"  {clean(label):<{width}}  {show(limit.value, limit.unit):<14} "
         lines += style.wrapped(clean(limit.derivation), lead)
     return lines
 
 
 def _measured(machine: Machine, style: Style) -> list[str]:
-    """Facts that were measured, of the whole machine and of its devices, each with the experiment behind it."""
+    """Measured facts of the whole machine and of its devices, each with the experiment behind it."""
     owners = [("", machine.facts), *((f"{device.id} ", device.facts) for device in machine.devices)]
     found = [
         (
@@ -196,13 +196,13 @@ def _settings(machine: Machine, style: Style) -> list[str]:
     allowed, pus = len(machine.allowed_cpus), len(machine.of_kind(DeviceKind.PU))
     if 0 < allowed < pus:
         lines += style.wrapped(
-            f"{cpu_list(sorted(machine.allowed_cpus))} ({allowed} of {pus})", f"  {'CPUs for us':<{width}}  "
+            f"{cpu_list(sorted(machine.allowed_cpus))} ({allowed} of {pus})", f"  {'allowed CPUs':<{width}}  "
         )
     return lines
 
 
 def _huge_page_pools(machine: Machine) -> list[tuple[str, str]]:
-    """The pools that hold pages; an empty pool is the default and says nothing."""
+    """The pools that hold pages; empty ones, the default, are left out."""
     names = [name for name in machine.facts if name.startswith("hugetlb_") and name.endswith("_total")]
     held = [name for name in names if machine.facts.number(name)]
     return [(f"{name.removeprefix('hugetlb_').removesuffix('_total')} pages", name) for name in held]

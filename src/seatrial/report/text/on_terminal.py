@@ -1,6 +1,6 @@
-"""How answers are laid out on a terminal: in colours, as wide as it is, by rich.
+"""Text layout on a terminal, by rich: in colours, in the terminal's width.
 
-rich heeds NO_COLOR, TERM=dumb and COLUMNS. It is loaded only where there is a terminal.
+rich respects NO_COLOR, TERM=dumb and COLUMNS. It is loaded only if there is a terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GAP = 2
 _SPACE, _NOT_AFTER_A_NUMBER = re.compile(r" +"), re.compile(r"(?<!\d) +")
 _LEAST_WIDTH = 40
 _LONGEST_WORD = 24
-"""A longer one, such as a path, may be broken where a table would else be wider than the terminal."""
+"""A longer one, such as a path, may be broken if the table would otherwise be wider than the terminal."""
 
 
 class TerminalStyle(Style):
@@ -38,17 +38,17 @@ class TerminalStyle(Style):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._room = max(_LEAST_WIDTH, console.width)
-        self.width = min(Style.width, self._room)
+        self._terminal_width = max(_LEAST_WIDTH, console.width)
+        self.width = min(Style.width, self._terminal_width)
 
     def paint(self, text: str, tone: Tone) -> str:
-        """The text with the codes of its colour, as far as the terminal has colours."""
+        """The text with colour codes, if the terminal has colours."""
         return self._rendered(Text(text, style=_COLOURS[tone]))
 
     def table(self, rows: Iterable[Sequence[str]], indent: str = "  ", *, has_head: bool = False) -> str:
-        """The table; cells are folded where it is wider than the terminal. A cell may have been painted."""
+        """The table; cells are folded if it is wider than the terminal. Cells may contain colour codes."""
         cells = [[Text.from_ansi(cell) for cell in row] for row in rows]
-        widths = _widths(cells, self._room - len(indent))
+        widths = _widths(cells, self._terminal_width - len(indent))
         table = Table(
             box=_RULE_BELOW_HEAD if has_head else _NO_RULE,
             show_header=has_head,
@@ -71,16 +71,16 @@ class TerminalStyle(Style):
         return capture.get()
 
 
-def _widths(cells: Sequence[Sequence[Text]], room: int) -> list[int]:
-    """Of the columns: the widest are folded until the table has room, between words, and between a number and its unit
-    only where nothing else helps. A table that needs more stays as wide as it is, and the terminal wraps its lines."""
+def _widths(cells: Sequence[Sequence[Text]], available: int) -> list[int]:
+    """The column widths: the widest columns are folded between words until the table fits, between a number and its
+    unit only if nothing else helps. A table that still does not fit keeps its width, and the terminal wraps it."""
     columns = [[row[k] for row in cells if k < len(row)] for k in range(max(map(len, cells), default=0))]
     natural = [max(1, *(cell.cell_len for cell in column)) for column in columns]
     for between in (_NOT_AFTER_A_NUMBER, _SPACE):
         parts = [[part for cell in column for part in between.split(cell.plain)] for column in columns]
         least = [min(_LONGEST_WORD, max(map(cell_len, words), default=1)) for words in parts]
         widths = list(natural)
-        while (excess := sum(widths) + _GAP * (len(widths) - 1) - room) > 0:
+        while (excess := sum(widths) + _GAP * (len(widths) - 1) - available) > 0:
             wider = [k for k, width in enumerate(widths) if width > least[k]]
             if not wider:
                 break

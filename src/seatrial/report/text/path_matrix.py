@@ -1,6 +1,6 @@
-"""How near GPUs and adapters are to each other, as the matrix that everybody knows from `nvidia-smi topo -m`.
+"""The distances between GPUs and adapters, as the matrix known from `nvidia-smi topo -m`.
 
-The classes and their meaning are those of its legend; XGMI is AMD's word, `?` stands where no source tells a class.
+The classes and their meaning are those of its legend; XGMI is AMD's term, `?` marks an unknown class.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import count, cpu_list
 
 MOST = 48
-"""With more devices a matrix is no longer read by people."""
+"""With more devices, a matrix is not readable."""
 
 _LONGEST_CPUS = 24
 _LONGEST_NAME = 20
@@ -26,8 +26,8 @@ Cell = tuple[str, str]
 def matrix_text(machine: Machine, style: Style = PLAIN) -> str:
     """The matrix with a row for each GPU and adapter, its CPUs and NUMA node, and a legend of the classes that occur.
 
-    Empty where no class is known; without a trailing newline; no line is wider than the style's `width` unless a single
-    name is. A matrix that is too wide goes on below, with the row labels again.
+    Empty if no class is known; without a trailing newline; no line is wider than the style's `width` unless a single
+    name is. A matrix that is too wide continues below, with the row labels repeated.
     """
     if not any(path.path_class for path in machine.paths):
         return ""
@@ -41,7 +41,7 @@ def matrix_text(machine: Machine, style: Style = PLAIN) -> str:
 
 
 def _ends(machine: Machine) -> list[str]:
-    """The devices that have a path, in the machine's order; those that it does not list last."""
+    """The devices that have a path, in the machine's order; those that it does not list come last."""
     ends = dict.fromkeys(end for path in machine.paths for end in (path.a, path.b))
     known = [device.id for device in machine.devices if device.id in ends]
     return list(dict.fromkeys((*known, *ends)))
@@ -75,8 +75,8 @@ def _blocks(
         if lines:
             lines.append("")
         head = [labels[name].ljust(widths[name]) for name in columns]
-        told = [text.ljust(width) for text, width in zip(about[""], tail, strict=True)]
-        lines.append("  " + style.paint(_GAP.join([" " * lead, *head, *told]).rstrip(), "heading"))
+        headings = [text.ljust(width) for text, width in zip(about[""], tail, strict=True)]
+        lines.append("  " + style.paint(_GAP.join([" " * lead, *head, *headings]).rstrip(), "heading"))
         for row in names:
             shown = [_coloured(cells.get((row, name), (UNKNOWN, UNKNOWN)), widths[name], style) for name in columns]
             ends = [text.ljust(width) for text, width in zip(about[row], tail, strict=True)]
@@ -85,7 +85,7 @@ def _blocks(
     return lines
 
 
-def _chunks(names: Sequence[str], widths: Mapping[str, int], room: int) -> list[list[str]]:
+def _chunks(names: Sequence[str], widths: Mapping[str, int], available: int) -> list[list[str]]:
     """The columns in groups that fit into the width."""
     chunks: list[list[str]] = []
     left = 0
@@ -93,17 +93,17 @@ def _chunks(names: Sequence[str], widths: Mapping[str, int], room: int) -> list[
         need = widths[name] + len(_GAP)
         if not chunks or need > left:
             chunks.append([])
-            left = room
+            left = available
         chunks[-1].append(name)
         left -= need
     return chunks
 
 
 def _about(names: Sequence[str], affinity: Mapping[str, Affinity]) -> dict[str, list[str]]:
-    """Device -> its CPUs and its NUMA node; "" holds the headings. A column that nobody fills is left out."""
-    told = {name: affinity.get(name) for name in names}
-    cpus = {name: "" if entry is None or not entry.cpus else cpu_list(entry.cpus) for name, entry in told.items()}
-    numa = {name: "" if entry is None or entry.numa is None else str(entry.numa) for name, entry in told.items()}
+    """Device -> its CPUs and its NUMA node; "" holds the headings. Empty columns are left out."""
+    known = {name: affinity.get(name) for name in names}
+    cpus = {name: "" if entry is None or not entry.cpus else cpu_list(entry.cpus) for name, entry in known.items()}
+    numa = {name: "" if entry is None or entry.numa is None else str(entry.numa) for name, entry in known.items()}
     filled = [(head, of) for head, of in (("CPUs", cpus), ("NUMA", numa)) if any(of.values())]
     rows = {name: [_cut(of[name] or UNKNOWN) for _, of in filled] for name in names}
     return {"": [head for head, _ in filled], **rows}
@@ -149,7 +149,8 @@ def _coloured(cell: Cell, width: int, style: Style) -> str:
 
 
 def _paint(text: str, kind: str, style: Style) -> str:
-    """Direct links, one PCIe tree and ways between NUMA nodes each in a colour; the word stays the signal."""
+    """Direct links, one PCIe tree and paths between NUMA nodes each have a colour; the class name stays readable
+    without it."""
     tone: Tone | None = (
         "direct" if kind in DIRECT else "near" if kind in NEAR else
         "warning" if kind == "SYS" else "faint" if kind in ("X", UNKNOWN) else None

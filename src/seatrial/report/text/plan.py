@@ -1,4 +1,4 @@
-"""A plan as text for a terminal: the axes, the experiments, what cannot run, the time, what the verdict will be on."""
+"""A plan as text for a terminal: the axes, the experiments, those that cannot run, the time, and the analysis."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from seatrial.report.units import count, show, show_percent, written
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 _MOST_LINES = 20
-"""Of one kind: the rest is in the JSON."""
+"""Of one kind; the JSON has all."""
 _MOST_VALUES = 12
 
 
 def plan_text(plan: PlannedStudy, style: Style = PLAIN) -> str:
-    """The answer of `seatrial plan` without a trailing newline."""
+    """The output of `seatrial plan` without a trailing newline."""
     study = plan.study
     head = [style.paint(clean(study.name), "heading"), *_wrapped(style, study.question)]
     blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan, style), _time(plan, style)]
-    blocks.append(_answers(plan, style))
+    blocks.append(_analysis(plan, style))
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -31,11 +31,11 @@ def _axes(plan: PlannedStudy, style: Style) -> list[str]:
         return []
     rows = [(clean(axis.name), str(len(axis.values)), _values(axis.name, axis.values)) for axis in plan.study.axes]
     lines = [style.paint("Axes", "heading"), style.table(rows)]
-    lines += [f"  together: {', '.join(map(clean, names))}" for names in plan.study.zips]
-    for word, points in (("without", plan.study.exclude), ("also", plan.study.include)):
-        told = [", ".join(f"{clean(name)} {_value(name, value)}" for name, value in point.items()) for point in points]
-        lines += [f"  {word}: {point}" for point in told[:_MOST_LINES]]
-        lines += [f"  {word}: {len(told) - _MOST_LINES} more"] if len(told) > _MOST_LINES else []
+    lines += [f"  zip: {', '.join(map(clean, names))}" for names in plan.study.zips]
+    for key, points in (("exclude", plan.study.exclude), ("include", plan.study.include)):
+        texts = [", ".join(f"{clean(name)} {_value(name, value)}" for name, value in point.items()) for point in points]
+        lines += [f"  {key}: {text}" for text in texts[:_MOST_LINES]]
+        lines += [f"  {key}: {len(texts) - _MOST_LINES} more"] if len(texts) > _MOST_LINES else []
     return lines
 
 
@@ -44,7 +44,7 @@ def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
     lines = [style.paint(count(number, "experiment"), "heading")]
     merged = plan.combinations - number
     if merged:
-        lines.append(f"  {count(plan.combinations, 'combination')}, of which {merged} mean the same as another here")
+        lines.append(f"  {count(plan.combinations, 'combination')}, of which {merged} are duplicates here")
     by_benchmark = Counter(experiment.experiment.benchmark for experiment in plan.experiments)
     ready = Counter(e.experiment.benchmark for e in plan.experiments if e.refusal is None)
     repeat_s = dict.fromkeys(by_benchmark, 0.0)
@@ -59,7 +59,7 @@ def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
 
 
 def _refused(plan: PlannedStudy, style: Style) -> list[str]:
-    """What cannot run, those of one reason together."""
+    """The experiments that cannot run, grouped by reason."""
     reasons: dict[tuple[str, str], list[PlannedExperiment]] = {}
     for experiment in plan.experiments:
         if experiment.refusal is not None:
@@ -67,12 +67,12 @@ def _refused(plan: PlannedStudy, style: Style) -> list[str]:
             reasons.setdefault(key, []).append(experiment)
     if not reasons:
         return []
-    lines = [style.paint("Not here", "warning")]
+    lines = [style.paint("Cannot run here", "warning")]
     for (state, reason), experiments in list(reasons.items())[:_MOST_LINES]:
         names = ", ".join(dict.fromkeys(experiment.experiment.benchmark for experiment in experiments))
         lines += _wrapped(style, f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}")
     if len(reasons) > _MOST_LINES:
-        lines.append(f"  {len(reasons) - _MOST_LINES} more reasons (all of them with --format json)")
+        lines.append(f"  {len(reasons) - _MOST_LINES} more reasons (--format json lists all)")
     return lines
 
 
@@ -82,22 +82,24 @@ def _time(plan: PlannedStudy, style: Style) -> list[str]:
     if plan.round_s == 0:
         return [*lines, "  none: nothing can run here"]
     if plan.is_short_of_time:
-        told = (
-            f"The budget of {budget} is too short: {MINIMUM_REPEATS} repeats of each take {show(plan.least_s, 's')}, "
-            f"and it has time for {plan.affordable}. Below {MINIMUM_REPEATS} repeats there is no interval and no "
-            f"verdict. Give a budget of at least {show(plan.least_s, 's')} (repeat.budget), or fewer values."
+        text = (
+            f"The budget of {budget} is too short: {MINIMUM_REPEATS} repeats of each experiment take "
+            f"{show(plan.least_s, 's')}, but only {plan.affordable} fit. Below {MINIMUM_REPEATS} repeats there is no "
+            f"interval and no verdict. Set a budget of at least {show(plan.least_s, 's')} (repeat.budget), or use "
+            "fewer values."
         )
-        return [style.paint("Time", "warning"), *_wrapped(style, told)]
-    end = "decided" if plan.study.compare is not None else f"known to {show_percent(plan.study.repeat.precision)}"
-    told = (
-        f"about {show(plan.estimate_s, 's')} for the first {plan.first_look} repeats of each; what is not {end} then "
-        f"goes on, up to the budget of {budget} for the whole study and {plan.study.repeat.maximum} repeats of each. "
-        f"{MINIMUM_REPEATS} of each, the least for an interval, take {show(plan.least_s, 's')}."
+        return [style.paint("Time", "warning"), *_wrapped(style, text)]
+    precision = show_percent(plan.study.repeat.precision)
+    undecided = "undecided comparisons" if plan.study.compare is not None else f"figures not yet known to {precision}"
+    text = (
+        f"about {show(plan.estimate_s, 's')} for the first {plan.first_look} repeats of each experiment; {undecided} "
+        f"then continue, up to the budget of {budget} for the whole study and {plan.study.repeat.maximum} repeats "
+        f"each. The minimum of {MINIMUM_REPEATS} repeats for an interval takes {show(plan.least_s, 's')}."
     )
-    return [*lines, *_wrapped(style, told), "  Building programs that are not built yet comes on top."]
+    return [*lines, *_wrapped(style, text), "  The time to build missing programs is additional."]
 
 
-def _answers(plan: PlannedStudy, style: Style) -> list[str]:
+def _analysis(plan: PlannedStudy, style: Style) -> list[str]:
     study = plan.study
     lines: list[str] = []
     if study.compare is not None:
@@ -105,21 +107,21 @@ def _answers(plan: PlannedStudy, style: Style) -> list[str]:
         comparisons = sum((len(group) - 1) * len(_figures(plan, group)) for group in plan.compared)
         others = [_value(along, v) for v in _axis_values(plan, along) if v != study.compare.baseline]
         if comparisons:
-            told = (
-                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, within "
+            text = (
+                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, margin "
                 f"{show_percent(study.compare.margin)}: {count(comparisons, 'comparison')} in "
                 f"{count(len(plan.compared), 'group')}, each group measured side by side in random order."
             )
-            lines += _wrapped(style, told)
+            lines += _wrapped(style, text)
             for name, figures in _figures_by_benchmark(plan).items():
                 lines += _wrapped(style, f"figures of {name}: {', '.join(figures)}")
         else:
-            lines += _wrapped(style, f"nothing: along {clean(along)} there are no two sides that can run here.")
+            lines += _wrapped(style, f"no comparison: fewer than two values of {clean(along)} can run here.")
     if study.scaling is not None:
         lines += _wrapped(style, f"{study.scaling.kind} scaling along {clean(study.scaling.along)}.")
     if study.best_of is not None:
         lines += _wrapped(style, f"the best {study.best_of.figure} over {', '.join(map(clean, study.best_of.over))}.")
-    return [style.paint("The verdict will be on", "heading"), *lines] if lines else []
+    return [style.paint("Analysis", "heading"), *lines] if lines else []
 
 
 def _figures_by_benchmark(plan: PlannedStudy) -> dict[str, list[str]]:
@@ -131,7 +133,7 @@ def _figures_by_benchmark(plan: PlannedStudy) -> dict[str, list[str]]:
 
 
 def _figures(plan: PlannedStudy, group: Sequence[PlannedExperiment]) -> list[str]:
-    """The figures that are compared in a group: those that every side of it has."""
+    """The figures that are compared in a group: those that all its experiments have."""
     wanted = plan.study.compare.figures if plan.study.compare is not None else ()
     return [
         figure.name

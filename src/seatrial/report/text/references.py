@@ -1,4 +1,4 @@
-"""References as text for a terminal: a block for each source, a line for each value, remarks below it."""
+"""References as text for a terminal: a block for each source, a line for each value, its remarks below."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from seatrial.references.words import (
 from seatrial.report.units import arrow, settings
 
 _INTRODUCTION = (
-    f"Published values, each of {ANOTHER_MACHINE}. Hold one against results: seatrial compare reference:ID DIR."
+    f"Published values, each of {ANOTHER_MACHINE}. To compare one with results: seatrial compare reference:ID DIR."
 )
 
 
 def references_text(references: Iterable[Reference]) -> str:
-    """All of it. A value that contradicts another of its source is marked with "!"."""
+    """All references. A value that contradicts another one of its source is marked with "!"."""
     sources: dict[str, list[Reference]] = {}
     for reference in references:
         sources.setdefault(source_text(reference), []).append(reference)
@@ -30,8 +30,8 @@ def references_text(references: Iterable[Reference]) -> str:
 
 def _block(source: str, references: Sequence[Reference]) -> str:
     shared = _shared(references)
-    told = [text if name == "machine" else f"{name.replace('_', ' ')}: {text}" for name, text in shared.items()]
-    lines = [source, *(f"  {text}" for text in told)]
+    common = [text if name == "machine" else f"{name.replace('_', ' ')}: {text}" for name, text in shared.items()]
+    lines = [source, *(f"  {text}" for text in common)]
     widest_id = max(len(reference.id) for reference in references)
     widest_value = max(len(value_text(reference)) for reference in references)
     for reference in references:
@@ -40,15 +40,15 @@ def _block(source: str, references: Sequence[Reference]) -> str:
         value = f"{value_text(reference).ljust(widest_value)} {arrow(reference.better)}"
         lines.append(f"{mark} {reference.id.ljust(widest_id)}  {value}  {what}")
         machine = "" if "machine" in shared else machine_of(reference)
-        settings_told = configuration_text(reference, without=shared)
-        lines += [f"      {note}" for note in (machine, settings_told, reference.remark) if note]
+        configuration = configuration_text(reference, without=shared)
+        lines += [f"      {note}" for note in (machine, configuration, reference.remark) if note]
         if reference.contradicts:
             lines.append(f"      {contradiction_text(reference)}")
     return "\n".join(lines)
 
 
 def _shared(references: Sequence[Reference]) -> Mapping[str, str]:
-    """The configuration that all of several references have in common; it is told once. `of` and `over` stay."""
+    """The configuration that all references of a source have in common, without `of` and `over`."""
     first = references[0].configuration
     return {
         name: text

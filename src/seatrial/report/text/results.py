@@ -1,4 +1,4 @@
-"""Results as text for a terminal: what an expert reads first, in aligned columns."""
+"""Results as text for a terminal, in aligned columns."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from seatrial.report.text.terminal import PLAIN, Style, Tone
 from seatrial.report.units import arrow, settings, show, show_percent, show_range
 
 _MOST_PAIRS = 10
-"""Pairs of ranks that stand one by one."""
+"""Pairs of ranks that are listed one by one."""
 _TONES: dict[State, Tone] = {State.SKIPPED: "near", State.UNSUPPORTED: "warning"}
 
 
 def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN) -> str:
-    """A block for each experiment: what was measured, then a line for each figure, or the reason why there is none."""
+    """A block for each experiment: its parameters, then a line for each figure, or the reason why there is none."""
     return "\n\n".join(_experiment(result, style) for result in results)
 
 
@@ -46,7 +46,7 @@ def _experiment(result: ExperimentResult, style: Style) -> str:
 
 
 def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
-    """A line for each figure; of many pairs of ranks one for all of them, and one for each that is slow."""
+    """A line for each figure; of many pairs of ranks, one line for all and one for each slow pair."""
     by_name: dict[str, list[FigureResult]] = {}
     for figure in result.figures:
         by_name.setdefault(figure.name, []).append(figure)
@@ -61,7 +61,7 @@ def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
             (
                 f"{name} of {len(figures)} pairs",
                 f"{show(median(medians), first.unit)} {arrow(first.better)}",
-                f"the pairs from {show_range(min(medians), max(medians), first.unit)}",
+                f"pairs from {show_range(min(medians), max(medians), first.unit)}",
                 f"n={first.n_repeats}",
             ),
             *(_row(figure) for figure in figures if pair_of(figure.point) in slow),
@@ -69,7 +69,7 @@ def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
 
 
 def _row(figure: FigureResult) -> tuple[str, ...]:
-    interval = "no interval" if figure.ci95 is None else f"95 % in {show_range(*figure.ci95, figure.unit)}"
+    interval = "no interval" if figure.ci95 is None else f"95 % interval {show_range(*figure.ci95, figure.unit)}"
     share = figure.fraction_of_limit
     limit = figure.limit
     if limit is None or limit.value is None or share is None:

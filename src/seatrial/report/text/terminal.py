@@ -1,6 +1,6 @@
-"""How answers are laid out: plain here, for pipes and files; `on_terminal.py` has colours and the terminal's width.
+"""Text layout: plain here, for pipes and files; `on_terminal.py` adds colours and the terminal's width.
 
-Neither lets a name from outside steer the terminal: texts pass `clean` before they come here.
+Callers remove control characters from external text first, with `clean`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
 
 
 class Style:
-    """Without colours, in lines of the same width wherever it runs, so that outputs can be compared."""
+    """Without colours and with a fixed width, so that outputs can be compared."""
 
     width = 118
     """Of a line of prose. A table, a name or a command may be wider."""
 
     def paint(self, text: str, tone: Tone) -> str:
-        """The text in the colour of what it means."""
+        """The text in the colour of its tone."""
         return text
 
     def wrapped(self, text: str, lead: str = "", then: str | None = None) -> list[str]:
         """Lines that break between words only, so that no path or option is cut. The first begins with `lead`, the
-        others with `then`, or indented as far; no line for no text."""
+        others with `then` (default: the same indentation). Empty for an empty text."""
         then = " " * len(lead) if then is None else then
         return textwrap.wrap(
             text,
@@ -49,5 +49,5 @@ PLAIN = Style()
 
 
 def clean(text: str) -> str:
-    """`text` with anything that is not printable as "?", so that a product name cannot carry escape codes."""
+    """`text` with each unprintable character replaced by "?", so that a product name cannot carry escape codes."""
     return "".join(character if character.isprintable() else "?" for character in text)
