@@ -59,7 +59,7 @@ def test_tables_that_are_none() -> None:
         fit_network({8: 1e-6}, STREAM)
     with pytest.raises(UsageError, match=r"message sizes of mpi\.bandwidth"):
         fit_network(SMOOTH, {8: 0.0, 16: 1e9})
-    with pytest.raises(UsageError, match="hold no table"):
+    with pytest.raises(UsageError, match="contain no sweeps"):
         network_tables([])
 
 
