@@ -34,7 +34,7 @@ def test_two_folders_side_by_side_in_name_only_are_compared_by_all_pairs(tmp_pat
     found = compare_folders(folder(tmp_path / "a", 1.0), folder(tmp_path / "bb", 0.9))
     (one,) = found.comparisons
     assert one.verdict is Verdict.SLOWER and one.ratio == pytest.approx(0.9, rel=0.005)
-    assert not one.design.is_interleaved and "measured apart" in one.note
+    assert not one.design.is_interleaved and "measured separately" in one.note
     assert one.ci95 is not None and one.ci95_family == one.ci95 and one.family == 1
     assert one.baseline.name == "a" and one.candidate.name == "bb" and one.n_repeats == 20
     assert one.baseline.median == pytest.approx(LEVEL, rel=0.005)
@@ -218,7 +218,7 @@ def test_a_reference_gives_a_ratio_and_no_verdict(tmp_path: Path) -> None:
     assert one.baseline.is_reference and one.ci95 is None and one.verdict is Verdict.AMBIGUOUS
     assert one.ratio == pytest.approx(LEVEL / own.value, rel=0.005)
     other = next(r for r in all_references() if r.benchmark != "cpu.peak")
-    with pytest.raises(UsageError, match="holds no figure"):
+    with pytest.raises(UsageError, match="contains no figure"):
         compare_with_reference("mine", f"reference:{other.id}", {"mine": made.contents}, 0.02)
     with pytest.raises(UsageError, match="two published"):
         compare_with_reference(name, name, {}, 0.02)
@@ -226,7 +226,7 @@ def test_a_reference_gives_a_ratio_and_no_verdict(tmp_path: Path) -> None:
 
 def test_a_copy_is_no_second_measurement(tmp_path: Path) -> None:
     first = folder(tmp_path / "a", 1.0)
-    with pytest.raises(UsageError, match="20 of the same repeats"):
+    with pytest.raises(UsageError, match="the same 20 repeats"):
         compare_folders(first, NamedFolder("copy", first.contents))
 
 

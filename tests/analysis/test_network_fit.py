@@ -55,11 +55,11 @@ def test_a_sender_is_as_fast_as_a_stream() -> None:
 
 
 def test_tables_that_are_none() -> None:
-    with pytest.raises(UsageError, match=r"mpi\.latency has no table"):
+    with pytest.raises(UsageError, match=r"message sizes of mpi\.latency"):
         fit_network({8: 1e-6}, STREAM)
-    with pytest.raises(UsageError, match=r"mpi\.bandwidth has no table"):
+    with pytest.raises(UsageError, match=r"message sizes of mpi\.bandwidth"):
         fit_network(SMOOTH, {8: 0.0, 16: 1e9})
-    with pytest.raises(UsageError, match="hold no table"):
+    with pytest.raises(UsageError, match="contain no sweeps"):
         network_tables([])
 
 

@@ -1,4 +1,4 @@
-"""Odd nodes, ranks and repeats out of results and records."""
+"""OutlyingValue nodes, ranks and repeats out of results and records."""
 
 from __future__ import annotations
 
@@ -186,10 +186,10 @@ def test_along_node_of_a_results_folder() -> None:
 
 
 def test_where_there_are_too_few_that_is_said() -> None:
-    with pytest.raises(UsageError, match=r"need at least 5 nodes .* the most here are 3"):
+    with pytest.raises(UsageError, match=r"needs at least 5 nodes .* has at most 3"):
         outliers_along(contents(3, {1: 0.5}), "node")
-    with pytest.raises(UsageError, match=r"need at least 10 repeats .* the most here are 6"):
+    with pytest.raises(UsageError, match=r"needs at least 10 repeats .* has at most 6"):
         outliers_along(contents(1, {}), "repeat")
-    with pytest.raises(UsageError, match=r"need at least 5 ranks .* the most here are 1"):
+    with pytest.raises(UsageError, match=r"needs at least 5 ranks .* has at most 1"):
         outliers_along(contents(1, {}), "rank")
     assert outliers_along(contents(1, {}, repeats=12), "repeat") == ()

@@ -74,7 +74,7 @@ def test_with_gpus_every_rank_stands_on_the_node_of_its_gpu(machine: Machine, n:
     try:
         layout = rank_layout(machine, n)
     except UsageError as error:
-        assert "do not fit beside the GPUs" in str(error)
+        assert "do not fit next to the GPUs" in str(error)
         return
     check_whole(machine, layout, n)
     used = [place.gpu for place in layout.places]
@@ -189,11 +189,11 @@ def test_cpus_without_cores_are_cores_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("machine", "n", "words"),
     [
-        (Machine("m"), 1, "no source tells the CPUs"),
+        (Machine("m"), 1, "the CPUs of this machine are unknown"),
         (Machine("m", cpu_tree(1, 4, 2)), 5, "4 cores may be used"),
         (Machine("m", cpu_tree(1, 4, 2), allowed_cpus=(0, 1, 4)), 3, "2 cores may be used"),
-        (Machine("m", cpu_tree()), 0, "from 1 up"),
-        (Machine("m", (*cpu_tree(2, 2, 1), gpu("gpu-0", 0))), 3, "do not fit beside the GPUs"),
+        (Machine("m", cpu_tree()), 0, "at least 1 rank"),
+        (Machine("m", (*cpu_tree(2, 2, 1), gpu("gpu-0", 0))), 3, "do not fit next to the GPUs"),
     ],
 )
 def test_what_does_not_fit_is_said(machine: Machine, n: int, words: str) -> None:

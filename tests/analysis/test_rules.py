@@ -124,7 +124,7 @@ MACHINES = {
         machine(general=said("memory_total", 23 * GiB, 24 * GiB, 8 * GiB)),
         [
             machine(general=said("memory_total", 24 * GiB)),
-            machine(general=said("memory_total", 24 * GiB, int(23.1 * GiB))),  # what the kernel keeps for itself
+            machine(general=said("memory_total", 24 * GiB, int(23.1 * GiB))),  # what the kernel reserves
         ],
     ),
     "link-below-capability": (
@@ -343,11 +343,11 @@ def test_figures_under_one_limit_make_one_finding():
     assert "triad" not in finding.observation and finding.loss == pytest.approx(0.5)
 
 
-def test_a_low_figure_of_plain_stores_is_told_what_can_be_counted():
+def test_a_low_figure_of_plain_stores_is_judged_by_its_attainable_share():
     why = "plain stores: at most 75 % of it can be counted"
     (finding,) = findings(Machine("m"), [result(made(0.45e9, limit(1e9), attainable=Attainable(0.75, why)))])
     assert f"45 % of its physical limit of 1.00 GB/s ({why})." in finding.observation
-    assert "Expected: 562 MB/s or better" in finding.diagnosis and "of what can be counted" in finding.diagnosis
+    assert "Expected: 562 MB/s or better" in finding.diagnosis and "of the attainable share" in finding.diagnosis
     assert finding.loss == pytest.approx(1 - 0.6)
 
 
@@ -379,7 +379,7 @@ def test_a_limit_that_nobody_confirmed_makes_no_defect_and_may_be_exceeded():
     doubtful = replace(limit(1.0), confirmed=False)
     assert rules_of(Machine("m"), [result(made(0.3, doubtful))]) == []
     (finding,) = findings(Machine("m"), [result(made(1.3, doubtful))])
-    assert finding.rule == "above-expected" and "130 % of a limit that is not confirmed" in finding.observation
+    assert finding.rule == "above-expected" and "130 % of an unconfirmed limit" in finding.observation
 
 
 def test_findings_spell_numbers_as_the_page_does():
@@ -388,20 +388,20 @@ def test_findings_spell_numbers_as_the_page_does():
     assert show_percent(0.998) == "99.8 %"
 
 
-def test_experiments_that_failed_alike_make_one_finding():
+def test_experiments_that_failed_for_the_same_reason_are_one_finding():
     failed = Outcome.failed(Stage.BUILD, "no compiler", "g++: not found")
     found = findings(Machine("m"), [result(outcome=failed, k=1), result(outcome=failed, k=2)])
-    assert len(found) == 1 and "1 more experiment" in found[0].observation
+    assert len(found) == 1 and "1 other experiment" in found[0].observation
     assert "k=1" in found[0].evidence and "k=2" in found[0].evidence and "g++: not found" in found[0].evidence
 
 
 @pytest.mark.parametrize(
     ("seen", "cause"),
     [
-        ({"load_1m": 0.3, "steal_share": 0.2}, "took up to 20 %"),
+        ({"load_1m": 0.3, "steal_share": 0.2}, "gave up to 20 %"),
         ({"load_1m": 9.0, "steal_share": 0.0}, "Other programs ran: the load was up to 9.0 on 2 CPUs"),
         ({"load_1m": 0.3, "steal_share": 0.0}, "Neither load nor steal explains it"),
-        ({"load_1m": None, "steal_share": None}, "carries no comparison."),
+        ({"load_1m": None, "steal_share": None}, "too imprecise for comparisons."),
     ],
 )
 def test_what_the_probes_saw_is_evidence_for_a_wide_spread(seen, cause):

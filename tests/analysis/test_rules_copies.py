@@ -47,15 +47,16 @@ def test_gpus_behind_one_uplink_are_explained_by_it() -> None:
     measured = transfer(addresses(EIGHT), lambda k: ALONE, lambda k: 3.2e9)
     (finding,) = found(EIGHT, measured, "copies-share-uplink")
     assert finding.observation == (
-        "gpu-0 to gpu-3 copy 12.8 GB/s host to device all at once, 26 % of the 49.6 GB/s that they reach one at a "
-        "time. Likewise gpu-4 to gpu-7 (26 %, over pci-0001:00:01.0 - pci-0001:01:00.0)."
+        "gpu-0 to gpu-3 reach 12.8 GB/s in total when they copy at the same time (host to device), 26 % of the "
+        "49.6 GB/s that they reach one at a time. Likewise gpu-4 to gpu-7 (26 %, over "
+        "pci-0001:00:01.0 - pci-0001:01:00.0)."
     )
     assert "4 GPUs share the uplink pci-0000:00:01.0 - pci-0000:01:00.0, which can carry 15.8 GB/s" in finding.diagnosis
-    assert "fill 81 % of it: it is what slows them" in finding.diagnosis
+    assert "fill 81 % of it: the uplink is the bottleneck" in finding.diagnosis
     assert finding.severity is Severity.WARNING and finding.loss == pytest.approx(1 - 3.2 / 12.4)
     assert "size_B=67108864" in finding.evidence.replace("size_B=64MiB", "size_B=67108864")
     assert "device to host 26 %" in finding.evidence and len(finding.devices) == 8
-    assert "gpus-share-uplink" not in rules(EIGHT, measured), "what is measured takes the place of what may be"
+    assert "gpus-share-uplink" not in rules(EIGHT, measured), "a measured loss replaces an estimated one"
 
 
 def test_together_as_fast_as_alone_is_no_finding() -> None:
@@ -76,20 +77,20 @@ def test_an_uplink_that_is_not_full_does_not_explain_it_all() -> None:
     assert "fill only 25 % of it, so something else" in finding.diagnosis
 
 
-def test_without_the_tree_what_is_shared_is_not_known() -> None:
+def test_without_the_tree_the_bottleneck_is_unknown() -> None:
     (finding,) = found(BARE, transfer(addresses(EIGHT), lambda k: ALONE, lambda k: 3.2e9), "copies-slow-each-other")
-    assert "What they share is not known: no source tells the PCIe tree" in finding.diagnosis
-    assert "gpu-0 to gpu-7 copy 25.6 GB/s" in finding.observation and "lspci -vv" in finding.remedy
+    assert "The bottleneck is unknown: no source reports the PCIe tree" in finding.diagnosis
+    assert "gpu-0 to gpu-7 reach 25.6 GB/s" in finding.observation and "lspci -vv" in finding.remedy
 
 
-def test_with_a_tree_that_does_not_explain_it_the_cause_lies_beyond() -> None:
+def test_with_a_tree_that_does_not_explain_it_the_bottleneck_is_further_up() -> None:
     wide = switched(4, 8 * GEN3_X16)
     (finding,) = found(wide, transfer(addresses(wide), lambda k: ALONE, lambda k: 3.2e9), "copies-slow-each-other")
-    assert "lies beyond" in finding.diagnosis and "lspci" not in finding.remedy
+    assert "further up" in finding.diagnosis and "lspci" not in finding.remedy
     assert "seatrial run gpu.transfer" in finding.remedy
 
 
-def test_devices_that_the_graph_does_not_have_say_nothing() -> None:
+def test_devices_that_are_not_in_the_graph_give_no_finding() -> None:
     measured = transfer(["0000:f1:00.0", "0000:f2:00.0"], lambda k: ALONE, lambda k: 3e9)
     assert not {"copies-slow-each-other", "copies-share-uplink"} & rules(EIGHT, measured)
     processors = transfer(["", ""], lambda k: ALONE, lambda k: 3e9)
@@ -112,7 +113,7 @@ def copied(rate: float) -> tuple[ExperimentResult, Seen]:
 def test_a_copy_far_below_its_link_says_which_link_it_would_suit() -> None:
     (finding,) = found(one_gpu(), copied(12.5e9), "link-measured-low")
     assert "carried 12.5 GB/s, 40 % of the 31.5 GB/s" in finding.observation
-    assert "it carried what 8 lanes at 16 GT/s or 16 lanes at 8 GT/s would" in finding.diagnosis
+    assert "the rate suits 8 lanes at 16 GT/s or 16 lanes at 8 GT/s" in finding.diagnosis
     assert found(one_gpu(), copied(26e9), "link-measured-low") == []
 
 
@@ -125,7 +126,7 @@ def test_a_link_that_slept_when_it_was_read_is_no_defect_and_one_that_stays_narr
     assert rules(asleep, copied(26e9)) == set()
     narrow = one_gpu(trained=GEN3_X16, pcie_lanes=8)
     (finding,) = found(narrow, copied(13e9), "link-below-capability")
-    assert "8 lanes wide" in finding.observation and "13.0 GB/s was measured at most" in finding.observation
+    assert "8 lanes wide" in finding.observation and "at most 13.0 GB/s was measured" in finding.observation
 
 
 def test_more_than_a_link_can_carry_is_wrong_where_there_is_no_other_way() -> None:
@@ -163,7 +164,7 @@ def test_links_to_switches_are_of_the_gpu() -> None:
     assert finding.devices == ("gpu-0", "gpu-1")
 
 
-def test_an_uplink_that_carried_little_may_have_slept_and_a_full_one_did_not() -> None:
+def test_an_uplink_that_carried_little_may_have_been_idle_and_a_full_one_was_not() -> None:
     asleep = tuple(
         replace(each, trained_Bps=GEN3_X16 / 2) if each.b.endswith(":01:00.0") else each for each in EIGHT.links
     )
@@ -177,14 +178,14 @@ def test_sixteen_gpus_of_a_real_machine_share_four_uplinks() -> None:
     machine = machine_of("hwloc_nvidiaDGX2.xml.txt")
     measured = transfer(addresses(machine), lambda k: 12.2e9, lambda k: 3.2e9)
     (finding,) = found(machine, measured, "copies-share-uplink")
-    assert finding.observation.startswith("gpu-0 to gpu-3 copy 12.8 GB/s") and len(finding.devices) == 16
+    assert finding.observation.startswith("gpu-0 to gpu-3 reach 12.8 GB/s") and len(finding.devices) == 16
     for others in ("gpu-4 to gpu-7", "gpu-8 to gpu-11", "gpu-12 to gpu-15"):
         assert others in finding.observation
     assert "4 GPUs share the uplink" in finding.diagnosis and "fill 81 % of it" in finding.diagnosis
 
 
-def test_the_matrix_of_a_real_machine_does_not_tell_what_its_gpus_share() -> None:
+def test_the_matrix_of_a_real_machine_does_not_show_what_its_gpus_share() -> None:
     machine = machine_of("smi-topo_a100_hgx_10nic_legend_litgpt.txt")
     places = [f"0000:{0x10 + k:02x}:00.0" for k in range(8)]
     (finding,) = found(machine, transfer(places, lambda k: 24e9, lambda k: 12e9), "copies-slow-each-other")
-    assert "What they share is not known" in finding.diagnosis and finding.devices[0] == "GPU0"
+    assert "The bottleneck is unknown" in finding.diagnosis and finding.devices[0] == "GPU0"

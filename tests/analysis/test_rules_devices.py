@@ -66,7 +66,7 @@ CASES = {
         Machine("m", links=(link("a", "b", 10e9, 10e9, 5e9),)),
         [
             Machine("m", links=(link("a", "b", 10e9, 10e9, 8e9),)),
-            Machine("m", links=(link("a", "b", 10e9, 1e9, 8e9),)),  # asleep when it was read
+            Machine("m", links=(link("a", "b", 10e9, 1e9, 8e9),)),  # idle when it was read
             Machine("m", links=(link("a", "b", None, None, 5e9),)),
         ],
     ),
@@ -212,7 +212,7 @@ def test_missing_lanes_are_no_effect_of_idling() -> None:
     given = Machine("m", (PORT, NVME), links=(link(PORT, NVME, GEN3_X16, GEN3_X16 / 2),))
     (finding,) = found(given, "link-below-capability")
     assert finding.severity is Severity.WARNING and finding.loss == pytest.approx(0.5)
-    assert "8 lanes wide where both ends can do 16" in finding.observation and "hardware" in finding.diagnosis
+    assert "8 lanes wide; both ends can do 16" in finding.observation and "hardware" in finding.diagnosis
     narrow_gpu = gpu("g", None, PORT.id, **{**FULL, "pcie_lanes": 4, "pcie_GTps": 2.5})
     both = Machine("m", (PORT, narrow_gpu), links=(link(PORT, narrow_gpu, GEN3_X16, GEN3_X16 / 16),))
     (finding,) = found(both, "link-below-capability")
@@ -230,7 +230,9 @@ def test_a_port_that_can_do_more_than_its_card_is_no_defect() -> None:
 def test_a_virtual_machine_is_not_blamed_for_the_links_of_its_host() -> None:
     given = Machine("m", (PORT, NVME), facts(hypervisor="kvm"), links=(link(PORT, NVME, GEN3_X16, GEN3_X16 / 2),))
     (finding,) = found(given, "link-below-capability")
-    assert finding.severity is Severity.INFO and finding.loss is None and "host's view" in finding.diagnosis
+    assert (
+        finding.severity is Severity.INFO and finding.loss is None and "check the link on the host" in finding.diagnosis
+    )
 
 
 def test_a_device_whose_port_nobody_shows_speaks_for_itself() -> None:
@@ -238,7 +240,7 @@ def test_a_device_whose_port_nobody_shows_speaks_for_itself() -> None:
     (finding,) = found(lone, "link-below-capability")
     assert len(finding.devices) == 3 and finding.severity is Severity.INFO
     (finding,) = found(Machine("m", (replace(NVME, parent=None),)), "link-below-capability")
-    assert "where the device can do 16" in finding.observation and "may have no more" in finding.diagnosis
+    assert "the device can do 16" in finding.observation and "may have no more" in finding.diagnosis
 
 
 def test_ports_facing_down_are_told_by_their_type_else_by_their_depth() -> None:
@@ -256,8 +258,8 @@ def test_ports_facing_down_are_told_by_their_type_else_by_their_depth() -> None:
 def test_what_each_gpu_gets_of_a_shared_uplink() -> None:
     (finding,) = found(switched(8, GEN3_X16, switches=2), "gpus-share-uplink")
     assert finding.observation == (
-        "4 GPUs (gpu-0 to gpu-3) share one uplink of 15.8 GB/s: 3.94 GB/s for each when all copy at once, "
-        "of 15.8 GB/s alone. So do gpu-4 to gpu-7."
+        "4 GPUs (gpu-0 to gpu-3) share one uplink of 15.8 GB/s: 3.94 GB/s each if all copy at once, "
+        "15.8 GB/s alone. The same holds for gpu-4 to gpu-7."
     )
     assert len(finding.devices) == 8 and finding.severity is Severity.WARNING and finding.loss is None
 
@@ -272,7 +274,7 @@ def test_the_tightest_of_nested_uplinks_counts() -> None:
     )  # fmt: skip
     nested = replace(given, devices=(*given.devices, *inner, moved), links=(*given.links, *links))
     (finding,) = found(nested, "gpus-share-uplink")
-    assert "5 GPUs" in finding.observation and "3.15 GB/s for each" in finding.observation
+    assert "5 GPUs" in finding.observation and "3.15 GB/s each" in finding.observation
     assert "pci-0000:00:01.0 - pci-0000:01:00.0" in finding.evidence
 
 
@@ -315,13 +317,13 @@ def test_each_status_of_peer_access_is_explained(status: str, means: str) -> Non
 
 def test_access_in_one_direction_is_said() -> None:
     (finding,) = found(access(("OK", "CNS"), ("OK", "OK")), "gpus-without-peer-access")
-    assert "1 pair may only read or only write." in finding.observation
+    assert "1 pair can only read or only write." in finding.observation
 
 
 def test_uneven_links_are_counted_and_a_hybrid_cube_is_no_defect() -> None:
     given = with_paths(GPUS, CUBE)
     (finding,) = found(given, "gpu-links-uneven")
-    assert "of 6 pairs 2 with 2 direct links, 2 with 1 direct link, 2 with none" in finding.observation
+    assert "of 6 pairs, 2 with 2 direct links, 2 with 1 direct link, 2 with none" in finding.observation
     assert finding.severity is Severity.INFO and "GPU0 and GPU1" in finding.remedy
     assert found(given, "gpu-link-missing") == []
     direct = tuple(Link(a, b, "nvlink", None, None, "NCCL", count=int(told[2:])) for (a, b), told in CUBE.items())
@@ -332,18 +334,20 @@ def test_uneven_links_are_counted_and_a_hybrid_cube_is_no_defect() -> None:
 def test_a_gpu_with_fewer_links_than_its_like_is_named() -> None:
     (finding,) = found(CASES["gpu-link-missing"][0], "gpu-link-missing")
     assert finding.devices == ("GPU3",) and finding.severity is Severity.WARNING
-    assert finding.observation == "GPU3 has 11 direct links where the other GPUs have 12."
+    assert finding.observation == "GPU3 has 11 direct links; the other GPUs have 12."
     eight = tuple(gpu(f"GPU{k}") for k in range(8))
     fewer = {(f"GPU{k}", "GPU7"): "NV17" for k in range(7)}
     (finding,) = found(with_paths(eight, fewer, "NV18"), "gpu-link-missing")
-    assert finding.observation == "GPU7 has 17 direct links where the other GPUs have 18."
+    assert finding.observation == "GPU7 has 17 direct links; the other GPUs have 18."
     assert found(with_paths(eight, fewer, "NV18"), "gpu-links-uneven") == [], "all of them hang on switches"
 
 
 def test_groups_of_near_gpus_are_kept_together() -> None:
     given = with_paths(GPUS, {("GPU0", "GPU1"): "PIX", ("GPU2", "GPU3"): "NODE"})
     (finding,) = found(given, "gpus-across-numa-nodes")
-    assert "GPU0, GPU1; GPU2, GPU3" in finding.remedy and finding.observation.startswith("4 of 6 GPU pairs are joined")
+    assert "GPU0, GPU1; GPU2, GPU3" in finding.remedy and finding.observation.startswith(
+        "4 of 6 GPU pairs are connected"
+    )
 
 
 def test_the_distance_of_an_adapter_decides_the_severity() -> None:

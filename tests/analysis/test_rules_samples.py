@@ -95,7 +95,7 @@ def test_just_what_an_expert_would_say(name: str, pick: int | None, rules: set[s
 def test_sixteen_gpus_behind_four_uplinks() -> None:
     finding = said(machine_of("hwloc_nvidiaDGX2.xml.txt"))["gpus-share-uplink"]
     assert len(finding.devices) == 16
-    assert finding.observation.startswith("4 GPUs (gpu-0 to gpu-3) share one uplink of 15.8 GB/s: 3.94 GB/s for each")
+    assert finding.observation.startswith("4 GPUs (gpu-0 to gpu-3) share one uplink of 15.8 GB/s: 3.94 GB/s each")
 
 
 def test_idle_gpus_are_one_note() -> None:

@@ -58,8 +58,11 @@ def test_a_published_example() -> None:
     (found,) = scaling(runs, "strong", "cores", {})
     assert [round(p.efficiency, 3) for p in found.points] == [1.0, 0.992, 0.871]
     assert found.points[2].speedup_ci95 is None and found.crossing is None and found.efficient_to == 768
-    assert found.fits == () and found.note == "No law is fitted: that needs at least 5 points, and 3 succeeded."
-    assert headline(found) == "At least 80 % efficient to 768 cores, the most that succeeded: 87 % there"
+    assert (
+        found.fits == ()
+        and found.note == "No law is fitted: at least 5 numbers of workers are needed, and 3 succeeded."
+    )
+    assert headline(found) == "At least 80 % efficient to 768 cores, the highest number that succeeded: 87 %"
 
 
 def test_the_crossing_lies_between_on_a_logarithmic_axis() -> None:
@@ -81,10 +84,10 @@ def test_a_return_above_the_threshold_and_an_open_side_are_said() -> None:
     shares = {1: 1.0, 2: 0.95, 3: 0.70, 4: 0.9}
     runs = [result(figure(noisy(1 / p / e, 8, 1e-4, source)), ranks=p) for p, e in shares.items()]
     (found,) = scaling(runs, "strong", "ranks", {})
-    assert found.efficient_to == 2 and "comes back to 80 % or more at 4" in found.note
+    assert found.efficient_to == 2 and "80 % or more again at 4" in found.note
     runs[2] = result(figure(noisy(1 / 3 / 0.799, 8, 0.05, source)), ranks=3)
     (found,) = scaling(runs, "strong", "ranks", {})
-    assert ("is open" in found.note) == (found.crossing is not None)
+    assert ("includes 80 %" in found.note) == (found.crossing is not None)
 
 
 def test_failed_points_are_kept_with_their_reason() -> None:
@@ -100,7 +103,7 @@ def test_failed_points_are_kept_with_their_reason() -> None:
 
 def test_one_point_or_none_tells_no_scaling() -> None:
     (found,) = scaling(times(0.1, (4,)), "strong", "threads", {})
-    assert headline(found) == "Only 4 threads succeeded: no scaling can be given"
+    assert headline(found) == "Only 4 threads succeeded: no scaling can be computed"
     assert scaling([result(outcome=Outcome.skipped("small"), threads=1)], "strong", "threads", {}) == ()
     assert scaling(times(0.1), "strong", "nodes", {}) == ()
     assert scaling([result(figure([1.0] * 6), threads="all")], "strong", "threads", {}) == ()

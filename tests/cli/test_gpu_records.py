@@ -46,7 +46,7 @@ def test_figures_have_the_limits_of_the_links_that_they_cross(folder: Path) -> N
 
 def test_the_shared_uplinks_explain_what_is_lost(folder: Path) -> None:
     findings = {finding.rule: finding for finding in trial_in(folder).findings}
-    assert "fill 84 % of it: it is what slows them" in findings["copies-share-uplink"].diagnosis
+    assert "fill 84 % of it: the uplink is the bottleneck" in findings["copies-share-uplink"].diagnosis
     assert not {"below-physical-limit", "link-measured-low", "gpus-share-uplink"} & set(findings)
 
 

@@ -58,7 +58,7 @@ def test_a_study_says_where_a_difference_sits(tmp_path: Path) -> None:
     assert init["baseline_count"] == init["candidate_count"] == 1
     total = sum(part["baseline_s"] for part in where["parts"])
     assert total == pytest.approx(where["whole"]["baseline_s"], rel=1e-6)
-    assert where["io"][0]["what"] == "read, as the program asked"
+    assert where["io"][0]["what"] == "read, as requested by the program"
     assert all(one["baseline_B"] > 0 for one in where["io"][:2])
     for record in records(tmp_path):
         profile = record["seen"]["mpi"]

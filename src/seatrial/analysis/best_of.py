@@ -1,10 +1,10 @@
-"""The winner of a sweep, and whether it truly won.
+"""The winner of a sweep, and whether it is significantly the best.
 
 Every other contender is compared with the winner, each interval at an error of 5 % over the number of these
 comparisons. That is the idea of multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods",
 1996, chapter 4): a contender that is not the best is called so only if it beats the true best in a comparison of the
-two, and there are k - 1 such. So the true best is the winner or one of its ties in at least 95 % of all sweeps,
-although the winner was chosen by the same data.
+two, and there are k - 1 such. So the true best is the winner or tied with it in at least 95 % of all sweeps,
+although the winner was chosen from the same data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from seatrial.stats.verdict import verdict
 _ALPHA = 0.05
 
 Costs = Mapping[str, tuple[int, float]]
-"""Experiment -> (its repeats, the seconds that all of them took), whatever came of them."""
+"""Experiment -> (its repeats, the seconds that all of them took), with any outcome."""
 
 
 def best_of(
@@ -37,24 +37,24 @@ def best_of(
     costs: Costs,
     given: Given | None = None,
 ) -> tuple[BestOfResult, ...]:
-    """One for each combination of what is not swept, contenders best first by their medians, failed ones last.
+    """One for each combination of settings that are not swept; contenders by median, best first, failed ones last.
 
-    The median of the winner flatters it: of many that are alike the luckiest wins. Only a new measurement tells what it
-    reaches. A tie is a contender that the simultaneous interval does not tell from the winner, or that has too few
-    repeats for one. `given` tells axes that are no parameters.
+    The median of the winner is biased: of many equal contenders, the luckiest wins. Only a new measurement gives an
+    unbiased value. A tie is a contender that the simultaneous interval does not distinguish from the winner, or that
+    has too few repeats for one. `given` has axes that are not parameters.
     """
     return tuple(_result(sweep, tuple(over), blocks, costs) for sweep in sweeps(results, over, figure, given))
 
 
 def winners_of(results: Sequence[ExperimentResult], best: Collection[BestOfResult]) -> tuple[ExperimentResult, ...]:
-    """The results of winning experiments alone: what a scaling of the best settings at each point is made of."""
+    """The results of the winning experiments: for a scaling of the best settings."""
     won = {r.contenders[0].experiment for r in best if r.contenders and r.contenders[0].median is not None}
     return tuple(result for result in results if result.id in won)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A contender with its figure and, but for the winner, its ratio over the winner at two errors."""
+    """A contender with its figure."""
 
     point: SweepPoint
     figure: FigureResult
@@ -81,7 +81,7 @@ def _result(sweep: Sweep, over: tuple[str, ...], blocks: Blocks, costs: Costs) -
         better=better,
         contenders=(
             *(_contender(one, sweep, over) for one in ranked),
-            *(_lost(point, sweep, over) for point in failed),
+            *(_failed(point, sweep, over) for point in failed),
         ),
         gap=_gap(ranked, ratios[0], sweep, over, blocks) if ratios else None,
         is_beyond_noise=bool(ratios) and not _is_tie(ratios[0]),
@@ -102,14 +102,14 @@ def _contender(one: _Ranked, sweep: Sweep, over: Sequence[str]) -> Contender:
     return Contender(own, one.point.result.id, figure.median, figure.ci95, figure.n_repeats)
 
 
-def _lost(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> Contender:
+def _failed(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> Contender:
     outcome = point.result.outcome
     reason = f"{outcome.state}: {outcome.reason}".rstrip(": ")
     return Contender(_own(point, sweep, over), point.result.id, None, None, 0, reason)
 
 
 def _own(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> dict[str, Value]:
-    """What was set for a contender: the axes of the sweep first, then what followed them."""
+    """The settings of a contender: the axes of the sweep first, then those that follow from them."""
     swept = {name: point.settings[name] for name in over}
     return swept | {name: value for name, value in point.settings.items() if sweep.shared.get(name) != value}
 
@@ -117,7 +117,7 @@ def _own(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> dict[str, Valu
 def _gap(
     ranked: Sequence[_Ranked], ratio: PointRatio | None, sweep: Sweep, over: Sequence[str], blocks: Blocks
 ) -> Comparison | None:
-    """The runner-up over the winner; None where a value is not positive, so that no ratio exists."""
+    """The runner-up over the winner; None if a value is not positive, so no ratio exists."""
     winner, second = ranked[0], ranked[1]
     plain = point_ratio(winner.measured, second.measured, blocks, _ALPHA)
     if ratio is None or plain is None:
@@ -142,7 +142,9 @@ def _gap(
         family=rivals,
         design=Design(len(ratio.pairs), (), Stopped.NOT_PLANNED, _ALPHA),
         pairs=ratio.pairs,
-        note="" if ratio.ends is not None else "There are too few repeats for an interval among so many contenders.",
+        note=""
+        if ratio.ends is not None
+        else "There are too few repeats for an interval with this number of contenders.",
     )
 
 

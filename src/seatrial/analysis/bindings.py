@@ -1,8 +1,8 @@
-"""Where to run beside each GPU and adapter, as the words that numactl, Open MPI, Slurm and MPICH take.
+"""CPUs and memory next to each GPU and adapter, as options of numactl, Open MPI, Slurm and MPICH.
 
-Numbers of CPUs are the operating system's everywhere. Open MPI's own options (`--cpu-set`, rankfiles) count cores in
+CPU numbers are those of the operating system. Open MPI's own options (`--cpu-set`, rankfiles) count cores in
 the order of hwloc instead, over the CPUs that the job may use (mpirun(1) of Open MPI 4.1: "logical cpus"). With SMT or
-a cut CPU set the same number then means another core, so its ranks are left unbound and numactl binds them.
+a reduced CPU set, the same number is then another core, so mpirun leaves ranks unbound and numactl binds them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from seatrial.model.spelling import cpu_list
 
 _BOUND_KINDS = (DeviceKind.GPU, DeviceKind.NIC)
 _MOST_MASK_BITS = 1 << 16
-"""A CPU number beyond this is a damaged source, and its mask would fill the screen."""
+"""A CPU number beyond this is invalid, and its mask would fill the screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The CPUs and NUMA node next to a device, and what to put before a program that is to run there.
+    """The CPUs and NUMA node next to a device, and command prefixes that run a program there.
 
-    `cpus` is sorted and holds only CPUs that this process may use, where that is known. None is unknown.
+    `cpus` is sorted and contains only CPUs that this process may use, if that is known. None is unknown.
     """
 
     device: str
@@ -37,9 +37,9 @@ class Binding:
 
 def bindings(machine: Machine) -> tuple[Binding, ...]:
     """One for each GPU and adapter, in the order of the machine."""
-    told, nodes = affinities(machine), node_cpus(machine)
+    affinity, nodes = affinities(machine), node_cpus(machine)
     devices = [device for device in machine.devices if device.kind in _BOUND_KINDS]
-    return tuple(_binding(machine, device, told.get(device.id), nodes) for device in devices)
+    return tuple(_binding(machine, device, affinity.get(device.id), nodes) for device in devices)
 
 
 def _binding(
@@ -70,9 +70,9 @@ def _allowed(machine: Machine, cpus: Iterable[int]) -> set[int]:
 
 
 def numactl_options(cpus: Sequence[int], numa: int | None, nodes: Mapping[int, tuple[int, ...]]) -> str:
-    """The options that bind to these CPUs, and memory to the node where it is known: "--cpunodebind=1 --membind=1".
+    """The options that bind to these CPUs, and memory to the node if it is known: "--cpunodebind=1 --membind=1".
 
-    The node stands for its CPUs only where they are known to be the same. numactl(8).
+    CPUs are given by their node only if they are all of its CPUs. numactl(8).
     """
     if numa is not None and tuple(sorted(cpus)) == nodes.get(numa):
         return f"--cpunodebind={numa} --membind={numa}"
@@ -81,7 +81,7 @@ def numactl_options(cpus: Sequence[int], numa: int | None, nodes: Mapping[int, t
 
 
 def cpu_mask(cpus: Iterable[int]) -> str | None:
-    """The CPUs as a mask for `srun --cpu-bind=mask_cpu:` ("0xff00"); None where a number is beyond any machine."""
+    """The CPUs as a mask for `srun --cpu-bind=mask_cpu:` ("0xff00"); None if a number is invalid."""
     mask = 0
     for cpu in cpus:
         if not 0 <= cpu < _MOST_MASK_BITS:
@@ -91,5 +91,5 @@ def cpu_mask(cpus: Iterable[int]) -> str | None:
 
 
 def joined(cpus: Iterable[int]) -> str:
-    """The CPUs of one rank for MPICH's `-bind-to user:` ("0+1+2"); it knows no ranges."""
+    """The CPUs of one rank for MPICH's `-bind-to user:` ("0+1+2"), which does not support ranges."""
     return "+".join(str(cpu) for cpu in cpus)

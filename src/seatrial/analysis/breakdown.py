@@ -1,4 +1,4 @@
-"""Where the difference of two sides sits, by what the probes recorded beside each repeat."""
+"""Which calls and parts explain the difference between two sides, from the records of probes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from seatrial.stats.holm import holm
 from seatrial.stats.student import student_tail
 
 MOST_PARTS = 12
-"""Parts that stand by themselves; the rest are one."""
+"""Parts shown individually; the rest are combined."""
 
 _FEWEST = 3
 _COUNTERS = {
-    "asked_read_B": "read, as the program asked",
-    "asked_written_B": "written, as the program asked",
+    "asked_read_B": "read, as requested by the program",
+    "asked_written_B": "written, as requested by the program",
     "device_read_B": "read from devices",
     "device_written_B": "written to devices",
 }
 _Key = tuple[str, int | None]
 _Repeat = dict[_Key, tuple[float, float]]
-"""What one repeat's time went into: part -> (seconds, calls) of a rank."""
+"""The time of one repeat: part -> (seconds, calls) per rank."""
 
 _WHOLE: _Key = ("wall", None)
 
 
 def breakdowns(pairs: Iterable[tuple[SideExperiment, SideExperiment]]) -> tuple[Breakdown, ...]:
-    """That of each pair of which the probes tell something."""
+    """The breakdown of each pair with records of probes."""
     return tuple(found for baseline, candidate in pairs if (found := breakdown(baseline, candidate)) is not None)
 
 
 def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown | None:
-    """What the probes tell of a pair; None where they recorded nothing on one of the sides."""
-    told = [_repeats(side) for side in (baseline, candidate)]
+    """The breakdown of a pair; None if a side has no records of probes."""
+    profiles = [_repeats(side) for side in (baseline, candidate)]
     moved = _moved(baseline, candidate)
-    sides = [repeats for repeats, _ in told]
+    sides = [repeats for repeats, _ in profiles]
     has_mpi = all(sides)
     if not has_mpi and not moved:
         return None
@@ -55,12 +55,12 @@ def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown 
         parts=tuple(parts),
         moved=tuple(moved),
         repeats=(len(sides[0]), len(sides[1])),
-        incomplete=sum(number for _, number in told),
+        incomplete=sum(number for _, number in profiles),
     )
 
 
 def _seen(side: SideExperiment, probe: str) -> list[Mapping[str, Any]]:
-    """What a probe recorded beside the repeats that succeeded."""
+    """The records of a probe for the repeats that succeeded."""
     records = side.contents.records.get(side.result.id, ())
     return [
         record.seen[probe] for record in records if record.outcome.is_ok and isinstance(record.seen.get(probe), dict)
@@ -68,7 +68,7 @@ def _seen(side: SideExperiment, probe: str) -> list[Mapping[str, Any]]:
 
 
 def _repeats(side: SideExperiment) -> tuple[list[_Repeat], int]:
-    """The repeats with whole profiles, and how many others there are."""
+    """The repeats with complete profiles, and the number of others."""
     found: list[_Repeat] = []
     seen = _seen(side, "mpi")
     for profile in seen:
@@ -83,7 +83,7 @@ def _repeats(side: SideExperiment) -> tuple[list[_Repeat], int]:
 
 
 def _parts(sides: Sequence[Sequence[_Repeat]]) -> tuple[Part, list[Part]]:
-    """The whole, and its parts by how far the sides are apart in them."""
+    """The whole, and its parts by the difference between the sides."""
     keys = dict.fromkeys(key for side in sides for repeat in side for key in repeat)
     made = {key: _part(sides, [key], key) for key in keys}
     whole = made.pop(_WHOLE)
@@ -112,7 +112,7 @@ def _part(sides: Sequence[Sequence[_Repeat]], keys: Sequence[_Key], named: _Key)
 
 
 def _p_value(sides: Sequence[Sequence[float]]) -> float | None:
-    """Two-sided, of the means being alike where the spreads need not be (B. L. Welch, Biometrika 34, 1947)."""
+    """Two-sided p-value for equal means with unequal variances (B. L. Welch, Biometrika 34, 1947)."""
     if min(map(len, sides)) < _FEWEST:
         return None
     shares = [variance(side) / len(side) for side in sides]

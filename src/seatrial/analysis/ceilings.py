@@ -1,4 +1,4 @@
-"""Measured ceilings: where the physical limit is unknown, the best that another experiment of the machine reached."""
+"""Measured ceilings: the best rate of another experiment on the machine, used if the physical limit is unknown."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def _with_ceiling(
     derivation = ceiling.derivation.replace("{benchmark}", source)
     limit = Limit(rate * ceiling.factor, figure.unit, derivation, Basis.MEASURED)
     share = share_of(figure.median, limit, figure.better)
-    # The factor speaks of counted work already: all of such a ceiling can be reached.
+    # The factor already refers to counted work: all of such a ceiling is attainable.
     return replace(figure, limit=limit, fraction_of_limit=share, attainable=ALL_OF_IT)
 
 
-def _is_source(ceiling: Ceiling, parameters: Params, asks: ExperimentResult, other: ExperimentResult) -> bool:
-    """Whether `other` is of the same machine, at the parameters of `asks` but for those named."""
+def _is_source(ceiling: Ceiling, parameters: Params, result: ExperimentResult, other: ExperimentResult) -> bool:
+    """Whether `other` is from the same machine, with the parameters of `result` except those that the ceiling
+    states."""
     known = other.experiment.parameters
     wanted = {**{name: value for name, value in parameters.items() if name in known}, **ceiling.parameters}
     wanted |= {name: known[name] for name in ceiling.ignored if name in known}
-    return other.experiment.machine == asks.experiment.machine and dict(other.experiment.parameters) == wanted
+    return other.experiment.machine == result.experiment.machine and dict(other.experiment.parameters) == wanted

@@ -1,8 +1,8 @@
 """Comparisons: pairs of figures become ratios with intervals, and families of them verdicts.
 
-What was measured side by side is compared block by block; what was measured apart by all pairs of repeats. The interval
-of a family holds for all its members at once (Bonferroni), and gives the verdict; Holm's procedure (1979), which never
-decides less, adds the differences that it can tell beyond that.
+Interleaved measurements are compared block by block; others by all pairs of repeats. The interval of a family holds for
+all its members at once (Bonferroni), and gives the verdict; Holm's procedure (1979), which never decides less, adds
+differences beyond that.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.model.figure_result import FigureResult, RepeatValue
 from seatrial.model.parameter import Value
+from seatrial.model.spelling import count
 from seatrial.model.units import Unit
 from seatrial.stats.holm import holm
 from seatrial.stats.interval import MINIMUM_REPEATS
@@ -28,7 +29,7 @@ from seatrial.stats.verdict import verdict
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One figure of one experiment at one point, as a side of a comparison. `blocks` maps a repeat to its block."""
+    """One figure of one experiment, as a side of a comparison. `blocks` maps a repeat to its block."""
 
     name: str
     experiment: str
@@ -40,7 +41,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Sequential:
-    """The rule that a study stopped by. `ends` counts the budgets that ended it; `is_spent`: the last of them did."""
+    """The stopping rule of a study. `ends` counts its budgets; `is_spent`: the last one is spent."""
 
     maximum: int
     ends: int = 1
@@ -49,7 +50,7 @@ class Sequential:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two sides of one figure at one point, with the parameters that they share. Either may be a published value."""
+    """Two sides of one figure, with the parameters that they share. Either may be a published value."""
 
     benchmark: str
     parameters: Mapping[str, Value]
@@ -81,7 +82,7 @@ def _compare(match: Match, margin: float, family: int) -> Comparison:
     fewest = min(baseline.figure.n_repeats, candidate.figure.n_repeats)
     if len(pairs) >= MINIMUM_REPEATS or (pairs and len(pairs) == fewest):
         return _side_by_side(match, baseline, candidate, pairs, margin, family)
-    return _apart(match, baseline, candidate, margin, family)
+    return _separately(match, baseline, candidate, margin, family)
 
 
 def _side_by_side(
@@ -118,7 +119,7 @@ def _side_by_side(
     )
 
 
-def _apart(match: Match, baseline: Measured, candidate: Measured, margin: float, family: int) -> Comparison:
+def _separately(match: Match, baseline: Measured, candidate: Measured, margin: float, family: int) -> Comparison:
     sides = (baseline.figure.repeats, candidate.figure.repeats)
     first, second = ([repeat.value for repeat in repeats] for repeats in sides)
     plain = independent_ratio(first, second, ALPHA)
@@ -141,7 +142,7 @@ def _apart(match: Match, baseline: Measured, candidate: Measured, margin: float,
 
 
 def _with_reference(match: Match, margin: float, family: int) -> Comparison:
-    """A published value has no repeats: the ratio is told, and no verdict."""
+    """A published value has no repeats: a ratio without a verdict."""
     baseline, candidate = (
         side if isinstance(side, Side) else _side(side, side.figure.repeats)
         for side in (match.baseline, match.candidate)
@@ -186,9 +187,9 @@ def _comparison(
 
 
 def _step_down(family: Sequence[Comparison]) -> list[Comparison]:
-    """The same comparisons with Holm-adjusted p-values; a difference that Holm tells although its simultaneous interval
-    still touches the margin has that interval end at the margin (Strassburger & Bretz 2008: the bounds that belong to
-    Holm's procedure end where the hypothesis that it rejects begins)."""
+    """The same comparisons with Holm-adjusted p-values; for a difference that Holm finds although its simultaneous
+    interval overlaps the margin, the interval ends at the margin (Strassburger & Bretz 2008: the bounds of Holm's
+    procedure end where the rejected hypothesis begins)."""
     adjusted = holm([comparison.p_family for comparison in family])
     return [_decided(comparison, p) for comparison, p in zip(family, adjusted, strict=True)]
 
@@ -206,7 +207,7 @@ def _decided(comparison: Comparison, p: float | None) -> Comparison:
         interval = (low, min(high, math.nextafter(lower, 0.0)))
     plain = comparison.ci95
     if plain is None or plain[0] < interval[0] or plain[1] > interval[1]:
-        return comparison  # its own interval does not bear it: leave it open
+        return comparison  # its own interval does not support it: leave it open
     higher = comparison.better is Better.HIGHER
     return replace(
         comparison,
@@ -216,7 +217,7 @@ def _decided(comparison: Comparison, p: float | None) -> Comparison:
 
 
 def _pairs(baseline: Measured, candidate: Measured) -> list[tuple[RepeatValue, RepeatValue]]:
-    """The repeats of both sides in each block that holds both, in order of time."""
+    """The repeats of both sides in each block that has both, in order of time."""
     of_baseline = {
         baseline.blocks[repeat.repeat]: repeat for repeat in baseline.figure.repeats if repeat.repeat in baseline.blocks
     }
@@ -251,17 +252,17 @@ def _interval(found: RatioInterval) -> tuple[float, float] | None:
 
 
 def _note(baseline: Side, candidate: Side, design: Design, adjusted: RatioInterval) -> str:
-    """What limits the verdict, in words."""
+    """What limits the verdict, as text."""
     if baseline.is_reference or candidate.is_reference:
         return "one side is a published value: another machine, no interval"
-    said = []
+    notes = []
     if set(baseline.hosts) != set(candidate.hosts) and baseline.hosts and candidate.hosts:
-        said.append("two machines: the verdict holds for these two, not for their kinds")
+        notes.append("two machines: the verdict holds for these two, not for other machines of the same type")
     if not design.is_interleaved:
-        said.append("measured apart: a drift of the machine between the two is part of the ratio")
+        notes.append("measured separately: the ratio includes any drift of the machine in between")
     fewest = min(len(baseline.values), len(candidate.values))
     if fewest < MINIMUM_REPEATS:
-        said.append(f"{fewest} repeats on a side: an interval needs {MINIMUM_REPEATS}")
+        notes.append(f"only {count(fewest, 'repeat')} on a side: an interval needs {MINIMUM_REPEATS}")
     elif adjusted.low is None:
-        said.append(f"{fewest} repeats are too few for an interval that holds for the whole family")
-    return "; ".join(said)
+        notes.append(f"{fewest} repeats are too few for an interval that holds for the whole family")
+    return "; ".join(notes)

@@ -1,4 +1,4 @@
-"""One results folder, compared along an axis: of a study that was run into it, or any setting that varies in it."""
+"""Comparisons within one results folder along an axis: of a study in it, or any setting that varies in it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Comparisons, of two sides or along an axis; `outliers` is None where nothing was screened."""
+    """Comparisons, of two sides or along an axis; `outliers` is None if nothing was screened."""
 
     compared: tuple[Compared, ...] = ()
     outliers: tuple[Outlier, ...] | None = None
 
 
 def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
-    """The comparisons along the axis and, for `node`, `repeat`, `rank` and `pair`, what is odd among many alike.
+    """The comparisons along the axis or, for `node`, `repeat`, `rank` and `pair`, the outliers.
 
-    A study in the folder that has the axis says which value is the baseline; else it is the smallest, the first in the
-    alphabet, or false. Raises UnknownNameError where nothing varies along the axis.
+    The baseline is that of a study in the folder with this axis; else the smallest value, the first in alphabetical
+    order, or false. Raises UnknownNameError if nothing varies along the axis.
     """
     if along in SCREENS:
         return Comparisons(outliers=outliers_along(contents, along, margin))
@@ -41,7 +41,7 @@ def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
     if not planned:
         planned = _as_studies(contents, along)
     if not planned:
-        raise UnknownNameError("axis along which anything varies in this folder", along, _axes(contents))
+        raise UnknownNameError("axis along which experiments in this folder vary", along, _axes(contents))
     found: list[Compared] = []
     for kept in planned:
         axis, asked = kept.study.axis(along), kept.study.compare
@@ -53,7 +53,7 @@ def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
 
 
 def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:
-    """What nobody planned as a study, as if somebody had: for each machine, what differs along the axis."""
+    """Experiments that vary along the axis without a study, as one study per machine."""
     values = {key: _coordinate(experiment, contents, along) for key, experiment in contents.experiments.items()}
     found = {key: value[0] for key, value in values.items() if value is not None}
     if len(set(found.values())) < 2:
@@ -64,7 +64,7 @@ def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:
 
 def _as_study(contents: Contents, along: str, machine: str, found: Mapping[str, Value | None]) -> KeptStudy:
     own = {key: value for key, value in found.items() if contents.experiments[key].machine == machine}
-    others = {key: _elsewhere(contents.experiments[key], contents, along) for key in own}
+    others = {key: _other_coordinates(contents.experiments[key], contents, along) for key in own}
     points: list[StudyPoint] = []
     for benchmark in dict.fromkeys(contents.experiments[key].benchmark for key in own):
         keys = [key for key in own if contents.experiments[key].benchmark == benchmark]
@@ -77,7 +77,7 @@ def _as_study(contents: Contents, along: str, machine: str, found: Mapping[str, 
 
 
 def _following(values: Mapping[str, Value | None], others: Mapping[str, Mapping[str, Value | None]]) -> frozenset[str]:
-    """The settings that the axis decides: each of its values goes with one of theirs (arrays grow with threads)."""
+    """The settings that the axis determines: each of its values has one of theirs (arrays grow with threads)."""
     names = {name for given in others.values() for name in given}
 
     def follows(name: str) -> bool:
@@ -90,7 +90,7 @@ def _following(values: Mapping[str, Value | None], others: Mapping[str, Mapping[
 
 
 def _coordinate(experiment: Experiment, contents: Contents, along: str) -> tuple[Value | None] | None:
-    """The value of an axis at an experiment, in a tuple of one; None where it has no such axis."""
+    """The value of an axis at an experiment, in a tuple of one; None if it has no such axis."""
     if not along.startswith(ENVIRONMENT_PREFIX):
         return (experiment.parameters[along],) if along in experiment.parameters else None
     name = along.removeprefix(ENVIRONMENT_PREFIX)
@@ -108,7 +108,7 @@ def _of_environment(document: Mapping[str, Any]) -> dict[str, tuple[Value | None
     return found | {name: (value,) for name, value in document.get("variables", {}).items()}
 
 
-def _elsewhere(experiment: Experiment, contents: Contents, along: str) -> dict[str, Value | None]:
+def _other_coordinates(experiment: Experiment, contents: Contents, along: str) -> dict[str, Value | None]:
     """Every other coordinate: experiments that share them differ along the axis only."""
     others: dict[str, Value | None] = {n: v for n, v in experiment.parameters.items() if n != along}
     if not along.startswith(ENVIRONMENT_PREFIX):
@@ -121,7 +121,7 @@ def _elsewhere(experiment: Experiment, contents: Contents, along: str) -> dict[s
 
 
 def _axes(contents: Contents) -> Iterable[str]:
-    """What varies in the folder."""
+    """The parameters that vary in the folder, and the screens."""
     seen: dict[str, set[object]] = {}
     for experiment in contents.experiments.values():
         for name, value in experiment.parameters.items():
@@ -130,6 +130,6 @@ def _axes(contents: Contents) -> Iterable[str]:
 
 
 def _rank(value: Value | None) -> tuple[bool, bool, object]:
-    """Unset first, then numbers (false before true), then words."""
+    """Unset first, then numbers (false before true), then text."""
     is_word = isinstance(value, str | tuple)
     return value is not None, is_word, (str(value) if is_word else value) or 0

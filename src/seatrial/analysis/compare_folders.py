@@ -1,4 +1,4 @@
-"""Two results folders, held against each other: what was measured in both."""
+"""Comparison of two results folders: what was measured in both."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from seatrial.analysis.study_results import lost, scope
 from seatrial.errors import UsageError
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.parameter import Value
+from seatrial.model.spelling import count
 from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.model.study_result import Compared
 from seatrial.store.contents import Contents
@@ -21,7 +22,7 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class NamedFolder:
-    """The contents of a results folder, with the name that people gave it."""
+    """The contents of a results folder, with the name given by the user."""
 
     name: str
     contents: Contents
@@ -30,8 +31,8 @@ class NamedFolder:
 def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float = DEFAULT_MARGIN) -> Compared:
     """Every figure that both folders have, candidate over baseline, and everything else that differs.
 
-    Experiments are matched by benchmark and parameters. A parameter that has one value throughout one folder and
-    another throughout the other is a difference between the folders, and no reason not to compare.
+    Experiments are matched by benchmark and parameters. A parameter that is constant in each folder, with
+    different values, is a difference between the folders and does not prevent the comparison.
     """
     first, second = (all_results(folder.contents) for folder in (baseline, candidate))
     pairs = matched(first, second)
@@ -76,15 +77,16 @@ def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float
 def _refuse_copies(
     baseline: NamedFolder, candidate: NamedFolder, pairs: Sequence[tuple[ExperimentResult, ExperimentResult]]
 ) -> None:
-    """Raise UsageError where both folders hold the same repeats: a copy is no second measurement."""
+    """Raise UsageError if both folders contain the same repeats: a copy is not a second measurement."""
     for a, b in pairs:
         made = {record.t0: record for record in baseline.contents.records.get(a.id, ())}
         others = candidate.contents.records.get(b.id, ())
         common = sum(record.t0 in made and record.samples == made[record.t0].samples for record in others)
         if common:
             raise UsageError(
-                f"{baseline.name} and {candidate.name} hold {common} of the same repeats of {a.experiment.benchmark}",
-                "one is a copy of the other: measure again into a folder of its own, or name another",
+                f"{baseline.name} and {candidate.name} contain the same {count(common, 'repeat')} of "
+                f"{a.experiment.benchmark}",
+                "one is a copy of the other: measure again into a new folder, or name another",
             )
 
 
@@ -94,10 +96,9 @@ Key = tuple[tuple[str, Value | None], ...]
 def matched(
     first: Sequence[ExperimentResult], second: Sequence[ExperimentResult]
 ) -> list[tuple[ExperimentResult, ExperimentResult]]:
-    """The experiments that stand for the same point on both sides, in the order of the first.
+    """The pairs of experiments with the same parameters on both sides, in the order of the first.
 
-    Of several on a side with the same parameters (other environments, other machines) the one with figures, and of
-    those the last, stands for the point.
+    If a side has several with the same parameters (other environments or machines), the last one with figures is used.
     """
     pairs = []
     benchmarks = dict.fromkeys(result.experiment.benchmark for result in first)
@@ -105,22 +106,22 @@ def matched(
         sides = [[r for r in side if r.experiment.benchmark == benchmark] for side in (first, second)]
         if not all(sides):
             continue
-        apart = _told_apart_by_folder(*sides)
-        keyed = [_by_key(side, apart) for side in sides]
+        ignored = _distinguished_by_folder(*sides)
+        keyed = [_by_key(side, ignored) for side in sides]
         pairs += [(result, keyed[1][key]) for key, result in keyed[0].items() if key in keyed[1]]
     return pairs
 
 
-def _by_key(results: Sequence[ExperimentResult], apart: frozenset[str]) -> Mapping[Key, ExperimentResult]:
+def _by_key(results: Sequence[ExperimentResult], ignored: frozenset[str]) -> Mapping[Key, ExperimentResult]:
     found: dict[Key, ExperimentResult] = {}
     for result in results:
-        key = tuple(sorted((n, v) for n, v in result.experiment.parameters.items() if n not in apart))
+        key = tuple(sorted((n, v) for n, v in result.experiment.parameters.items() if n not in ignored))
         if key not in found or result.figures or not found[key].figures:
             found[key] = result
     return found
 
 
-def _told_apart_by_folder(first: Sequence[ExperimentResult], second: Sequence[ExperimentResult]) -> frozenset[str]:
+def _distinguished_by_folder(first: Sequence[ExperimentResult], second: Sequence[ExperimentResult]) -> frozenset[str]:
     """The parameters that are constant on each side, with different values."""
     values = [_values(side) for side in (first, second)]
     return frozenset(
@@ -133,6 +134,6 @@ def _told_apart_by_folder(first: Sequence[ExperimentResult], second: Sequence[Ex
 
 
 def _values(results: Sequence[ExperimentResult]) -> dict[str, set[Value | None]]:
-    """Parameter -> the values that it has; None where an experiment has no such parameter."""
+    """Parameter -> its values; None if an experiment has no such parameter."""
     names = {name for result in results for name in result.experiment.parameters}
     return {name: {result.experiment.parameters.get(name) for result in results} for name in names}

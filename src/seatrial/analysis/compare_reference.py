@@ -1,4 +1,4 @@
-"""A published value against a results folder: a ratio for each figure that it speaks of, and no verdict."""
+"""Comparison of a published value with a results folder: a ratio for each matching figure, and no verdict."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from seatrial.references.matching import figures_of_reference, reference_side
 from seatrial.store.contents import Contents
 
 PREFIX = "reference:"
-"""Before the id of a published value, where the command line names a side."""
+"""Prefix of the id of a published value on the command line."""
 
 
 def compare_with_reference(baseline: str, candidate: str, folders: Mapping[str, Contents], margin: float) -> Compared:
     """The sides as the command line names them; `folders` has the contents of the one that is a folder.
 
-    Raises UsageError where both are published values, or the folder holds no figure that the published one speaks of.
+    Raises UsageError if both are published values, or the folder has no figure to compare with the published one.
     """
     if len(folders) != 1:
         raise UsageError(
-            "two published values are no comparison of ours", "give a results folder for one side: A, or reference:ID"
+            "two published values cannot be compared",
+            "give a results folder for one side, and reference:ID for the other",
         )
     ((folder, contents),) = folders.items()
     reference = reference_named((baseline if folder != baseline else candidate).removeprefix(PREFIX))
@@ -38,9 +39,9 @@ def compare_with_reference(baseline: str, candidate: str, folders: Mapping[str, 
     ]
     if not matches:
         raise UsageError(
-            f"{folder} holds no figure that reference {reference.id} speaks of "
+            f"{folder} contains no figure to compare with reference {reference.id} "
             f"({reference.benchmark} {reference.figure} in {reference.unit})",
-            "seatrial list --references shows what each is about",
+            "`seatrial list --references` shows the figure of each reference",
         )
     comparisons = compared(matches, margin)
     return Compared(baseline, candidate, comparisons, (), scope(comparisons), is_told=False)

@@ -1,7 +1,6 @@
-"""Copies between the host and its devices, and between devices, as measured: figures by the devices of the machine's
-graph.
+"""Measured copies between the host and devices, and between devices, by the devices of the machine's graph.
 
-A backend counts devices in an order of its own; the records' notes say at which PCI address each of them is.
+Each backend numbers devices in its own order; the notes of records contain the PCI address of each.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _PEER_ROLES = (Role.PEER_COPY, Role.PEER_COPY_BOTH_WAYS, Role.PEER_LATENCY)
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A device: `number` as the backend counts, `id` in the machine's graph (None where it is not there)."""
+    """A device: `number` in the backend, `id` in the machine's graph (None if it is not in it)."""
 
     backend: str
     number: int
@@ -39,14 +38,14 @@ class DeviceName:
 
     @property
     def label(self) -> str:
-        """As the drawing names it; else by its number."""
+        """Its id as in the drawing, else its number."""
         return self.id or f"device {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class HostCopy:
-    """The rate of copies between host and `device` (None: the sum over all of the experiment), alone or while others
-    copy too. `settings` are those that must be alike to compare."""
+    """The rate of copies between host and `device` (None: the sum over all devices of the experiment), alone or at the
+    same time as others. Only copies with equal `settings` are comparable."""
 
     device: DeviceName | None
     direction: Direction
@@ -66,21 +65,21 @@ class PeerRates:
     values: Mapping[tuple[int, int], FigureResult]
     result: ExperimentResult
     is_direct: bool
-    """Whether devices were allowed to reach each other's memory."""
+    """Whether the devices had peer access."""
 
     @property
     def title(self) -> str:
-        """What was measured between which, in words."""
+        """The title of the matrix."""
         between = "GPUs" if all(device.id for device in self.devices) else "devices"
         what = WORDS[Direction.BOTH] if self.role is Role.PEER_COPY_BOTH_WAYS else self.figure
         return f"Copies between {between}: {what}"
 
 
 def devices_of(machine: Machine, result: ExperimentResult, seen: Seen) -> Mapping[int, DeviceName]:
-    """Number -> device, of the devices that the last repeat behind an experiment's figures notes."""
+    """Number -> device, from the notes of the last repeat of an experiment."""
     repeats = [repeat.repeat for figure in result.figures[:1] for repeat in figure.repeats]
-    told = (_noted(seen.get((result.id, repeat), {})) for repeat in reversed(repeats))
-    facts: Sequence[Mapping[str, Any]] = next(filter(None, told), [])
+    notes = (_noted(seen.get((result.id, repeat), {})) for repeat in reversed(repeats))
+    facts: Sequence[Mapping[str, Any]] = next(filter(None, notes), [])
     by_rank = _by_rank(machine, facts)
     found: dict[int, DeviceName] = {}
     for each in facts:
@@ -99,8 +98,8 @@ def _noted(seen: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _by_rank(machine: Machine, facts: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
-    """PCI address -> GPU, where the graph comes from a matrix that knows no addresses: `nvidia-smi` counts GPUs by
-    address, so with all of them told the order says which is which."""
+    """PCI address -> GPU, if the graph comes from a matrix without addresses: `nvidia-smi` numbers GPUs by address, so
+    the order identifies them if all are known."""
     gpus = machine.of_kind(DeviceKind.GPU)
     addresses = sorted(filter(None, (pci_address(str(each.get("pci") or "")) for each in facts)))
     if len(set(addresses)) != len(gpus) or any(gpu.pci is not None for gpu in gpus):
@@ -109,7 +108,7 @@ def _by_rank(machine: Machine, facts: Sequence[Mapping[str, Any]]) -> Mapping[st
 
 
 def host_copies(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> tuple[HostCopy, ...]:
-    """All of them, in the order of the results."""
+    """The copies between host and devices, in the order of the results."""
     found: list[HostCopy] = []
     for result in results:
         roles = [(figure, role) for figure in result.figures if isinstance(role := role_of(result, figure), HostCopies)]
@@ -134,7 +133,7 @@ _OF_THE_DEVICES = frozenset({"mode", "device", "devices"})
 
 
 def _settings(result: ExperimentResult, figure: FigureResult) -> tuple[tuple[str, Value], ...]:
-    """What copies must have in common to be compared, whichever devices they are of."""
+    """The settings that must be equal for a comparison, except those that select devices."""
     settings = {"benchmark": result.experiment.benchmark, **result.experiment.parameters, **figure.point}
     environment = result.experiment.environment or ""
     kept = {name: value for name, value in settings.items() if name not in _OF_THE_DEVICES}

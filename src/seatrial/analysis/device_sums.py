@@ -1,7 +1,7 @@
 """Figures of several devices at once, made comparable over the number of devices.
 
-Where copies of a problem run on several devices (EP), each has its figure, and NAME_all is that of all together; one
-device alone has only NAME. Over the number of devices it is the sum that grows, so there the one device is its own sum.
+If copies of a problem run on several devices (EP), each has its figure, and NAME_all is the sum; a single device has
+only NAME. For scaling over the number of devices, the figure of a single device is its sum.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Value
 
 DEVICES = "devices"
-"""The parameter that says how many work at once."""
+"""The parameter with the number of devices used at once."""
 ALL = "_all"
 
 Key = tuple[str, Value | None]
 
 
 def sums_of_devices(results: Sequence[ExperimentResult]) -> tuple[ExperimentResult, ...]:
-    """The results with figures of all devices together: those of each one are left out, and the figure of one device
-    alone has the name that it has for several."""
+    """The results with figures of all devices together: those of single devices are removed, and the figure of one
+    device alone gets the name of the sum."""
     summed = summed_figures(results)
     return tuple(
         replace(
@@ -41,7 +41,7 @@ def summed_figures(results: Sequence[ExperimentResult]) -> dict[Key, frozenset[s
 
 
 def whole_of(result: ExperimentResult, figure: FigureResult, summed: dict[Key, frozenset[str]]) -> FigureResult | None:
-    """The figure as one of all devices of its experiment; None where it is of one of several."""
+    """The figure as one of all devices of its experiment; None if it is of one of several."""
     if figure.name not in summed.get(_key(result), frozenset()):
         return figure
     return replace(figure, name=figure.name + ALL) if result.experiment.parameters.get(DEVICES) == 1 else None

@@ -1,8 +1,8 @@
-"""The fairness list: everything but the figures that is not the same on both sides of a comparison.
+"""The fairness list: all differences between the sides of a comparison besides the figures.
 
-Intended is what the comparison is about, and what that brings along (`Difference.follows_from`). All else is listed
-first. What changes by itself (load, steal, free memory) has a rule each; `fairness/` has one module for each place
-where a difference can show, and none of them looks at what was intended.
+A difference is intended if the comparison varies it, or if it follows from that (`Difference.follows_from`). All others
+are listed first. Values that always vary (load, steal, free memory) have their own rules; `fairness/` has one module
+for each source of differences, and only `intent` decides which are intended.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["SideFacts", "differences", "side_facts"]
 
 
 def differences(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> tuple[Difference, ...]:
-    """What differs, unintended first, each by how much it matters. `axis` is what the comparison varies: a parameter,
-    `environment.NAME`, `label` (nothing), or None where two folders are held against each other.
+    """The differences, unintended first, then by importance. `axis` is what the comparison varies: a parameter,
+    `environment.NAME`, `label` (nothing), or None for two folders.
 
-    Repeats that are invalid or failed count as well: that they are is a difference, and what they saw explains it. A
-    side without experiments was not measured; then there is nothing to tell.
+    Invalid and failed repeats count as well: the outcome is a difference, and their records may explain it. Empty if a
+    side has no experiments.
     """
     if not baseline.experiments or not candidate.experiments:
         return ()
@@ -40,9 +40,9 @@ def differences(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> 
 
 
 def _of_group(group: Group) -> Iterator[Noticed]:
-    """What differs between experiments that stand against each other."""
+    """The differences between experiments that are compared with each other."""
     if not group.baseline.experiments or not group.candidate.experiments:
-        sides = [count(len(side.experiments), "point") for side in (group.baseline, group.candidate)]
+        sides = [count(len(side.experiments), "experiment") for side in (group.baseline, group.candidate)]
         shown = [
             text if side.experiments else None
             for text, side in zip(sides, (group.baseline, group.candidate), strict=True)
@@ -52,14 +52,15 @@ def _of_group(group: Group) -> Iterator[Noticed]:
     yield from parameter_differences(group.baseline, group.candidate)
     seen = list(repeat_differences(group.baseline, group.candidate))
     yield from seen
-    told = {(item.kind, item.name) for item in seen}
+    reported = {(item.kind, item.name) for item in seen}
     for item in environment_differences(group.baseline, group.candidate):
-        if (item.kind, item.name) not in told:  # a variable that a study sets, and that the repeats saw
+        if (item.kind, item.name) not in reported:  # a variable that a study sets is also in the records of repeats
             yield item
 
 
 def _merged(judged: list[tuple[Noticed, bool, str]]) -> list[Difference]:
-    """One for each name and intent: what is intended at one point never covers what is not at another."""
+    """One for each name and intent: an intended difference of one experiment never hides an unintended one of
+    another."""
     found: dict[tuple[Kind, str, bool, str], list[Noticed]] = {}
     for item, intended, follows in judged:
         found.setdefault((item.kind, item.name, intended, follows), []).append(item)

@@ -19,15 +19,15 @@ from seatrial.stats.interval import median_interval
 
 
 def in_time(records: Iterable[RepeatRecord]) -> list[RepeatRecord]:
-    """The records in order of time. That of their numbers is another: a repeat that is taken over keeps its number."""
+    """The records in order of time, which may differ from the order of their numbers."""
     return sorted(records, key=lambda record: (record.t0, record.order))
 
 
 def outcome_of(records: Sequence[RepeatRecord]) -> tuple[Outcome, tuple[str, ...]]:
-    """The outcome of an experiment: that of its latest repeat, with a note on earlier ones that came out otherwise.
+    """The outcome of an experiment: that of its latest repeat, with notes on earlier ones that were not ok.
 
-    The latest decides because a repeat that is not ok ends its experiment: what follows was asked for again, after
-    somebody mended the cause.
+    The latest decides because a repeat that is not ok ends its experiment: later ones were requested again, after the
+    cause was fixed.
     """
     if not records:
         return Outcome.skipped("no repeat of it has finished"), ()
@@ -37,7 +37,7 @@ def outcome_of(records: Sequence[RepeatRecord]) -> tuple[Outcome, tuple[str, ...
         return latest, ()
     earlier = [record for record in records if not record.outcome.is_ok]
     return latest, tuple(
-        f"repeat {record.repeat} is left out: {record.outcome.state} ({record.outcome.reason})" for record in earlier
+        f"repeat {record.repeat} is ignored: {record.outcome.state} ({record.outcome.reason})" for record in earlier
     )
 
 
@@ -46,7 +46,7 @@ Read = Sequence[tuple[RepeatRecord, Sequence[Reading]]]
 
 
 def read(benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]) -> Read:
-    """The ok repeats, in order of time, held against the limits that are known now."""
+    """The ok repeats, in order of time, with the limits that are known now."""
     return [
         (record, readings(benchmark, machine, params, record.samples))
         for record in in_time(records)
@@ -55,10 +55,10 @@ def read(benchmark: Benchmark, machine: Machine, params: Params, records: Sequen
 
 
 def impossible(repeats: Read) -> Outcome | None:
-    """`invalid` where a repeat is beyond a limit that is known now, else None.
+    """`invalid` if a repeat exceeds a limit that is known now, else None.
 
-    Knowledge of a machine may come after its repeats (memory modules need root), so these were judged without it. One
-    such repeat is enough: to leave out those above the limit and to publish the rest would choose by the result.
+    Facts of a machine may be added after its repeats (memory modules need root). One such repeat is enough: to drop
+    only the repeats above the limit would be selection by the result.
     """
     found = [reason for _, figures in repeats if (reason := next(filter(None, map(impossible_reason, figures)), None))]
     if not found:
@@ -69,7 +69,7 @@ def impossible(repeats: Read) -> Outcome | None:
 def figures_of(
     benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]
 ) -> tuple[FigureResult, ...]:
-    """The figures of the ok repeats, in declared order; empty where there is none."""
+    """The figures of the ok repeats, in declared order; empty if there are none."""
     return figures(benchmark, params, read(benchmark, machine, params, records))
 
 
@@ -122,8 +122,8 @@ class _Gathered:
     def _share(self) -> tuple[float | None, Limit | None]:
         """(median over repeats of the share of the limit, the limit of the repeat whose share is nearest to it).
 
-        Each repeat is held against its own limit, which carries the clock of its own run: a median of values over the
-        clock of another repeat would be the share of no run at all.
+        Each repeat is compared with its own limit, which uses the clock of its run: a median value over the clock of
+        another repeat would not be the share of any run.
         """
         pairs = [
             (share, reading.limit)

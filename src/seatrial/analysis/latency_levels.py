@@ -1,4 +1,4 @@
-"""The latency of each cache level and of memory: the working sets of `memory.latency` that lie well within one."""
+"""The latency of each cache level and of memory: from working sets of `memory.latency` well within one level."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import whole
 
 _WITHIN = 0.5
-"""A set of this share of a cache lies well within it: the rest holds what else the level serves, and pages of 4 KiB
-fill a cache that is indexed by physical addresses unevenly."""
+"""A set of at most this share of a cache is well within it: the cache also holds other data, and 4 KiB pages fill a
+physically indexed cache unevenly."""
 _BEYOND = 2.0
-"""A set of this multiple of the level below is hardly held by it."""
+"""A set of this multiple of the level below hardly fits in it."""
 _SAME_LEVEL = 1.5
 """Within a level, sets that a TLB does not cover take longer; those that miss the level take several times as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyLevel:
-    """One rung of the ladder: `name` is L1, L2, ... or DRAM; `interval` the 95 % one, None below six repeats."""
+    """One level: `name` is L1, L2, ... or DRAM; `interval` the 95 % one, None below six repeats."""
 
     name: str
     working_set_B: int
@@ -30,12 +30,12 @@ class LatencyLevel:
 
 
 def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = None) -> tuple[LatencyLevel, ...]:
-    """The levels that `points` (figures `load` of one experiment) tell of, from L1 outwards.
+    """The levels that `points` (figures `load` of one experiment) measure, from L1 outwards.
 
-    A cache level is told by a set that is at most half of it and at least twice the level below: the largest of those
-    that take at most half again as long as the fastest. Memory is told by the largest set of all, if that is four times
-    the last-level cache. A level without such a set is left out, and nothing is told of a machine whose caches are
-    unknown. `cpu` is the one that loaded; None: the first allowed one.
+    A cache level is represented by a set that is at most half of it and at least twice the level below: the largest of
+    those at most 1.5 times as slow as the fastest. Memory is represented by the largest set of all, if at least four
+    times the last-level cache. A level without such a set is omitted; empty if the caches are unknown. `cpu` is the one
+    that measured; None: the first allowed one.
     """
     sets = sorted(
         ((size, point) for point in points if (size := _working_set_B(point)) is not None), key=lambda entry: entry[0]
@@ -43,7 +43,7 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
     found: list[LatencyLevel] = []
     below_B = 0
     for level, size_B in _data_caches(machine, cpu):
-        if level is None or size_B is None:  # what lies beyond does not follow from it
+        if level is None or size_B is None:  # outer levels cannot be determined
             return tuple(found)
         inside = [entry for entry in sets if below_B * _BEYOND <= entry[0] <= size_B * _WITHIN]
         if inside:
@@ -55,8 +55,8 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
 
 
 def _plateau(inside: Sequence[tuple[int, FigureResult]]) -> tuple[int, FigureResult]:
-    """The largest set that the level still serves: where others hold part of a shared cache, or a virtual machine gets
-    less of it than it is told, larger sets already wait for what lies below."""
+    """The largest set that the level still serves: if others use part of a shared cache, or a virtual machine gets less
+    of it than reported, larger sets are slower."""
     least = min(point.median for _, point in inside)
     return [entry for entry in inside if entry[1].median <= _SAME_LEVEL * least][-1]
 
@@ -71,7 +71,7 @@ def _working_set_B(point: FigureResult) -> int | None:
 
 
 def _data_caches(machine: Machine, cpu: int | None) -> Iterator[tuple[int | None, int | None]]:
-    """(level, size in bytes) of the caches that hold a CPU's data, innermost first; None where it is not reported."""
+    """(level, size in bytes) of the caches that hold a CPU's data, innermost first; None if not reported."""
     if cpu is None:
         cpu = next(iter(machine.allowed_cpus or sorted(machine.pus())), None)
     pu = machine.pus().get(cpu) if cpu is not None else None

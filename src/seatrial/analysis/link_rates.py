@@ -1,12 +1,12 @@
-"""The rates that copies reached, at the links that they went over.
+"""Measured rates of links, from copies over them.
 
 A link carries a copy in one direction at a time, so only figures of one direction count, the better of the two:
 
-* a GPU's own link: the best of its copies to or from the host, alone or not;
-* an uplink of several GPUs: what they reached in sum when all copied at once, or one of them alone, whichever is more.
-  Where only one GPU hangs below, its own link tells as much;
-* a direct link between two GPUs: the best copy from one to the other, where they may reach each other's memory; the
-  links from a GPU to switches share its best copy to any other by what each is capable of.
+* the link of a GPU: its best copy to or from the host, alone or not;
+* an uplink of several GPUs: the sum of simultaneous copies, or the best of one GPU alone, whichever is higher (not for
+  a single GPU, whose own link has the same rate);
+* a direct link between two GPUs: the best copy from one to the other with peer access; for links from a GPU to
+  switches, its best copy to any other GPU, divided in proportion to their capabilities.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from seatrial.model.spelling import settings
 
 _DIRECT = frozenset({"nvlink", "xgmi", "c2c"})
 _THE_DEVICE = frozenset({"backend", "device", "devices", "mode", "optimised", "largest_B", "numa_node"})
-"""Settings that a fact of one device need not repeat."""
+"""Settings omitted from the source of a fact about one device."""
 _ONE_WAY = (Direction.HOST_TO_DEVICE, Direction.DEVICE_TO_HOST)
 
 
 def with_link_rates(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> Machine:
-    """The machine with what was measured on its links; a new one, or the same where nothing was."""
+    """A copy of the machine with measured rates on its links, or the machine itself if there are none."""
     copies = [copy for copy in host_copies(machine, results, seen) if copy.direction in _ONE_WAY]
     peers = [rates for rates in peer_rates(machine, results, seen) if rates.role is Role.PEER_COPY and rates.is_direct]
     if not copies and not peers:
@@ -67,15 +67,15 @@ def copy_facts(machine: Machine, results: Sequence[ExperimentResult], seen: Seen
 
 
 def measured_fact(figure: FigureResult, result: ExperimentResult, without: frozenset[str] = frozenset()) -> Fact:
-    """A figure as a fact, with the experiment behind it; `without` are settings that need not be said."""
+    """A figure as a fact, with the experiment behind it; `without` are settings to omit from its source."""
     parameters: Mapping[str, Value] = {**result.experiment.parameters, **figure.point}
-    told = settings({name: value for name, value in parameters.items() if name not in without}, ", ")
-    source = f"{result.experiment.benchmark} {figure.name} ({told}): median of {figure.n_repeats} repeats"
+    shown = settings({name: value for name, value in parameters.items() if name not in without}, ", ")
+    source = f"{result.experiment.benchmark} {figure.name} ({shown}): median of {figure.n_repeats} repeats"
     return Fact(figure.median, source, FactKind.MEASURED, figure.unit, volatile=True)
 
 
 def sums_at_once(copies: Sequence[HostCopy]) -> list[Mapping[str, float]]:
-    """For each direction and setting at which several devices copied at once: device -> its rate in that."""
+    """Device -> its rate, for each direction and setting at which several devices copied at once."""
     groups: dict[tuple[object, ...], dict[str, float]] = {}
     for copy in copies:
         if copy.at_once and copy.device is not None and copy.device.id is not None:
@@ -124,9 +124,9 @@ def _rate_to_host(
     if device is None:
         return None
     if device.kind is DeviceKind.GPU:
-        # Copies of a device with links of its own to the processor go over those.
+        # Copies of a device with direct links to the processor use those.
         return None if direct_links(machine, device) else alone.get(device.id)
-    if faces_down(machine, device):  # its link stands at what hangs below it a second time
+    if faces_down(machine, device):  # the device below has the same link
         return None
     below = [gpu for gpu in alone if _is_below(machine, gpu, link.b)]
     if len(below) < 2:
@@ -159,7 +159,7 @@ def _rate_of_direct(
 
 
 def _share_of_links(machine: Machine, link: Link, gpu: str) -> float | None:
-    """How much of what a GPU can send to switches goes over one link."""
+    """The share of a GPU's links to switches that one link has."""
     switches = {device.id for device in machine.of_kind(DeviceKind.SWITCH)}
     own = [other for other in machine.links if gpu in (other.a, other.b) and {other.a, other.b} & switches]
     rates = [other.capable_Bps or other.trained_Bps or 0.0 for other in own]

@@ -14,7 +14,7 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class SideExperiment:
-    """An experiment on one side, with the name that people know that side by, and the folder that holds its records."""
+    """An experiment on one side, with the name of that side, and the folder with its records."""
 
     name: str
     result: ExperimentResult
@@ -22,7 +22,7 @@ class SideExperiment:
 
 
 def blocks_of(contents: Contents, experiment: str) -> dict[int, str]:
-    """Repeat -> the block in which it was made, where it was made in one."""
+    """Repeat -> the block in which it was made, if any."""
     return {
         record.repeat: str(record.seen["block"])
         for record in contents.records.get(experiment, ())
@@ -45,7 +45,7 @@ def matches(
 ) -> list[Match]:
     """A match for each figure and point that both have, in the order of the baseline. `figures` empty: all."""
     if baseline.result.id == candidate.result.id and baseline.contents is candidate.contents:
-        return []  # two settings that come out as the same experiment
+        return []  # two settings that resolve to the same experiment
     shared = _shared(baseline.result.experiment.parameters, candidate.result.experiment.parameters)
     others = {(figure.name, point_key(figure.point)): figure for figure in candidate.result.figures}
     return [

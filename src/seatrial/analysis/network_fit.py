@@ -1,22 +1,23 @@
-"""The cost of messages as SMPI counts it, fitted to measured one-way times and bandwidths.
+"""The cost of messages in the model of SMPI, fitted to measured one-way times and bandwidths.
 
 SMPI (P. Bedaride, A. Degomme, S. Genaud, A. Legrand, G. Markomanolis, M. Quinson, M. Stillwell, F. Suter, B. Videau,
 "Toward Better Simulation of MPI Applications on Ethernet/TCP Networks", PMBS 2013) takes for a message of s bytes
 
-    o_send(s) + l f(s + 16) + (s + 16) / (b g(s + 16)) + o_receive(s)        where s is below the eager threshold,
-                l f(s + 16) + (s + 16) / (b g(s + 16))                       above, once both sides are there,
+    o_send(s) + l f(s + 16) + (s + 16) / (b g(s + 16)) + o_receive(s)        if s is below the eager threshold,
+                l f(s + 16) + (s + 16) / (b g(s + 16))                       above, once both sides are ready,
 
 with latency l and bandwidth b of the route and, from threshold to threshold, constant factors f and g and affine
-overheads. 16 bytes are its envelope. Two measurements settle it. A ping-pong (`mpi.latency`) gives the sum: in the
-model it is the measured time at each measured size, and between two sizes the straight line. A stream
+overheads. The envelope is 16 bytes. Two measurements determine it. A ping-pong (`mpi.latency`) gives the sum: in the
+model, it equals the measured time at each measured size, and is linear in between. A stream
 (`mpi.bandwidth`) gives the time between two messages, which divides the sum:
 
-- below the threshold it is o_send, since a rank cannot give messages away faster (at most 4/5 of the one-way time);
-  o_receive is no more than that, and half of what is left; the rest is the wire's, and never falls as messages grow;
-- above, messages share the link, so that time is that of the bytes, and the rest of the one-way time is latency.
+- below the threshold it is o_send, since a rank cannot send messages faster (at most 4/5 of the one-way time);
+  o_receive is at most that, and at most half of the rest; the remainder is the wire time, which never decreases with
+  size;
+- above, messages share the link, so that time is the transfer time, and the rest of the one-way time is latency.
 
-One-way times that fall as messages grow are taken as equal to the larger before them. Where a factor or an overhead
-cannot follow a line by itself it goes in steps, which meet the line in their middle and at each measured size.
+One-way times that decrease with size are replaced by the larger one before. If a factor or overhead cannot follow a
+line, it is a step function that equals the line in the middle of each step and at each measured size.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from seatrial.model.role import Role
 
 ENVELOPE_B = 16
 EAGER_B = 65536
-"""SMPI's own threshold from which a send waits for its receiver: no smaller than those of MPI's libraries, so that no
-program which relies on theirs waits for ever."""
+"""SMPI's default threshold from which a send waits for its receiver: at least that of MPI libraries, so programs that
+rely on buffered sends do not deadlock."""
 _MOST_OF_SENDER = 0.8
 _STEPS = 8
-"""Of an interval between two sizes that is cut."""
+"""Steps in the interval between two sizes."""
 _LEAST_S_PER_B = 1e-15
 
 
@@ -48,14 +49,14 @@ class Affine(NamedTuple):
     s_per_B: float
 
     def at(self, size_B: float) -> float:
-        """Seconds for so many bytes."""
+        """Seconds for `size_B` bytes."""
         return self.at_zero_s + size_B * self.s_per_B
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkFit:
-    """`wire` by payload (message and envelope), `sender` and `receiver` (their overheads) by message; thresholds
-    ascend, the first is 0. A message of at least `eager_B` bytes has no overhead and waits for its receiver."""
+    """`wire` by payload (message and envelope), `sender` and `receiver` (overheads) by message size; thresholds are
+    ascending, the first is 0. A message of at least `eager_B` bytes has no overhead and waits for its receiver."""
 
     latency_s: float
     bandwidth_Bps: float
@@ -65,7 +66,7 @@ class NetworkFit:
     eager_B: int
 
     def one_way_s(self, size_B: int) -> float:
-        """What a ping-pong of this size takes one way in the model."""
+        """One-way time of a ping-pong of this size in the model."""
         overhead = _of(self.sender, size_B) + _of(self.receiver, size_B) if size_B < self.eager_B else 0.0
         return overhead + _of(self.wire, size_B + ENVELOPE_B)
 
@@ -73,9 +74,9 @@ class NetworkFit:
 def fit_network(
     one_way_s: Mapping[int, float], bandwidth_Bps: Mapping[int, float], eager_B: int = EAGER_B
 ) -> NetworkFit:
-    """Fit SMPI's model to one-way times and stream bandwidths, each by size of the messages in bytes.
+    """Fit SMPI's model to one-way times and stream bandwidths, each by message size in bytes.
 
-    Raises UsageError where a table has fewer than two sizes, or a time or bandwidth that is not above 0.
+    Raises UsageError if a table has fewer than two sizes, or a value that is not positive.
     """
     _check(Role.MESSAGE_TIME, one_way_s)
     _check(Role.MESSAGE_BANDWIDTH, bandwidth_Bps)
@@ -96,7 +97,7 @@ def fit_network(
 
 
 class _Split(NamedTuple):
-    """Where the one-way time of an eager message goes."""
+    """The parts of the one-way time of an eager message."""
 
     sender_s: float
     receiver_s: float
@@ -120,13 +121,13 @@ def _check(role: Role, table: Mapping[int, float]) -> None:
     if len(table) < 2 or any(not value > 0 for value in table.values()) or min(table) < 0:
         benchmark = benchmark_of(role)
         raise UsageError(
-            f"{benchmark} has no table of sizes to make a platform of: {len(table)} sizes are there",
+            f"a platform needs at least two message sizes of {benchmark} with positive values; found {len(table)}",
             f"measure it with a sweep: `seatrial run {benchmark}`",
         )
 
 
 def _rising(table: Mapping[int, float]) -> dict[int, float]:
-    """By size, none less than that before it."""
+    """By size, non-decreasing."""
     found: dict[int, float] = {}
     most = 0.0
     for size in sorted(table):
@@ -136,7 +137,7 @@ def _rising(table: Mapping[int, float]) -> dict[int, float]:
 
 
 def _between(table: Mapping[int, float], size: int) -> float:
-    """On the straight line between the sizes around it; below the first as the first, beyond the last in proportion."""
+    """Linear interpolation; below the first size its value, beyond the last proportional to the size."""
     known = sorted(table)
     if size <= known[0]:
         return table[known[0]]
@@ -154,7 +155,7 @@ def _line(before: int, after: int, table: Mapping[int, float]) -> Affine:
 
 
 def _overheads(table: Mapping[int, float], eager_B: int) -> tuple[Affine, ...]:
-    """The straight lines between the sizes of a table; none from the threshold on."""
+    """The lines between the sizes of a table; zero from the threshold on."""
     sizes = sorted(table)
     first = Affine(0, table[sizes[0]], 0.0)
     return (first, *(_line(a, b, table) for a, b in pairwise(sizes)), Affine(eager_B - 1, 0.0, 0.0))
@@ -175,7 +176,7 @@ def _eager_wire(wire: Mapping[int, float]) -> list[Affine]:
 
 
 def _steps(line: Affine, before: int, after: int) -> list[Affine]:
-    """Through the origin, and through the line in the middle of each step; the last meets its end."""
+    """Lines through the origin and the middle of each step; the last through its end."""
     edges = sorted({before + round((after - before) * i / _STEPS) for i in range(_STEPS + 1)})
     found = []
     for low, high in pairwise(edges):
@@ -187,8 +188,8 @@ def _steps(line: Affine, before: int, after: int) -> list[Affine]:
 def _stepped_wire(
     times: Mapping[int, float], each: Mapping[int, float], sizes: list[int], eager_B: int
 ) -> list[Affine]:
-    """Of messages that share the link: each step lies around a size, where the one-way time and that of a stream are
-    met. By payload."""
+    """For messages above the threshold, by payload: each step is around a size, at which it equals the measured one-way
+    time and stream bandwidth."""
     met = sorted(
         {round(low * (high / low) ** (i / _STEPS)) for low, high in pairwise(sizes) for i in range(_STEPS + 1)}
     )

@@ -1,4 +1,4 @@
-"""What a results folder knows of the network: one-way times and bandwidths by size of the messages."""
+"""Network measurements of a results folder: one-way times and bandwidths by message size."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seatrial.model.role import Role
 
 _TABLES = (Role.MESSAGE_TIME, Role.MESSAGE_BANDWIDTH)
 _OF_BOTH = ("nodes", "placement", "buffers")
-"""Parameters that the two have to share: a pair of ranks that sits alike."""
+"""Parameters that must be equal in both: the placement of the two ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkTables:
-    """Medians by size in bytes: seconds one way, bytes a second of a stream. `experiments` are their ids; `pair` says
-    how the two ranks sat."""
+    """Medians by message size in bytes: seconds one way, bytes per second of a stream. `experiments` are their ids;
+    `pair` describes the placement of the two ranks."""
 
     one_way_s: Mapping[int, float]
     bandwidth_Bps: Mapping[int, float]
@@ -28,16 +28,16 @@ class NetworkTables:
 
 
 def network_tables(results: Sequence[ExperimentResult]) -> NetworkTables:
-    """The tables of times and of bandwidths with the most sizes, of a pair that sat alike in both.
+    """The tables of times and bandwidths with the most sizes, with the same placement of the two ranks.
 
-    Raises UsageError where the results hold no such two.
+    Raises UsageError if there are no such tables.
     """
     latencies, bandwidths = (_measured(results, role) for role in _TABLES)
     fitting = [(a, b) for a in latencies for b in bandwidths if _pair(a[0]) == _pair(b[0])]
     if not fitting:
         times, bandwidths_of = map(benchmark_of, _TABLES)
         raise UsageError(
-            f"these results hold no table of {times} and of {bandwidths_of} between ranks that sit alike",
+            f"these results contain no sweeps of {times} and {bandwidths_of} with the same placement of ranks",
             f"measure both: `seatrial run {times} {bandwidths_of} --results DIR`",
         )
     (latency, one_way_s), (bandwidth, bandwidth_Bps) = max(fitting, key=lambda pair: len(pair[0][1]) + len(pair[1][1]))

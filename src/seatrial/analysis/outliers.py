@@ -1,4 +1,4 @@
-"""The odd one of many nodes, ranks or repeats, for every figure that they have in common."""
+"""Outliers among many nodes, ranks or repeats, for every figure that they have in common."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SCREENS = ("node", "repeat", "rank", "pair")
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """Values of one figure that should be alike: `values` holds the repeats of each of `what` (nodes, ranks, repeats).
+    """Values of one figure that should be equal: `values` has the repeats of each of `what` (nodes, ranks, repeats).
 
-    `is_paired`: the k-th repeat of each was made in the same process, so what changes from repeat to repeat is common
-    to all and is taken out before they are compared.
+    `is_paired`: the k-th repeat of each was made in the same process, so changes from repeat to repeat are common to
+    all and are removed before the comparison.
     """
 
     what: tuple[str, ...]
@@ -44,7 +44,7 @@ class Screened:
 
     @property
     def is_enough(self) -> bool:
-        """Whether anything can be known of so many: five, or ten where a single value stands for each."""
+        """Whether there are enough for a screen: five, or ten with a single value each."""
         return len(self.what) >= (FEWEST_SINGLE if all(len(own) == 1 for own in self.values) else FEWEST)
 
     @property
@@ -56,27 +56,27 @@ class Screened:
 def outliers(
     screened: Sequence[Screened], margin: float = DEFAULT_MARGIN, false_alarm_rate: float = FALSE_ALARM_RATE
 ) -> tuple[Outlier, ...]:
-    """The outliers of all these screens, surest first, then by distance.
+    """The outliers of all these screens, most certain first, then by distance.
 
     `false_alarm_rate` is for all values of all screens together: each screen gets an equal share (Bonferroni). A ratio
-    within [1/(1+margin), 1+margin] is not reported. Screens of too few, or with values that are not positive, are left
-    out. What the rate assumes stands in `seatrial.stats.outliers`.
+    within [1/(1+margin), 1+margin] is not reported. Screens of too few, or with values that are not positive, are
+    ignored. For the assumptions of the rate, see `seatrial.stats.outliers`.
     """
     able = [one for one in screened if one.is_enough and one.is_positive]
     found: list[Outlier] = []
     for one in able:
-        for odd in screen_groups(_comparable(one), false_alarm_rate / len(able)):
-            if 1.0 / (1.0 + margin) <= odd.ratio <= 1.0 + margin:
+        for outlying in screen_groups(_comparable(one), false_alarm_rate / len(able)):
+            if 1.0 / (1.0 + margin) <= outlying.ratio <= 1.0 + margin:
                 continue
             found.append(
                 Outlier(
-                    what=one.what[odd.index],
+                    what=one.what[outlying.index],
                     benchmark=one.benchmark,
                     figure=one.figure,
                     parameters=one.parameters,
-                    value=median(one.values[odd.index]),
-                    ratio=odd.ratio,
-                    sureness=1.0 - min(1.0, odd.p_adjusted * len(able)),
+                    value=median(one.values[outlying.index]),
+                    ratio=outlying.ratio,
+                    sureness=1.0 - min(1.0, outlying.p_adjusted * len(able)),
                     false_alarm_rate=false_alarm_rate,
                     n=len(one.what),
                 )
@@ -87,7 +87,7 @@ def outliers(
 def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGIN) -> tuple[Outlier, ...]:
     """The outliers of a results folder among its nodes, repeats, ranks or pairs of ranks (`along` in `SCREENS`).
 
-    Raises UsageError where there are too few of them for any figure: that is no clean bill of health.
+    Raises UsageError if there are too few of them for any figure.
     """
     if along == "pair":
         return _slow_pairs(contents, margin)
@@ -101,8 +101,8 @@ def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGI
         most = max((len(one.what) for one in screened), default=0)
         least = FEWEST_SINGLE if along == "repeat" else FEWEST
         raise UsageError(
-            f"outliers among {along}s need at least {least} {along}s that measured the same; the most here are {most}",
-            f"of fewer nobody can tell which is the odd one: measure more {along}s, or compare two results folders",
+            f"finding outliers needs at least {least} {along}s that measured the same; this folder has at most {most}",
+            f"measure more {along}s, or compare two results folders",
         )
     return outliers(screened, margin)
 
@@ -125,14 +125,14 @@ def _slow_pairs(contents: Contents, margin: float) -> tuple[Outlier, ...]:
     if not any(one.n >= FEWEST for one in found):
         most = max((one.n for one in found), default=0)
         raise UsageError(
-            f"slow pairs of ranks are looked for among at least {FEWEST}; the most here are {most}",
+            f"finding slow pairs of ranks needs at least {FEWEST} pairs; this folder has at most {most}",
             f"measure pairs of more ranks: seatrial run {benchmark_of(Role.RANK_PAIRS)}",
         )
     return tuple(outlier for one in found for outlier in one.outliers)
 
 
 def hosts_of_repeats(contents: Contents) -> dict[tuple[str, int], str]:
-    """(experiment, repeat) -> the host that it was measured on, where the record says so."""
+    """(experiment, repeat) -> the host that it was measured on, if recorded."""
     return {
         (key, record.repeat): str(record.seen["host"])
         for key, records in contents.records.items()
@@ -144,8 +144,8 @@ def hosts_of_repeats(contents: Contents) -> dict[tuple[str, int], str]:
 def by_node(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int], str]) -> list[Screened]:
     """Every figure over the nodes: one group of repeats for each host.
 
-    Nodes are held against each other where benchmark, parameters and environment are the same; the machine need not be,
-    since each node may have been discovered for itself. A repeat whose host is not known is left out.
+    Nodes are compared if benchmark, parameters and environment are equal; the machine need not be, since each node may
+    have been discovered separately. Repeats without a known host are ignored.
     """
     groups: dict[tuple[object, ...], tuple[ExperimentResult, FigureResult, dict[str, list[float]]]] = {}
     for result in results:
@@ -165,7 +165,7 @@ def by_node(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int],
 
 
 def by_repeat(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int], str]) -> list[Screened]:
-    """Every figure of every experiment over its repeats, in order of time; those of each host for themselves."""
+    """Every figure of every experiment over its repeats, in order of time, separately for each host."""
     found: list[Screened] = []
     several = len(set(hosts.values())) > 1
     for result in results:
@@ -182,7 +182,7 @@ def by_repeat(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int
 def by_rank(benchmark: Benchmark, experiment: Experiment, records: Sequence[RepeatRecord]) -> list[Screened]:
     """Every figure of one experiment over its ranks: a rank's value in a repeat is the median of its samples there.
 
-    Only ranks that every ok repeat has are told of. Samples that lack what the figure reads are left out.
+    Only ranks in every ok repeat are included. Samples without the values that the figure needs are ignored.
     """
     repeats = [record for record in in_time(records) if record.outcome.is_ok]
     found: list[Screened] = []
@@ -210,7 +210,7 @@ def by_rank(benchmark: Benchmark, experiment: Experiment, records: Sequence[Repe
 
 
 def _of_all_ranks(contents: Contents) -> list[Screened]:
-    """The ranks of every experiment whose benchmark is known and whose figures may be published."""
+    """The ranks of every successful experiment with a known benchmark."""
     benchmarks, found = registry(), list[Screened]()
     for result in all_results(contents):
         benchmark = benchmarks.get(result.experiment.benchmark)
@@ -233,7 +233,7 @@ def _screened(
 
 
 def _comparable(one: Screened) -> Sequence[Sequence[float]]:
-    """The values, for pairs freed from what is common to a repeat: each over the median of its repeat."""
+    """The values; if paired, each over the median of its repeat."""
     if not one.is_paired or len({len(own) for own in one.values}) != 1:
         return one.values
     middles = [median(repeat) for repeat in zip(*one.values, strict=True)]

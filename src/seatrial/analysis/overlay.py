@@ -1,6 +1,6 @@
-"""Measured values laid over a machine for showing it: facts of kind `measured`, each with the experiment behind it.
+"""A machine with measured values for display: facts of kind `measured`, each with its experiment.
 
-The machine that was discovered is never changed; this gives another, which is shown and thrown away.
+The discovered machine is never changed; this makes a copy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seatrial.model.role import Role
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The best figure of which role is shown, under which fact; `precision` is that which it must have."""
+    """Role of the figure whose best value is shown as `fact`; `precision` is required if given."""
 
     fact: str
     role: Role
@@ -38,8 +38,8 @@ _SHOWN = (
 
 
 def with_measured(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> Machine:
-    """The machine with the best measured rates among its facts; those of one NUMA node or GPU stand there, and those of
-    copies on the links that they went over. `seen` says which devices the figures of GPUs are of (see `Trial.seen`).
+    """The machine with the best measured rates among its facts; those of a NUMA node or GPU at that device, and those
+    of copies at their links. `seen` identifies the devices of GPU figures (see `Trial.seen`).
     """
     machine = with_link_rates(machine, results, seen or {})
     copies = copy_facts(machine, results, seen or {})
@@ -67,8 +67,8 @@ def _best_by_node(shown: _Shown, results: Sequence[ExperimentResult]) -> Iterato
         parameters = {**result.experiment.parameters, **figure.point}
         if shown.precision not in (None, parameters.get("precision")):
             continue
-        told = parameters.get("node")
-        node = told if isinstance(told, int) else None
+        number = parameters.get("node")
+        node = number if isinstance(number, int) else None
         if node not in best or _is_better(figure, best[node][0]):
             best[node] = (figure, result)
     for node, (figure, result) in best.items():

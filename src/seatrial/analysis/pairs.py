@@ -1,14 +1,13 @@
-"""Which pair of ranks is slow, which rank, or which node, among all pairs of one experiment.
+"""Slow pairs of ranks, slow ranks and slow nodes among all pairs of one experiment.
 
-Pairs are held against pairs of their own kind: those of one host at the same distance in it, and those of two hosts. A
-repeat speaks for a pair with its best visit, since what disturbs a machine only ever adds time; with several pairs at
-once the load of the others is what is asked about, so there it is the median visit. What is common to all pairs of a
-repeat is taken out of it.
+Pairs are compared with pairs of the same kind: those within a host at the same distance, and those across hosts. The
+value of a pair in a repeat is that of its best visit, because disturbances only add time; if several pairs run at once,
+their load is part of the question, so it is the median visit. Effects common to all pairs of a repeat are removed.
 
-First whole ranks are screened: each stands with the median over its pairs, which one slow pair cannot move. A node is
-named in place of its ranks where all of them are slow. Then the pairs of all other ranks are screened. Both screens are
-those of `seatrial.stats.outliers`: too far from the others, given how far these spread, and slow repeat after repeat by
-the sum of ranks. They share the family-wise rate evenly, and only what is slow is named, never what is fast.
+Ranks are screened first, each by the median over its pairs, which a single slow pair does not affect. If all ranks of a
+node are slow, the node is reported instead. Then the pairs of all other ranks are screened. Both use the screens of
+`seatrial.stats.outliers`: distance from the others relative to their spread, and a rank sum test over the repeats. They
+share the family-wise error rate evenly, and report only slow ones.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from seatrial.model.outlier import Outlier, Screening
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
-from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, Odd, screen_groups
+from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, OutlyingValue, screen_groups
 
 Pair = tuple[int, int]
 FALSE_ALARM_RATE = 0.01
 """Of all pairs and ranks of an experiment together."""
 LEAST_SLOWNESS = 0.1
-"""A pair that is slower than its kind by less than this is not named, however surely it is."""
+"""A pair that is slower than its kind by less than this is not reported, even if significant."""
 _FEWEST_PARTNERS = 3
 """A rank with fewer measured pairs cannot be distinguished from a slow one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairTimes:
-    """One figure of pairs of one kind. `slowness` has for each pair, repeat by repeat, its time over the median of all
-    pairs of the repeat (of a rate: the median over it), and `values` the figure itself."""
+    """One figure of pairs of one kind. `slowness` is, for each pair and repeat, its time over the median of all pairs
+    of the repeat (for a rate, the inverse); `values` are the figure itself."""
 
     figure: str
     kind: str
@@ -49,7 +48,7 @@ class PairTimes:
 
 
 def pair_of(point: Mapping[str, object]) -> Pair | None:
-    """The two ranks that a point, or parameters with a point, name; or None."""
+    """The two ranks in the coordinates of a sample, or None."""
     a, b = point.get("a"), point.get("b")
     return (a, b) if isinstance(a, int) and isinstance(b, int) else None
 
@@ -62,7 +61,7 @@ def screened_pairs(
     least_slowness: float = LEAST_SLOWNESS,
     false_alarm_rate: float = FALSE_ALARM_RATE,
 ) -> Screening | None:
-    """The slow ones among the pairs of one experiment, surest first; None where it has no figures of pairs."""
+    """The slow pairs, ranks and nodes of one experiment, most certain first; None if it has no figures of pairs."""
     repeats = [record for record in in_time(records) if record.outcome.is_ok]
     if benchmark.ranks != "mpi" or not any(pair_of(s.point) for record in repeats[:1] for s in record.samples):
         return None
@@ -82,7 +81,7 @@ def screened_pairs(
         pairs = _slow([family.slowness[pair] for pair in others], each, least_slowness)
         of_figure = [
             *_named_ranks(ranks, family, hosts),
-            *(_named_pair(others[odd.index], odd, hosts) for odd in pairs),
+            *(_named_pair(others[outlying.index], outlying, hosts) for outlying in pairs),
         ]
         better = benchmark.figure(family.figure).better
         for one in of_figure:
@@ -93,8 +92,8 @@ def screened_pairs(
                     figure=family.figure,
                     parameters={**experiment.parameters, **one.which},
                     value=median(value for pair in one.pairs for value in family.values[pair]),
-                    ratio=one.odd.ratio if better is Better.LOWER else 1.0 / one.odd.ratio,
-                    sureness=1.0 - min(1.0, one.odd.p_adjusted * 2 * len(able)),
+                    ratio=one.outlying.ratio if better is Better.LOWER else 1.0 / one.outlying.ratio,
+                    sureness=1.0 - min(1.0, one.outlying.p_adjusted * 2 * len(able)),
                     false_alarm_rate=false_alarm_rate,
                     n=len(family.slowness),
                 )
@@ -108,32 +107,32 @@ def _why_not(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
     few = {family.kind: len(family.slowness) for family in families if family not in able}
     if not few:
         return ""
-    told = "; ".join(f"{count} {kind}".rstrip() for kind, count in few.items())
-    return f"of {told} nobody can tell which is the odd one: it takes {FEWEST}, or {FEWEST_SINGLE} in a single repeat"
+    listed = "; ".join(f"{count} {kind}".rstrip() for kind, count in few.items())
+    return f"{listed} are too few to find outliers: at least {FEWEST} are needed, or {FEWEST_SINGLE} in a single repeat"
 
 
 def _is_enough(groups: Sequence[Sequence[float]]) -> bool:
     return len(groups) >= (FEWEST_SINGLE if all(len(own) == 1 for own in groups) else FEWEST)
 
 
-def _slow(groups: Sequence[Sequence[float]], rate: float, least: float) -> list[Odd]:
-    """The groups that are odd and slow."""
+def _slow(groups: Sequence[Sequence[float]], rate: float, least: float) -> list[OutlyingValue]:
+    """The slow outliers among the groups."""
     if not _is_enough(groups):
         return []
-    return [odd for odd in screen_groups(groups, rate) if odd.ratio > 1.0 + least]
+    return [outlying for outlying in screen_groups(groups, rate) if outlying.ratio > 1.0 + least]
 
 
-def _slow_ranks(family: PairTimes, rate: float, least: float) -> dict[int, Odd]:
-    """Ranks whose pairs are slow as a whole: in each repeat a rank stands with the median over its pairs."""
+def _slow_ranks(family: PairTimes, rate: float, least: float) -> dict[int, OutlyingValue]:
+    """Ranks whose pairs are slow as a whole, by the median over the pairs of a rank in each repeat."""
     own: dict[int, list[tuple[float, ...]]] = {}
     for pair, slowness in family.slowness.items():
         for rank in pair:
             own.setdefault(rank, []).append(slowness)
     ranks = [rank for rank, pairs in own.items() if len(pairs) >= _FEWEST_PARTNERS]
     groups = [[median(repeat) for repeat in zip(*own[rank], strict=True)] for rank in ranks]
-    found = {ranks[odd.index]: odd for odd in _slow(groups, rate, least)}
-    # All its pairs, or nearly: where fewer are slow it is these that are named.
-    return {rank: odd for rank, odd in found.items() if _share_slow(own[rank], least) >= 0.75}
+    found = {ranks[outlying.index]: outlying for outlying in _slow(groups, rate, least)}
+    # Nearly all pairs of the rank must be slow; otherwise the slow pairs are reported.
+    return {rank: outlying for rank, outlying in found.items() if _share_slow(own[rank], least) >= 0.75}
 
 
 def _share_slow(pairs: Sequence[Sequence[float]], least: float) -> float:
@@ -142,16 +141,16 @@ def _share_slow(pairs: Sequence[Sequence[float]], least: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A slow one by name: `which` tells it to programs, `pairs` are its own."""
+    """A slow pair, rank or node: `which` are its parameters, `pairs` its pairs."""
 
     what: str
     which: Mapping[str, Value]
     pairs: Sequence[Pair]
-    odd: Odd
+    outlying: OutlyingValue
 
 
-def _named_ranks(ranks: Mapping[int, Odd], family: PairTimes, hosts: Sequence[str]) -> list[_Named]:
-    """Slow ranks by name; a node where all of several ranks on it are slow."""
+def _named_ranks(ranks: Mapping[int, OutlyingValue], family: PairTimes, hosts: Sequence[str]) -> list[_Named]:
+    """Slow ranks by name; a node if it has several ranks and all are slow."""
     on: dict[str, list[int]] = {}
     for rank in sorted({rank for pair in family.slowness for rank in pair}):
         on.setdefault(hosts[rank] if rank < len(hosts) else "", []).append(rank)
@@ -159,7 +158,7 @@ def _named_ranks(ranks: Mapping[int, Odd], family: PairTimes, hosts: Sequence[st
     for host, there in on.items():
         slow = [rank for rank in there if rank in ranks]
         if host and len(on) > 1 and len(there) > 1 and slow == there:
-            least_sure = max((ranks[rank] for rank in slow), key=lambda odd: odd.p_adjusted)
+            least_sure = max((ranks[rank] for rank in slow), key=lambda outlying: outlying.p_adjusted)
             named.append(_Named(f"node {host}", {"host": host}, _pairs_with(slow, family), least_sure))
             continue
         where = f" on {host}" if host and len(on) > 1 else ""
@@ -171,20 +170,20 @@ def _pairs_with(ranks: Sequence[int], family: PairTimes) -> list[Pair]:
     return [pair for pair in family.slowness if set(pair) & set(ranks)]
 
 
-def _named_pair(pair: Pair, odd: Odd, hosts: Sequence[str]) -> _Named:
+def _named_pair(pair: Pair, outlying: OutlyingValue, hosts: Sequence[str]) -> _Named:
     a, b = pair
     where = f" on {hosts[a]} and {hosts[b]}" if b < len(hosts) and hosts[a] != hosts[b] else ""
-    return _Named(f"pair {a}-{b}{where}", {"a": a, "b": b}, [pair], odd)
+    return _Named(f"pair {a}-{b}{where}", {"a": a, "b": b}, [pair], outlying)
 
 
 def _hosts(repeats: Sequence[RepeatRecord]) -> tuple[str, ...]:
     """The host of each rank; empty where they are not reported, or changed from repeat to repeat."""
-    told = {tuple(map(str, record.seen.get("hosts", ()))) for record in repeats}
-    return told.pop() if len(told) == 1 else ()
+    hosts = {tuple(map(str, record.seen.get("hosts", ()))) for record in repeats}
+    return hosts.pop() if len(hosts) == 1 else ()
 
 
 class _Kinds:
-    """What each pair is held against: the kind of a pair, in words."""
+    """The kind of a pair, as text: pairs are compared with others of their kind."""
 
     def __init__(self, repeats: Sequence[RepeatRecord], machine: Machine, hosts: Sequence[str]) -> None:
         self._hosts = hosts
@@ -204,7 +203,7 @@ class _Kinds:
 
 
 def _families(figure: Figure, repeats: Sequence[RepeatRecord], kind_of: _Kinds, *, is_alone: bool) -> list[PairTimes]:
-    """The pairs of a figure that every repeat has, kind by kind."""
+    """The pairs of a figure that are in every repeat, by kind."""
     of_repeats = [_values(figure, record.samples, is_alone=is_alone) for record in repeats]
     pairs = sorted(set.intersection(*(set(values) for values in of_repeats))) if of_repeats else []
     kinds: dict[str, list[Pair]] = {}
@@ -226,7 +225,7 @@ def _families(figure: Figure, repeats: Sequence[RepeatRecord], kind_of: _Kinds, 
 
 
 def _values(figure: Figure, samples: Sequence[Sample], *, is_alone: bool) -> dict[Pair, float]:
-    """What one repeat says of each pair: its best visit by the best burst of it, or its median visit."""
+    """The value of each pair in one repeat: of the best burst of its best visit, or of its median visit."""
     visits: dict[Pair, list[float]] = {}
     for sample in samples:
         pair = pair_of(sample.point)

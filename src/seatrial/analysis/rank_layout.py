@@ -1,7 +1,8 @@
-"""A place for each of n ranks: GPU, adapter, NUMA node and CPUs, with the commands that put them there.
+"""A layout of n ranks: GPU, adapter, NUMA node and CPUs of each, with the commands that bind them.
 
-Whole cores, with all their hardware threads; no core twice. With GPUs each rank stands on the NUMA node of its GPU, and
-the cores of a node are split between the ranks whose GPUs are there. Without, ranks are spread over the NUMA nodes.
+Each rank gets whole cores, with all their hardware threads; no core is shared. With GPUs, each rank is on the NUMA node
+of its GPU, and the cores of a node are split between the ranks whose GPUs are there. Without GPUs, ranks are spread
+over the NUMA nodes.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
 
 PROGRAM = "PROGRAM"
-"""Stands in the commands for what is to be run."""
+"""Placeholder in the commands for the program to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The usable CPUs of a core. `index` is its number in hwloc's order, None where the source tells no cores."""
+    """The usable CPUs of a core. `index` is its number in hwloc's order, None if the source has no cores."""
 
     index: int | None
     cpus: tuple[int, ...]
@@ -39,7 +40,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class RankPlace:
-    """Where one rank runs; GPU, adapter and NUMA node are None where there is none, or nobody tells."""
+    """Where one rank runs; GPU, adapter and NUMA node are None if there is none or it is unknown."""
 
     rank: int
     cores: tuple[Core, ...]
@@ -55,8 +56,8 @@ class RankPlace:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of all ranks, why they are so, and the commands; `rankfile` is None where Open MPI's numbers of cores
-    are not certain, `srun` where no mask can be written."""
+    """The places of all ranks, how they were chosen, and the commands; `rankfile` is None if Open MPI's core numbers
+    are uncertain, `srun` if no mask can be written."""
 
     places: tuple[RankPlace, ...]
     how: str
@@ -67,18 +68,18 @@ class Layout:
 
 
 def rank_layout(machine: Machine, n: int) -> Layout:
-    """Places for `n` ranks on one node. Raises UsageError where they do not fit, or the CPUs are not reported."""
+    """Places for `n` ranks on one node. Raises UsageError if they do not fit, or the CPUs are unknown."""
     cores = usable_cores(machine)
     if not cores:
         raise UsageError(
-            "ranks cannot be placed: no source tells the CPUs of this machine",
-            "add one that does: --live on the machine itself, or --from hwloc-xml=FILE",
+            "ranks cannot be placed: the CPUs of this machine are unknown",
+            "add --live on the machine itself, or --from hwloc-xml=FILE",
         )
     if n < 1:
-        raise UsageError(f"{n} ranks cannot be placed", "give a number of ranks from 1 up")
+        raise UsageError(f"{n} ranks cannot be placed", "give at least 1 rank")
     if n > len(cores):
         raise UsageError(
-            f"{n} ranks do not fit: {count(len(cores), 'core')} may be used, and each rank takes whole cores",
+            f"{n} ranks do not fit: {count(len(cores), 'core')} may be used, and each rank gets whole cores",
             f"ask for at most {len(cores)}",
         )
     by_gpu = _beside_gpus(machine, cores, n)
@@ -87,7 +88,7 @@ def rank_layout(machine: Machine, n: int) -> Layout:
     else:
         places, how = _spread(cores, n), "ranks spread over the NUMA nodes, whole cores side by side"
         if gpus(machine):
-            how += "; no source tells which CPUs are next to the GPUs, so no GPU is assigned"
+            how += "; the CPUs next to the GPUs are unknown, so no GPU is assigned"
     places = _with_adapters(machine, places)
     return Layout(
         places, how, _mpirun(machine, places), _srun(places), _mpich(places), _rankfile(machine, places)
@@ -95,7 +96,7 @@ def rank_layout(machine: Machine, n: int) -> Layout:
 
 
 def usable_cores(machine: Machine) -> tuple[Core, ...]:
-    """The cores with a CPU that may be used, in the order of the tree; each CPU is its own where no cores are told."""
+    """The cores with a CPU that may be used, in the order of the tree; if cores are unknown, each CPU is one."""
     numbers = {core.id: number for number, core in enumerate(machine.of_kind(DeviceKind.CORE))}
     allowed = set(machine.allowed_cpus) or set(machine.pus())
     cpus: dict[str, list[int]] = {}
@@ -113,8 +114,8 @@ def _core(machine: Machine, index: int | None, cpus: Sequence[int]) -> Core:
 
 
 def _beside_gpus(machine: Machine, cores: Sequence[Core], n: int) -> tuple[RankPlace, ...] | None:
-    """Places beside GPUs, those of one node side by side; None where there is no GPU, or the CPUs beside one of those
-    that are used are not reported. Ranks beyond the number of GPUs share them evenly."""
+    """Places next to GPUs, those of one node in sequence; None if there is no GPU, or the CPUs next to a used one are
+    unknown. More ranks than GPUs share them evenly."""
     near = {binding.device: binding for binding in bindings(machine)}
     cards = sorted(gpus(machine), key=lambda gpu: _or_last(numa_of(machine, gpu)))
     used = [cards[rank * len(cards) // n] if n > len(cards) else cards[rank] for rank in range(n)] if cards else []
@@ -130,9 +131,9 @@ def _beside_gpus(machine: Machine, cores: Sequence[Core], n: int) -> tuple[RankP
         ranks = [rank for rank in range(n) if pools[rank] <= pool]
         if len(ranks) > len(pool):
             raise UsageError(
-                f"{n} ranks do not fit beside the GPUs: {len(ranks)} of them have GPUs beside the same "
+                f"{n} ranks do not fit next to the GPUs: {len(ranks)} of them have GPUs next to the same "
                 f"{count(len(pool), 'core')}",
-                f"ask for fewer ranks: at most {len(pool)} there",
+                f"ask for fewer ranks: at most {len(pool)} next to these GPUs",
             )
         parts = _split([cores[place] for place in sorted(pool)], len(ranks))
         for rank, part in zip(ranks, parts, strict=True):
@@ -145,16 +146,16 @@ def _or_last(number: int | None) -> int:
 
 
 def _joined(pools: Iterable[frozenset[int]]) -> list[frozenset[int]]:
-    """The pools, those that overlap made one, so that no core is given twice."""
+    """The pools, with overlapping ones merged, so no core is used twice."""
     found: list[frozenset[int]] = []
     for pool in pools:
-        apart = [other for other in found if not other & pool]
-        found = [*apart, frozenset(pool.union(*(other for other in found if other & pool)))]
+        disjoint = [other for other in found if not other & pool]
+        found = [*disjoint, frozenset(pool.union(*(other for other in found if other & pool)))]
     return found
 
 
 def _split(cores: Sequence[Core], parts: int) -> list[tuple[Core, ...]]:
-    """Contiguous parts whose sizes differ by one at most."""
+    """Contiguous parts whose sizes differ by at most one."""
     ends = [len(cores) * part // parts for part in range(parts + 1)]
     return [tuple(cores[start:end]) for start, end in pairwise(ends)]
 
@@ -165,8 +166,8 @@ def _one_numa(cores: Sequence[Core]) -> int | None:
 
 
 def _spread(cores: Sequence[Core], n: int) -> tuple[RankPlace, ...]:
-    """Places over the NUMA nodes (else packages) by their cores: no rank on two of them where there are enough ranks,
-    else whole ones for each rank; where that does not come out even, all cores are split as one row."""
+    """Places over the NUMA nodes (else packages) by their cores: no rank spans two nodes if there are enough ranks,
+    else each rank gets whole nodes; if neither works out, all cores are split evenly."""
     domains = _domains(cores)
     ordered = [core for domain in domains for core in domain]
     parts: list[tuple[Core, ...]] = []
@@ -198,18 +199,18 @@ def _domains(cores: Sequence[Core]) -> list[list[Core]]:
 
 
 def _with_adapters(machine: Machine, places: Sequence[RankPlace]) -> tuple[RankPlace, ...]:
-    """Each rank with the adapter that is nearest by class, else one of its NUMA node; of several the least used."""
+    """Each rank with its nearest adapter by class, else one of its NUMA node; of several, the least used."""
     adapters, paths = fabric_adapters(machine), paths_by_pair(machine)
     rank_of = {name: rank for rank, name in enumerate(CLASSES_BY_DISTANCE)}
     used: dict[str, int] = {}
     found: list[RankPlace] = []
     for place in places:
         classes = {
-            nic.id: rank_of[told.path_class]
+            nic.id: rank_of[path.path_class]
             for nic in adapters
             if place.gpu is not None
-            and (told := paths.get((place.gpu, nic.id))) is not None
-            and told.path_class in rank_of
+            and (path := paths.get((place.gpu, nic.id))) is not None
+            and path.path_class in rank_of
         }
         near = [nic for nic, distance in classes.items() if distance == min(classes.values())] or _of_node(
             machine, adapters, place.numa
@@ -236,9 +237,9 @@ def _srun(places: Sequence[RankPlace]) -> str | None:
     masks = [cpu_mask(place.cpus) for place in places]
     if None in masks:
         return None
-    told = ",".join(mask for mask in masks if mask is not None)
-    # Masks are not supported unless the whole node is the job's: srun(1), --cpu-bind.
-    return f"srun -N 1 -n {len(places)} --exclusive --cpu-bind=mask_cpu:{told} --mem-bind=local {PROGRAM}"
+    masks_text = ",".join(mask for mask in masks if mask is not None)
+    # Masks are only supported if the job has the whole node: srun(1), --cpu-bind.
+    return f"srun -N 1 -n {len(places)} --exclusive --cpu-bind=mask_cpu:{masks_text} --mem-bind=local {PROGRAM}"
 
 
 def _mpich(places: Sequence[RankPlace]) -> str:
@@ -246,8 +247,8 @@ def _mpich(places: Sequence[RankPlace]) -> str:
 
 
 def _rankfile(machine: Machine, places: Sequence[RankPlace]) -> str | None:
-    """A rankfile of Open MPI, whose slots are cores in hwloc's order; None where cores are hidden from this process,
-    because Open MPI then counts those that are left."""
+    """A rankfile of Open MPI, whose slots are cores in hwloc's order; None if cores are hidden from this process,
+    because Open MPI then numbers only the visible ones."""
     if machine.allowed_cpus and set(machine.pus()) - set(machine.allowed_cpus):
         return None
     lines = [f"# mpirun -n {len(places)} --rankfile FILE {PROGRAM} (slots are cores as hwloc counts them)"]

@@ -1,4 +1,4 @@
-"""The ratio of two points of a sweep, by pairs of repeats where these were made side by side."""
+"""The ratio of two points of a sweep, by pairs of repeats if they were interleaved."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval, independent_ratio, paired_ratio
 
 Blocks = Mapping[tuple[str, int], str]
-"""(experiment, repeat) -> the block in which the repeat was made. One that is missing was not interleaved."""
+"""(experiment, repeat) -> the block in which the repeat was made. Missing: not interleaved."""
 
 Pairs = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PointRatio:
-    """Candidate over baseline of the raw figure. `pairs` are those behind it; empty: the sides were taken apart."""
+    """Candidate over baseline of the raw figure. `pairs` are the pairs used; empty: unpaired."""
 
     interval: RatioInterval
     pairs: Pairs
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The interval, or None where there are too few repeats."""
+        """The interval, or None if there are too few repeats."""
         low, high = self.interval.low, self.interval.high
         return None if low is None or high is None else (low, high)
 
@@ -39,7 +39,7 @@ class MeasuredPoint:
 
 def pairs_of(baseline: MeasuredPoint, candidate: MeasuredPoint, blocks: Blocks) -> Pairs:
     """(baseline, candidate) of the repeats that were made in one block or, at two points inside one program, in one
-    process. Of several repeats in a block the first goes with the first."""
+    process. Several repeats in a block are paired in order."""
     waiting: dict[tuple[str, object], list[float]] = {}
     for repeat in baseline.figure.repeats:
         place = _place(baseline, candidate, repeat.repeat, baseline.experiment, blocks)
@@ -56,10 +56,10 @@ def pairs_of(baseline: MeasuredPoint, candidate: MeasuredPoint, blocks: Blocks) 
 def point_ratio(
     baseline: MeasuredPoint, candidate: MeasuredPoint, blocks: Blocks, alpha: float = 0.05
 ) -> PointRatio | None:
-    """The ratio with its interval of error `alpha`; None where a value is not positive, so that no ratio exists.
+    """The ratio with its interval of error `alpha`; None if a value is not positive, so no ratio exists.
 
-    Pairs are used from six on, if no more repeats of the shorter side would be left out than taken; else all repeats of
-    the two sides, as if they were made apart.
+    Pairs are used if there are at least six, with at least half of the repeats of the shorter side; otherwise all
+    repeats, unpaired.
     """
     sides = [[repeat.value for repeat in point.figure.repeats] for point in (baseline, candidate)]
     if not all(side and all(0.0 < value < float("inf") for value in side) for side in sides):

@@ -21,7 +21,7 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An experiment of this command: what came of preparing it, and whether any repeat was made for it now."""
+    """An experiment of this command: its refusal during preparation if any, and whether it was measured now."""
 
     experiment: Experiment
     refusal: Outcome | None = None
@@ -29,7 +29,7 @@ class Asked:
 
 
 def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentResult, ...]:
-    """What to publish about these experiments, in their order. Other experiments of the folder serve as ceilings."""
+    """The results of these experiments, in their order. Other experiments of the folder serve as ceilings."""
     machines = machines_of(contents)
     stored = {key: _stored(key, contents, machines) for key in contents.experiments}
     published: list[ExperimentResult] = []
@@ -45,27 +45,27 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
 
 
 def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
-    """What to publish about every experiment of the folder: by benchmark, then by parameters in declared order."""
+    """The results of every experiment of the folder: by benchmark, then by parameters in declared order."""
     machines = machines_of(contents)
     keys = sorted(contents.experiments, key=lambda key: _rank(contents.experiments[key]))
-    stored = [_stored(key, contents, machines) for key in keys if not _is_overtaken(key, contents)]
+    stored = [_stored(key, contents, machines) for key in keys if not _is_superseded(key, contents)]
     return _all_with_ceilings(stored, stored)
 
 
 def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
-    """The experiments that succeeded, with their figures held against nothing: what a screen of very many nodes needs,
-    without working out the limits of each of their machines."""
+    """The experiments that succeeded, without limits of their figures: for a screen of many nodes, which does not need
+    the limits of each machine."""
     benchmarks = {
         name: replace(benchmark, figures=tuple(replace(f, limit=None, ceiling=None) for f in benchmark.figures))
         for name, benchmark in registry().items()
     }
-    nowhere = Machine("")
+    unknown_machine = Machine("")
     found: list[ExperimentResult] = []
     for key, experiment in contents.experiments.items():
         records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
         outcome, notes = outcome_of(records)
         if benchmark is not None and outcome.is_ok:
-            repeats = read(benchmark, nowhere, experiment.parameters, records)
+            repeats = read(benchmark, unknown_machine, experiment.parameters, records)
             own = figures(benchmark, experiment.parameters, repeats)
             found.append(ExperimentResult(key, experiment, benchmark.question, outcome, own, reused=True, notes=notes))
     return tuple(found)
@@ -76,8 +76,8 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
     return {key: machine_from_document(document) for key, document in contents.machines.items()}
 
 
-def _is_overtaken(key: str, contents: Contents) -> bool:
-    """Whether a point that could not be run then (no compiler, say) was run since: that is no news."""
+def _is_superseded(key: str, contents: Contents) -> bool:
+    """Whether an experiment that could not run (no compiler, for example) was run later in another environment."""
     experiment, records = contents.experiments[key], contents.records[key]
     if any(record.samples for record in records):
         return False
@@ -92,20 +92,20 @@ def _is_overtaken(key: str, contents: Contents) -> bool:
 
 
 def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
-    """Libraries that somebody had loaded beside those of the build (a profiler, an allocator), the MPI, and the BLAS.
+    """Notes on libraries loaded besides those of the build (a profiler, an allocator), the MPI, and the BLAS.
 
-    An MPI loads dozens of its own when it begins: they are counted.
+    An MPI library loads dozens of others at startup: they are only counted.
     """
     added = sorted({name for record in records for name in record.seen.get("added_libs", ())})
-    told = [record.seen.get("notes", {}) for record in records]
-    versions = sorted({notes["mpi_version"] for notes in told if "mpi_version" in notes})
+    recorded = [record.seen.get("notes", {}) for record in records]
+    versions = sorted({notes["mpi_version"] for notes in recorded if "mpi_version" in notes})
     if versions:
         beside = tuple(f"MPI: {version}; it loaded {len(added)} more libraries" for version in versions)
     else:
-        beside = (f"loaded beside the libraries of the build: {', '.join(added)}",) if added else ()
+        beside = (f"loaded besides the libraries of the build: {', '.join(added)}",) if added else ()
     used = {
         f"{notes['blas_version']}, kernels of {notes.get('blas_core', 'unknown')}"
-        for notes in told
+        for notes in recorded
         if "blas_version" in notes
     }
     return (*beside, *(f"BLAS: {blas}" for blas in sorted(used)))
@@ -117,7 +117,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     notes = (*notes, *_notes_on_libraries(records))
     benchmark = registry().get(experiment.benchmark)
     if benchmark is None:
-        notes = (*notes, f"this seatrial has no benchmark {experiment.benchmark}: its figures cannot be read")
+        notes = (*notes, f"this version has no benchmark {experiment.benchmark}: its figures cannot be read")
     found: tuple[FigureResult, ...] = ()
     screening: Screening | None = None
     if benchmark is not None and outcome.is_ok:
@@ -132,7 +132,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
 
 
 def _rank(experiment: Experiment) -> tuple[object, ...]:
-    """Where an experiment stands in a list; values are ranked by kind first, since kinds do not compare."""
+    """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
     return (experiment.benchmark, *((isinstance(v, str), v) for v in values), experiment.id)
 

@@ -1,4 +1,4 @@
-"""Figures among results by what they are the measure of (model/role.py)."""
+"""Figures among results by their role (model/role.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Source = tuple[ExperimentResult, FigureResult]
 
 
 def role_of(result: ExperimentResult, figure: FigureResult) -> Role | HostCopies | None:
-    """What a figure of a result is the measure of; None where its benchmark says nothing."""
+    """The role of a figure of a result; None if its benchmark declares none."""
     declared = declared_figure(result.experiment.benchmark, figure.name)
     return declared.role if declared is not None else None
 
@@ -26,6 +26,6 @@ def figures_with(results: Iterable[ExperimentResult], *roles: Role) -> Iterator[
 
 
 def is_of_devices(result: ExperimentResult) -> bool:
-    """Whether an experiment ran on GPUs, or on processors that play them."""
+    """Whether an experiment ran on GPUs, or on CPUs used as devices."""
     benchmark = registry().get(result.experiment.benchmark)
     return benchmark is not None and benchmark.program.uses_devices

@@ -1,4 +1,4 @@
-"""How figures change with the number of workers: speedup, efficiency, and the laws that describe them."""
+"""Scaling of figures with the number of workers: speedup, efficiency, and fitted laws."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def scaling(
 ) -> tuple[ScalingResult, ...]:
     """One for each figure and each combination of what else varies, in order of appearance.
 
-    `along` is a numeric parameter, or a coordinate of points inside the program. The baseline is the fewest workers
-    that succeeded. With p the growth in workers, the speedup S of fixed work (strong) is T0/T of a time and r/r0 of a
-    rate; that of work that grows with the workers (weak) is p T0/T (Gustafson's scaled speedup) or r/r0. The efficiency
-    is S/p in all cases. Ratios are Hodges-Lehmann estimates, paired by block where there are blocks, so they may differ
-    from those of the medians in the last digits. `given` tells axes that are no parameters.
+    `along` is a numeric parameter, or a coordinate of a sweep inside the program. The baseline is the smallest number
+    of workers that succeeded. With p the ratio of workers, the speedup S for fixed work (strong) is T0/T for times and
+    r/r0 for rates; for work that grows with the workers (weak), it is p T0/T (Gustafson's scaled speedup) or r/r0. The
+    efficiency is S/p in all cases. Ratios are Hodges-Lehmann estimates, paired by block if there are blocks, so they
+    may differ from ratios of medians in the last digits. `given` has axes that are not parameters.
 
     Amdahl's law is fitted to strong and Gustafson's to weak scaling, since each assumes how the work grows.
     """
@@ -41,15 +41,15 @@ def scaling(
 
 
 def headline(result: ScalingResult) -> str:
-    """What it comes to, in one sentence: "At least 80 % efficient to 16 threads; at 32 it is 61 %"."""
+    """A summary in one sentence: "At least 80 % efficient to 16 threads; at 32 it is 61 %"."""
     measured = [point for point in result.points if point.efficiency is not None]
     if len(measured) < 2 or result.efficient_to is None:
-        return f"Only {_workers(result.along, result.baseline_workers)} succeeded: no scaling can be given"
+        return f"Only {_workers(result.along, result.baseline_workers)} succeeded: no scaling can be computed"
     at = next(k for k, point in enumerate(measured) if point.workers == result.efficient_to)
     last = measured[-1]
     if at == len(measured) - 1:
-        text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, last.workers)}, the most that "
-        text += f"succeeded: {_below_or_not(last.efficiency)} there"
+        text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, last.workers)}, the "
+        text += f"highest number that succeeded: {_below_or_not(last.efficiency)}"
     else:
         after = measured[at + 1]
         if at == 0:
@@ -102,14 +102,14 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
 
 
 def _number(value: Value | None) -> float | None:
-    """A number of workers; None for what is none."""
+    """A number of workers; None if the value is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         return None
     return float(value)
 
 
 def _once(workers: Sequence[_Worker]) -> list[_Worker]:
-    """One for each number: the first that has a figure (they are sorted so), since a failure beside it was mended."""
+    """One for each number: sorted such that the first has a figure if any does, since failures were then fixed."""
     first: dict[float, _Worker] = {}
     for worker in workers:
         first.setdefault(worker.number, worker)
@@ -133,7 +133,7 @@ def _point(
         return replace(point, speedup=1.0, efficiency=1.0)
     speedup, interval = _speedup(origin, MeasuredPoint(result.id, figure), growth, kind, blocks)
     if speedup is None:
-        return replace(point, reason="it has a value that is not positive, so it has no speedup")
+        return replace(point, reason="no speedup: a value is not positive")
     return replace(
         point,
         speedup=speedup,
@@ -146,7 +146,7 @@ def _point(
 def _speedup(
     origin: MeasuredPoint, point: MeasuredPoint, growth: float, kind: Kind, blocks: Blocks
 ) -> tuple[float | None, Interval | None]:
-    """How many times the baseline's work is done in a time, with its 95 % interval."""
+    """The work per time relative to the baseline, with its 95 % interval."""
     found = point_ratio(origin, point, blocks)
     if found is None:
         return None, None
@@ -162,7 +162,7 @@ def _is_rate(figure: FigureResult) -> bool:
 
 
 def _crossing(points: Sequence[ScalingPoint]) -> tuple[float | None, float | None]:
-    """(last number of workers that is efficient, where the efficiency falls below, on a logarithmic axis)."""
+    """(last efficient number of workers, number at which efficiency drops below the threshold, interpolated in log)."""
     last: tuple[float, float] | None = None
     for point in points:
         if point.efficiency is None:
@@ -176,25 +176,26 @@ def _crossing(points: Sequence[ScalingPoint]) -> tuple[float | None, float | Non
 
 
 def _fits(points: Sequence[ScalingPoint], fewest: float, kind: Kind) -> tuple[tuple[Fit, ...], str]:
-    """The law that fits the kind, or why there is none."""
+    """The fitted law for this kind of scaling, and a remark if it is missing or implausible."""
     measured = [(point.workers / fewest, point.speedup) for point in points if point.speedup is not None]
     law: Callable[[Sequence[tuple[float, float]]], SerialShare | None] = amdahl if kind == "strong" else gustafson
     fitted = law(measured)
     if fitted is None:
-        return (), f"No law is fitted: that needs at least {FEWEST_POINTS} points, and {len(measured)} succeeded."
+        needed = f"at least {FEWEST_POINTS} numbers of workers are needed, and {len(measured)} succeeded."
+        return (), f"No law is fitted: {needed}"
     residuals = tuple((p * fewest, residual) for (p, _), residual in zip(measured, fitted.residuals, strict=True))
     ceiling = 1.0 / fitted.share if kind == "strong" and fitted.share > 0.0 else None
     name: Literal["amdahl", "gustafson"] = "amdahl" if kind == "strong" else "gustafson"
     fit = Fit(name, fitted.share, fitted.standard_error, residuals, ceiling)
     if fitted.share < 0.0:
-        return (fit,), "The serial share comes out below 0: it scales better than with the workers, which no law says."
+        return (fit,), "The fitted serial share is below 0: superlinear scaling, which the law does not describe."
     if fitted.share > 1.0:
-        return (fit,), "The serial share comes out above 1: more workers make it slower, which no law says."
+        return (fit,), "The fitted serial share is above 1: more workers are slower, which the law does not describe."
     return (fit,), ""
 
 
 def _remarks(points: Sequence[ScalingPoint], fewest: float, along: str, crossing: float | None) -> list[str]:
-    """What else must be known to read the efficiencies."""
+    """Remarks for reading the efficiencies."""
     remarks: list[str] = []
     before = [point for point in points if point.value is None and point.workers < fewest]
     if before:
@@ -206,18 +207,18 @@ def _remarks(points: Sequence[ScalingPoint], fewest: float, along: str, crossing
     for point in doubtful:
         low, high = point.efficiency_ci95 or (0.0, 0.0)
         remarks.append(
-            f"At {setting_number(along, point.workers)} the interval reaches from {show_percent(low)} to "
-            f"{show_percent(high)}, so on which side of {show_percent(EFFICIENT)} it lies is open."
+            f"At {setting_number(along, point.workers)}, the interval from {show_percent(low)} to {show_percent(high)} "
+            f"includes {show_percent(EFFICIENT)}."
         )
     again = [p for p in points if p.efficiency is not None and p.efficiency >= EFFICIENT and p.workers > crossing]
     if again:
         numbers = ", ".join(setting_number(along, point.workers) for point in again)
-        remarks.append(f"It comes back to {show_percent(EFFICIENT)} or more at {numbers}.")
+        remarks.append(f"It is {show_percent(EFFICIENT)} or more again at {numbers}.")
     return remarks
 
 
 def _below_or_not(efficiency: float | None) -> str:
-    """An efficiency in percent, with as many digits as tell it from the threshold."""
+    """An efficiency in percent, with enough digits to distinguish it from the threshold."""
     if efficiency is None:
         return "unknown"
     for decimals in range(4):

@@ -1,4 +1,4 @@
-"""What the studies of a results folder came to."""
+"""Results of the studies in a results folder."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from seatrial.store.contents import Contents
 
 
 def study_results(contents: Contents, results: Sequence[ExperimentResult] | None = None) -> tuple[StudyResult, ...]:
-    """Every study of the folder in the order of their names, each as it was run last."""
+    """Every study of the folder in the order of their names, each as it was last run."""
     known = {result.id: result for result in (all_results(contents) if results is None else results)}
     return tuple(study_result(kept, contents, known) for kept in latest_studies(contents))
 
 
 def latest_studies(contents: Contents) -> tuple[KeptStudy, ...]:
-    """Each study of the folder by name, as it was run last: with more time it is still the same study, with other axes
-    it is another, whatever its name."""
+    """Each study of the folder by name, as it was last run. A different budget does not make it another study;
+    different axes do, even under the same name."""
     latest: dict[tuple[str, str, str], KeptStudy] = {}
     for kept in sorted(contents.studies, key=lambda kept: _age(kept, contents)):
         asked = replace(kept.study, question="", repeat=RepeatPolicy())
@@ -40,7 +40,7 @@ def latest_studies(contents: Contents) -> tuple[KeptStudy, ...]:
 
 
 def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> StudyResult:
-    """One study: its experiments in planned order, and what it asked for of them."""
+    """One study: its experiments in planned order, with the comparisons, scaling and best-of that it requests."""
     study = kept.study
     ids = dict.fromkeys(point.experiment for point in kept.points)
     results = tuple(known[key] for key in ids if key in known)
@@ -65,7 +65,7 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
 
 
 def spent_s(study: Study, contents: Contents, ids: Mapping[str, object]) -> float:
-    """What the repeats took that were made for this study, in seconds."""
+    """The time of the repeats made for this study, in seconds."""
     return sum(
         record.wall_s
         for key in ids
@@ -99,7 +99,7 @@ def along_axis(
     margin: float = DEFAULT_MARGIN,
     figures: frozenset[str] = frozenset(),
 ) -> tuple[Compared, ...]:
-    """One for each value of the axis but the baseline. The family is counted over all of them."""
+    """One for each value of the axis except the baseline; all belong to one family."""
     pairs: list[_Pair] = []
     for kept in studies:
         compare = kept.study.compare
@@ -124,7 +124,7 @@ def along_axis(
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two experiments that differ along the axis only; `value` is the candidate's."""
+    """Two experiments that differ only along the axis; `value` is the candidate's."""
 
     value: Value | None
     baseline: SideExperiment
@@ -169,7 +169,7 @@ def _one(
 
 
 def lost(baseline: SideExperiment, candidate: SideExperiment) -> str:
-    """Which side of a pair did not come out, and why; "" where both did, or neither."""
+    """Which side of a pair did not succeed, and why; "" if both did, or neither."""
     ok = [side.result.outcome.is_ok for side in (baseline, candidate)]
     if ok[0] == ok[1]:
         return ""
@@ -178,30 +178,30 @@ def lost(baseline: SideExperiment, candidate: SideExperiment) -> str:
 
 
 def scope(comparisons: Sequence[Comparison]) -> str:
-    """What the verdicts hold for, in one sentence."""
+    """The scope of the verdicts, in one sentence."""
     if not comparisons:
         return "Nothing was measured on both sides."
     if any(c.baseline.is_reference or c.candidate.is_reference for c in comparisons):
-        return "One side was published by others, of another machine: a ratio, and no verdict."
+        return "One side is a published value from another machine: a ratio without a verdict."
     hosts = [
         {host for c in comparisons for host in c.baseline.hosts},
         {host for c in comparisons for host in c.candidate.hosts},
     ]
     if not hosts[0] or not hosts[1]:
-        return "A side does not name its machines: the verdicts hold for those, whichever they are."
+        return "One side does not state its machines: the verdicts hold only for the machines that were measured."
     if hosts[0] != hosts[1]:
         return (
             f"Two machines, {', '.join(sorted(hosts[0]))} and {', '.join(sorted(hosts[1]))}: the verdicts hold for "
-            "these two, and say nothing of others of their kinds."
+            "these two, not for other machines of the same type."
         )
     names = ", ".join(sorted(hosts[0]))
     if all(c.design.is_interleaved for c in comparisons):
         return f"One machine, {names}; the two sides were measured side by side in random order."
-    return f"One machine, {names}; the two sides were not measured side by side, so its drift is part of the ratios."
+    return f"One machine, {names}; the two sides were not measured side by side, so the ratios include its drift."
 
 
 def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
-    """The points that differ along the axis only, and along those that advance with it."""
+    """Groups of experiments that differ only along the axis, and along axes that advance with it."""
     groups: dict[tuple[object, ...], list[StudyPoint]] = {}
     for point in kept.points:
         groups.setdefault((point.benchmark, *kept.study.place(point.given, along)), []).append(point)
@@ -209,7 +209,7 @@ def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
 
 
 def _rule(kept: KeptStudy, contents: Contents) -> Sequential:
-    """The rule that the study stopped by: how often a budget ended it, and whether the last one is spent."""
+    """The stopping rule of the study: its number of budgets, and whether the last one is spent."""
     study = kept.study
     ids = dict.fromkeys(point.experiment for point in kept.points)
     records = [
@@ -224,7 +224,7 @@ def _rule(kept: KeptStudy, contents: Contents) -> Sequential:
 
 
 def _age(kept: KeptStudy, contents: Contents) -> tuple[float, float]:
-    """When a study was run last; of two with the same repeats the one with more time is the later."""
+    """When a study was last run; of two with the same repeats, the one with the larger budget is the later."""
     times = [
         in_time(contents.records[point.experiment])[-1].t0
         for point in kept.points

@@ -1,4 +1,4 @@
-"""Points of a sweep, sorted into those that differ along it only."""
+"""Sweeps: groups of experiments that differ only along the swept axes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _UNSET = "unset"
 
 
 Given = Mapping[str, Mapping[str, Value | None]]
-"""Experiment -> the axis values that a study gave it, for axes that are no parameters (`environment.compiler`)."""
+"""Experiment -> the axis values that a study gave it, for axes that are not parameters (`environment.compiler`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One figure of one experiment at one point inside its program; `figure` is None where the experiment has none.
+    """One figure of one experiment at one sweep coordinate of its program; `figure` is None if it has none.
 
-    `settings` are the parameters with the coordinates inside the program.
+    `settings` are the parameters and the sweep coordinates.
     """
 
     result: ExperimentResult
@@ -30,7 +30,7 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Points that differ along the axes of a sweep, and in what follows them; `shared` is what they have in common."""
+    """Points that differ along the axes of a sweep, and in settings that follow from these; `shared` are the others."""
 
     benchmark: str
     figure: str
@@ -44,11 +44,11 @@ def sweeps(
     figure: str | None = None,
     given: Given | None = None,
 ) -> list[Sweep]:
-    """One for each figure (or the one named) and each combination of all that is not swept, in order of appearance.
+    """One for each figure (or the one named) and each combination of the settings not swept, in order of appearance.
 
-    A parameter that is told by those that are swept follows them and keeps no points apart: arrays that grow with the
-    threads, or a size that a weak scaling sets beside them. Experiments without figures stand in every sweep that they
-    would belong to. Benchmarks that have not all of `over` are left out.
+    A parameter determined by the swept ones does not separate sweeps: arrays that grow with the threads, or a size that
+    a weak scaling sets with them. Experiments without figures are in every sweep that they would belong to. Benchmarks
+    without all of `over` are ignored.
     """
     found: list[Sweep] = []
     for benchmark, names in _figures_by_benchmark(results, figure).items():
@@ -56,7 +56,7 @@ def sweeps(
             points = _points(results, benchmark, name, given or {})
             points = [point for point in points if all(swept in point.settings for swept in over)]
             if points:
-                found += _apart(benchmark, name, points, over)
+                found += _grouped(benchmark, name, points, over)
     return found
 
 
@@ -86,15 +86,15 @@ def _points(results: Iterable[ExperimentResult], benchmark: str, name: str, give
     return points
 
 
-def _apart(benchmark: str, name: str, points: Sequence[SweepPoint], over: Collection[str]) -> list[Sweep]:
-    """The points, sorted by what is neither swept nor follows from it."""
-    kept = _kept_apart([_all_settings(point) for point in points], over)
+def _grouped(benchmark: str, name: str, points: Sequence[SweepPoint], over: Collection[str]) -> list[Sweep]:
+    """The points in one sweep for each combination of settings that are neither swept nor determined by swept ones."""
+    kept = _separating([_all_settings(point) for point in points], over)
     inner = {coordinate for point in points if point.figure is not None for coordinate in point.figure.point}
     groups: dict[tuple[tuple[str, Value | None], ...], list[SweepPoint]] = {}
     for point in points:
         if point.figure is not None:
             groups.setdefault(_place(point, kept), []).append(point)
-    for point in points:  # one that failed belongs wherever its parameters do: it reached no point inside its program
+    for point in points:  # a failed one has no sweep coordinates: it belongs to all groups with its parameters
         if point.figure is None:
             outer = [setting for setting in kept if setting not in inner]
             for own in groups.values():
@@ -114,36 +114,36 @@ def _place(point: SweepPoint, kept: Iterable[str]) -> tuple[tuple[str, Value | N
 
 
 def _all_settings(point: SweepPoint) -> dict[str, Value]:
-    """With what else an experiment is: two machines are two sweeps."""
+    """The settings with machine and environment: two machines are two sweeps."""
     experiment = point.result.experiment
     return {"machine": experiment.machine, "environment": experiment.environment, **point.settings}
 
 
-def _kept_apart(settings: Sequence[Mapping[str, Value]], over: Collection[str]) -> list[str]:
-    """The names that keep points apart: of those that vary, all that the swept ones do not tell.
+def _separating(settings: Sequence[Mapping[str, Value]], over: Collection[str]) -> list[str]:
+    """The settings that separate sweeps: those that vary and are not determined by the swept ones.
 
-    First those go that the swept ones tell by themselves. Then, one by one, numbers that the rest tells, those with the
-    most values first: what is resolved from several settings (a size, a count) is a number, and takes more values than
-    any one of them. Machines are always kept apart, environments unless the sweep is over something of theirs.
+    Settings determined by the swept ones alone are removed first. Then, one at a time, numbers determined by the
+    others, those with the most values first: a value derived from several settings (a size, a count) is a number, and
+    has more values than any of them. Machines always separate; environments do unless the sweep is over a part of them.
     """
     fixed = {"machine"} | (set() if any(name.startswith(ENVIRONMENT_PREFIX) for name in over) else {"environment"})
     names = list(dict.fromkeys(name for own in settings for name in own if name not in over))
     values = {name: {_hashable(own.get(name)) for own in settings} for name in names}
     swept = list(over)
-    kept = [n for n in names if len(values[n]) > 1 and (n in fixed or not _is_told(n, swept, settings))]
+    kept = [n for n in names if len(values[n]) > 1 and (n in fixed or not _is_determined(n, swept, settings))]
     numbers = [name for name in kept if all(_is_number(value) for _, value in values[name])]
     for name in sorted(numbers, key=lambda name: -len(values[name])):
         rest = [other for other in kept if other != name]
-        if _is_told(name, [*swept, *rest], settings):
+        if _is_determined(name, [*swept, *rest], settings):
             kept = rest
     return kept
 
 
-def _is_told(name: str, by: Sequence[str], settings: Sequence[Mapping[str, Value]]) -> bool:
-    """Whether the values of `by` leave one value of `name`."""
-    told: dict[tuple[object, ...], object] = {}
+def _is_determined(name: str, by: Sequence[str], settings: Sequence[Mapping[str, Value]]) -> bool:
+    """Whether each combination of values of `by` has only one value of `name`."""
+    known: dict[tuple[object, ...], object] = {}
     return all(
-        told.setdefault(tuple(_hashable(own.get(other)) for other in by), value) == value
+        known.setdefault(tuple(_hashable(own.get(other)) for other in by), value) == value
         for own in settings
         for value in (_hashable(own.get(name)),)
     )
@@ -154,12 +154,12 @@ def _is_number(value: Value | None) -> bool:
 
 
 def _hashable(value: Value | None) -> tuple[bool, Value | None]:
-    """The value, with true told from 1."""
+    """The value, with true distinguished from 1."""
     return isinstance(value, bool), value
 
 
 def _shared(points: Sequence[SweepPoint], also: Collection[str]) -> dict[str, Value]:
-    """What all points with figures have in common; the environment or machine only where sweeps differ in it."""
+    """The settings that all points with figures share; environment and machine only if sweeps differ in them."""
     own = [point for point in points if point.figure is not None]
     first = {name: value for name, value in _all_settings(own[0]).items() if name in also}
     first |= own[0].settings

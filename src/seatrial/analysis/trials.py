@@ -1,4 +1,4 @@
-"""Trials: all that a results folder says about each of its machines, gathered for the page."""
+"""Trials: everything in a results folder about each of its machines, for the page."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def trials_of(contents: Contents) -> tuple[Trial, ...]:
 
 
 def not_measured(results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]:
-    """The benchmarks that nobody asked for."""
+    """The benchmarks that were not run."""
     measured = {result.experiment.benchmark for result in results}
     return tuple(
-        NotMeasured(name, benchmark.question, f"nobody asked for it: seatrial run {name}")
+        NotMeasured(name, benchmark.question, f"not requested: seatrial run {name}")
         for name, benchmark in registry().items()
         if name not in measured and benchmark.program.can_run
     )

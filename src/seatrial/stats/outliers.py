@@ -63,7 +63,7 @@ _MOST_UNIFORM = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class OutlyingValue:
     """An outlier. `ratio` is over the median of all; `p_adjusted` is adjusted for the number of screened values."""
 
     index: int
@@ -71,7 +71,7 @@ class Odd:
     p_adjusted: float
 
 
-def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[Odd]:
+def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[OutlyingValue]:
     """The outliers of single values, in order; empty below `FEWEST_SINGLE`.
 
     Distances from the median are in median absolute deviations. Up to 39 values, their tails are assumed to be those of
@@ -88,10 +88,10 @@ def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) 
     if len(found) > max(1, n // 10):
         return []
     centre = median(logs)
-    return [Odd(k, math.exp(logs[k] - centre), p_values[k]) for k in found]
+    return [OutlyingValue(k, math.exp(logs[k] - centre), p_values[k]) for k in found]
 
 
-def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[Odd]:
+def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[OutlyingValue]:
     """The outliers of groups of repeats, in order, each represented by its median; empty below `FEWEST` groups.
 
     p is the larger of two: of the distance of the median from the others (Rosner's generalised extreme studentised
@@ -112,11 +112,11 @@ def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = F
     distance_p = _group_p_values(middles)
     candidates = [k for k in range(len(logs)) if distance_p[k] <= false_alarm_rate]
     pool = sorted(value for group in logs for value in group) if candidates else []
-    found: list[Odd] = []
+    found: list[OutlyingValue] = []
     for k in candidates:
         p = max(distance_p[k], min(1.0, len(logs) * _rank_sum_p(logs[k], pool)))
         if p <= false_alarm_rate and _excludes(logs[k], centre):
-            found.append(Odd(k, math.exp(middles[k] - centre), p))
+            found.append(OutlyingValue(k, math.exp(middles[k] - centre), p))
     return found
 
 

@@ -1,1 +1,1 @@
-"""What is not the same on both sides of a comparison: one module for each place where that can show."""
+"""Differences between the two sides of a comparison: one module for each source."""

@@ -1,4 +1,4 @@
-"""The circumstances of all repeats of a side together: when they ran, and beside what."""
+"""The circumstances of all repeats of a side: host, load, steal and time of day."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.spelling import count, show_percent
 
 _LOAD_APART = 0.5
-"""Processes that wait for a CPU, or have one: half of one takes a quarter of what two cores give."""
+"""Running and waiting processes: half a process takes a quarter of two cores."""
 _STEAL_APART = 0.01
 _GAP_S = 600.0
-"""Two repeats alone cannot be called interleaved or not; so far apart they are not."""
+"""With too few repeats to detect interleaving, a gap this long rules it out."""
 _APART = 0.95
 
 
 def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
-    """Hosts as the programs told them, load before the repeats, CPU time that the hypervisor took, and the time of day.
+    """Hosts as reported by the programs, load before the repeats, CPU time taken by the hypervisor, and the time of
+    day.
 
-    Load and steal are never twice the same: they count as a difference from 6 repeats on each side, where the medians
-    are half a process, or one per cent of CPU time, apart and 95 % of all pairs of repeats differ the same way.
+    Load and steal always vary: they count as a difference from 6 repeats on each side, if the medians differ by half a
+    process, or one percent of CPU time, and 95 % of all pairs of repeats differ in the same direction.
     """
     hosts = [
         Counter(str(record.seen["host"]) for record in side.all_records() if record.seen.get("host"))
@@ -48,12 +49,12 @@ def _numbers(side: SideFacts, key: str) -> list[float]:
     ]
 
 
-def _spread(values: Sequence[float], spell: Callable[[float], str]) -> str:
-    return f"median {spell(median(values))}, {spell(min(values))} to {spell(max(values))}"
+def _spread(values: Sequence[float], format_value: Callable[[float], str]) -> str:
+    return f"median {format_value(median(values))}, {format_value(min(values))} to {format_value(max(values))}"
 
 
 def _times(times: Sequence[Sequence[float]]) -> Iterator[Noticed]:
-    """Whether one side was measured after the other: what the machine did meanwhile is then part of the ratio."""
+    """Whether one side was measured after the other: the ratio then includes any drift of the machine in between."""
     if not all(times):
         return
     first, second = times

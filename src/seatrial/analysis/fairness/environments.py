@@ -1,4 +1,4 @@
-"""What programs were built and run in, and which build it was."""
+"""Differences of environments, builds and parameters."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from seatrial.model.spelling import plain, written
 
 BUILD = "build"
 _NAMES = frozenset({"name"})
-"""What the rest of a document says again."""
+"""Keys that repeat the rest of a document."""
 _KEY_DIGITS = 12
 _DEEPEST = 6
 
 
 def environment_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
-    """Compiler, flags, target, C library, or an application's version; and the build that came of it.
+    """Compiler, flags, target, C library, or an application's version; and the resulting build.
 
-    `variables` of an environment are told by the records, where these keep them.
+    Values of `variables` in the records of repeats take precedence over these.
     """
     first, second = (list(side.environments.values()) for side in (baseline, candidate))
     if first and second:
-        told = [_flat(documents) for documents in (first, second)]
-        for name in dict.fromkeys((*told[0], *told[1])):
-            values = [side.get(name) for side in told]
+        flat = [_flat(documents) for documents in (first, second)]
+        for name in dict.fromkeys((*flat[0], *flat[1])):
+            values = [side.get(name) for side in flat]
             if values[0] != values[1]:
                 kind, bare = (
                     (Kind.VARIABLE, name.removeprefix("variables "))
@@ -44,29 +44,29 @@ def environment_differences(baseline: SideFacts, candidate: SideFacts) -> Iterat
 
 
 def parameter_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
-    """The parameters of experiments that stand against each other."""
-    told: list[dict[str, list[Value]]] = [{}, {}]
-    for side, values in zip((baseline, candidate), told, strict=True):
+    """Parameters that differ between experiments that are compared with each other."""
+    known_values: list[dict[str, list[Value]]] = [{}, {}]
+    for side, values in zip((baseline, candidate), known_values, strict=True):
         for experiment in side.experiments.values():
             for name, value in experiment.parameters.items():
                 if value not in (known := values.setdefault(name, [])):
                     known.append(value)
-    for name in dict.fromkeys((*told[0], *told[1])):
+    for name in dict.fromkeys((*known_values[0], *known_values[1])):
         shown = [
             ", ".join(sorted(spelled(name, value) for value in values[name])) if name in values else None
-            for values in told
+            for values in known_values
         ]
         if shown[0] != shown[1]:
             yield contrast(Kind.PARAMETER, name, *shown)
 
 
 def spelled(name: str, value: Value) -> str:
-    """A parameter's value for people; an argument list with spaces."""
+    """A parameter's value as text; an argument list separated by spaces."""
     return plain(value) if isinstance(value, tuple) else written(name, value)
 
 
 def _flat(documents: list[Mapping[str, Any]]) -> dict[str, str]:
-    """Every leaf of the documents under the words on the way to it: "compiler version"."""
+    """Every leaf of the documents, named by its path: "compiler version"."""
     found: dict[str, Counter[str]] = {}
     for document in documents:
         for name, value in _leaves(document, ()):

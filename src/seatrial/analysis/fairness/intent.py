@@ -1,7 +1,7 @@
-"""Which differences a comparison is about, and which the axis brings along; all others nobody asked for.
+"""Which differences are intended: those of the compared axis, and those that follow from it.
 
-What can be worked out is worked out: the benchmark is asked what it makes of the baseline with the axis turned, and
-only the CPUs and parameters of that answer follow from the axis. A `taskset` beside an axis of threads is still seen.
+Whether CPUs and parameters follow from the axis is computed: the benchmark resolves the baseline's parameters with the
+axis changed, and only values equal to the result are intended. So a `taskset` is still reported if threads vary.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from seatrial.analysis.fairness.environments import BUILD
 from seatrial.analysis.fairness.noticed import Kind, Noticed
-from seatrial.analysis.fairness.side import Group, SideFacts, worked_out
+from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
@@ -34,12 +34,12 @@ _LIBRARIES = (Kind.LIBRARY, Kind.OWN_LIBRARY)
 _OF_THE_SYSTEM = re.compile(
     r"(ld-|lib(c|m|dl|rt|pthread|util|resolv|blas|cblas|lapack|openblas[0-9a-z_-]*|mkl_\w+)\.so)"
 )
-"""Libraries that no MPI brings along: another one of these is a difference of its own."""
+"""Libraries that do not come with an MPI library: a change of these is a separate difference."""
 _NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", "transport")
 
 
 def intent(noticed: Sequence[Noticed], group: Group, axis: str | None) -> list[tuple[Noticed, bool, str]]:
-    """Each with whether it is intended, and the axis that brings it along ("" for the axis itself)."""
+    """Each with whether it is intended, and the axis that it follows from ("" for the axis itself)."""
     if axis is None:
         return [(item, False, "") for item in noticed]
     judged = []
@@ -51,7 +51,7 @@ def intent(noticed: Sequence[Noticed], group: Group, axis: str | None) -> list[t
         else:
             follows = axis != LABEL and _follows(item, group, axis)
             judged.append((item, follows, axis if follows else ""))
-    # A command line is made of parameters, CPUs and libraries: it is as intended as all of these are.
+    # A command line depends on parameters, CPUs and libraries: it is intended if all of their differences are.
     made_of = (Kind.PARAMETER, Kind.AFFINITY, Kind.LIBRARY, Kind.PROGRAM)
     causes = [intended for item, intended, _ in judged if item.kind in made_of]
     follows = bool(causes) and all(causes)
@@ -60,7 +60,7 @@ def intent(noticed: Sequence[Noticed], group: Group, axis: str | None) -> list[t
 
 
 def _is_axis(item: Noticed, axis: str) -> bool:
-    """Whether it is what the comparison varies."""
+    """Whether it is the axis itself."""
     if item.kind is Kind.PARAMETER:
         return item.name == axis
     bare = axis.removeprefix(ENVIRONMENT_PREFIX)
@@ -99,8 +99,7 @@ def _follows_building(item: Noticed, axis: str) -> bool:
 
 
 def _follows_mpi(item: Noticed, group: Group) -> bool:
-    """What another MPI library brings along: its build, its own libraries, and the variables that are its words for the
-    same settings."""
+    """Whether it follows from another MPI library: its build, libraries, and variables for the same settings."""
     match item.kind:
         case Kind.PROGRAM:
             return item.name == BUILD
@@ -109,35 +108,34 @@ def _follows_mpi(item: Noticed, group: Group) -> bool:
         case Kind.NOTE:
             return item.name.startswith(_NOTES_OF_MPI)
         case Kind.VARIABLE:
-            return _is_set_by_the_lab(item.name, group)
+            return _is_set_by_seatrial(item.name, group)
         case _:
             return False
 
 
 def _follows_setting(item: Noticed, group: Group, axis: str) -> bool:
-    """What a setting of MPI brings along: the library's variables for it. How ranks were bound shows in their masks."""
+    """Whether it follows from an MPI setting: variables of the library, and CPU masks if the setting is the binding."""
     if item.kind is Kind.NOTE:
         return item.name.startswith(_NOTES_OF_MPI)
     if item.kind is Kind.AFFINITY:
         return axis == ENVIRONMENT_PREFIX + BINDING
     if item.kind in _LIBRARIES:
         return _comes_with_mpi(item.name)
-    return item.kind is Kind.VARIABLE and _is_set_by_the_lab(item.name, group)
+    return item.kind is Kind.VARIABLE and _is_set_by_seatrial(item.name, group)
 
 
 def _comes_with_mpi(library: str) -> bool:
     return not (_OF_THE_SYSTEM.match(library) or _OF_A_COMPILER.match(library))
 
 
-def _is_set_by_the_lab(name: str, group: Group) -> bool:
-    """Whether the environments of both sides account for a variable: each sets it, or leaves it as it was found, and it
-    is told by one of them."""
+def _is_set_by_seatrial(name: str, group: Group) -> bool:
+    """Whether the environment of either side sets a variable."""
     documents = [*group.baseline.environments.values(), *group.candidate.environments.values()]
-    told = (
+    variables_set = (
         {**(document.get("variables") or {}), **((document.get("mpi") or {}).get("variables") or {})}
         for document in documents
     )
-    return any(name in variables for variables in told)
+    return any(name in variables for variables in variables_set)
 
 
 def _follows_variable(item: Noticed, name: str, group: Group) -> bool:
@@ -164,10 +162,10 @@ def _follows_parameter(item: Noticed, group: Group, axis: str) -> bool:
         return False
     match item.kind:
         case Kind.PARAMETER:
-            known = item.name in worked_out(benchmark.name)
-            return known and _follows_from_turning(benchmark, item.name, group, axis)
+            known = item.name in derived_parameters(benchmark.name)
+            return known and _follows_from_axis(benchmark, item.name, group, axis)
         case Kind.AFFINITY:
-            return _follows_from_turning(benchmark, None, group, axis)
+            return _follows_from_axis(benchmark, None, group, axis)
         case Kind.PROGRAM | Kind.INPUT | Kind.LIBRARY:
             return benchmark.program.is_chosen_by(axis)
         case Kind.NOTE:
@@ -184,46 +182,46 @@ def _note_follows(note: str, axis: str) -> bool:
     return "blas" in note and axis in ("blas", "threads", "cores")
 
 
-def _turned(benchmark: Benchmark, machine: Machine, params: Params, axis: str, value: Value) -> Params:
-    """The point that the benchmark makes of another one with only the axis turned: what it had worked out itself it
-    works out anew. Raises Skip where that means nothing on this machine."""
+def _with_axis(benchmark: Benchmark, machine: Machine, params: Params, axis: str, value: Value) -> Params:
+    """The parameters with the axis set to `value`; those that the benchmark derives itself are derived again. Raises
+    Skip if the benchmark cannot run with them on this machine."""
     free = {
         name: benchmark.parameter(name).default
-        for name in worked_out(benchmark.name) - {axis}
-        if _makes(benchmark, machine, params, name) == params.get(name)
+        for name in derived_parameters(benchmark.name) - {axis}
+        if _resolved(benchmark, machine, params, name) == params.get(name)
     }
     return benchmark.prepare(machine, {**params, **free, axis: value})
 
 
-def _makes(benchmark: Benchmark, machine: Machine, params: Params, name: str) -> Value:
-    """What the benchmark makes of one parameter's default beside the others."""
+def _resolved(benchmark: Benchmark, machine: Machine, params: Params, name: str) -> Value:
+    """The value to which the benchmark resolves the default of one parameter, given the others."""
     return benchmark.prepare(machine, {**params, name: benchmark.parameter(name).default})[name]
 
 
-def _follows_from_turning(benchmark: Benchmark, name: str | None, group: Group, axis: str) -> bool:
-    """Whether each experiment of the candidate has the value of a parameter (None: has its threads on the CPUs) that
-    some experiment of the baseline has once the axis is turned, on the baseline's own machine."""
+def _follows_from_axis(benchmark: Benchmark, name: str | None, group: Group, axis: str) -> bool:
+    """Whether each experiment of the candidate has the value of a parameter (`name` None: the CPUs of its threads) that
+    an experiment of the baseline would have with the axis changed, on the baseline's machine."""
 
     def explains(first: Experiment, second: Experiment) -> bool:
         machine = machine_from_document(group.baseline.machines[first.machine])
-        turned = _turned(benchmark, machine, first.parameters, axis, second.parameters[axis])
+        changed = _with_axis(benchmark, machine, first.parameters, axis, second.parameters[axis])
         if name is not None:
-            return turned[name] == second.parameters[name]
+            return changed[name] == second.parameters[name]
         return _all_on(group.baseline, first, benchmark.placement(machine, first.parameters)) and _all_on(
-            group.candidate, second, benchmark.placement(machine, turned)
+            group.candidate, second, benchmark.placement(machine, changed)
         )
 
     def may_explain(first: Experiment, second: Experiment) -> bool:
         try:
             return explains(first, second)
         except (SeatrialError, Skip, KeyError, TypeError, ValueError, IndexError):
-            return False  # it cannot be worked out: then nothing says that it follows
+            return False  # cannot be computed: not known to follow
 
     baseline = group.baseline.experiments.values()
     return all(any(may_explain(first, second) for first in baseline) for second in group.candidate.experiments.values())
 
 
 def _all_on(side: SideFacts, experiment: Experiment, cpus: Sequence[int]) -> bool:
-    """Whether all repeats that told their CPUs had these."""
+    """Whether all repeats that recorded their CPUs used these."""
     seen = [record.seen["affinity"] for record in side.records.get(experiment.id, ()) if "affinity" in record.seen]
     return all(masks == [[cpu] for cpu in cpus] for masks in seen)

@@ -1,4 +1,4 @@
-"""Machines held against each other: every fact of their documents that does not change by itself."""
+"""Differences of machines: every fact of their documents that does not vary by itself."""
 
 from __future__ import annotations
 
@@ -14,49 +14,48 @@ from seatrial.model.machine_document import machine_from_document
 from seatrial.model.spelling import cpu_list, plain, show, show_fact, show_transfers
 
 Statements = dict[str, tuple[str, str]]
-"""Name of a fact -> (value for people, who says so)."""
+"""Name of a fact -> (value as text, source)."""
 
-_WHO_LOOKED = frozenset({"privileges"})
-"""Facts about the look, not about the machine."""
+_NOT_OF_THE_MACHINE = frozenset({"privileges"})
+"""Facts about the process that read the machine."""
 _NAMED_KINDS = frozenset({DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK, DeviceKind.MEMORY})
-"""Kinds whose devices have names that say what they are; the others are counted."""
+"""Kinds whose device names are models; other devices are only counted."""
 _SETTING = "the machine as it is now"
 
 
 def machine_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
-    """All facts whose values differ, and those that one side lacks although it was asked in the same way.
+    """All facts whose values differ, and those missing on one side although its sources could have reported them.
 
-    Left out are facts that change by themselves (`volatile`), that a table asserts, and what could not be read on one
-    side: of those nothing is known.
+    Excluded are facts that vary by themselves (`volatile`), facts from tables, and facts that could not be read on one
+    side.
     """
     first, second = _machines(baseline), _machines(candidate)
     if not first or not second:
         return
-    names = [_in_words(Counter(machine.name for machine in machines)) for machines in (first, second)]
+    names = [_joined(Counter(machine.name for machine in machines)) for machines in (first, second)]
     if names[0] != names[1]:
         yield contrast(Kind.HOST, "", *names)
     if first == second:
         return
-    mute = [not any(machine.devices or machine.facts for machine in machines) for machines in (first, second)]
-    if mute[0] != mute[1]:
-        yield contrast(Kind.FACT, "of the machine", *(None if nothing else "told" for nothing in mute))
+    unknown = [not any(machine.devices or machine.facts for machine in machines) for machines in (first, second)]
+    if unknown[0] != unknown[1]:
+        yield contrast(Kind.FACT, "of the machine", *(None if nothing else "reported" for nothing in unknown))
         return
-    told = (_told(first), _told(second))
-    for name in dict.fromkeys((*told[0], *told[1])):
-        values = [side[name][0] if name in side else None for side in told]
+    statements = (_all_statements(first), _all_statements(second))
+    for name in dict.fromkeys((*statements[0], *statements[1])):
+        values = [side[name][0] if name in side else None for side in statements]
         if values[0] == values[1]:
             continue
         if None in values:
-            teller = next(side[name][1] for side in told if name in side)
-            silent = first if values[0] is None else second
-            speaking = second if values[0] is None else first
-            if not _could_tell(teller, silent, speaking):
+            source = next(side[name][1] for side in statements if name in side)
+            without, having = (first, second) if values[0] is None else (second, first)
+            if not _could_report(source, without, having):
                 continue
         yield contrast(Kind.FACT, name, *values)
 
 
 def _machines(side: SideFacts) -> list[Machine]:
-    """The machines of a side; a document that no version of ours wrote tells nothing."""
+    """The machines of a side; invalid documents are skipped."""
     found = []
     for key in dict.fromkeys(experiment.machine for experiment in side.experiments.values()):
         try:
@@ -66,13 +65,13 @@ def _machines(side: SideFacts) -> list[Machine]:
     return found
 
 
-def _told(machines: list[Machine]) -> Statements:
-    """What the machines of a side say; several are put side by side."""
+def _all_statements(machines: list[Machine]) -> Statements:
+    """The statements about the machines of a side; values of several machines are joined."""
     each = [dict(_statements(machine)) for machine in machines]
     names = dict.fromkeys(name for statements in each for name in statements)
     return {
         name: (
-            _in_words(Counter(statements[name][0] if name in statements else "unknown" for statements in each)),
+            _joined(Counter(statements[name][0] if name in statements else "unknown" for statements in each)),
             next(statements[name][1] for statements in each if name in statements),
         )
         for name in names
@@ -115,7 +114,7 @@ def _of_devices(kind: DeviceKind, devices: Iterable[Device]) -> Iterator[tuple[s
 
 
 def _of_each(by_device: Mapping[str, str]) -> str:
-    """Devices that share a value under it: "performance", or "performance: pu-0 pu-1; powersave: pu-2"."""
+    """Values with their devices: "performance", or "performance: pu-0 pu-1; powersave: pu-2"."""
     by_value: dict[str, list[str]] = {}
     for device, value in by_device.items():
         by_value.setdefault(value, []).append(device)
@@ -139,28 +138,27 @@ def _memory(machine: Machine) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _lasting(name: str, facts: Iterable[Fact]) -> Fact | None:
-    """The statement of the most trusted source that read it from this machine, unless it changes by itself."""
-    if name in _WHO_LOOKED:
+    """The most trusted fact read from this machine, unless it is volatile."""
+    if name in _NOT_OF_THE_MACHINE:
         return None
     return next((fact for fact in facts if not fact.volatile and fact.kind is not FactKind.ASSERTED), None)
 
 
-def _could_tell(teller: str, silent: Machine | list[Machine], speaking: list[Machine]) -> bool:
-    """Whether the side that says nothing would have said it: it has the same tool and the same rights.
+def _could_report(source: str, without: list[Machine], having: list[Machine]) -> bool:
+    """Whether the side without a fact could have reported it: it has the same tool and the same privileges.
 
-    Files of the kernel are read wherever they are; those of the firmware only by root.
+    Files of the kernel are readable everywhere; those of the firmware only by root.
     """
-    machines = silent if isinstance(silent, list) else [silent]
-    if teller in ("", _SETTING):
+    if source in ("", _SETTING):
         return True
-    rights = [{machine.facts.text("privileges") for machine in side} for side in (machines, speaking)]
-    if teller.startswith(("/", "sysconf", "confstr", "uname")):
-        return rights[0] == rights[1] or not teller.startswith(("/sys/firmware", "/dev"))
-    tool = teller.split()[0]
-    return rights[0] == rights[1] and all(
-        any(source.split()[:1] == [tool] for source in machine.sources) for machine in machines
+    privileges = [{machine.facts.text("privileges") for machine in side} for side in (without, having)]
+    if source.startswith(("/", "sysconf", "confstr", "uname")):
+        return privileges[0] == privileges[1] or not source.startswith(("/sys/firmware", "/dev"))
+    tool = source.split()[0]
+    return privileges[0] == privileges[1] and all(
+        any(other.split()[:1] == [tool] for other in machine.sources) for machine in without
     )
 
 
-def _in_words(values: Counter[str]) -> str:
+def _joined(values: Counter[str]) -> str:
     return ", ".join(values)

@@ -1,4 +1,4 @@
-"""Something that is not the same on both sides, before it is asked whether anybody wanted it."""
+"""A difference between the two sides, before it is known whether it is intended."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from enum import StrEnum
 from statistics import median
 
 LONGEST = 100
-"""Characters of a value that are shown."""
+"""Maximum number of characters shown of a value."""
 _MANY_WORDS = 60
-"""Characters from which on only the words are shown that the other side does not have."""
+"""Beyond this number of characters, only words that the other side does not have are shown."""
 
 
 class Kind(StrEnum):
-    """What it is a difference of, the most telling first."""
+    """What differs, by importance."""
 
     OUTCOME = "outcome"
     POINT = "experiment"
@@ -43,7 +43,8 @@ RANK: Mapping[Kind, int] = {kind: place for place, kind in enumerate(Kind)}
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """`name` says which of its kind ("threads", "libm.so.6"), "" where there is one only. Sides as in Difference."""
+    """`name` identifies it within its kind ("threads", "libm.so.6"), "" if there is only one. Sides as in
+    Difference."""
 
     kind: Kind
     name: str
@@ -52,12 +53,12 @@ class Noticed:
 
     @property
     def what(self) -> str:
-        """As a difference names it."""
+        """The name used in a Difference."""
         return f"{self.kind} {self.name}".rstrip()
 
 
 def contrast(kind: Kind, name: str, baseline: str | None, candidate: str | None) -> Noticed:
-    """The two values for people: short, and shortened so that they still look different."""
+    """A difference with both values shortened such that they still look different."""
     if baseline is None or candidate is None:
         return Noticed(kind, name, _short(baseline), _short(candidate))
     if max(len(baseline), len(candidate)) > _MANY_WORDS:
@@ -66,7 +67,7 @@ def contrast(kind: Kind, name: str, baseline: str | None, candidate: str | None)
 
 
 def _only_here(text: str, other: str, first: str | None = None) -> str:
-    """The parts of a long list that the other list does not have; the text itself where that says nothing."""
+    """The parts of a long list that are not in the other list; the whole text if there are none."""
     separator = "; " if "; " in (first or text) else " "
     parts, others = text.split(separator), other.split(separator)
     if len(parts) + len(others) < 6 or Counter(parts) == Counter(others):
@@ -80,7 +81,7 @@ def _short(text: str | None) -> str | None:
 
 
 def _short_pair(first: str, second: str) -> tuple[str, str]:
-    """Both from a little before the place where they part."""
+    """Both texts, starting shortly before their first difference."""
     if max(len(first), len(second)) <= LONGEST:
         return first, second
     shorter = min(len(first), len(second))
@@ -97,7 +98,7 @@ def _from(text: str, start: int) -> str:
 
 
 def counted(values: Counter[str]) -> str:
-    """Values with how many repeats have each: "granted", or "granted in 5 of 6, refused in 1 of 6"."""
+    """Values with their number of repeats: "granted", or "granted in 5 of 6, refused in 1 of 6"."""
     if len(values) == 1:
         return next(iter(values))
     total = values.total()
@@ -105,10 +106,10 @@ def counted(values: Counter[str]) -> str:
 
 
 def clearly_unlike(first: Counter[str], second: Counter[str]) -> bool:
-    """Whether repeats of the two sides have different values by more than chance.
+    """Whether the values of the two sides differ by more than chance.
 
-    Some value has a share on one side that is larger by more than a half than on the other. What differs from repeat
-    to repeat (a seed) has no such value; what all repeats of each side agree on always has.
+    They do if the share of some value differs by more than one half. Values that differ from repeat to repeat (a seed)
+    never do; values on which all repeats of a side agree always do.
     """
     if not first or not second:
         return False
@@ -123,9 +124,9 @@ _APART = 0.95
 
 
 def clearly_apart(first: Sequence[float], second: Sequence[float], least: float) -> bool:
-    """Whether the numbers of one side lie above those of the other: their medians by `least` or more, and of all pairs
-    (one of each side) at least 95 % the same way. From 6 repeats on: of 3 on each side all pairs go
-    the same way by chance in one case of ten."""
+    """Whether the numbers of one side are above those of the other: the medians differ by at least `least`, and 95 % of
+    all pairs (one of each side) differ in the same direction. Requires 6 repeats: with 3 on each side, all pairs do so
+    by chance in one case of ten."""
     if min(len(first), len(second)) < _LEAST_REPEATS or abs(median(first) - median(second)) < least:
         return False
     return not 1 - _APART < share_below(first, second) < _APART
@@ -139,8 +140,8 @@ def share_below(first: Iterable[float], second: Sequence[float]) -> float:
 
 
 def together(texts: Iterable[str | None]) -> str | None:
-    """What several groups of experiments tell of the same thing, in one value."""
-    told = list(dict.fromkeys(texts))
-    if len(told) == 1:
-        return told[0]
-    return _short(" | ".join("none" if text is None else text for text in told))
+    """The values from several groups of experiments in one text."""
+    values = list(dict.fromkeys(texts))
+    if len(values) == 1:
+        return values[0]
+    return _short(" | ".join("none" if text is None else text for text in values))

@@ -1,4 +1,4 @@
-"""What the repeats saw while they ran: CPUs, libraries, variables, notes, and how they ended."""
+"""Differences recorded by repeats: CPUs, libraries, variables, notes, and outcomes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Sides = tuple[Records, Records]
 
 _FILES = {"libraries": Kind.LIBRARY, "programs": Kind.PROGRAM, "input_files": Kind.INPUT}
 """Notes of the benchmark `command` about files."""
-_OF_THE_LOOK = frozenset({"libraries_seen", "libraries_listed", "seed", "started_at_s"})
-"""Notes that differ from repeat to repeat, or tell how something was looked at."""
+_IGNORED_NOTES = frozenset({"libraries_seen", "libraries_listed", "seed", "started_at_s"})
+"""Notes that differ from repeat to repeat, or state how something was observed."""
 _BY_CHANCE = frozenset({"dropped_iterations", "missed_bursts", "turns"})
-"""Notes that count what the machine did to a run: they are no facts, however few repeats there are."""
+"""Notes that count random events during a run: never compared as exact values."""
 _PER_JOB = frozenset({"SLURM_JOB_ID"})
-"""Variables that no two jobs share."""
+"""Variables that differ in every job."""
 _ID_DIGITS = 12
 _NUMBERS_APART = 0.05
 _REPEAT_FOLDER = re.compile(r"[^\s=]{0,4000}/artefacts/[0-9a-f]{16}/[0-9]{1,9}")
@@ -33,7 +33,7 @@ _NOT_OF_THE_PROGRAM = frozenset({"--record", "--parent"})
 
 
 def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
-    """All that differs between the repeats of two groups of experiments."""
+    """All differences between the repeats of two groups of experiments."""
     sides = (baseline.all_records(), candidate.all_records())
     yield from _outcomes(sides)
     yield from _affinity(sides)
@@ -57,7 +57,7 @@ def _outcome(outcome: Outcome) -> str:
 
 
 def _affinity(sides: Sides) -> Iterator[Noticed]:
-    """The masks of the threads as these read them back. Any other mask in any repeat counts: none comes by chance."""
+    """CPU masks as read back by the threads. A different mask in any repeat counts, because masks are never random."""
     told = [
         Counter(masks(record.seen["affinity"]) for record in records if "affinity" in record.seen) for records in sides
     ]
@@ -66,7 +66,7 @@ def _affinity(sides: Sides) -> Iterator[Noticed]:
 
 
 def masks(affinity: Any) -> str:
-    """Masks of threads for people: "2 threads, one on each of 0-1", or each mask."""
+    """Masks of threads as text: "2 threads, one on each of 0-1", or each mask."""
     if not isinstance(affinity, list) or not all(isinstance(mask, list) for mask in affinity):
         return plain(affinity)
     if all(len(mask) == 1 for mask in affinity):
@@ -75,8 +75,8 @@ def masks(affinity: Any) -> str:
 
 
 def _libraries(sides: Sides) -> Iterator[Noticed]:
-    """Those of our own program, by build id. Beside a program that is not ours they matter less."""
-    beside = any("libraries" in _notes_of(record) for records in sides for record in records)
+    """Libraries of the measuring program, by build id. They rank lower if the measured program is another one."""
+    is_wrapper = any("libraries" in _notes_of(record) for records in sides for record in records)
     told = [
         [
             {name: {"id": build_id} for name, build_id in record.seen["libs"].items()}
@@ -85,7 +85,7 @@ def _libraries(sides: Sides) -> Iterator[Noticed]:
         ]
         for records in sides
     ]
-    yield from _by_file(Kind.OWN_LIBRARY if beside else Kind.LIBRARY, told)
+    yield from _by_file(Kind.OWN_LIBRARY if is_wrapper else Kind.LIBRARY, told)
 
 
 def _files(sides: Sides) -> Iterator[Noticed]:
@@ -106,10 +106,10 @@ def _as_files(entries: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _by_file(kind: Kind, told: Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]) -> Iterator[Noticed]:
-    """Files by name: another identity in any repeat, or one that half the repeats of a side have and none of the other.
+    """Files by name: a different identity in any repeat, or a file in at least half of the repeats of one side only.
 
-    What is mapped for a moment is not seen in every repeat. A file that was seen at a place and could not be read is
-    held against the place; where the loader told of a library without an id, it has none.
+    Files mapped briefly are not seen in every repeat. Unreadable files are compared by path; a library without a build
+    id is compared as such.
     """
     if not all(told):
         return
@@ -126,7 +126,7 @@ def _by_file(kind: Kind, told: Sequence[Sequence[Mapping[str, Mapping[str, Any]]
 
 
 def _identities(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[set[str]]:
-    """What tells the files of each side apart: the ids that are known, else their places, else that there is no id."""
+    """The identities of the files of each side: their ids if known, else their paths, else that they have no id."""
     known = [{str(entry["id"]) for entry in entries if entry.get("id")} for entries in found]
     has_places = any("path" in entry for entries in found for entry in entries)
     if all(known) and has_places:
@@ -165,11 +165,11 @@ def _notes_of(record: RepeatRecord) -> Mapping[str, Any]:
 def _notes(sides: Sides) -> Iterator[Noticed]:
     names = dict.fromkeys(name for records in sides for record in records for name in _notes_of(record))
     for name in names:
-        if name in _FILES or name in _OF_THE_LOOK:
+        if name in _FILES or name in _IGNORED_NOTES:
             continue
         values = [[notes[name] for record in records if name in (notes := _notes_of(record))] for records in sides]
         if not all(values):
-            # A repeat that died early has no notes: only what finished ones lack is missing.
+            # A repeat that died early has no notes, so only notes missing from finished repeats count.
             finished = [[record for record in records if record.outcome.is_ok] for records in sides]
             if all(finished):
                 yield contrast(
@@ -188,7 +188,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
-    """What is the same in all repeats of a side is a fact; what varies must lie clearly apart, by 5 % and more."""
+    """Values that are constant on each side are compared exactly; others must differ clearly, by at least 5 %."""
     steady = name not in _BY_CHANCE and all(
         len(set(side)) == 1 and (len(side) > 1 or isinstance(side[0], int)) for side in values
     )
@@ -200,7 +200,7 @@ def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
 
 
 def _commands(sides: Sides) -> Iterator[Noticed]:
-    """The arguments that only one side has. Where the program lies, its folder and its parent are left out."""
+    """The arguments that only one side has, without the path of the program, its folder and its parent."""
     told = [Counter(parts for record in records if (parts := _parts(record.seen.get("command")))) for records in sides]
     if not clearly_unlike(*(Counter({" ".join(parts): n for parts, n in side.items()}) for side in told)):
         return
@@ -210,7 +210,7 @@ def _commands(sides: Sides) -> Iterator[Noticed]:
 
 
 def _parts(command: Any) -> tuple[str, ...]:
-    """The words of a command, each `--name` with what follows it."""
+    """The arguments of a command, each `--name` with its value."""
     if not isinstance(command, list) or not command:
         return ()
     parts = [[PurePath(str(command[0])).name]]

@@ -1,4 +1,4 @@
-"""One side of a comparison with all that is known beside its figures, and which experiments stand against which."""
+"""One side of a comparison with all facts besides its figures, and the groups of experiments to compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class SideFacts:
-    """Experiments by id, all repeats of each whatever came of them, and the documents that the experiments refer to."""
+    """Experiments by id, all repeats of each with any outcome, and the documents that the experiments refer to."""
 
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
     records: Mapping[str, tuple[RepeatRecord, ...]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class SideFacts:
 
 
 def side_facts(contents: Contents, experiment_ids: Iterable[str]) -> SideFacts:
-    """The side that these experiments are. Ids that the folder does not have are left out: nothing was measured."""
+    """The side with these experiments. Ids that are not in the folder are ignored: they were not measured."""
     experiments = {key: contents.experiments[key] for key in experiment_ids if key in contents.experiments}
     environments = {experiment.environment for experiment in experiments.values()}
     machines = {experiment.machine for experiment in experiments.values()}
@@ -42,7 +42,7 @@ def side_facts(contents: Contents, experiment_ids: Iterable[str]) -> SideFacts:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Experiments of one benchmark that stand against each other; one side may have none."""
+    """Experiments of one benchmark to compare with each other; one side may have none."""
 
     benchmark: str
     baseline: SideFacts
@@ -50,11 +50,11 @@ class Group:
 
 
 def groups(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> list[Group]:
-    """Each experiment in one group. Those that differ along the axis only are one; what is left is put together without
-    the parameters that a benchmark works out itself, and then whole benchmarks are held against each other."""
+    """Each experiment in one group: those that differ only along the axis; of the rest, those that differ only in
+    parameters that the benchmark derives; of the rest, all of one benchmark."""
     left = (dict(baseline.experiments), dict(candidate.experiments))
     found: list[Group] = []
-    for key in (_but(frozenset({axis})), _but_worked_out(axis), lambda experiment: experiment.benchmark):
+    for key in (_except(frozenset({axis})), _except_derived(axis), lambda experiment: experiment.benchmark):
         sides = tuple(_by_key(side, key) for side in left)
         for place in [place for place in sides[0] if place in sides[1]]:
             found.append(_group(baseline, candidate, sides[0][place], sides[1][place]))
@@ -71,8 +71,8 @@ def groups(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> list[
 _Key = Callable[[Experiment], Hashable]
 
 
-def _but(names: frozenset[str | None]) -> _Key:
-    """A key of the benchmark and all parameters but some."""
+def _except(names: frozenset[str | None]) -> _Key:
+    """A key of the benchmark and all parameters except `names`."""
 
     def key(experiment: Experiment) -> Hashable:
         return experiment.benchmark, tuple(sorted(_kept(experiment, names)))
@@ -80,15 +80,15 @@ def _but(names: frozenset[str | None]) -> _Key:
     return key
 
 
-def _but_worked_out(axis: str | None) -> _Key:
+def _except_derived(axis: str | None) -> _Key:
     def key(experiment: Experiment) -> Hashable:
-        return _but(worked_out(experiment.benchmark) | {axis})(experiment)
+        return _except(derived_parameters(experiment.benchmark) | {axis})(experiment)
 
     return key
 
 
-def worked_out(benchmark: str) -> frozenset[str]:
-    """The parameters whose default is a word such as `auto`, which the benchmark makes a number of."""
+def derived_parameters(benchmark: str) -> frozenset[str]:
+    """The parameters whose default is a word such as `auto`, which the benchmark resolves to a number."""
     known = registry().get(benchmark)
     return frozenset(p.name for p in known.parameters if p.default in p.words) if known else frozenset()
 

@@ -1,17 +1,17 @@
 """Rules: pure functions from a machine and its figures to findings. `findings` applies all of them.
 
 To add one, write a function `(Case) -> Iterable[Finding]` in the file of its concept and name it in `RULES`. A rule
-says nothing where a fact is missing: an unknown setting is not a wrong one. What repeats (eight GPUs with one trouble)
-is one finding with eight devices.
+reports nothing if a fact is missing: an unknown setting is not a wrong one. A problem that repeats (on eight GPUs) is
+one finding with eight devices.
 
 Severity:
 
 * error: a part of the machine is not in use, or a figure is missing or cannot be true. Nothing should be published
-  before it is explained: an experiment without a believable result, a memory module that the kernel does not have, a
-  link that was measured above what it can carry.
-* warning: it costs performance, or hides errors of the hardware, and somebody could mend it or plan around it.
-* info: to know when reading figures or placing ranks; right as it is on many machines (SMT, a link that may only be
-  idle, GPUs of two sockets, a machine that is virtual).
+  before it is explained: an experiment without a valid result, a memory module that the kernel does not see, a link
+  measured above its capability.
+* warning: it costs performance or hides hardware errors, and can be fixed or planned around.
+* note (`info`): affects how to read figures or place ranks, and is normal on many machines (SMT, a link that may only
+  be idle, GPUs on two sockets, a virtual machine).
 """
 
 from __future__ import annotations
@@ -87,18 +87,20 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> tuple[Finding, ...]:
-    """All findings: those of known loss first, the largest loss first, then by severity, then in the order of RULES.
+    """All findings, sorted by loss (largest first, unknown last), then by severity, then in the order of RULES.
 
-    `seen` is what probes saw beside each repeat (see `Trial.seen`): evidence, and which GPU a figure is of. Rules find
-    what copies reached at the links that they went over.
+    `seen` is what probes recorded during each repeat (see `Trial.seen`): evidence, and which GPU a figure belongs to.
+    In `Case.machine`, links have the rates that copies reached over them.
     """
     seen = seen or {}
     case = Case(with_link_rates(machine, results, seen), tuple(results), seen)
     found = [finding for rule in RULES for finding in rule(case)]
-    return tuple(sorted(_without_told(found), key=lambda finding: (-(finding.loss or 0.0), _RANK[finding.severity])))
+    return tuple(
+        sorted(_without_estimates(found), key=lambda finding: (-(finding.loss or 0.0), _RANK[finding.severity]))
+    )
 
 
-def _without_told(found: Sequence[Finding]) -> list[Finding]:
-    """Without what GPUs that share an uplink might lose, where another finding has measured what they lose."""
+def _without_estimates(found: Sequence[Finding]) -> list[Finding]:
+    """Without the estimated loss of GPUs that share an uplink if another finding has measured it."""
     measured = {device for finding in found if finding.rule == "copies-share-uplink" for device in finding.devices}
     return [f for f in found if f.rule != "gpus-share-uplink" or not set(f.devices) <= measured]

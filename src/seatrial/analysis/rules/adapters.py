@@ -1,4 +1,4 @@
-"""Rules about where adapters stand: far from the GPUs that they serve, or near none of them."""
+"""Rules about the location of adapters: far from the GPUs that they serve, or near none of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seatrial.model.spelling import count
 _FAR = ("NODE", "SYS")
 _RANK = {name: rank for rank, name in enumerate(CLASSES_BY_DISTANCE)}
 _MEANS = {
-    "NODE": "the way between host bridges of one NUMA node",
+    "NODE": "the path between host bridges of one NUMA node",
     "SYS": "the link between sockets (or NUMA nodes)",
 }
 
@@ -23,7 +23,7 @@ Classes = Mapping[str, Mapping[str, str]]
 
 
 def adapter_far(case: Case) -> Iterator[Finding]:
-    """Fires where the nearest adapter of a GPU is of class NODE or SYS; all such GPUs make one finding."""
+    """Fires if the nearest adapter of a GPU is of class NODE or SYS; all such GPUs are one finding."""
     classes = _classes(case.machine)
     best = {gpu: min(to.values(), key=_RANK.__getitem__) for gpu, to in classes.items()}
     far = {gpu: found for gpu, found in best.items() if found in _FAR}
@@ -31,7 +31,7 @@ def adapter_far(case: Case) -> Iterator[Finding]:
         return
     worst = max(far.values(), key=_RANK.__getitem__)
     by_class = [(found, [gpu for gpu in far if far[gpu] == found]) for found in _FAR if found in far.values()]
-    told = "; ".join(f"{spans(names)}: {found}" for found, names in by_class)
+    nearest = "; ".join(f"{spans(names)}: {found}" for found, names in by_class)
     near = [gpu for gpu in best if gpu not in far]
     yield Finding(
         rule="adapter-far-from-gpu",
@@ -39,12 +39,10 @@ def adapter_far(case: Case) -> Iterator[Finding]:
         devices=tuple(far),
         observation=f"{len(far)} of {count(len(best), 'GPU')} "
         f"{'has' if len(far) == 1 else 'have'} no adapter nearer than {worst if len(by_class) == 1 else 'NODE or SYS'}"
-        f" ({told}).",
+        f" ({nearest}).",
         diagnosis=f"Every message of these GPUs takes {' or '.join(_MEANS[found] for found, _ in by_class)}, which "
-        "other traffic shares; reads of GPU memory by an adapter (GPUDirect) are slow or switched off on that way.",
-        remedy=(
-            f"Use {spans(near)} for ranks that talk to other nodes, or " if near else "Where there are slots for it, "
-        )
+        "other traffic shares; reads of GPU memory by an adapter (GPUDirect) are slow or disabled on this path.",
+        remedy=(f"Use {spans(near)} for ranks that talk to other nodes, or " if near else "If slots are available, ")
         + "move an adapter below the switch of these GPUs, or at least to their NUMA node",
         evidence=listed(
             (f"{gpu} - {nic}: {found}" for gpu in far for nic, found in classes[gpu].items()), most=_MOST_PATHS
@@ -53,7 +51,7 @@ def adapter_far(case: Case) -> Iterator[Finding]:
 
 
 def adapter_without_gpu(case: Case) -> Iterator[Finding]:
-    """Says which adapters are near no GPU, where others are."""
+    """Fires if some adapters are near no GPU, but others are."""
     classes = _classes(case.machine)
     if not classes or len(classes) < len(gpus(case.machine)):
         return
@@ -66,12 +64,12 @@ def adapter_without_gpu(case: Case) -> Iterator[Finding]:
         rule="adapter-near-no-gpu",
         severity=Severity.INFO,
         devices=tuple(lone),
-        observation=f"{len(lone)} of {count(len(adapters), 'adapter')} {'is' if len(lone) == 1 else 'are'} near no "
-        f"GPU: {spans(_named(case.machine, lone))} (at best {_best_of(best, lone)}).",
-        diagnosis="Right for adapters of storage or management. For messages of GPUs they are the long way, and a "
-        "library that spreads messages over all adapters may use them.",
-        remedy="Name the adapters that are meant for GPUs: `NCCL_IB_HCA=="
-        f"{','.join(_named(case.machine, [nic for nic in adapters if nic not in lone]))}`, and the like for UCX "
+        observation=f"{len(lone)} of {count(len(adapters), 'adapter')} {'is' if len(lone) == 1 else 'are'} not near "
+        f"any GPU: {spans(_named(case.machine, lone))} (at best {_best_of(best, lone)}).",
+        diagnosis="This is normal for storage or management adapters. GPU traffic takes a longer path through them, "
+        "and a library that spreads messages over all adapters may use them.",
+        remedy="Select the adapters for GPU traffic: `NCCL_IB_HCA=="
+        f"{','.join(_named(case.machine, [nic for nic in adapters if nic not in lone]))}`, and likewise for UCX "
         "(`UCX_NET_DEVICES`)",
         evidence=listed(f"{nic}: nearest GPU is {best[nic]}" for nic in lone),
     )
@@ -81,7 +79,7 @@ _MOST_PATHS = 8
 
 
 def _classes(machine: Machine) -> Classes:
-    """Only GPUs of which every class is known and has a rank: what is not reported might be the near one."""
+    """Only GPUs with a known distance to every adapter: an unreported adapter might be the nearest."""
     adapters = [device.id for device in fabric_adapters(machine)]
     paths = paths_by_pair(machine)
     found: dict[str, dict[str, str]] = {}
@@ -98,7 +96,7 @@ def _best_of(best: Mapping[str, str], lone: Sequence[str]) -> str:
 
 
 def _named(machine: Machine, ids: Sequence[str]) -> list[str]:
-    """The operating system's names where the ids are labels of a matrix (NIC0 is mlx5_1)."""
+    """The operating system's names if the ids are labels of a matrix (NIC0 is mlx5_1)."""
     devices = [machine.device(name) for name in ids]
     return [
         name if device is None else _system_name(device.name or name, device.aliases)

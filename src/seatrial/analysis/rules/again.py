@@ -13,7 +13,7 @@ from seatrial.model.spelling import written
 
 
 def again(machine: Machine, result: ExperimentResult) -> str:
-    """Such as: "seatrial run memory.stream --set threads=1 --again". What a record names is quoted for a shell."""
+    """Such as: "seatrial run memory.stream --set threads=1 --again". Values from records are quoted for a shell."""
     experiment = result.experiment
     benchmark = registry().get(experiment.benchmark)
     given = dict(experiment.parameters) if benchmark is None else _given(benchmark, machine, experiment.parameters)
@@ -24,7 +24,7 @@ def again(machine: Machine, result: ExperimentResult) -> str:
 
 
 def _given(benchmark: Benchmark, machine: Machine, params: Params) -> dict[str, Value]:
-    """The parameters that must be named for `prepare` to come to these: all but those whose default does so too."""
+    """The parameters that must be set for `prepare` to return these: all but those whose default gives the same."""
     asked = dict(params)
     for parameter in benchmark.parameters:
         changed = {**asked, parameter.name: parameter.default}
@@ -37,5 +37,5 @@ def _given(benchmark: Benchmark, machine: Machine, params: Params) -> dict[str, 
 def _prepared(benchmark: Benchmark, machine: Machine, params: Params) -> Params | None:
     try:
         return dict(benchmark.prepare(machine, params))
-    except (Skip, KeyError, TypeError, ValueError):  # a record of another version may lack a parameter
+    except (Skip, KeyError, TypeError, ValueError):  # a record of another version may have other parameters
         return None

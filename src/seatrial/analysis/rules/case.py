@@ -1,4 +1,4 @@
-"""What a rule is given, and how it cites its evidence."""
+"""The input of a rule, and how it cites its evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seatrial.model.finding import Finding
 from seatrial.model.machine import Device, DeviceKind, Machine
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
-"""(experiment id, repeat) -> what probes saw beside that repeat."""
+"""(experiment id, repeat) -> what probes recorded during that repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ Rule = Callable[[Case], Iterable[Finding]]
 
 
 def cite(name: str, fact: Fact) -> str:
-    """One fact as evidence: what it says and who says it."""
+    """One fact as evidence: its value and source."""
     value = str(fact.value).lower() if isinstance(fact.value, bool) else fact.value
     unit = f" {fact.unit}" if fact.unit not in (None, "1") else ""
     return f"{name} = {value}{unit} ({fact.source})"
 
 
 def cite_best(facts: Facts, name: str) -> str:
-    """The most trusted statement of that name as evidence, or "" where nobody makes one."""
+    """The most trusted fact of that name as evidence, or "" if there is none."""
     fact = facts.best(name)
     return "" if fact is None else cite(name, fact)
 
@@ -53,13 +53,13 @@ def is_false(facts: Facts, name: str) -> bool:
 
 
 def finite_numbers(values: Iterable[object]) -> list[float]:
-    """The finite numbers among what probes saw; they write null for what they could not read."""
+    """The finite numbers among values from probes, which write null for what they could not read."""
     return [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool) and v - v == 0]
 
 
 def cpu_facts(machine: Machine, name: str) -> list[tuple[Device, Fact]]:
-    """A fact that may sit on the CPUs, the cores or the packages: the best statement of every device of the first of
-    these kinds that has it."""
+    """A fact of the CPUs, cores or packages: the most trusted one of each device of the first of these kinds that has
+    it."""
     for kind in (DeviceKind.PU, DeviceKind.CORE, DeviceKind.PACKAGE):
         found = [(device, fact) for device in machine.of_kind(kind) if (fact := device.facts.best(name)) is not None]
         if found:

@@ -1,4 +1,4 @@
-"""A rule about copies between the host and several GPUs: what they reach at once against one after the other."""
+"""A rule about copies between the host and several GPUs: simultaneous copies compared with one at a time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from seatrial.model.role import Direction
 from seatrial.model.spelling import count, settings, show, show_percent, show_range
 
 _LEAST_LOSS = 0.15
-"""Copies at once that lose less are no finding: sound hosts lose some per cent where devices meet at their memory. The
-interval of what devices reach at once must lie wholly below the interval of what they reach alone by so much."""
+"""A smaller loss of simultaneous copies is no finding: healthy hosts lose a few percent at their memory. The interval
+of the rate at once must be below that of the rate alone by at least this share."""
 _FILLED = 0.6
-"""An uplink that carries at least this share of its rate is full, headers and all: see `links`."""
+"""An uplink that carries at least this share of its rate is full, including headers: see `links`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Device:
-    """A device's rates in B/s of one direction at one setting: median and interval, alone and at once."""
+    """A device's rates in B/s for one direction and setting: median and interval, alone and at once."""
 
     id: str
     alone: FigureResult
@@ -35,67 +35,67 @@ class _Device:
 
     @property
     def is_slowed(self) -> bool:
-        """Whether others slow it down beyond doubt."""
+        """Whether other copies clearly slow it down."""
         return _ends(self.at_once)[1] < (1 - _LEAST_LOSS) * _ends(self.alone)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """All devices of one direction at one setting. `copy` is one of those at once, for how it was measured."""
+    """All devices for one direction and setting. `copy` is one of the simultaneous copies: how it was measured."""
 
     direction: Direction
     copy: HostCopy
     devices: tuple[_Device, ...]
 
     def loss(self, ids: Sequence[str]) -> float:
-        """The share of the sum alone that is lost at once, by the medians."""
+        """The share of the summed rate alone that is lost at once, by medians."""
         own = [device for device in self.devices if device.id in ids]
         return 1 - sum(d.at_once.median for d in own) / sum(d.alone.median for d in own)
 
 
 @dataclass(frozen=True, slots=True)
 class _Slowed:
-    """The GPUs behind one uplink that slow each other, in the direction in which they do most."""
+    """The GPUs behind one uplink that slow each other down, in the direction with the largest loss."""
 
     uplink: Uplink
     worst: _Comparison
 
     @property
     def ids(self) -> list[str]:
-        """The GPUs behind it."""
+        """The GPUs behind the uplink."""
         return [card.id for card in self.uplink.cards]
 
     @property
     def own(self) -> list[_Device]:
-        """What those of them reach that were measured."""
+        """The rates of those that were measured."""
         return [device for device in self.worst.devices if device.id in self.ids]
 
     @property
     def loss(self) -> float:
-        """The share of their sum alone that is lost at once."""
+        """The share of their summed rate alone that is lost at once."""
         return self.worst.loss(self.ids)
 
     @property
     def diagnosis(self) -> str:
-        """What the uplink has to do with it."""
+        """Whether the uplink explains the loss."""
         link, rate = self.uplink.link, self.uplink.rate
         ways = 2 if self.worst.direction is Direction.BOTH else 1
         filled = sum(device.at_once.median for device in self.own) / ways / rate
-        how = "can carry" if link.capable_Bps else "is trained to carry"
+        how = "can carry" if link.capable_Bps else "is trained for"
         shared = f"{count(len(self.ids), 'GPU')} share the uplink {link.a} - {link.b}, which {how} {show(rate, 'B/s')} "
         shared += "per direction"
         if filled >= _FILLED:
-            return f"{shared}. At once they fill {show_percent(filled)} of it: it is what slows them."
+            return f"{shared}. Together they fill {show_percent(filled)} of it: the uplink is the bottleneck."
         return (
-            f"{shared}. At once they fill only {show_percent(filled)} of it, so something else slows them as well: "
-            "memory on the far socket, an IOMMU that translates, or an uplink that goes down under load."
+            f"{shared}. Together they fill only {show_percent(filled)} of it, so something else slows them down "
+            "as well: memory on the far socket, IOMMU translation, or an uplink that slows down under load."
         )
 
 
 def copies_slow_each_other(case: Case) -> Iterator[Finding]:
-    """Fires where GPUs that copy at once reach well less than one after the other, and says what they share.
+    """Fires if GPUs that copy at once reach much less than one at a time, and names what they share.
 
-    GPUs behind one narrow uplink make a finding; those that no uplink of the graph explains make another.
+    GPUs behind narrow uplinks are one finding; those that no uplink of the graph explains are another.
     """
     compared = _comparisons(case)
     if not compared:
@@ -116,7 +116,7 @@ def copies_slow_each_other(case: Case) -> Iterator[Finding]:
 
 
 def _comparisons(case: Case) -> list[_Comparison]:
-    """Of each direction the one with the largest copies, of those that have devices both alone and at once."""
+    """For each direction, the comparison with the largest copies among those measured both alone and at once."""
     groups: dict[tuple[object, ...], list[HostCopy]] = {}
     for copy in host_copies(case.machine, case.results, case.seen):
         if copy.device is not None and copy.device.id is not None:
@@ -138,7 +138,7 @@ def _comparisons(case: Case) -> list[_Comparison]:
 
 
 def _worst(compared: Sequence[_Comparison], ids: Sequence[str]) -> _Comparison | None:
-    """The direction in which these devices lose most, where at least two of them are slowed; one way before both."""
+    """The direction in which these devices lose most, if at least two are slowed; one way preferred over both."""
     able = [
         comparison
         for comparison in compared
@@ -148,7 +148,7 @@ def _worst(compared: Sequence[_Comparison], ids: Sequence[str]) -> _Comparison |
 
 
 def _ends(figure: FigureResult) -> tuple[float, float]:
-    """The 95 % interval of the median, or of fewer repeats their whole span."""
+    """The 95 % interval of the median; with too few repeats, their range."""
     values = [repeat.value for repeat in figure.repeats] or [figure.median]
     return figure.ci95 or (min(values), max(values))
 
@@ -165,8 +165,8 @@ def _of_uplinks(slowed: Sequence[_Slowed], compared: Sequence[_Comparison]) -> F
         devices=tuple(dict.fromkeys(name for one in slowed for name in one.ids)),
         observation=_observed(first.worst, first.own) + (f" Likewise {likewise}." if others else ""),
         diagnosis=first.diagnosis,
-        remedy="Give ranks that copy much to the host GPUs of different uplinks first, and keep data on the GPUs; if "
-        "the board has a slot of its own for each, use it",
+        remedy="Give ranks that copy much to or from the host GPUs on different uplinks, and keep data on the GPUs; if "
+        "the board has slots with separate uplinks, use those",
         evidence=f"{_evidence(first.worst, first.own)}; uplink: {first.uplink.link.source}"
         + _others(first.worst, compared, first.ids),
         loss=first.loss,
@@ -177,17 +177,16 @@ def _unexplained(machine: Machine, worst: _Comparison, ids: Sequence[str]) -> Fi
     own = [device for device in worst.devices if device.id in ids]
     if _is_tree_known(machine, ids):
         diagnosis = (
-            "The graph shows no PCIe link that all of them share and that is narrower than they are together, so what "
-            "they share lies beyond: the memory of one NUMA node, the link between sockets, a root complex, an IOMMU."
+            "No PCIe link that all of them share is narrower than their links together, so the bottleneck is further "
+            "up: the memory of one NUMA node, the link between sockets, a root complex, an IOMMU."
         )
-        remedy = "Let each GPU copy from memory of its own NUMA node (see the bindings), and measure again: "
+        remedy = "Let each GPU copy from memory of its local NUMA node (see the bindings), and measure again: "
     else:
         diagnosis = (
-            "What they share is not known: no source tells the PCIe tree above all of these GPUs with the speed of "
-            "its links. One narrow uplink of a switch, the memory of one NUMA node, or the link between sockets does "
-            "this."
+            "The bottleneck is unknown: no source reports the PCIe tree above all of these GPUs with its link speeds. "
+            "Possible causes: a narrow uplink of a switch, the memory of one NUMA node, the link between sockets."
         )
-        remedy = "Let a source tell the tree: `sudo lspci -vv > lspci.txt` and `seatrial check --from "
+        remedy = "Provide the PCIe tree: `sudo lspci -vv > lspci.txt` and `seatrial check --from "
         remedy += "lspci-vv=lspci.txt --results DIR`; then measure again: "
     return Finding(
         rule="copies-slow-each-other",
@@ -209,8 +208,9 @@ def _is_tree_known(machine: Machine, ids: Sequence[str]) -> bool:
 def _observed(worst: _Comparison, own: Sequence[_Device]) -> str:
     alone, at_once = sum(d.alone.median for d in own), sum(d.at_once.median for d in own)
     return (
-        f"{spans(device.id for device in own)} copy {show(at_once, 'B/s')} {WORDS[worst.direction]} all at once, "
-        f"{show_percent(at_once / alone)} of the {show(alone, 'B/s')} that they reach one at a time."
+        f"{spans(device.id for device in own)} reach {show(at_once, 'B/s')} in total when they copy at the same time "
+        f"({WORDS[worst.direction]}), {show_percent(at_once / alone)} of the {show(alone, 'B/s')} that they reach "
+        "one at a time."
     )
 
 
@@ -218,14 +218,14 @@ def _evidence(worst: _Comparison, own: Sequence[_Device]) -> str:
     figure = worst.copy.figure
     point: Mapping[str, object] = {name: value for name, value in figure.point.items() if name != "device"}
     where = f" ({settings({name: figure.point[name] for name in point}, ', ')})" if point else ""
-    told = (
+    rates = (
         f"{device.id}: {show_range(*_ends(device.at_once), 'B/s')} at once, "
         f"{show_range(*_ends(device.alone), 'B/s')} alone"
         for device in own
     )
-    return f"{worst.copy.result.experiment.benchmark}{where}: {listed(told)}"
+    return f"{worst.copy.result.experiment.benchmark}{where}: {listed(rates)}"
 
 
 def _others(worst: _Comparison, compared: Sequence[_Comparison], ids: Sequence[str]) -> str:
-    told = [f"{WORDS[each.direction]} {show_percent(1 - each.loss(ids))}" for each in compared if each is not worst]
-    return f"; at once over alone in other directions: {', '.join(told)}" if told else ""
+    shares = [f"{WORDS[each.direction]} {show_percent(1 - each.loss(ids))}" for each in compared if each is not worst]
+    return f"; at once over alone in other directions: {', '.join(shares)}" if shares else ""

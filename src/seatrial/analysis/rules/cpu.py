@@ -12,7 +12,7 @@ from seatrial.model.spelling import count, show
 
 
 def boost_off(case: Case) -> Iterator[Finding]:
-    """Fires where the processor may not go above its base clock."""
+    """Fires if the processor may not exceed its base clock."""
     facts = case.machine.facts
     if not is_false(facts, "boost"):
         return
@@ -31,16 +31,16 @@ def boost_off(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=tuple(package.id for package in case.machine.of_kind(DeviceKind.PACKAGE)),
         observation=f"Boost (turbo) is off: cores stay at their base clock{clocks}.",
-        diagnosis="Right where runs must be repeatable or power is capped. Elsewhere it costs every figure that "
-        "follows the clock, most of all those of one core.",
-        remedy=f"If nobody turned it off on purpose: `{command}`",
+        diagnosis="Intended if runs must be repeatable or power is capped. Otherwise it lowers every figure that "
+        "depends on the clock, most of all those of one core.",
+        remedy=f"Unless this is intended: `{command}`",
         evidence=cite_best(facts, "boost"),
         loss=loss,
     )
 
 
 def smt_on(case: Case) -> Iterator[Finding]:
-    """Says how many CPUs share a core, which every choice of ranks and threads rests on."""
+    """Fires if several CPUs share a core, which matters for every choice of ranks and threads."""
     machine = case.machine
     cores, pus = machine.of_kind(DeviceKind.CORE), machine.of_kind(DeviceKind.PU)
     if not is_true(machine.facts, "smt_active") or not cores or len(pus) <= len(cores):
@@ -49,19 +49,18 @@ def smt_on(case: Case) -> Iterator[Finding]:
         rule="smt-on",
         severity=Severity.INFO,
         devices=(),
-        observation=f"SMT is on: the {len(pus)} CPUs are {count(len(cores), 'core')}.",
+        observation=f"SMT is on: {len(pus)} CPUs on {count(len(cores), 'core')}.",
         diagnosis="Two threads on one core share its FMA units and caches. Programs that fill the core gain nothing "
-        "from the second thread and can lose to it; a count of CPUs is not a count of cores.",
-        remedy="Start one rank or thread for each core: `OMP_PLACES=cores OMP_PROC_BIND=close`, or `mpirun --bind-to "
-        "core`",
+        "from the second thread and can become slower; a count of CPUs is not a count of cores.",
+        remedy="Start one rank or thread per core: `OMP_PLACES=cores OMP_PROC_BIND=close`, or `mpirun --bind-to core`",
         evidence=cite_best(machine.facts, "smt_active"),
     )
 
 
 def unmitigated(case: Case) -> Iterator[Finding]:
-    """Fires where the kernel calls a vulnerability unmitigated: figures then flatter this node beside its fleet.
+    """Fires if the kernel reports an unmitigated vulnerability: this node may then be faster than mitigated ones.
 
-    Mitigations that are in place are the ordinary state of a machine and not worth a finding.
+    Active mitigations are normal and not a finding.
     """
     fact = case.machine.facts.best("mitigations")
     if fact is None:
@@ -77,7 +76,7 @@ def unmitigated(case: Case) -> Iterator[Finding]:
         observation=f"The kernel reports {count(len(names), 'CPU vulnerability', 'CPU vulnerabilities')} without "
         f"mitigation: {listed(names)}.",
         diagnosis="System calls and context switches may be cheaper here than on nodes that mitigate them, so compare "
-        "I/O and message rates with care; whether it is acceptable is a matter of security.",
-        remedy="See all of them: `grep . /sys/devices/system/cpu/vulnerabilities/*`",
+        "I/O and message rates with care. Whether this is acceptable is a security decision.",
+        remedy="List all vulnerabilities: `grep . /sys/devices/system/cpu/vulnerabilities/*`",
         evidence=f"mitigations ({fact.source})",
     )

@@ -1,4 +1,4 @@
-"""What the rules about GPUs, adapters and their places ask of a machine."""
+"""Facts about GPUs, adapters and NUMA nodes that several rules use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
 from seatrial.model.spelling import surrounding
 
 CLASSES_BY_DISTANCE = ("X", "C2C", "NV", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS")
-"""From near to far (legend of `nvidia-smi topo -m`). PCI only says "over PCIe", so it has no rank."""
+"""From near to far (legend of `nvidia-smi topo -m`). PCI only means "over PCIe", so it has no rank."""
 
 DIRECT_CLASSES = frozenset({"NV", "XGMI", "C2C"})
 DIRECT_KINDS = frozenset({"nvlink", "xgmi", "c2c"})
@@ -20,13 +20,13 @@ _FABRIC_NAME = re.compile(
 """Names that RDMA drivers, udev and topology matrices give: mlx5_0, hfi1_0, rocep1s0f0, cxi0, ib0, NIC3."""
 
 _FABRIC_RATE_BPS = 25e9 / 8
-"""A network interface of 25 Gbit/s or more is no management port."""
+"""A network interface of 25 Gbit/s or more is not a management port."""
 
 Pair = tuple[str, str]
 
 
 def is_virtual(machine: Machine) -> bool:
-    """Whether some source says that this is a virtual machine."""
+    """Whether a source reports that this is a virtual machine."""
     return surrounding(machine.facts, "hypervisor") is not None
 
 
@@ -38,7 +38,7 @@ def gpus(machine: Machine) -> tuple[Device, ...]:
 def fabric_adapters(machine: Machine) -> tuple[Device, ...]:
     """The adapters that carry messages between nodes: RDMA devices and fast network interfaces that are not down.
 
-    A port for management says nothing about where ranks should run, so it is left out.
+    Management ports are excluded: they do not affect where ranks should run.
     """
     return tuple(device for device in machine.of_kind(DeviceKind.NIC) if _is_fabric(device))
 
@@ -74,9 +74,9 @@ def numa_of(machine: Machine, device: Device) -> int | None:
 
 
 def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:
-    """NUMA node -> its CPUs, sorted, as the tree has them; nodes without CPUs (CXL, HBM, a GPU's memory) are left out.
+    """NUMA node -> its CPUs, sorted, as in the tree; nodes without CPUs (CXL, HBM, a GPU's memory) are excluded.
 
-    `CpuPart` hangs CPUs on the lower of two nodes that are next to the same CPUs, so each CPU counts once.
+    `CpuPart` attaches CPUs to the lower of two nodes that are local to the same CPUs, so each CPU counts once.
     """
     found: dict[int, list[int]] = {}
     for cpu, pu in machine.pus().items():
@@ -86,7 +86,7 @@ def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:
 
 
 def spans(names: Iterable[str]) -> str:
-    """Names in order, runs of three and more that count up as a span: "gpu-0 to gpu-7", "mlx5_0, mlx5_3"."""
+    """Names in order, with three or more consecutive numbers as a span: "gpu-0 to gpu-7", "mlx5_0, mlx5_3"."""
     runs: list[list[str]] = []
     for name in sorted(dict.fromkeys(names), key=_by_number):
         if runs and _follows(runs[-1][-1], name):

@@ -1,18 +1,17 @@
-"""Whether a figure is as expected. The rules and the page's verdict line ask here, so that they cannot disagree.
+"""Whether a figure is as expected: used by the rules and the page's verdict line, so they cannot disagree.
 
-A figure is **low** when its median stays below `LOW_SHARE` of what can be counted of a physical limit. Protocol,
-refresh and page misses cost a sound machine 5-20 % of the raw rate of DRAM, PCIe or its FMA units, so a quarter is more
-than they explain; the same threshold serves every unit. Three guards against false alarms:
+A figure is **low** if its median is below `LOW_SHARE` of the attainable share of a physical limit. Protocol, refresh
+and page misses cost a healthy machine 5-20 % of the raw rate of DRAM, PCIe or its FMA units, so a loss of a quarter
+needs another cause; all units use the same threshold. Three guards against false alarms:
 
-* what the counted work cannot reach by its nature is no loss: plain stores move a third to a half more than STREAM
-  counts, so the share of the limit is taken of the figure's `attainable` share;
-* measured ceilings never make a figure low, for they are what another program reached and not what the machine owes;
-  nor do limits that are not `confirmed`;
-* where the points of a benchmark stand under one limit (one thread and all of them before the same DRAM, see
-  `Figure.one_limit_over`), the best of them is judged: the others show what a setting costs, which is not a defect.
+* work that is not counted is no loss: plain stores move a third to a half more bytes than STREAM counts, so the share
+  is relative to the figure's `attainable` share;
+* a measured ceiling never makes a figure low, because it is what another program reached, nor does an unconfirmed
+limit; * if several experiments share one limit (one thread and all threads, under the same DRAM; see
+  `Figure.one_limit_over`), only the best is judged: the others show the cost of a setting, which is not a defect.
 
-A figure is **unsteady** when the 95 % interval of its median is wider than `UNSTEADY_WIDTH`, or when its repeats fall
-into two levels: then the median stands for neither of them.
+A figure is **unsteady** if the 95 % interval of its median is wider than `UNSTEADY_WIDTH`, or if its repeats fall into
+two levels: the median then represents neither.
 """
 
 from __future__ import annotations
@@ -30,31 +29,31 @@ LOW_SHARE = 0.75
 ABOVE_CEILING = IMPOSSIBLE_ABOVE
 UNSTEADY_WIDTH = 0.10
 LEVELS_APART = 0.05
-"""Two levels closer than this share of the median are not worth a finding."""
+"""Two levels closer than this share of the median are not reported."""
 
 _FEWEST_FOR_LEVELS = 8
-_GAP_OVER_HEAP = 3.0
-"""Below these, gaps as wide as those of two levels turn up by chance; see `levels`."""
+_GAP_OVER_CLUSTER = 3.0
+"""Below these, gaps as wide as between two levels occur by chance; see `levels`."""
 _SMALLEST_LEVEL = 0.2
-"""A level holds at least this share of the repeats; fewer are outliers, which the interval already covers."""
+"""A level holds at least this share of the repeats; fewer are outliers, which the interval covers."""
 
 Settings = frozenset[tuple[str, Value]]
 OneLimit = tuple[str, Settings]
-"""What points under one physical limit have in common: the benchmark, and all settings that move the limit."""
+"""Key of a physical limit: the benchmark, and all settings that affect the limit."""
 
 
 class Judgement(StrEnum):
-    """What can be said of a figure, or of an experiment as a whole, from bad to good."""
+    """The judgement of a figure or of a whole experiment, from bad to good."""
 
     DEFECT = "defect"
     UNSTEADY = "unsteady"
-    UNJUDGED = "unjudged"  # measured, but no physical limit says what this point ought to reach
+    UNJUDGED = "unjudged"  # measured, but no physical limit states what to expect
     EXPECTED = "expected"
     NOT_MEASURED = "not measured"
 
 
 class Judge:
-    """Judges the figures of one machine in the light of all of them."""
+    """Judges the figures of one machine relative to all of them."""
 
     def __init__(self, results: Sequence[ExperimentResult]) -> None:
         self._best: dict[tuple[OneLimit, str], float] = {}
@@ -66,7 +65,7 @@ class Judge:
                     self._best[key] = max(share, self._best.get(key, 0.0))
 
     def is_low(self, result: ExperimentResult, figure: FigureResult) -> bool:
-        """Whether this is the best point under its physical limit, and stays far below it all the same."""
+        """Whether this figure is the best under its physical limit, and still far below it."""
         one, share = under(result, figure), figure.share_of_attainable
         return one is not None and share is not None and share < LOW_SHARE and share >= self._best[one, figure.name]
 
@@ -83,9 +82,9 @@ class Judge:
         return Judgement.EXPECTED
 
     def experiment(self, result: ExperimentResult) -> Judgement:
-        """The judgement of an experiment: its worst figure, or what its outcome says.
+        """The judgement of an experiment: that of its worst figure, or of its outcome.
 
-        An experiment of which at least one figure can be judged is not `unjudged`.
+        An experiment with at least one figure that can be judged is not `unjudged`.
         """
         if result.outcome.state in (State.SKIPPED, State.UNSUPPORTED):
             return Judgement.NOT_MEASURED
@@ -99,42 +98,42 @@ class Judge:
 
 
 def under(result: ExperimentResult, figure: FigureResult) -> OneLimit | None:
-    """What this figure has in common with all others under the same physical limit; None where it has none.
+    """The key of the figure's physical limit; None if it has none.
 
-    Environments are left out: a compiler moves no limit of the machine.
+    Environments are not part of it: a compiler does not affect the limits of the machine.
     """
     if figure.limit is None or not figure.limit.is_physical:
         return None
     settings = {**result.experiment.parameters, **figure.point}
-    moving = frozenset((name, value) for name, value in settings.items() if name not in figure.one_limit_over)
-    return result.experiment.benchmark, moving
+    affecting = frozenset((name, value) for name, value in settings.items() if name not in figure.one_limit_over)
+    return result.experiment.benchmark, affecting
 
 
 def relative_width(figure: FigureResult) -> float | None:
-    """Width of the 95 % interval over the median, or None where there is no interval."""
+    """Width of the 95 % interval over the median, or None if there is no interval."""
     if figure.ci95 is None or figure.median == 0:
         return None
     return abs((figure.ci95[1] - figure.ci95[0]) / figure.median)
 
 
 def is_wide(figure: FigureResult) -> bool:
-    """Whether the interval is too wide to rest anything on."""
+    """Whether the interval is too wide for conclusions."""
     width = relative_width(figure)
     return width is not None and width > UNSTEADY_WIDTH
 
 
 def is_unsteady(figure: FigureResult) -> bool:
-    """Whether the repeats spread so widely, or fall into two levels, that the median says little."""
+    """Whether the repeats spread too widely or fall into two levels."""
     return is_wide(figure) or levels([repeat.value for repeat in figure.repeats]) is not None
 
 
 def levels(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
-    """The low and the high level of values that fall into two, else None.
+    """The values of the low and the high level, or None if there are not two levels.
 
-    They do where the widest gap between sorted neighbours (with enough values on either side) is over three times as
-    wide as either of the two heaps that it parts, and wider than `LEVELS_APART` of the median. One-humped noise does
-    that in at most 1.2 % of cases at 8 repeats (exponential; normal: 0.2 %), and hardly ever from 10 on; a factor of 1
-    instead of 3 called 10 to 20 % of such noise two levels (test_rules_expectation.py repeats the trial).
+    There are two if the widest gap between sorted neighbours (with enough values on either side) is over three times as
+    wide as either of the clusters it separates, and wider than `LEVELS_APART` of the median. Unimodal noise does that
+    in at most 1.2 % of cases at 8 repeats (exponential; normal: 0.2 %), and almost never from 10 on; with a factor of 1
+    instead of 3, it would in 10 to 20 % of cases (simulated in test_rules_expectation.py).
     """
     n = len(values)
     if n < _FEWEST_FOR_LEVELS:
@@ -143,7 +142,7 @@ def levels(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
     fewest = max(2, round(n * _SMALLEST_LEVEL))
     gap, cut = max((ordered[cut] - ordered[cut - 1], cut) for cut in range(fewest, n - fewest + 1))
     low, high = ordered[:cut], ordered[cut:]
-    heap = max(low[-1] - low[0], high[-1] - high[0])
-    if gap > _GAP_OVER_HEAP * heap and gap > LEVELS_APART * abs(median(ordered)):
+    cluster = max(low[-1] - low[0], high[-1] - high[0])
+    if gap > _GAP_OVER_CLUSTER * cluster and gap > LEVELS_APART * abs(median(ordered)):
         return low, high
     return None

@@ -21,7 +21,7 @@ from seatrial.model.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A figure with a known limit; `ceiling` is the limit's value, `of_attainable` what thresholds are held against."""
+    """A figure with a known limit; `ceiling` is the limit's value, `of_attainable` is compared with thresholds."""
 
     share: float
     of_attainable: float
@@ -32,9 +32,9 @@ class Reach:
 
 
 def below_limit(case: Case) -> Iterator[Finding]:
-    """Fires where even the best point of a benchmark stays far below a physical limit; see `expectation`.
+    """Fires if even the best figure of a benchmark is far below a physical limit; see `expectation`.
 
-    Figures of one benchmark under one limit (copy, scale, add and triad under that of DRAM) make one finding.
+    Figures of one benchmark under one limit (copy, scale, add and triad under that of DRAM) are one finding.
     """
     judge, names = Judge(case.results), Names(case.results)
     groups: dict[tuple[OneLimit, float], list[Reach]] = {}
@@ -50,46 +50,45 @@ def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:
     worst, others = reaches[0], reaches[1:]
     figure = worst.figure
     least = LOW_SHARE * figure.attainable.share
-    ought = worst.ceiling * least if figure.better is Better.HIGHER else worst.ceiling / least
+    expected = worst.ceiling * least if figure.better is Better.HIGHER else worst.ceiling / least
     also = listed(f"{reach.figure.name} ({show_percent(reach.share)})" for reach in others)
     why = f" ({figure.attainable.why})" if figure.attainable.why else ""
+    healthy = show_percent(LOW_SHARE) + (" of the attainable share" if why else "")
     return Finding(
         rule="below-physical-limit",
         severity=Severity.WARNING,
         devices=(),
         observation=f"{names.figure(worst.result, figure)} reaches {show(figure.median, figure.unit)}, "
         f"{show_percent(worst.share)} of its physical limit of {show(worst.ceiling, figure.unit)}{why}."
-        + (f" Below the same limit stay {also}." if others else ""),
-        diagnosis=f"Expected: {show(ought, figure.unit)} or better. A sound machine reaches {show_percent(LOW_SHARE)}"
-        f"{' of what can be counted' if why else ''}{_holds_back(worst.result, figure.unit)}, or a limit that is not "
-        "this machine's.",
-        remedy=f"Mend what the other findings name, then measure again: `{again(machine, worst.result)}`",
+        + (f" Also far below this limit: {also}." if others else ""),
+        diagnosis=f"Expected: {show(expected, figure.unit)} or better. A healthy machine reaches {healthy}"
+        f"{_possible_causes(worst.result, figure.unit)}, or the limit does not apply to this machine.",
+        remedy=f"Fix the other findings, then measure again: `{again(machine, worst.result)}`",
         evidence=f"{_interval(figure)}; limit: {worst.limit.derivation}",
         loss=1 - worst.of_attainable,
     )
 
 
-def _holds_back(result: ExperimentResult, unit: Unit) -> str:
+def _possible_causes(result: ExperimentResult, unit: Unit) -> str:
     if is_of_devices(result):
         return (
-            ", so something holds it back: a clock that is lowered (power, heat), other work on the device; copies "
-            "from and to the host also memory that is not pinned or on the far socket, or a link that goes down under "
-            "load"
+            ". Possible causes: a lowered clock (power, heat), other work on the device; for copies to and from the "
+            "host also unpinned memory, memory on the far socket, or a link that slows down under load"
         )
     if unit == "flop/s":
         return (
-            ", so something holds it back: a library or a compiler without code for just this processor, other work on "
-            "the machine, threads that share a core"
+            ". Possible causes: a library or compiler without code for this processor, other work on the machine, "
+            "threads that share a core"
         )
     return (
-        ", protocol and refresh included, so something holds it back: a setting, missing memory channels, other work "
-        "on the machine, too few threads for the limit"
+        ", protocol and refresh included. Possible causes: a setting, missing memory channels, other work on the "
+        "machine, too few threads for the limit"
     )
 
 
 def above_ceiling(case: Case) -> Iterator[Finding]:
-    """Says so where figures exceed a ceiling that another benchmark measured, or a limit that rests on something that
-    nobody has confirmed: unusual, but possible."""
+    """Fires if figures exceed a ceiling that another benchmark measured, or a limit that rests on an unconfirmed value:
+    unusual, but possible."""
     names = Names(case.results)
     above = sorted(
         (reach for reach in _reaches(case) if not reach.limit.is_physical and reach.share > ABOVE_CEILING),
@@ -99,7 +98,7 @@ def above_ceiling(case: Case) -> Iterator[Finding]:
         return
     result, figure = above[0].result, above[0].figure
     is_measured = above[0].limit.basis is Basis.MEASURED
-    what = "a measured ceiling" if is_measured else "a limit that is not confirmed"
+    what = "a measured ceiling" if is_measured else "an unconfirmed limit"
     others = f" So are {len(above) - 1} more." if len(above) > 1 else ""
     yield Finding(
         rule="above-expected",
@@ -107,11 +106,11 @@ def above_ceiling(case: Case) -> Iterator[Finding]:
         devices=(),
         observation=f"{names.figure(result, figure)} is above expected: {show(figure.median, figure.unit)} is "
         f"{show_percent(above[0].share)} of {what}.{others}",
-        diagnosis="A measured ceiling is what another program reached, not what the hardware can do at most. This one "
-        "reached more: its instructions or its data suit the machine better, or the ceiling was measured under load."
+        diagnosis="A measured ceiling is what another program reached, not the maximum of the hardware. This program "
+        "reached more: its instructions or data suit the machine better, or the ceiling was measured under load."
         if is_measured
-        else "The limit rests on something that nobody has looked up or measured for this machine: the figure may "
-        "be right and the limit too low.",
+        else "The limit rests on a value that was not confirmed for this machine: the figure may be right and the "
+        "limit too low.",
         remedy=f"Measure both again side by side: `{again(case.machine, result)}`",
         evidence=f"ceiling: {above[0].limit.derivation}; "
         + listed(f"{names.figure(reach.result, reach.figure)}: {show_percent(reach.share)}" for reach in above),
@@ -119,7 +118,7 @@ def above_ceiling(case: Case) -> Iterator[Finding]:
 
 
 def _reaches(case: Case) -> Iterator[Reach]:
-    """Every figure that has a limit with a value."""
+    """Every figure with a known limit."""
     for result in case.results:
         for figure in result.figures:
             share, of_attainable, limit = figure.fraction_of_limit, figure.share_of_attainable, figure.limit

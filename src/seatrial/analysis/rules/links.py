@@ -1,4 +1,4 @@
-"""Rules about single links: capable against trained. `measured_links` has those against measured."""
+"""Rules about links trained below their capability. `measured_links` has the rules about measured rates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from seatrial.model.spelling import count, show, show_percent
 
 _TRAINED_ENOUGH = 0.99
 _FILLED = 0.6
-"""A link that carries this share of what it is trained to is full, headers and all."""
+"""A link that carries this share of its trained rate is full, including headers."""
 _LONE = "the port above"
-"""Stands for a port that no source shows."""
+"""Placeholder for a port that no source reports."""
 
 _CARDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
 READ_AGAIN = "`sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'`"
@@ -27,8 +27,8 @@ _SPELLED = {"pcie": "PCIe", "nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 
 @dataclass(frozen=True, slots=True)
 class _Lowered:
-    """A link below its capability; `lanes` (trained, capable) where it is narrower. `is_port_known` is whether the
-    capability is that of both ends, and not of the device alone."""
+    """A link below its capability; `lanes` (trained, capable) if it is narrower. `is_port_known`: the capability is
+    that of both ends, not of the device alone."""
 
     link: Link
     capable: float
@@ -39,7 +39,7 @@ class _Lowered:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What links have in common that make one finding."""
+        """Links with equal keys are reported in one finding."""
         link = self.link
         return (
             link.kind, self.capable, self.trained, self.lanes, self.may_be_idle, self.is_port_known,
@@ -48,10 +48,10 @@ class _Lowered:
 
 
 def link_below_capability(case: Case) -> Iterator[Finding]:
-    """Fires where a link is trained below what both of its ends can do; like links make one finding.
+    """Fires if a link is trained below what both ends support; similar links are one finding.
 
-    GPUs slow their links down when they have nothing to do, so a low speed of theirs is only worth a note until a
-    measurement shows that it stays. Missing lanes are no effect of idling, nor is a low speed of anything else.
+    Idle GPUs lower the speed of their links, so this is only a note until a measurement shows that the speed stays low.
+    Missing lanes are not caused by idling, nor is a low speed of other devices.
     """
     groups: dict[tuple[object, ...], list[_Lowered]] = {}
     for link in (*case.machine.links, *_links_of_lone_devices(case.machine)):
@@ -63,10 +63,10 @@ def link_below_capability(case: Case) -> Iterator[Finding]:
 
 
 def _links_of_lone_devices(machine: Machine) -> Iterator[Link]:
-    """The links of devices whose port no source shows (`lspci -vv` of the GPUs only), from the device's own word."""
-    told = {link.b for link in machine.links}
+    """The links of devices whose port no source reports (`lspci -vv` of the GPUs only), from the device's facts."""
+    known = {link.b for link in machine.links}
     for device in machine.devices:
-        if device.kind not in _CARDS or device.id in told:
+        if device.kind not in _CARDS or device.id in known:
             continue
         own, facts = capability_of(device), device.facts
         lanes, speed = facts.integer("pcie_lanes"), facts.number("pcie_GTps")
@@ -82,7 +82,7 @@ def _lowered(machine: Machine, link: Link) -> _Lowered | None:
     device, port = machine.device(link.b), machine.device(link.a)
     if not capable or not trained or trained >= _TRAINED_ENOUGH * capable:
         return None
-    if measured is not None and measured > trained:  # proves that the link was asleep when it was read
+    if measured is not None and measured > trained:  # proves that the link was idle when it was read
         return None
     if device is not None and faces_down(machine, device):  # its lower end is another link of the machine
         return None
@@ -94,8 +94,8 @@ def _lowered(machine: Machine, link: Link) -> _Lowered | None:
 
 
 def _was_loaded(link: Link, device: Device | None) -> bool:
-    """Whether a measurement shows that the link stays as it was read: what went over the uplink of several devices may
-    have been less than it carries because they have no more."""
+    """Whether a measurement shows that the link keeps its trained rate under load. Devices behind an uplink may be too
+    slow to fill it."""
     if link.measured_Bps is None or not link.trained_Bps:
         return False
     is_uplink = device is not None and device.kind is DeviceKind.BRIDGE
@@ -103,7 +103,7 @@ def _was_loaded(link: Link, device: Device | None) -> bool:
 
 
 def _lanes(device: Device | None, port: Device | None) -> tuple[int, int] | None:
-    """(trained, capable of both ends), where the sources tell lanes."""
+    """(trained lanes, lanes that both ends support), or None if unknown."""
     if device is None:
         return None
     trained, own = device.facts.integer("pcie_lanes"), device.facts.integer("pcie_max_lanes")
@@ -114,7 +114,7 @@ def _lanes(device: Device | None, port: Device | None) -> tuple[int, int] | None
 
 
 def _idles(machine: Machine, device: Device | None) -> bool:
-    """Whether a low speed of this device's link may be its rest: a GPU, or a bridge that leads to GPUs and no other."""
+    """Whether idling may explain a low link speed of this device: a GPU, or a bridge with only GPUs behind it."""
     if device is None:
         return False
     if device.kind is not DeviceKind.BRIDGE:
@@ -128,40 +128,44 @@ def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
     kind = _SPELLED.get(first.link.kind.lower(), first.link.kind)
     names = spans(entry.link.b for entry in group)
     rates = f"{show(first.trained, 'B/s')} of {show(first.capable, 'B/s')}"
-    virtual = " The port above may be an emulated one: the host's view decides." if is_virtual(machine) else ""
+    virtual = " The port above may be emulated: check the link on the host." if is_virtual(machine) else ""
     link_is = f"The {kind} link of {names} is" if len(group) == 1 else f"The {kind} links of {names} are"
     severity, loss = Severity.WARNING, 1 - first.trained / first.capable
     if first.lanes is not None:
         trained, capable = first.lanes
         loss = 1 - trained / capable
         ends = "both ends" if first.is_port_known else "the device" if len(group) == 1 else "the devices"
-        observation = f"{link_is} {count(trained, 'lane')} wide where {ends} can do {capable} ({rates})."
+        observation = f"{link_is} {count(trained, 'lane')} wide; {ends} can do {capable} ({rates})."
         diagnosis = (
-            f"{show_percent(loss)} of the lanes are missing. Idle links get slower, not narrower (a few devices "
-            "excepted), so suspect the hardware: a slot with fewer lanes than its length, a riser or cable, a bad "
-            "contact, or lanes that the firmware gave to another slot."
-            + ("" if first.is_port_known else " No source tells what the port above can do: it may have no more.")
+            f"{show_percent(loss)} of the lanes are missing. With few exceptions, idle links become slower, not "
+            "narrower, so suspect the hardware: a slot with fewer lanes than its length, a riser or cable, a bad "
+            "contact, or lanes that the firmware assigned to another slot."
+            + (
+                ""
+                if first.is_port_known
+                else " The capability of the port above is unknown: it may have no more lanes."
+            )
         )
-        remedy = f"Read it under load with {READ_AGAIN}; if it stays, reseat the card and compare the slot with the "
+        remedy = f"Read it under load with {READ_AGAIN}; if it stays narrow, reseat the card and check the slot in the "
         remedy += "board's manual"
     elif first.may_be_idle:
         severity = Severity.INFO
         observation = f"{link_is} trained at {rates}."
         diagnosis = (
-            "Possibly only idle: GPUs lower the speed of their link until they work, and raise it within milliseconds."
+            "Possibly only idle: GPUs lower the speed of their link when idle, and raise it within milliseconds."
         )
         remedy = f"Read it while the device copies: {READ_AGAIN} in one shell, a bandwidth test in another"
     else:
         observation = f"{link_is} trained at {rates}."
         diagnosis = (
-            f"{show_percent(loss)} of the link is missing: errors at the full speed, a riser or cable made for less, "
-            "a bad contact, or a speed that is set in the firmware."
+            f"{show_percent(loss)} of the link rate is missing. Possible causes: errors at full speed, a riser or "
+            "cable of an older generation, a bad contact, or a speed limit in the firmware."
         )
-        remedy = f"Read it under load with {READ_AGAIN}, look for errors with `sudo dmesg | grep -i aer`; if it stays, "
-        remedy += "reseat the card and see the firmware's setting of that slot"
+        remedy = f"Read it under load with {READ_AGAIN}, look for errors with `sudo dmesg | grep -i aer`; if it stays "
+        remedy += "slow, reseat the card and check the firmware setting of that slot"
     measured = [entry.link.measured_Bps for entry in group if entry.link.measured_Bps]
     if measured:
-        observation = f"{observation[:-1]}, and {show(max(measured), 'B/s')} was measured at most."
+        observation = f"{observation[:-1]}; at most {show(max(measured), 'B/s')} was measured."
     hidden = bool(virtual) and severity is Severity.WARNING
     return Finding(
         rule="link-below-capability",
@@ -184,9 +188,9 @@ def _cited(machine: Machine, link: Link) -> str:
 
 
 def slot_below_card(case: Case) -> Iterator[Finding]:
-    """Says so where a GPU, adapter or disk could do more than the port that it is plugged into."""
+    """Fires if a GPU, adapter or disk supports more than the port that it is plugged into."""
     machine = case.machine
-    if is_virtual(machine):  # its ports are made up
+    if is_virtual(machine):  # its ports are emulated
         return
     groups: dict[tuple[int, float, int, float], list[Device]] = {}
     for device in machine.devices:
@@ -209,9 +213,9 @@ def slot_below_card(case: Case) -> Iterator[Finding]:
             observation=f"{spans(device.id for device in devices)} can do {count(lanes, 'lane')} at {speed:g} GT/s "
             f"({show(own_rate, 'B/s')}); the port above offers {count(port_lanes, 'lane')} at {port_speed:g} GT/s, "
             f"which leaves {show(both, 'B/s')}.",
-            diagnosis="The platform or the slot is the limit. That is ordinary for a card that is newer than its "
-            "board; it costs bandwidth where the board has a better slot.",
-            remedy="Compare the slots in the board's manual, and move the card if there is a wider or faster one",
+            diagnosis="The platform or the slot is the limit. This is normal for a card that is newer than its board; "
+            "it costs bandwidth if the board has a better slot.",
+            remedy="Check the slots in the board's manual, and move the card if there is a wider or faster one",
             evidence="; ".join(
                 cite_best(d.facts, name)
                 for d in (devices[0], port_facts)
@@ -222,6 +226,6 @@ def slot_below_card(case: Case) -> Iterator[Finding]:
 
 
 def capability_of(device: Device) -> tuple[int, float] | None:
-    """(lanes, GT/s) that a PCI function is capable of, where the sources tell both."""
+    """(lanes, GT/s) that a PCI function supports, or None if either is unknown."""
     lanes, speed = device.facts.integer("pcie_max_lanes"), device.facts.number("pcie_max_GTps")
     return (lanes, speed) if lanes and speed else None

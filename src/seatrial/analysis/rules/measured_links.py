@@ -1,4 +1,4 @@
-"""Rules about single links: what they were measured at, against what they are trained to and capable of."""
+"""Rules about single links: measured rates compared with the trained rate and the capability."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from seatrial.model.machine import DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show, show_percent
 
 _MEASURED_LOW = 0.6
-"""Headers of packets leave 80 to 95 % of the encoded rate of PCIe (128 to 512 B of payload each), large copies of
-sound devices reach most of that. Below this share something else is in the way."""
+"""Packet headers leave 80 to 95 % of the encoded rate of PCIe (128 to 512 B of payload each), and large copies of
+healthy devices reach most of that. A rate below this share has another cause."""
 
-_SOUND = 0.75, 0.97
-"""The shares of the encoded rate between which copies of a sound device lie."""
+_TYPICAL = 0.75, 0.97
+"""The range of shares of the encoded rate that copies of a healthy device reach."""
 
 
 def link_measured(case: Case) -> Iterator[Finding]:
-    """Fires where a link was measured far below its rate, and where above what it can carry at all."""
+    """Fires if a link was measured far below its rate, or above its capability."""
     low: list[tuple[float, Link, float]] = []
     impossible: list[Link] = []
     for link in case.machine.links:
@@ -42,13 +42,13 @@ def link_measured(case: Case) -> Iterator[Finding]:
 
 
 def _expected(machine: Machine, link: Link, measured: float) -> float | None:
-    """What a copy of one device alone can reach over its link: no more than the narrowest link further up leaves. None
-    for an uplink of several, of which only copies at once speak (see `copies`)."""
+    """The most that a copy of one device can reach over its link and the links above it, in B/s. None for an uplink of
+    several devices, which only simultaneous copies measure (see `copies`)."""
     device = machine.device(link.b)
     if device is not None and device.kind is DeviceKind.BRIDGE:
         return None
     further = way_up(machine, device)[1:] if device is not None and link.kind == PCIE else ()
-    # A link that carried more than its trained rate had been asleep when that was read.
+    # A link that carried more than its trained rate was idle when that was read.
     rates = [
         each.trained_Bps if each.trained_Bps and measured <= each.trained_Bps else each.capable_Bps
         for each in (link, *further)
@@ -66,9 +66,9 @@ def _measured_above(machine: Machine, links: Sequence[Link]) -> Finding:
         devices=tuple(dict.fromkeys(link.b for link in links)),
         observation=f"{show(link.measured_Bps, 'B/s')} was measured on the link {link.a} - {link.b}, which can carry "
         f"{show(link.capable_Bps, 'B/s')} per direction.",
-        diagnosis="One of the two is wrong: both directions were counted as one, data came out of a cache, the "
-        "measurement took another way (NVLink), or the capability that a source states is not this link's.",
-        remedy=f"Do not publish the figure; read the link with {READ_AGAIN} and measure one direction alone",
+        diagnosis="One of the two is wrong. Possible causes: both directions were counted as one, data came from a "
+        "cache, copies took another path (NVLink), or the reported capability belongs to another link.",
+        remedy=f"Do not publish the figure; read the link with {READ_AGAIN} and measure each direction separately",
         evidence=listed(
             f"{link.a} - {link.b}: capable {show(link.capable_Bps, 'B/s')} ({link.source})" for link in links
         ),
@@ -77,14 +77,16 @@ def _measured_above(machine: Machine, links: Sequence[Link]) -> Finding:
 
 def _measured_low(machine: Machine, low: Sequence[tuple[float, Link, float]]) -> Finding:
     share, link, rate = low[0]
-    others = f" So do {len(low) - 1} more." if len(low) > 1 else ""
+    others = (
+        f" {count(len(low) - 1, 'other link')} {'is' if len(low) == 2 else 'are'} low as well." if len(low) > 1 else ""
+    )
     diagnosis, remedy = _of_pcie(machine, link) if link.kind == PCIE else _of_direct(link)
     return Finding(
         rule="link-measured-low",
         severity=Severity.WARNING,
         devices=tuple(dict.fromkeys(_lower_end(machine, link) for _, link, _ in low)),
         observation=f"The link {link.a} - {link.b} carried {show(link.measured_Bps, 'B/s')}, {show_percent(share)} of "
-        f"the {show(rate, 'B/s')} that it is {_how(link, rate)}.{others}",
+        f"the {show(rate, 'B/s')} that {_how(link, rate)}.{others}",
         diagnosis=diagnosis,
         remedy=remedy,
         evidence=listed(
@@ -98,40 +100,41 @@ def _of_pcie(machine: Machine, link: Link) -> tuple[str, str]:
     """(diagnosis, remedy) of a PCIe link that was measured low."""
     like = _like(machine, link)
     diagnosis = (
-        "After headers of packets, 80 to 95 % should be left. Memory that is not pinned or on the far socket, small "
-        "transfers, an IOMMU that translates, or another device on the same uplink hold it back"
+        "After packet headers, 80 to 95 % should be left. Possible causes: unpinned memory, memory on the far socket, "
+        "small transfers, IOMMU translation, another device on the same uplink"
     )
     diagnosis += (
-        f"; or the link goes down under load (heat, errors, power): it carried what {like} would." if like else "."
+        f", or a link that slows down under load (heat, errors, power): the rate suits {like}." if like else "."
     )
-    remedy = "Bind the process next to the device (see the bindings), use pinned memory, and measure again alone"
-    return diagnosis, remedy + (f"; read the link while it copies with {READ_AGAIN}" if like else "")
+    remedy = "Bind the process next to the device (see the bindings), use pinned memory, and measure again with "
+    remedy += "nothing else running"
+    return diagnosis, remedy + (f"; read the link during copies with {READ_AGAIN}" if like else "")
 
 
 def _of_direct(link: Link) -> tuple[str, str]:
     """(diagnosis, remedy) of a link between GPUs that was measured low."""
     name = "rocm-smi --showxgmierr" if link.kind.lower() == "xgmi" else "nvidia-smi nvlink -s"
     return (
-        "Large copies over sound links of this kind reach 80 to 95 %. Some of the links may be down or repeat what "
-        "came with errors, the copies may take another way, or other copies went over them at the same time.",
-        f"Read the state and the errors of each link with `{name}`, and measure again with nothing else running",
+        "Large copies over healthy links of this kind reach 80 to 95 %. Possible causes: some links are down or "
+        "retransmit after errors, the copies take another path, or other copies used the links at the same time.",
+        f"Check the state and errors of each link with `{name}`, and measure again with nothing else running",
     )
 
 
 def _lower_end(machine: Machine, link: Link) -> str:
-    """The device that a finding is about: not the switch that it hangs on."""
+    """The device that a finding is about, not the switch above it."""
     lower = machine.device(link.b)
     return link.a if lower is not None and lower.kind is DeviceKind.SWITCH else link.b
 
 
 def _how(link: Link, rate: float) -> str:
     if rate == link.trained_Bps:
-        return "trained for"
-    return "capable of" if rate == link.capable_Bps else "left by the links above it"
+        return "it is trained for"
+    return "it is capable of" if rate == link.capable_Bps else "the links above it allow"
 
 
 def _like(machine: Machine, link: Link) -> str:
-    """Narrower or slower links of the device that the measured rate would suit: "8 lanes at 16 GT/s"; "" where none."""
+    """Narrower or slower links of the device that match the measured rate: "8 lanes at 16 GT/s"; "" if none."""
     device = machine.device(link.b)
     own = None if device is None else capability_of(device)
     if own is None or link.kind != PCIE or not link.measured_Bps:
@@ -142,6 +145,6 @@ def _like(machine: Machine, link: Link) -> str:
     fitting = [
         f"{count(wide, 'lane')} at {GTps:g} GT/s"
         for wide, GTps in (*fewer, *slower)
-        if (rate := pcie_bandwidth(GTps, wide).value) and _SOUND[0] <= link.measured_Bps / rate <= _SOUND[1]
+        if (rate := pcie_bandwidth(GTps, wide).value) and _TYPICAL[0] <= link.measured_Bps / rate <= _TYPICAL[1]
     ]
     return " or ".join(fitting)

@@ -1,4 +1,4 @@
-"""Rules about memory: how the slots are filled, how fast they run, and who says how much there is."""
+"""Rules about memory: populated slots, speed, and reported sizes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from seatrial.model.role import Role
 from seatrial.model.spelling import count, show, show_percent, show_transfers, surrounding
 
 _ONE_MODULE = 0.9
-"""A gap of this share of the smallest module is a module and not what the kernel keeps for itself (about 3 %)."""
+"""A gap of this share of the smallest module is a missing module, not what the kernel reserves (about 3 %)."""
 
 
 def modules_unbalanced(case: Case) -> Iterator[Finding]:
-    """Fires where slots are filled so that some channels stay empty or differ; a measured triad stands beside it."""
+    """Fires if some memory channels are empty or differ; cites a measured triad."""
     memory = case.machine.memory
     if memory.verdict not in (Population.UNBALANCED, Population.NEAR_BALANCED):
         return
@@ -32,27 +32,27 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
     beside = ""
     if measured is not None:
         result, figure = measured
-        beside = f" {result.experiment.benchmark} {figure.name} measured {show(figure.median, 'B/s')} with it."
+        beside = f" {result.experiment.benchmark} {figure.name} measured {show(figure.median, 'B/s')}."
     yield Finding(
         rule="memory-unbalanced",
         severity=Severity.WARNING,
         devices=(),
         observation=f"The memory is {memory.verdict.value}: {memory.why}.{beside}",
-        diagnosis="All memory is one interleaved set, but not the best one: "
-        + ("empty channels are bandwidth that is never had." if loss else "some accesses find a busier channel.")
+        diagnosis="All memory is one interleave set, but not the best one: "
+        + ("the bandwidth of empty channels is lost." if loss else "some channels are busier than others.")
         if near
-        else "Addresses are not spread over all channels alike, so streaming reaches only a part of what the "
-        "processor's memory controllers can do, and which part depends on where an array lies.",
-        remedy="Fill every channel of every socket with equal modules; see which slots are empty with "
+        else "Addresses are not spread evenly over all channels, so streaming reaches only part of the bandwidth "
+        "of the memory controllers, and the part depends on the location of an array.",
+        remedy="Fill every channel of every socket with equal modules; find empty slots with "
         "`sudo dmidecode -t memory`"
         + ("" if measured is not None else f". Measure it: `seatrial run {benchmark_of(Role.MEMORY_BANDWIDTH)}`"),
-        evidence=_sockets_told(memory.sockets) or memory.why,
+        evidence=_socket_list(memory.sockets) or memory.why,
         loss=loss,
     )
 
 
 def sockets_differ(case: Case) -> Iterator[Finding]:
-    """Fires where sockets have different memory and the verdict on their channels is open (else that one says it)."""
+    """Fires if sockets have different memory, unless `modules_unbalanced` reports it."""
     machine = case.machine
     sockets = machine.memory.sockets
     unlike = len({(s.dimms, s.capacity_bytes) for s in sockets}) > 1
@@ -68,14 +68,15 @@ def sockets_differ(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=(),
         observation=f"The sockets have different memory: {sizes}.",
-        diagnosis="Programs that spread over the sockets alike are held back by the one with less"
-        + (", and every access from a socket without memory goes over the link to the other." if empty else "."),
-        remedy="Fill the sockets alike; see what is where with `sudo dmidecode -t memory` and `numactl --hardware`",
-        evidence=_sockets_told(sockets),
+        diagnosis="Programs that use all sockets equally are limited by the socket with less memory"
+        + (", and every access from a socket without memory crosses the link between sockets." if empty else "."),
+        remedy="Populate the sockets equally; list their modules with `sudo dmidecode -t memory` and `numactl "
+        "--hardware`",
+        evidence=_socket_list(sockets),
     )
 
 
-def _sockets_told(sockets: Sequence[SocketMemory]) -> str:
+def _socket_list(sockets: Sequence[SocketMemory]) -> str:
     return listed(
         f"socket {number}: {count(socket.dimms, 'module')} on "
         f"{'?' if socket.populated_channels is None else socket.populated_channels} of "
@@ -85,13 +86,13 @@ def _sockets_told(sockets: Sequence[SocketMemory]) -> str:
 
 
 def _triad(case: Case) -> Source | None:
-    """The best bandwidth of memory among the results, or None."""
+    """The highest memory bandwidth among the results, or None."""
     return max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
 
 
 def modules_below_rating(case: Case) -> Iterator[Finding]:
-    """Fires where modules run slower than they are rated, and slower than the processor allows. Two modules on each
-    channel lower the speed: that is only noted."""
+    """Fires if modules run below their rated speed and below the highest speed of the processor. With two modules on
+    each channel, it is only a note."""
     machine = case.machine
     highest = _highest_MTps(machine)
     slow = [entry for entry in _slow_modules(machine) if highest is None or entry[1] < 0.99 * highest]
@@ -100,51 +101,52 @@ def modules_below_rating(case: Case) -> Iterator[Finding]:
     _, configured, rated = min(slow, key=lambda entry: entry[1] / entry[2])
     allowed = rated if highest is None else min(rated, highest)
     full = [s for s in machine.memory.sockets if s.dimms]
-    in_order = bool(full) and all(s.populated_channels and s.dimms >= 2 * s.populated_channels for s in full)
+    is_normal = bool(full) and all(s.populated_channels and s.dimms >= 2 * s.populated_channels for s in full)
     yield Finding(
         rule="memory-below-rating",
-        severity=Severity.INFO if in_order else Severity.WARNING,
+        severity=Severity.INFO if is_normal else Severity.WARNING,
         devices=tuple(dict.fromkeys(name for name, _, _ in slow if machine.device(name) is not None)),
-        observation=f"Memory runs at {show_transfers(configured)} and is rated for {show_transfers(rated)}"
-        + (f"; the processor allows {show_transfers(allowed)}." if allowed < rated else "."),
-        diagnosis="Each channel carries two modules, and then most platforms lower the speed: in order, if the "
-        "vendor's table says so for these modules. Bandwidth falls by the same share."
-        if in_order
-        else "A slower processor, a setting of the firmware or two modules on a channel (which lower the speed "
-        "legitimately on most platforms) hold it back. Bandwidth falls by the same share.",
-        remedy="Compare the firmware's memory setting, the processor's highest memory speed and the vendor's table for "
-        "this number of modules per channel; `sudo dmidecode -t memory` shows both speeds",
+        observation=f"Memory runs at {show_transfers(configured)} but is rated for {show_transfers(rated)}"
+        + (f"; the processor supports up to {show_transfers(allowed)}." if allowed < rated else "."),
+        diagnosis="Each channel has two modules, and most platforms then lower the memory speed: normal if the vendor "
+        "lists this speed for two modules per channel. Bandwidth is lower by the same share."
+        if is_normal
+        else "Possible causes: the processor, a firmware setting, or two modules on a channel (most platforms then "
+        "lower the speed). Bandwidth is lower by the same share.",
+        remedy="Check the memory speed setting in the firmware, and the speed that the vendor lists for this processor "
+        "and number of modules per channel; `sudo dmidecode -t memory` shows both speeds",
         evidence=listed(f"{name}: configured {show_transfers(c)}, rated {show_transfers(r)}" for name, c, r in slow),
-        loss=None if in_order else 1 - configured / allowed,
+        loss=None if is_normal else 1 - configured / allowed,
     )
 
 
 def _highest_MTps(machine: Machine) -> float | None:
-    """The highest speed of memory that the processors allow; None where it is not known of each of them."""
+    """The highest memory speed that the processors support; None if it is unknown for any of them."""
     speeds = [highest_memory_MTps(package) for package in machine.of_kind(DeviceKind.PACKAGE)]
     known = [speed for speed in speeds if speed is not None]
     return max(known) if known and len(known) == len(speeds) else None
 
 
 def _slow_modules(machine: Machine) -> Iterator[tuple[str, float, float]]:
-    """(module or socket, configured, rated in MT/s) of what runs below its rating; sockets where they tell it whole."""
-    told = [(f"socket {n}", s.configured_MTps, s.rated_MTps) for n, s in enumerate(machine.memory.sockets) if s.dimms]
-    if not told or any(configured is None or rated is None for _, configured, rated in told):
-        told = [
+    """(module or socket, configured, rated in MT/s) of those below their rating; sockets if all their speeds are
+    known."""
+    speeds = [(f"socket {n}", s.configured_MTps, s.rated_MTps) for n, s in enumerate(machine.memory.sockets) if s.dimms]
+    if not speeds or any(configured is None or rated is None for _, configured, rated in speeds):
+        speeds = [
             (device.id, device.facts.number("configured_MTps"), device.facts.number("rated_MTps"))
             for device in machine.of_kind(DeviceKind.MEMORY)
         ]
-    for name, configured, rated in told:
+    for name, configured, rated in speeds:
         if configured and rated and configured < 0.99 * rated:
             yield name, configured, rated
 
 
 def modules_unknown(case: Case) -> Iterator[Finding]:
-    """Says why there is no limit for DRAM: without modules there is no limit to hold a bandwidth against."""
+    """Fires if the memory modules are unknown, and with them the limit of DRAM bandwidth."""
     machine = case.machine
     if machine.memory.verdict is not Population.UNKNOWN or machine.memory.sockets or machine.memory.peak.value:
         return
-    if machine.facts.best("memory_total") is None:  # nothing at all is known about memory: nothing to explain
+    if machine.facts.best("memory_total") is None:  # nothing is known about memory
         return
     hidden = surrounding(machine.facts, "hypervisor") is not None
     yield Finding(
@@ -152,9 +154,9 @@ def modules_unknown(case: Case) -> Iterator[Finding]:
         severity=Severity.INFO,
         devices=(),
         observation=f"The memory modules are unknown: {machine.memory.why}.",
-        diagnosis="Channels and transfer rate give the physical limit of DRAM bandwidth. Without them bandwidth can "
-        "only be held against other measurements.",
-        remedy="The hypervisor does not pass them on; ask whoever runs the host for the output of `dmidecode -t memory`"
+        diagnosis="Channels and transfer rate give the physical limit of DRAM bandwidth. Without them, bandwidth can "
+        "only be compared with other measurements.",
+        remedy="The hypervisor hides them; ask the host's administrator for the output of `dmidecode -t memory`"
         if hidden
         else "Firmware tables need root: `sudo dmidecode -t memory > FILE`, then `--from dmidecode=FILE`",
         evidence=listed(
@@ -164,9 +166,9 @@ def modules_unknown(case: Case) -> Iterator[Finding]:
 
 
 def sizes_disagree(case: Case) -> Iterator[Finding]:
-    """Fires where sources give memory sizes further apart than what the kernel keeps for itself (model/fact.py).
+    """Fires if sources report memory sizes that differ by more than the kernel reserves (model/fact.py).
 
-    Where the modules are known and the kernel has less by a module or more, a module is not in use: an error.
+    If the modules are known and the kernel sees less by at least one module, a module is not in use: an error.
     """
     machine = case.machine
     if all(disagreement.name != "memory_total" for disagreement in machine.facts.disagreements()):
@@ -177,35 +179,36 @@ def sizes_disagree(case: Case) -> Iterator[Finding]:
         if isinstance(fact.value, int | float) and not isinstance(fact.value, bool) and fact.value > 0
     ]
     sizes = [float(fact.value) for fact in facts]
-    said = [
+    reported = [
         f"{show(size, 'B', binary=True)} by {' and by '.join(fact.source for fact in facts if fact.value == size)}"
         for size in dict.fromkeys(sizes)
     ]
     missing = _missing_modules(machine, facts)
     means = (
-        f"The modules hold {show(missing, 'B', binary=True)} more than any other source sees: as much as a module or "
-        "more. A module failed its test at boot, or the firmware mirrors or spares memory."
+        f"The modules have {show(missing, 'B', binary=True)} more than any other source reports: one module or more "
+        "is not in use. It failed its test at boot, or the firmware uses memory for mirroring or sparing."
         if missing is not None
-        else f"The least is {show_percent(1 - min(sizes) / max(sizes))} below the most. A limit of a container or "
-        "a batch system, memory held back by the host, or a wrong source: a program sized by the most may be killed."
+        else f"The smallest is {show_percent(1 - min(sizes) / max(sizes))} below the largest. Possible causes: a limit "
+        "of a container or batch system, memory reserved by the host, a wrong source. A program sized by the largest "
+        "may be killed."
     )
     yield Finding(
         rule="memory-sizes-disagree",
         severity=Severity.WARNING if missing is None else Severity.ERROR,
         devices=(),
-        observation=f"{len(facts)} sources disagree about the size of the memory: {'; '.join(said)}.",
+        observation=f"{len(facts)} sources disagree about the size of the memory: {'; '.join(reported)}.",
         diagnosis=means,
         remedy="Look for the slot in the firmware's event log (`sudo ipmitool sel list`) and in `sudo dmidecode -t "
         "memory`, and at the settings for mirroring and sparing"
         if missing is not None
-        else "Size programs by the smallest until it is clear; compare `free -b`, `lstopo --of console` and "
+        else "Size programs by the smallest until this is resolved; compare `free -b`, `lstopo --of console` and "
         "`cat /sys/fs/cgroup/memory.max`",
         evidence="; ".join(f"{fact.source}: {fact.value} B" for fact in facts),
     )
 
 
 def _missing_modules(machine: Machine, facts: Sequence[Fact]) -> float | None:
-    """Bytes that the modules hold beyond every other source, where that is a module's worth; else None."""
+    """Bytes of the modules beyond every other source if that is at least one module; else None."""
     modules = [size for device in machine.of_kind(DeviceKind.MEMORY) if (size := device.facts.number("size"))]
     of_modules = sum(modules)
     others = [float(fact.value) for fact in facts if abs(float(fact.value) - of_modules) > 0.01 * of_modules]

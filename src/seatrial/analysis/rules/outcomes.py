@@ -1,4 +1,4 @@
-"""Rules about experiments that gave no figures although they should have."""
+"""Rules about experiments that should have produced figures but did not."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.spelling import count
 
-_SAID = {State.INVALID: "is invalid", State.FAILED: "failed", State.TIMED_OUT: "did not end in time"}
+_ENDED = {State.INVALID: "is invalid", State.FAILED: "failed", State.TIMED_OUT: "timed out"}
 _MEANS = {
-    State.INVALID: "It ran, but a check of its results failed, so no number of it may be believed and none is shown. "
+    State.INVALID: "It ran, but a check of its results failed, so its figures cannot be trusted and are not shown. "
     "The raw samples are kept.",
-    State.FAILED: "It gave no result.",
-    State.TIMED_OUT: "It took much longer than planned and was ended with all its children: it hangs, or the machine "
-    "is far slower than expected.",
+    State.FAILED: "It produced no result.",
+    State.TIMED_OUT: "It took much longer than planned and was killed with all its child processes: it hangs, or the "
+    "machine is far slower than expected.",
 }
 _WHAT_TO_DO = {
-    Stage.BUILD: "Read the compiler's message below; see which compilers are found with `seatrial list`, then",
-    Stage.LAUNCH: "See that the program can be started here (memory, CPU mask, a folder mounted noexec), then",
-    Stage.RUN: "Read the end of its output below and look for kills with `sudo dmesg | tail`, then",
-    Stage.RECORD: "See that the results folder can be written and has space (`df -h .`), then",
+    Stage.BUILD: "Read the compiler's message below and check the compilers found with `seatrial list`, then",
+    Stage.LAUNCH: "Check that the program can be started here (memory, CPU mask, a folder mounted noexec), then",
+    Stage.RUN: "Read the end of its output below and look for killed processes with `sudo dmesg | tail`, then",
+    Stage.RECORD: "Check that the results folder is writable and has free space (`df -h .`), then",
 }
 
 
 def no_figures(case: Case) -> Iterator[Finding]:
-    """Fires for every experiment that is invalid, failed or timed out; those with one reason make one finding."""
+    """Fires if experiments are invalid, failed or timed out; those with the same reason are one finding."""
     names = Names(case.results)
     groups: dict[tuple[State, str], list[ExperimentResult]] = {}
     for result in case.results:
-        if result.outcome.state in _SAID:
+        if result.outcome.state in _ENDED:
             groups.setdefault((result.outcome.state, result.outcome.reason), []).append(result)
     for (state, reason), results in groups.items():
         first = results[0]
-        others = f" So it went with {count(len(results) - 1, 'more experiment')}." if len(results) > 1 else ""
+        others = f" The same happened to {count(len(results) - 1, 'other experiment')}." if len(results) > 1 else ""
         yield Finding(
             rule=f"experiment-{state.value.replace('_', '-')}",
             severity=Severity.ERROR,
             devices=(),
-            observation=f"{names.experiment(first)} {_SAID[state]}: {reason or 'no reason was recorded'}.{others}",
+            observation=f"{names.experiment(first)} {_ENDED[state]}: {reason or 'no reason was recorded'}.{others}",
             diagnosis=_MEANS[state],
-            remedy=f"{_todo(first.outcome)} `{again(case.machine, first)}`",
+            remedy=f"{_remedy(first.outcome)} `{again(case.machine, first)}`",
             evidence="\n".join(
                 filter(None, [listed(names.experiment(result) for result in results), first.outcome.evidence.strip()])
             ),
@@ -52,9 +52,9 @@ def no_figures(case: Case) -> Iterator[Finding]:
         )
 
 
-def _todo(outcome: Outcome) -> str:
+def _remedy(outcome: Outcome) -> str:
     if outcome.state is State.INVALID:
-        return "Run it again alone; if it stays invalid, suspect the machine before the program:"
+        return "Run it again alone; if it stays invalid, suspect the machine rather than the program:"
     if outcome.state is State.TIMED_OUT:
-        return "See what else runs (`top`), then run it alone:"
+        return "Check what else is running (`top`), then run it alone:"
     return "Run it again alone:" if outcome.stage is None else _WHAT_TO_DO[outcome.stage]

@@ -21,17 +21,17 @@ from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.spelling import count
 
 _NO_ACCESS = {
-    "CNS": ("the chipset does not support it", "see that the firmware leaves the root ports' peer-to-peer on"),
-    "GNS": ("these GPUs do not support it", "nothing in the settings changes that; the products differ"),
-    "TNS": ("the topology does not support it", "put GPUs that exchange data below one switch or on one socket"),
-    "NS": ("it is not supported here", "compare the driver's version and the product's data sheet"),
-    "DR": ("it is disabled by a key of the driver's registry", "remove the key from the options of the nvidia module"),
+    "CNS": ("the chipset does not support it", "check that peer-to-peer between root ports is enabled in the firmware"),
+    "GNS": ("these GPUs do not support it", "no setting changes this: it depends on the product"),
+    "TNS": ("the topology does not support it", "place GPUs that exchange data below one switch or on one socket"),
+    "NS": ("it is not supported here", "check the driver version and the data sheet of the product"),
+    "DR": ("it is disabled by a driver registry key", "remove the key from the options of the nvidia module"),
 }
-"""Status -> (what it means, what to do). Legend of `nvidia-smi topo -p2p`; OK and U (unknown) are no complaint."""
+"""Status -> (meaning, remedy). Legend of `nvidia-smi topo -p2p`; OK and U (unknown) are not problems."""
 
 
 def no_peer_access(case: Case) -> Iterator[Finding]:
-    """Fires where the driver says that GPUs may not read or write each other's memory; all pairs make one finding."""
+    """Fires if the driver reports that GPUs cannot read or write each other's memory; all pairs are one finding."""
     pairs = case.machine.p2p
     refused = [
         (pair, status)
@@ -43,23 +43,23 @@ def no_peer_access(case: Case) -> Iterator[Finding]:
     statuses = Counter(status for _, status in refused if status is not None)
     means = "; ".join(f"{status}: {_NO_ACCESS[status][0]}" for status in statuses)
     todo = "; ".join(f"{status}: {_NO_ACCESS[status][1]}" for status in statuses)
-    told = listed(f"{status}: {number}" for status, number in statuses.items())
+    counts = listed(f"{status}: {number}" for status, number in statuses.items())
     one_way = [pair for pair, _ in refused if "OK" in (pair.read, pair.write)]
     yield Finding(
         rule="gpus-without-peer-access",
         severity=Severity.WARNING,
         devices=tuple(dict.fromkeys(end for pair, _ in refused for end in (pair.a, pair.b))),
         observation=f"{_of_pairs(len(refused), len(pairs))} {'has' if len(refused) == 1 else 'have'} no peer access "
-        f"({told})." + (f" {count(len(one_way), 'pair')} may only read or only write." if one_way else ""),
+        f"({counts})." + (f" {count(len(one_way), 'pair')} can only read or only write." if one_way else ""),
         diagnosis=f"{means}. Copies between these GPUs go through host memory: two crossings of PCIe instead of one, "
-        "and CPU memory bandwidth besides. Collectives fall back to shared memory.",
+        "and CPU memory bandwidth as well. Collectives fall back to shared memory.",
         remedy=f"{todo}. See all pairs with `nvidia-smi topo -p2p r` and `nvidia-smi topo -p2p w`",
         evidence=listed(f"{p.a} - {p.b}: read {p.read or 'unknown'}, write {p.write or 'unknown'}" for p, _ in refused),
     )
 
 
 def gpus_across_nodes(case: Case) -> Iterator[Finding]:
-    """Says so where pairs of GPUs reach each other only over the link between NUMA nodes (class SYS)."""
+    """Fires if pairs of GPUs reach each other only over the link between NUMA nodes (class SYS)."""
     machine = case.machine
     ids = [gpu.id for gpu in gpus(machine)]
     paths = paths_by_pair(machine)
@@ -71,20 +71,21 @@ def gpus_across_nodes(case: Case) -> Iterator[Finding]:
     groups = _components(ids, [pair for pair in classes if pair not in far and classes[pair] is not None])
     together = [spans(group) for group in groups if len(group) > 1]
     keep = (
-        f"Keep GPUs that exchange data within one of these groups, where they fit: {'; '.join(together)}"
+        f"Keep GPUs that exchange data within one of these groups if they fit: {'; '.join(together)}"
         if len(groups) > 1 and together
-        else "Let pairs with direct links exchange data, and others by way of them"
+        else "Exchange data between pairs with direct links, and route other traffic through them"
         if direct
-        else "Let GPUs exchange data in few, large messages, each GPU with the CPUs next to it (see the bindings)"
+        else "Exchange data in few, large messages, and bind each process to the CPUs next to its GPU (see the "
+        "bindings)"
     )
     yield Finding(
         rule="gpus-across-numa-nodes",
         severity=Severity.INFO,
         devices=tuple(name for name in ids if any(name in pair for pair in far)),
-        observation=f"{_of_pairs(len(far), len(classes))} {'is' if len(far) == 1 else 'are'} joined only across NUMA "
-        "nodes (SYS).",
+        observation=f"{_of_pairs(len(far), len(classes))} {'is' if len(far) == 1 else 'are'} connected only across "
+        "NUMA nodes (SYS).",
         diagnosis="Their copies cross the link between sockets (or between nodes of one socket), which all other "
-        "traffic between them shares. Some platforms give no peer access on that way, and then copies go through host "
+        "traffic between them shares. Some platforms have no peer access on this path, so copies go through host "
         "memory.",
         remedy=f"{keep}. Measure both kinds of pairs",
         evidence=listed(f"{a} - {b}: SYS" for a, b in far),
@@ -92,10 +93,10 @@ def gpus_across_nodes(case: Case) -> Iterator[Finding]:
 
 
 def uneven_direct_links(case: Case) -> Iterator[Finding]:
-    """Fires where GPUs with NVLink or XGMI are not all linked alike: pairs with more, fewer or no links.
+    """Fires if pairs of GPUs with NVLink or XGMI have different numbers of links.
 
-    Boards without a switch are built so (DGX-1: a hybrid cube mesh), which is worth a note. A GPU with another total
-    of links than its like is a warning: a link may be down.
+    That is normal for boards without a switch (DGX-1: a hybrid cube mesh): a note. A GPU with fewer links in total than
+    comparable GPUs is a warning: a link may be down.
     """
     machine = case.machine
     ids = [gpu.id for gpu in gpus(machine)]
@@ -114,19 +115,20 @@ def uneven_direct_links(case: Case) -> Iterator[Finding]:
     if len(counts) < 2 or not direct:
         return
     unlinked = [gpu for gpu in ids if gpu not in linked]
-    told = listed(f"{number} with {_links(links)}" for links, number in sorted(counts.items(), key=_most_links))
+    counted = listed(f"{number} with {_links(links)}" for links, number in sorted(counts.items(), key=_most_links))
     yield Finding(
         rule="gpu-links-uneven",
         severity=Severity.INFO,
         devices=tuple(ids),
-        observation=f"GPU pairs are not linked alike: of {count(sum(counts.values()), 'pair')} {told}."
-        + (f" {spans(unlinked)} {'has' if len(unlinked) == 1 else 'have'} no direct link at all." if unlinked else ""),
-        diagnosis="The rate between two GPUs depends on which two they are; pairs without a direct link go over PCIe, "
-        "or over a third GPU where the links can forward (XGMI). "
-        "Boards without a switch between the GPUs are built so.",
+        observation=f"GPU pairs have different numbers of direct links: of {count(sum(counts.values()), 'pair')}, "
+        f"{counted}."
+        + (f" {spans(unlinked)} {'has' if len(unlinked) == 1 else 'have'} no direct link." if unlinked else ""),
+        diagnosis="The rate between two GPUs depends on the pair; pairs without a direct link communicate over PCIe, "
+        "or through a third GPU if the links can forward (XGMI). "
+        "This is normal for boards without a switch between the GPUs.",
         remedy="Choose GPUs by their links: "
-        + (f"of two, {_best_pair(direct)}; " if any(direct.values()) else "")
-        + "let neighbours in the program be neighbours here (see `--ranks`), and look at the matrix with "
+        + (f"for two, {_best_pair(direct)}; " if any(direct.values()) else "")
+        + "place ranks that communicate most on linked GPUs (see `--ranks`), and view the matrix with "
         "`nvidia-smi topo -m` or `rocm-smi --showtopo`",
         evidence=listed((f"{a} - {b}: {_links(links)}" for (a, b), links in direct.items()), most=12),
     )
@@ -138,25 +140,25 @@ def _link_missing(short: Mapping[str, int], usual: int, totals: Mapping[str, int
         rule="gpu-link-missing",
         severity=Severity.WARNING,
         devices=tuple(short),
-        observation=f"{spans(short)} {'has' if len(short) == 1 else 'have'} {count(least, 'direct link')} where the "
+        observation=f"{spans(short)} {'has' if len(short) == 1 else 'have'} {count(least, 'direct link')}; the "
         f"other GPUs have {usual}.",
-        diagnosis="A link may be down or switched off. It is no fault where the partner at its other end is hidden "
-        "from this process (a container, a batch system) or the board has bridges between some GPUs only.",
-        remedy="See each link's state with `nvidia-smi nvlink -s` and its errors with `nvidia-smi nvlink -e` (AMD: "
+        diagnosis="A link may be down or disabled. It is not a fault if the GPU at its other end is hidden from this "
+        "process (a container, a batch system) or the board has bridges between some GPUs only.",
+        remedy="Check each link's state with `nvidia-smi nvlink -s` and its errors with `nvidia-smi nvlink -e` (AMD: "
         "`rocm-smi --showxgmierr`); reset the GPU or reseat the bridge",
         evidence=listed((f"{gpu}: {count(number, 'link')}" for gpu, number in totals.items()), most=16),
     )
 
 
 def _direct_links(machine: Machine) -> dict[Pair, int]:
-    """Pair of GPUs (in the order of the machine) -> number of links between them, 1 where only their kind is told."""
+    """Pair of GPUs (in the order of the machine) -> number of links between them, 1 if only their kind is reported."""
     ids = [gpu.id for gpu in gpus(machine)]
     order = {name: place for place, name in enumerate(ids)}
     found: dict[Pair, int] = {}
-    told = [(p.a, p.b, p.links) for p in machine.paths if p.path_class in DIRECT_CLASSES]
-    if not told:
-        told = [(link.a, link.b, link.count) for link in machine.links if link.kind.lower() in DIRECT_KINDS]
-    for a, b, links in told:
+    reported = [(p.a, p.b, p.links) for p in machine.paths if p.path_class in DIRECT_CLASSES]
+    if not reported:
+        reported = [(link.a, link.b, link.count) for link in machine.links if link.kind.lower() in DIRECT_KINDS]
+    for a, b, links in reported:
         if a in order and b in order and a != b:
             pair = (a, b) if order[a] < order[b] else (b, a)
             found[pair] = max(found.get(pair, 0), links or 1)
@@ -164,9 +166,9 @@ def _direct_links(machine: Machine) -> dict[Pair, int]:
 
 
 def _totals(machine: Machine, direct: Mapping[Pair, int]) -> dict[str, int]:
-    """GPU -> its links, where every count is told; those with none are left out.
+    """GPU -> its number of links, if all counts are reported; GPUs without links are omitted.
 
-    Behind switches each pair names the links of a GPU to the switches, so there the least of its pairs is its number.
+    Behind switches, each pair lists the links of a GPU to the switches.
     """
     counted = {(p.a, p.b) for p in machine.paths if p.path_class in DIRECT_CLASSES and p.links}
     counted |= {(link.a, link.b) for link in machine.links if link.kind.lower() in DIRECT_KINDS and link.count}
@@ -184,7 +186,7 @@ def _totals(machine: Machine, direct: Mapping[Pair, int]) -> dict[str, int]:
 
 
 def _through_switches(machine: Machine) -> bool:
-    """Whether direct links go over switches: they are devices, or all pairs have more links than a GPU could split."""
+    """Whether direct links go through switches: either listed as devices, or implied by more links than a GPU has."""
     if machine.of_kind(DeviceKind.SWITCH):
         return True
     ids = [gpu.id for gpu in gpus(machine)]
@@ -194,16 +196,16 @@ def _through_switches(machine: Machine) -> bool:
 
 
 _MOST_LINKS = 18
-"""No GPU has more links of its own (NVLink 4 and 5), so more can only be links to switches, told for each pair."""
+"""No GPU has more links (NVLink 4 and 5), so more can only be links to switches, reported for each pair."""
 
 
 def _is_usual(usual: int, totals: Mapping[str, int]) -> bool:
-    """Whether most GPUs have that number, so that another one stands out."""
+    """Whether most GPUs have this number, so that a different one is an exception."""
     return 2 * sum(number == usual for number in totals.values()) > len(totals) > 2
 
 
 def _components(ids: Iterable[str], near: Iterable[Pair]) -> list[list[str]]:
-    """GPUs that reach each other over `near` pairs, group by group, in their order."""
+    """Groups of GPUs that are connected by `near` pairs, in order."""
     group_of = {name: [name] for name in ids}
     for a, b in near:
         if group_of[a] is not group_of[b]:

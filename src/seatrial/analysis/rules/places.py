@@ -1,4 +1,4 @@
-"""Rules about NUMA nodes and their devices: nodes that have none, lists of CPUs that a control group has cut."""
+"""Rules about NUMA nodes and their devices: nodes without devices, CPU lists reduced by a control group."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
 
 _FEW = 0.5
-"""Fewer of a node's CPUs than this share are no accident of a core that is offline."""
+"""A smaller share of a node's CPUs is not explained by offline cores."""
 
 
 def node_without_devices(case: Case) -> Iterator[Finding]:
-    """Says which NUMA nodes with CPUs have no GPU, or no adapter, where others have."""
+    """Fires if some NUMA nodes with CPUs have no GPU, or no adapter, but others do."""
     machine = case.machine
     nodes = list(node_cpus(machine))
     if len(nodes) < 2:
@@ -27,17 +27,18 @@ def node_without_devices(case: Case) -> Iterator[Finding]:
     ]  # fmt: skip
     if not bare:
         return
-    told = "; ".join(f"no {what} at {_nodes(found)}" for what, found in bare)
+    without = "; ".join(f"no {what} at {_nodes(found)}" for what, found in bare)
     affected = sorted({node for _, found in bare for node in found})
     yield Finding(
         rule="numa-node-without-devices",
         severity=Severity.INFO,
         devices=tuple(f"numa-{node}" for node in affected),
-        observation=f"Of {len(nodes)} NUMA nodes with CPUs some have no device of a kind that others have: {told}.",
-        diagnosis="A rank that runs there reaches the device over the link between nodes: more latency, and a rate "
-        "that it shares with all other traffic of that link.",
-        remedy="Put ranks that use these devices on the nodes that have them (see the bindings); leave the others to "
-        "ranks that compute only",
+        observation=f"Some of the {len(nodes)} NUMA nodes with CPUs have no device of a kind that others have: "
+        f"{without}.",
+        diagnosis="A rank on such a node reaches the device over the link between nodes: higher latency, and bandwidth "
+        "shared with all other traffic on that link.",
+        remedy="Place ranks that use these devices on the nodes that have them (see the bindings), and ranks that only "
+        "compute on the others",
         evidence=listed(
             f"{device.id} at node {numa_of(machine, device)}" for device in (*gpus(machine), *fabric_adapters(machine))
         ),
@@ -45,7 +46,7 @@ def node_without_devices(case: Case) -> Iterator[Finding]:
 
 
 def _bare_nodes(machine: Machine, nodes: Sequence[int], devices: Sequence[Device]) -> list[int]:
-    """The nodes without one of these devices; none where a device's node is not known."""
+    """The nodes without one of these devices; empty if the node of a device is unknown."""
     at = [numa_of(machine, device) for device in devices]
     if not at or None in at:
         return []
@@ -58,8 +59,8 @@ def _nodes(numbers: Sequence[int]) -> str:
 
 
 def affinity_cut(case: Case) -> Iterator[Finding]:
-    """Fires where the CPUs that a source lists beside a device are far fewer than its NUMA node has: the source ran in
-    a control group. Without a tree of CPUs, lists that are empty for some GPUs only say the same."""
+    """Fires if a source lists far fewer local CPUs for a device than its NUMA node has: the source ran in a control
+    group. If the CPUs of nodes are unknown, lists that are empty for some GPUs only indicate the same."""
     machine = case.machine
     cpus = node_cpus(machine)
     cut = [
@@ -74,20 +75,20 @@ def affinity_cut(case: Case) -> Iterator[Finding]:
     if cut:
         first, number = cut[0]
         seen = (
-            f"The CPUs listed beside {spans(affinity.device for affinity, _ in cut)} are few: "
+            f"The CPU list of {spans(affinity.device for affinity, _ in cut)} is incomplete: only "
             f"{cpu_list(first.cpus or ())} of the {count(number, 'CPU')} of NUMA node {first.numa}."
         )
     else:
-        seen = f"No CPUs are listed beside {spans(a.device for a in empty)}, but beside other GPUs of this machine."
+        seen = f"No local CPUs are listed for {spans(a.device for a in empty)}, but for other GPUs of this machine."
     yield Finding(
         rule="affinity-cut",
         severity=Severity.INFO,
         devices=tuple(affinity.device for affinity in [*(affinity for affinity, _ in cut), *empty]),
         observation=seen,
         diagnosis="The tool that wrote the list saw only the CPUs that its job or container may use. Programs that "
-        "bind by this list (NCCL does) crowd those CPUs, or run far from the device.",
-        remedy="Ask for CPUs beside each GPU (`srun --gpus-per-task=1 --cpus-per-gpu=N --gpu-bind=closest`), or read "
-        "the list again outside the job",
+        "bind by this list (such as NCCL) overload those CPUs, or run far from the device.",
+        remedy="Request CPUs next to each GPU (`srun --gpus-per-task=1 --cpus-per-gpu=N --gpu-bind=closest`), or "
+        "read the list again outside the job",
         evidence=listed(
             f"{a.device}: CPUs {cpu_list(a.cpus) if a.cpus else 'none'}, NUMA node "
             f"{'unknown' if a.numa is None else a.numa}"
@@ -98,8 +99,8 @@ def affinity_cut(case: Case) -> Iterator[Finding]:
 
 
 def _empty_beside_others(machine: Machine) -> list[Affinity]:
-    """GPUs of a known node without a CPU, where other GPUs have some."""
+    """GPUs of a known node without local CPUs, if other GPUs have some."""
     cards = {gpu.id for gpu in gpus(machine)}
-    told = [affinity for affinity in machine.affinity if affinity.device in cards]
-    empty = [affinity for affinity in told if not affinity.cpus and affinity.numa is not None]
-    return empty if len(empty) < len(told) and any(affinity.cpus for affinity in told) else []
+    listed_gpus = [affinity for affinity in machine.affinity if affinity.device in cards]
+    empty = [affinity for affinity in listed_gpus if not affinity.cpus and affinity.numa is not None]
+    return empty if any(affinity.cpus for affinity in listed_gpus) else []

@@ -1,4 +1,4 @@
-"""Rules about repeats that do not agree with each other, with what was seen of load and steal beside them."""
+"""Rules about repeats that disagree, with the load and steal recorded during them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from seatrial.model.spelling import count, show, show_percent, surrounding
 
 _STEAL_MATTERS = 0.02
 _HALF = (1.85, 2.15)
-"""Between these ratios one level is half of the other."""
+"""Between these ratios, one level counts as half of the other."""
 
 Named = tuple[ExperimentResult, FigureResult]
 
 
 def wide_spread(case: Case) -> Iterator[Finding]:
-    """Fires where intervals are wider than `UNSTEADY_WIDTH`, except where `two_levels` fires; all make one finding."""
+    """Fires if intervals are wider than `UNSTEADY_WIDTH`, unless `two_levels` fires; all figures are one finding."""
     names = Names(case.results)
     wide = sorted(
         (pair for pair in _figures(case) if is_wide(pair[1]) and not _levels(pair[1])),
@@ -37,10 +37,10 @@ def wide_spread(case: Case) -> Iterator[Finding]:
         rule="repeats-spread",
         severity=Severity.WARNING,
         devices=(),
-        observation=f"The repeats of {len(wide)} of {count(total, 'figure')} spread widely; worst is "
-        f"{names.figure(result, figure)}, with an interval of {show_percent(relative_width(figure))} of its median.",
-        diagnosis=f"An interval wider than {show_percent(UNSTEADY_WIDTH)} carries no comparison.{cause}",
-        remedy=f"Measure again on a quiet machine, or longer: `{again(case.machine, result)} --budget 5min`",
+        observation=f"The repeats of {len(wide)} of {count(total, 'figure')} spread widely; the worst is "
+        f"{names.figure(result, figure)}, whose interval is {show_percent(relative_width(figure))} of its median.",
+        diagnosis=f"An interval wider than {show_percent(UNSTEADY_WIDTH)} is too imprecise for comparisons.{cause}",
+        remedy=f"Measure again on an idle machine, or for longer: `{again(case.machine, result)} --budget 5min`",
         evidence="; ".join(
             [listed(f"{names.figure(r, f)}: {show_percent(relative_width(f) or 0.0)}" for r, f in wide), *seen]
         ),
@@ -48,7 +48,7 @@ def wide_spread(case: Case) -> Iterator[Finding]:
 
 
 def two_levels(case: Case) -> Iterator[Finding]:
-    """Fires where repeats fall into two heaps, so that the median stands for neither; all such figures make one."""
+    """Fires if repeats fall into two clusters, so the median represents neither; all figures are one finding."""
     names = Names(case.results)
     split = [(pair, found) for pair in _figures(case) if (found := _levels(pair[1]))]
     if not split:
@@ -57,7 +57,7 @@ def two_levels(case: Case) -> Iterator[Finding]:
     cause, seen = _disturbance(case, [pair for pair, _ in split])
     if _shares_a_core(case, split):
         cause += (
-            " One level is half of the other with several CPUs at work: at times the host seems to run two CPUs of "
+            " One level is half of the other with several CPUs in use: at times the host seems to run two CPUs of "
             "this virtual machine on one core."
         )
     yield Finding(
@@ -66,18 +66,19 @@ def two_levels(case: Case) -> Iterator[Finding]:
         devices=(),
         observation=f"The repeats of {names.figure(result, figure)} fall into two levels: "
         f"{show(median(low), figure.unit)} ({count(len(low), 'repeat')}) and {show(median(high), figure.unit)} "
-        f"({len(high)})." + (f" So do those of {count(len(split) - 1, 'other figure')}." if len(split) > 1 else ""),
-        diagnosis="The machine was in one of two states in each repeat, and the median stands for neither: which cores "
-        f"or pages a process got, a clock that changed, or a neighbour that came and went.{cause}",
-        remedy="Look at the chart in order of time: one step is a change of state, a mixture is placement. Then "
+        f"({len(high)})."
+        + (f" So do the repeats of {count(len(split) - 1, 'other figure')}." if len(split) > 1 else ""),
+        diagnosis="In each repeat, the machine was in one of two states, and the median represents neither. Possible "
+        f"causes: the placement of cores or pages, a changed clock, or another job on the machine.{cause}",
+        remedy="See the chart of repeats over time: a single step is a change of state, a mixture is placement. Then "
         f"measure again: `{again(case.machine, result)}`",
         evidence="; ".join([listed(names.figure(r, f) for (r, f), _ in split), *seen]),
     )
 
 
 def _shares_a_core(case: Case, split: Sequence[tuple[Named, tuple[list[float], list[float]]]]) -> bool:
-    """Whether two levels look like hyperthreads that a hypervisor sells as cores: half an arithmetic rate, on several
-    CPUs of a virtual machine, at a limit that is physical (so that the upper level is what the cores can do)."""
+    """Whether two levels look like hyperthreads that a hypervisor presents as cores: half of an arithmetic rate, on
+    several CPUs of a virtual machine."""
     if surrounding(case.machine.facts, "hypervisor") is None:
         return False
     for (result, figure), (low, high) in split:
@@ -96,7 +97,7 @@ def _levels(figure: FigureResult) -> tuple[list[float], list[float]] | None:
 
 
 def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:
-    """(what the probes suggest as the cause, what they saw), over the repeats of these figures."""
+    """(cause suggested by the probes, values they recorded), over the repeats of these figures."""
     places = {(result.id, repeat.repeat) for result, figure in named for repeat in figure.repeats}
     seen = [case.seen[place] for place in places if place in case.seen]
     loads, steals = (finite_numbers(entry.get(key) for entry in seen) for key in ("load_1m", "steal_share"))
@@ -107,9 +108,9 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:
         evidence.append(f"steal up to {show_percent(max(steals))}")
     cpus = len(case.machine.allowed_cpus) or len(case.machine.of_kind(DeviceKind.PU))
     if steals and max(steals) >= _STEAL_MATTERS:
-        return f" The host took up to {show_percent(max(steals))} of the CPU time for others (steal).", evidence
+        return f" The host gave up to {show_percent(max(steals))} of the CPU time to other guests (steal).", evidence
     if loads and cpus and max(loads) > cpus + 1:
         return f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}.", evidence
     if loads or steals:
-        return " Neither load nor steal explains it: look at clocks, temperature and the placement of memory.", evidence
+        return " Neither load nor steal explains it: check clocks, temperature and memory placement.", evidence
     return "", evidence

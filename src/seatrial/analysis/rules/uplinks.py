@@ -1,4 +1,4 @@
-"""Rules about what several GPUs share on their way to the processor: uplinks of switches, redirection by ACS."""
+"""Rules about what several GPUs share on their path to the processor: uplinks of switches, redirection by ACS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NARROWER = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Uplink:
-    """A link that `cards` (one GPU for each PCI device) share; `rate` is its own, `wanted` theirs together, in B/s."""
+    """A link that `cards` (one GPU per PCI device) share; `rate` is its rate, `wanted` the sum of theirs, in B/s."""
 
     link: Link
     rate: float
@@ -27,15 +27,15 @@ class Uplink:
 
     @property
     def each(self) -> float:
-        """B/s per direction for each card when all copy at once."""
+        """B/s per direction and card if all copy at once."""
         return self.rate / len(self.cards)
 
 
 def shared_uplink(case: Case) -> Iterator[Finding]:
-    """Fires where several GPUs hang on one uplink that is narrower than their own links together.
+    """Fires if several GPUs share an uplink that is narrower than their links together.
 
-    Each gets uplink / n when all copy to or from host memory at once. Of several uplinks on the way, the one that
-    leaves least counts.
+    Each gets uplink / n if all copy to or from host memory at once. Of several uplinks on the path, the narrowest per
+    GPU counts.
     """
     machine = case.machine
     shared = shared_uplinks(machine)
@@ -48,19 +48,23 @@ def shared_uplink(case: Case) -> Iterator[Finding]:
     alone = min(_alone(card, machine) for card in worst.cards)
     how = "capable" if worst.link.capable_Bps else "trained"
     where = spans(card.id for card in worst.cards)
-    also = f" So do {listed(spans(card.id for card in u.cards) for u in alike[1:])}." if len(alike) > 1 else ""
+    also = (
+        f" The same holds for {listed(spans(card.id for card in u.cards) for u in alike[1:])}."
+        if len(alike) > 1
+        else ""
+    )
     rest = [f"{spans(card.id for card in u.cards)}: {show(u.each, 'B/s')} each" for u in others]
     yield Finding(
         rule="gpus-share-uplink",
         severity=Severity.WARNING,
         devices=tuple(dict.fromkeys(card.id for u in shared for card in u.cards)),
         observation=f"{count(len(worst.cards), 'GPU')} ({where}) share one uplink of {show(worst.rate, 'B/s')}: "
-        f"{show(worst.each, 'B/s')} for each when all copy at once, of {show(alone, 'B/s')} alone.{also}"
-        + (f" Further: {listed(rest)}." if rest else ""),
+        f"{show(worst.each, 'B/s')} each if all copy at once, {show(alone, 'B/s')} alone.{also}"
+        + (f" Others: {listed(rest)}." if rest else ""),
         diagnosis="Copies between host and several of these GPUs slow each other down, and so do storage and network "
         "traffic that goes through host memory. Copies between GPUs below one switch do not use its uplink.",
-        remedy="Give ranks that copy much to the host GPUs of different uplinks first; keep data on the GPUs; measure "
-        "the host copies of one GPU and of all at once",
+        remedy="Give ranks that copy much to or from the host GPUs on different uplinks; keep data on the GPUs; "
+        "measure host copies of one GPU and of all at once",
         evidence="; ".join(
             [
                 listed(f"{u.link.a} - {u.link.b}: {show(u.rate, 'B/s')} {how} ({u.link.source})" for u in alike),
@@ -71,7 +75,7 @@ def shared_uplink(case: Case) -> Iterator[Finding]:
 
 
 def shared_uplinks(machine: Machine) -> list[Uplink]:
-    """The uplinks that leave some GPU least, and less than its own link, in the order of the machine."""
+    """For each GPU, the uplink with the lowest rate per GPU, if below that of its link; in the order of the machine."""
     above = {link.b: link for link in machine.links if link.kind == "pcie"}
     below: dict[str, dict[str, tuple[Device, float]]] = {}
     for gpu in gpus(machine):
@@ -88,7 +92,7 @@ def shared_uplinks(machine: Machine) -> list[Uplink]:
     least: dict[str, Uplink] = {}
     for uplink in narrow:
         for card in uplink.cards:
-            # Of equal ones the outermost: it is the one that is named in a block diagram.
+            # Of equal ones, the outermost: block diagrams show that one.
             if card.id not in least or uplink.each <= least[card.id].each:
                 least[card.id] = uplink
     kept = {id(uplink) for uplink in least.values()}
@@ -96,7 +100,7 @@ def shared_uplinks(machine: Machine) -> list[Uplink]:
 
 
 def _alone(card: Device, machine: Machine) -> float:
-    """B/s per direction that a GPU gets when no other copies: the least of the links on its way."""
+    """B/s per direction of a GPU that copies alone: the lowest rate of the links on its path."""
     above = {link.b: link for link in machine.links if link.kind == "pcie"}
     rates = [_rate(above.get(device.id)) for device in (card, *machine.ancestors(card))]
     return min(rate for rate in rates if rate is not None)
@@ -110,12 +114,12 @@ def _uplink(link: Link, cards: Mapping[str, tuple[Device, float]]) -> Uplink | N
 
 
 def _rate(link: Link | None) -> float | None:
-    """What the link can do; where only its trained rate is told, that."""
+    """The capability of the link, or its trained rate if only that is known."""
     return None if link is None else link.capable_Bps or link.trained_Bps or None
 
 
 def acs_redirects(case: Case) -> Iterator[Finding]:
-    """Fires where access control (ACS) of a bridge above GPUs sends their traffic to each other up to the processor."""
+    """Fires if access control services (ACS) of a bridge redirect traffic between GPUs up to the processor."""
     machine = case.machine
     cards = gpus(machine)
     if is_virtual(machine) or len(cards) < 2:
@@ -138,9 +142,9 @@ def acs_redirects(case: Case) -> Iterator[Finding]:
         observation=f"ACS redirects requests on {count(len(bridges), 'bridge')} above "
         f"{spans(gpu.id for gpu in reached)}.",
         diagnosis="Copies between GPUs, and between a GPU and an adapter, then go up to the root complex instead of "
-        "turning round in the switch: slower by far, and with some IOMMU settings they hang. Virtual machines that "
-        "are given single GPUs need it; bare metal does not.",
-        remedy=f"Turn it off on each of these bridges: `sudo setpci -s {address} ECAP_ACS+6.w=0000` (until the next "
-        "boot; for good: ACS or the IOMMU off in the firmware)",
+        "turning around in the switch. That is much slower, and hangs with some IOMMU settings. ACS is needed "
+        "to pass single GPUs to virtual machines, but not on bare metal.",
+        remedy=f"Turn ACS off on each of these bridges: `sudo setpci -s {address} ECAP_ACS+6.w=0000` (until the "
+        "next boot; permanently: turn off ACS or the IOMMU in the firmware)",
         evidence=listed(f"{bridge.id}: {cite_best(bridge.facts, 'acs_redirects')}" for bridge in bridges.values()),
     )

@@ -1,4 +1,4 @@
-"""How the rules name experiments inside their sentences. Numbers are spelled by `model.spelling`, as on the page."""
+"""How findings name experiments. Numbers are formatted by `model.spelling`, as on the page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST_NAMED = 6
 
 
 def listed(items: Iterable[str], most: int = _MOST_NAMED) -> str:
-    """The first few of them: "a, b, c and 4 more"."""
+    """The first few items: "a, b, c and 4 more"."""
     named = list(items)
     rest = len(named) - most
     return ", ".join(named[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 class Names:
-    """Names experiments by the settings that tell them apart from the others of their benchmark, and by no more."""
+    """Names experiments by the settings that distinguish them from the others of their benchmark."""
 
     def __init__(self, results: Sequence[ExperimentResult]) -> None:
         self._values: dict[tuple[str, str], set[Value]] = {}
@@ -32,14 +32,14 @@ class Names:
 
     def experiment(self, result: ExperimentResult) -> str:
         """Such as: "memory.stream (threads=2)"."""
-        return result.experiment.benchmark + _in_brackets(settings(self._telling(result), ", "))
+        return result.experiment.benchmark + _in_brackets(settings(self._distinguishing(result), ", "))
 
     def figure(self, result: ExperimentResult, figure: FigureResult) -> str:
         """Such as: "memory.stream triad (threads=2, nontemporal=true)"."""
-        told = settings({**self._telling(result), **figure.point}, ", ")
-        return f"{result.experiment.benchmark} {figure.name}" + _in_brackets(told)
+        parameters = settings({**self._distinguishing(result), **figure.point}, ", ")
+        return f"{result.experiment.benchmark} {figure.name}" + _in_brackets(parameters)
 
-    def _telling(self, result: ExperimentResult) -> dict[str, Value]:
+    def _distinguishing(self, result: ExperimentResult) -> dict[str, Value]:
         benchmark = result.experiment.benchmark
         return {
             name: value
