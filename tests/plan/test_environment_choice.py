@@ -115,9 +115,9 @@ def test_set_takes_what_a_study_takes() -> None:
 @pytest.mark.parametrize(
     ("target", "name", "value", "words"),
     [
-        ("cpu.peak", "environment.mpi", "openmpi", "none of these benchmarks has ranks"),
+        ("cpu.peak", "environment.mpi", "openmpi", "none of these benchmarks has MPI ranks"),
         ("io.file", "environment.compiler", "g++", "none of these benchmarks is compiled here"),
-        ("mpi.latency", ALGORITHM, "ring", "is a collective"),
+        ("mpi.latency", ALGORITHM, "ring", "is an MPI collective"),
         ("mpi.latency", "environment.transport", "tpc", "did you mean tcp"),
         ("mpi.latency", "environment.flags", "-fplugin=x.so", "not accepted"),
         ("mpi.latency", "environment.MY_TOKEN", "x", "secret"),
@@ -140,6 +140,6 @@ def test_variables_of_libraries_have_lower_case_behind_their_first_word(name: st
 
 
 @pytest.mark.parametrize("name", ["Mpi", "MPi", "mpi_x", "OMPI_" + "x" * 150, "A-B", "A_b c"])
-def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="there is no axis"):
+def test_an_invalid_variable_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="unknown axis"):
         points(f"benchmarks: {{mpi.latency: {{}}}}\naxes: {{'environment.{name}': [1]}}")

@@ -146,7 +146,7 @@ def test_a_study_reads_back_and_counts_as_a_naive_product(study: Study, seed: in
     try:
         found = read_study(text.encode(), "s.yaml")
     except UsageError as error:
-        assert expected == 0 and "nothing is left" in str(error)
+        assert expected == 0 and "no experiments are left" in str(error)
         return
     by_name = {axis.name: axis for axis in found.axes}
     assert by_name == {axis.name: axis for axis in study.axes}

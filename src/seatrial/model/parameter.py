@@ -50,11 +50,11 @@ class Parameter:
         """The accepted values, for messages and for help."""
         spelled = {
             ParameterKind.FLAG: "true or false",
-            ParameterKind.INTEGER: f"a whole number from {self.minimum:g}",
+            ParameterKind.INTEGER: f"an integer >= {self.minimum:g}",
             ParameterKind.BYTES: "a size such as 64MiB",
             ParameterKind.CHOICE: "",
             ParameterKind.TEXT: "a name or a path",
-            ParameterKind.WORDS: "a list of words (in a study file)",
+            ParameterKind.WORDS: "a list of arguments (study files only)",
         }[self.kind]
         return ", ".join(filter(None, (*self.words, spelled)))
 
