@@ -115,7 +115,7 @@ def test_what_is_no_machine_is_refused(document: dict[str, object]) -> None:
 
 
 def test_no_number_that_json_lacks() -> None:
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a number"):
         machine_document(Machine("x", links=(Link("a", "b", "pcie", float("nan"), None, "s"),)))
 
 

@@ -154,7 +154,7 @@ def test_places_are_named_with_their_nearest() -> None:
         site.place("terra")
     with pytest.raises(UsageError, match=r"unknown partition of tera 'fatt'\n.*fat"):
         site.place("tera:fatt")
-    with pytest.raises(UsageError, match="there is no site file"):
+    with pytest.raises(UsageError, match="no site file found"):
         Site().place("tera")
 
 

@@ -1,1 +1,1 @@
-"""What is observed beside a run, so that a reader can tell the machine's noise from its speed."""
+"""System state observed around a repeat, to separate noise on the machine from its speed."""

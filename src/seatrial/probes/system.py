@@ -1,7 +1,7 @@
-"""Load and CPU steal around one repeat, from /proc: two cheap looks, nothing running meanwhile.
+"""Load and CPU steal around one repeat, from /proc: read before and after, nothing runs during the repeat.
 
-Not the clock: what cpufreq says between repeats is that of idle CPUs, and asking costs milliseconds for each CPU on
-older kernels. Programs measure their own.
+The clock is not read: between repeats cpufreq reports idle CPUs, and reading it takes milliseconds per CPU on older
+kernels. Programs measure their own clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq s
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The state at one moment. `steal_ticks` is the sum over the CPUs asked for; None where the kernel does not say."""
+    """The state at one moment. `steal_ticks` is the sum over the requested CPUs; None if unknown."""
 
     at_s: float
     load_1m: float | None
@@ -26,12 +26,12 @@ class Look:
 
 
 def look(cpus: Sequence[int]) -> Look:
-    """One look at the machine. Never fails: what cannot be read is None or left out."""
+    """Read the state now. Never fails: values that cannot be read are None."""
     return Look(time.monotonic(), _load(), _steal(cpus))
 
 
 def seen_between(before: Look, after: Look, cpus: Sequence[int]) -> dict[str, Any]:
-    """What two looks tell: the load before, and the share of CPU time that the hypervisor took."""
+    """The load before, and the CPU time that the hypervisor took in between (seconds, and share of the time)."""
     seen: dict[str, Any] = {"load_1m": before.load_1m}
     if before.steal_ticks is not None and after.steal_ticks is not None and cpus:
         steal_s = (after.steal_ticks - before.steal_ticks) / os.sysconf("SC_CLK_TCK")

@@ -1,6 +1,6 @@
-"""The environment variables that change how programs run: an allowlist, so that no secret can enter a record.
+"""The environment variables that affect how programs run: an allowlist, so that no secret can enter a record.
 
-A name that sounds like a secret is left out even where its prefix is allowed.
+A name that suggests a secret is left out even if its prefix is allowed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,19 @@ _NAMES = frozenset(
         "SLURM_CPU_BIND",
     }
 )
-_OF_LIBRARIES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_", "MALLOC_ARENA", "NUMA_")
-_OF_MPI = (
+_LIBRARY_PREFIXES = (
+    "OMP_",
+    "GOMP_",
+    "KMP_",
+    "OPENBLAS_",
+    "GOTOBLAS_",
+    "MKL_",
+    "BLIS_",
+    "NVPL_",
+    "MALLOC_ARENA",
+    "NUMA_",
+)
+_MPI_PREFIXES = (
     "OMPI_",
     "PMIX_MCA_",
     "PRTE_MCA_",
@@ -41,9 +52,9 @@ _OF_MPI = (
     "HCOLL_",
     "SHARP_",
 )
-"""Open MPI with its run-time systems, MPICH and its launcher, Intel, MVAPICH, and what carries their messages."""
-_PREFIXES = (*_OF_LIBRARIES, *_OF_MPI)
-_PER_RUN = (
+"""Open MPI with its run-time systems, MPICH and its launcher, Intel MPI, MVAPICH, and their communication libraries."""
+_PREFIXES = (*_LIBRARY_PREFIXES, *_MPI_PREFIXES)
+_SET_FOR_RANKS = (
     "OMPI_COMM_",
     "OMPI_MCA_orte_",
     "OMPI_MCA_ess_",
@@ -53,15 +64,15 @@ _PER_RUN = (
     "OMPI_COMMAND",
     "OMPI_APP_CTX",
 )
-"""What a launcher tells its ranks: where a lab runs below another one it says nothing about settings."""
+"""Variables that a launcher sets for its ranks. They are no settings, and present if seatrial runs under a launcher."""
 
 
 def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are kept in records, by name."""
+    """The variables to keep in records, by name."""
     return {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
 
 
 def _is_kept(name: str) -> bool:
     return name in _NAMES or (
-        name.startswith(_PREFIXES) and not name.startswith(_PER_RUN) and not sounds_like_a_secret(name)
+        name.startswith(_PREFIXES) and not name.startswith(_SET_FOR_RANKS) and not sounds_like_a_secret(name)
     )
