@@ -1,4 +1,4 @@
-"""Site files: what they give, and how every mistake is told with file, line and what is accepted."""
+"""Site files: their contents, and error messages with file, line and accepted values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_whole_file() -> None:
     assert [e.name for e in site.environments_at(site.place("tera:login"))] == ["production", "vendor", "plain"]
 
 
-def test_a_home_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_directory_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     (environment,) = read_site(b"environments: {a: {mpi: ~/mpi, launcher: ~/bin/srun}}", "f").environments
     assert (environment.mpi, environment.launcher) == (Path("/home/me/mpi"), "/home/me/bin/srun")
@@ -147,7 +147,7 @@ def test_the_users_own_file_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_
         site_of(tmp_path)
 
 
-def test_places_are_named_with_their_nearest() -> None:
+def test_errors_for_unknown_places_suggest_the_nearest() -> None:
     site = read_site(WHOLE.encode(), "site.yaml")
     assert site.place("tera").partition.name == "compute" and site.place("tera:fat").partition.name == "fat"
     with pytest.raises(UsageError, match=r"unknown system 'terra'\n.*did you mean tera"):
@@ -158,14 +158,14 @@ def test_places_are_named_with_their_nearest() -> None:
         Site().place("tera")
 
 
-def test_the_schema_takes_what_the_reader_takes() -> None:
+def test_the_schema_accepts_what_the_reader_accepts() -> None:
     check = jsonschema.Draft202012Validator(site_schema())
     check.validate(read_yaml(WHOLE.encode(), "f").root.plain())
     for wrong in ({"environments": {"a b": {}}}, {"systems": {"a": {}}}, {"environments": {"a": {"family": "lam"}}}):
         assert not check.is_valid(wrong)
 
 
-def test_every_place_says_what_it_takes() -> None:
+def test_every_key_has_a_description() -> None:
     keys = {place.rpartition(".")[2] for place in ACCEPTED if not place.endswith("*")}
     for model in ("EnvironmentModel", "PartitionModel", "SystemModel"):
         assert set(site_schema()["$defs"][model]["properties"]) <= keys

@@ -1,4 +1,4 @@
-"""Study files: what a sound one means, and one clear message for each way of writing a wrong one."""
+"""Study files: the meaning of valid files, and one clear message for each kind of mistake."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ def test_flags_that_change_the_code_are_accepted(flags: str) -> None:
     assert axis_of(f"['{flags}']", "environment.flags") == (flags,)
 
 
-def test_what_is_too_large_is_refused_before_it_is_read() -> None:
+def test_a_file_that_is_too_large_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(UsageError, match="1 MiB"):
         read_study(b"#" * ((1 << 20) + 1), "s.yaml")
     with pytest.raises(UsageError, match="150000 values"):

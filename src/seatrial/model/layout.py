@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seatrial.model.parameter import Params, whole
 
 RANKS, THREADS = "ranks", "threads"
-"""The parameters of an MPI program: its ranks, and the threads of each (1 where it has no such parameter)."""
+"""The parameters of an MPI program: its ranks, and the threads of each (1 if it has no such parameter)."""
 
 BINDING, UNBOUND = "binding", "none"
 """The setting of an environment for unbound ranks, which the kernel's scheduler may move."""

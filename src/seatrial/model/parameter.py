@@ -54,7 +54,7 @@ class Parameter:
             ParameterKind.BYTES: "a size such as 64MiB",
             ParameterKind.CHOICE: "",
             ParameterKind.TEXT: "a name or a path",
-            ParameterKind.WORDS: "a list of arguments (study files only)",
+            ParameterKind.WORDS: "a list of arguments, in study files only",
         }[self.kind]
         return ", ".join(filter(None, (*self.words, spelled)))
 

@@ -85,8 +85,8 @@ def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks
         if values and not alike(value, values[0]):
             raise document.refuse(
                 path,
-                f"{node.shown()} is not the same for all benchmarks of the study",
-                f"make a study of its own for {benchmark.name}",
+                f"{node.shown()} means different values for the benchmarks of the study",
+                f"write a separate study for {benchmark.name}",
                 node.line,
             )
         values.append(value)

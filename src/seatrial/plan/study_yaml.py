@@ -284,4 +284,4 @@ class _Builder:
         return text if number is None else number
 
 
-_NO_ALIASES = "write the value out where it is needed"
+_NO_ALIASES = "write the value in each place"
