@@ -47,7 +47,7 @@ class UnknownNameError(UsageError):
             todo = "did you mean " + " or ".join(nearest) + "?"
         else:
             todo = "known: " + ", ".join(names) if names else "none are defined"
-        super().__init__(f"unknown {what} {name!r}", todo)
+        super().__init__(f"unknown {what}{':' if ' ' in what else ''} {name!r}", todo)
         self.name = name
         self.nearest = tuple(nearest)
 

@@ -152,7 +152,7 @@ def test_errors_for_unknown_places_suggest_the_nearest() -> None:
     assert site.place("tera").partition.name == "compute" and site.place("tera:fat").partition.name == "fat"
     with pytest.raises(UsageError, match=r"unknown system 'terra'\n.*did you mean tera"):
         site.place("terra")
-    with pytest.raises(UsageError, match=r"unknown partition of tera 'fatt'\n.*fat"):
+    with pytest.raises(UsageError, match=r"unknown partition of tera: 'fatt'\n.*fat"):
         site.place("tera:fatt")
     with pytest.raises(UsageError, match="no site file found"):
         Site().place("tera")
