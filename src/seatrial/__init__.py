@@ -1,14 +1,14 @@
 """seatrial: sea trials for HPC machines.
 
-`discover`, `run`, `results`, `compare` and `profile` are what the commands of these names do, as functions. They raise
-`SeatrialError`; docs/python.md has examples. Everything is loaded when it is first used.
+`discover`, `run`, `results`, `compare` and `profile` do the same as the commands of these names. They raise
+`SeatrialError`; docs/python.md has examples. Each name is loaded at its first use.
 """
 
 from __future__ import annotations
 
 from seatrial.version import __version__ as __version__
 
-TYPE_CHECKING = False  # the module typing takes longer to load than all the rest of this
+TYPE_CHECKING = False  # importing typing takes longer than importing everything else here
 if TYPE_CHECKING:
     from seatrial.analysis.compare_along import Comparisons as Comparisons
     from seatrial.engine.events import Listener as Listener

@@ -1,15 +1,15 @@
 """Every error that seatrial raises on purpose.
 
     SeatrialError                 one clear message: what was tried, what was seen, what to do next
-    ├── UsageError                what was asked cannot be understood (exit 2, before anything runs)
-    │   ├── UnknownNameError      no such benchmark, parameter, ...; names the nearest
-    │   └── ParseError            a file or dump from outside is damaged (tool, line, text)
+    ├── UsageError                invalid usage or input (exit 2, before anything runs)
+    │   ├── UnknownNameError      no such benchmark, parameter, ...; suggests the nearest
+    │   └── ParseError            an input file or dump is damaged (tool, line, text)
     ├── StoreError                the results folder cannot be used or written
     ├── BuildError                a measuring program could not be built
-    │   └── NoCompilerError       there is no C++20 compiler at all
+    │   └── NoCompilerError       no C++20 compiler was found
     └── ProtocolError             a measuring program broke the protocol
 
-Nothing else should reach the user as a traceback; an exception outside this tree is a defect of seatrial.
+An exception outside this tree that reaches the user is a defect of seatrial.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class UsageError(SeatrialError):
 
 
 class UnknownNameError(UsageError):
-    """A name that seatrial does not know; the message shows the nearest known ones."""
+    """An unknown name; the message suggests the nearest known ones."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -46,17 +46,17 @@ class UnknownNameError(UsageError):
         if nearest:
             todo = "did you mean " + " or ".join(nearest) + "?"
         else:
-            todo = "known: " + ", ".join(names) if names else "there are none"
-        super().__init__(f"there is no {what} named {name!r}", todo)
+            todo = "known: " + ", ".join(names) if names else "none are defined"
+        super().__init__(f"unknown {what}{':' if ' ' in what else ''} {name!r}", todo)
         self.name = name
         self.nearest = tuple(nearest)
 
 
 class ParseError(UsageError):
-    """Text from outside that does not have the form it claims.
+    """Input text that is not in the format of its tool.
 
     Attributes: `tool` (whose format it is), `line` (counted from 1, None for binary data), `text` (that line, whole).
-    The message shows the line as it stands in the file, on a line of its own, so that it can be searched for there.
+    The message shows the line unchanged, on a separate line, so that it can be searched for in the file.
     """
 
     def __init__(self, tool: str, line: int | None, text: str, why: str = "", file: str = "") -> None:
@@ -68,7 +68,7 @@ class ParseError(UsageError):
         super().__init__(f"{tool}: {place}{why or 'not understood'}", _printable(text))
 
     def in_file(self, file: str) -> ParseError:
-        """The same error, saying which file it is in."""
+        """The same error with the name of the file."""
         return ParseError(self.tool, self.line, self.text, self.why, file)
 
 
@@ -76,10 +76,10 @@ _LONGEST_LINE = 20_000
 
 
 def _printable(text: str) -> str:
-    """A line for a terminal: tabs stay, other control characters become "?"; only an absurd length is cut."""
+    """A line for a terminal: tabs stay, other control characters become "?", an extremely long line is cut."""
     start = text[:_LONGEST_LINE]
     shown = "".join(character if character.isprintable() or character == "\t" else "?" for character in start)
-    return shown if len(text) <= _LONGEST_LINE else f"{shown} ... ({len(text)} characters in all)"
+    return shown if len(text) <= _LONGEST_LINE else f"{shown} ... ({len(text)} characters)"
 
 
 class StoreError(SeatrialError):
@@ -89,7 +89,7 @@ class StoreError(SeatrialError):
 class BuildError(SeatrialError):
     """A measuring program could not be built; `command` and `output` are the evidence.
 
-    `need` says in one word what this machine lacks, where that is why.
+    `need` is one word for what is missing on this machine; "" if nothing is.
     """
 
     need = ""
@@ -107,4 +107,4 @@ class NoCompilerError(BuildError):
 
 
 class ProtocolError(SeatrialError):
-    """A measuring program wrote something that the protocol does not allow."""
+    """A measuring program wrote a record that violates the protocol."""

@@ -21,4 +21,4 @@ def test_libraries_that_are_not_here_are_unsupported_each_by_its_name(tmp_path: 
     assert done.returncode == 3 and "Traceback" not in done.stderr, done.stderr
     first, second = done.stdout.split("In mpi=")[1:]
     assert first.startswith("nompi ") and second.startswith("neither ")
-    assert "unsupported: mpi: there is no" in first and "unsupported: mpi: there is no" in second
+    assert "unsupported: mpi: unknown MPI" in first and "unsupported: mpi: unknown MPI" in second

@@ -1,4 +1,4 @@
-"""The words that each launcher is given, held against what its manual says."""
+"""The command line of each launcher, compared with its manual."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_srun(family: MpiFamily, pmi: str) -> None:
     assert "--cpus 0/1" in words(starter, TWO_NODES), "a site may ignore the masks"
 
 
-def test_srun_starts_what_has_no_launcher_inside_an_allocation_only(tmp_path: Path) -> None:
+def test_srun_starts_libraries_without_a_launcher_only_inside_an_allocation(tmp_path: Path) -> None:
     (tmp_path / "srun").write_text("#!/bin/sh\n")
     (tmp_path / "srun").chmod(0o755)
     alone = library(MpiFamily.CRAY, None)
@@ -141,7 +141,7 @@ def test_srun_starts_what_has_no_launcher_inside_an_allocation_only(tmp_path: Pa
 @pytest.mark.parametrize("family", list(MpiFamily))
 @pytest.mark.parametrize("launcher", ["/opt/bin/mpiexec", "/usr/bin/srun"])
 @pytest.mark.parametrize("layout", [SWAPPED, THREADED, TWO_NODES, UNEQUAL_NODES, UNBOUND])
-def test_nobody_oversubscribes_unless_ranks_are_to_share(family: MpiFamily, launcher: str, layout: Layout) -> None:
+def test_no_launcher_oversubscribes_unless_ranks_share_cpus(family: MpiFamily, launcher: str, layout: Layout) -> None:
     starter = command(family, layout, launcher)
     assert not {"--oversubscribe", "--overcommit"} & set(starter.argv)
     assert not [name for name in starter.variables if "yield" in name.lower() or "WAIT" in name]
@@ -160,14 +160,14 @@ def test_ranks_that_share_cpus_yield(family: MpiFamily, launcher: str) -> None:
     }
 
 
-def test_what_does_not_tell_where_it_is_has_it_written_down() -> None:
+def test_the_placement_of_other_programs_is_recorded() -> None:
     starter = command(MpiFamily.MPICH, SWAPPED)
     assert placed(HELPERS, starter, SWAPPED, Path("/r")) == [
         *("/c/place", "--rank-from", "PMI_RANK,PMIX_RANK", "--ranks", "2", "--record", "/r", "--")
     ]
 
 
-def test_a_rank_does_not_take_the_numbers_of_a_job_around_it() -> None:
+def test_ranks_do_not_inherit_the_rank_variables_of_an_outer_job() -> None:
     variables = {
         "PMI_RANK": "3",
         "OMPI_COMM_WORLD_SIZE": "9",
@@ -188,5 +188,5 @@ def test_layouts_that_do_not_fit_are_refused() -> None:
     assert layout_of({"ranks": 9}, ()).shares_cpus
 
 
-def test_numbers_are_told_in_runs() -> None:
+def test_numbers_are_shown_as_ranges() -> None:
     assert runs_of([7, 0, 1, 2, 9]) == "0-2,7,9" and runs_of([]) == ""

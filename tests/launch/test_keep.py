@@ -1,4 +1,4 @@
-"""`keep` and `place` with real launchers: nothing runs on and nothing lies about, however it ends."""
+"""`keep` and `place` with real launchers: no process and no file is left, however they end."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def lab(
     helpers: Helpers, hanging: Callable[[str], list[str]], tmp_path: Path, as_root: None
 ) -> Iterator[Callable[[str], tuple[subprocess.Popen[bytes], list[int]]]]:
-    """A lab that runs hanging ranks: its process, and all that comes from it."""
+    """seatrial running hanging ranks: its process and all descendants."""
     labs: list[subprocess.Popen[bytes]] = []
     seen: list[int] = []
     mapped: set[Path] = set()
@@ -130,7 +130,7 @@ def all_end(pids: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_a_lab_that_is_killed_leaves_nothing(
+def test_nothing_is_left_when_seatrial_is_killed(
     mpi: str, lab: Callable[[str], tuple[subprocess.Popen[bytes], list[int]]]
 ) -> None:
     process, all_of_it = lab(mpi)
@@ -141,7 +141,7 @@ def test_a_lab_that_is_killed_leaves_nothing(
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_nor_does_one_that_is_interrupted(
+def test_nothing_is_left_when_seatrial_is_interrupted(
     mpi: str, lab: Callable[[str], tuple[subprocess.Popen[bytes], list[int]]]
 ) -> None:
     process, all_of_it = lab(mpi)
@@ -151,7 +151,7 @@ def test_nor_does_one_that_is_interrupted(
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_nor_one_whose_keeper_is_killed(
+def test_nothing_is_left_when_keep_is_killed(
     mpi: str, lab: Callable[[str], tuple[subprocess.Popen[bytes], list[int]]]
 ) -> None:
     process, all_of_it = lab(mpi)
@@ -195,9 +195,9 @@ def segments_of(pid: int) -> set[Path]:
 
 
 @pytest.mark.quiet
-def test_a_file_of_others_stays(helpers: Helpers) -> None:
-    """One that was there before, and one that somebody has mapped. Beside other ranks the first could be taken for what
-    those left behind, since nobody has it mapped."""
+def test_files_of_other_programs_are_kept(helpers: Helpers) -> None:
+    """A file that existed before, and one that is mapped. With other ranks on the machine, the first could be taken for
+    one of theirs, because no process has it mapped."""
     folder = Path("/dev/shm")
     before = folder / f"mpich_shm_before_{os.getpid()}"
     mapped = folder / f"mpich_shm_mapped_{os.getpid()}"
@@ -222,11 +222,11 @@ def test_a_file_of_others_stays(helpers: Helpers) -> None:
 
 
 @pytest.mark.parametrize(("code", "expected"), [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", -signal.SIGSEGV)])
-def test_it_ends_as_its_command_does(code: str, expected: int, helpers: Helpers) -> None:
+def test_keep_has_the_exit_status_of_its_command(code: str, expected: int, helpers: Helpers) -> None:
     assert subprocess.run([str(helpers.keep), "--", "sh", "-c", code], check=False).returncode == expected
 
 
-def test_what_cannot_be_started_is_told(helpers: Helpers, tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_started_is_reported(helpers: Helpers, tmp_path: Path) -> None:
     done = subprocess.run([str(helpers.keep), "--", str(tmp_path / "no")], check=False, capture_output=True, text=True)
     assert done.returncode == Exit.LAUNCHER and done.stderr.endswith(
         "no cannot be started: No such file or directory\n"
@@ -236,7 +236,7 @@ def test_what_cannot_be_started_is_told(helpers: Helpers, tmp_path: Path) -> Non
     assert subprocess.run([str(helpers.keep), "--"], check=False, capture_output=True).returncode == Exit.USAGE
 
 
-def test_a_rank_is_bound_by_its_number_and_told(helpers: Helpers, tmp_path: Path) -> None:
+def test_a_rank_is_bound_by_its_number_and_its_placement_recorded(helpers: Helpers, tmp_path: Path) -> None:
     cpus = sorted(os.sched_getaffinity(0))[:2]
     lists = "/".join(map(str, reversed(cpus)))
     shows = f"{sys.executable} -c 'import os; print(sorted(os.sched_getaffinity(0)))'"

@@ -21,13 +21,13 @@ def python(code: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", textwrap.dedent(code), *arguments]
 
 
-def test_a_program_that_ends_well(tmp_path: Path) -> None:
+def test_a_program_that_succeeds(tmp_path: Path) -> None:
     done = run(python("print('hello')"), os.environ, tmp_path, 60)
     assert done.returncode == 0 and not done.timed_out and done.evidence == "hello"
     assert 0 < done.wall_s < 60
 
 
-def test_stderr_is_the_better_evidence_and_only_its_end_is_kept(tmp_path: Path) -> None:
+def test_the_end_of_stderr_is_the_evidence(tmp_path: Path) -> None:
     done = run(
         python("import sys; print('out'); sys.stderr.write('x' * 100000 + 'the end'); sys.exit(7)"),
         os.environ,
@@ -43,7 +43,7 @@ def test_a_signal_has_its_name(tmp_path: Path) -> None:
     assert done.died_of == "was killed by SIGSEGV"
 
 
-def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         run([str(tmp_path / "nothing")], os.environ, tmp_path, 60)
 
@@ -60,7 +60,7 @@ time.sleep(600)
 """
 
 
-def test_a_hung_program_is_ended_with_its_children_even_those_that_ignore_the_signal(tmp_path: Path) -> None:
+def test_a_hanging_program_is_ended_with_its_children_even_those_that_ignore_the_signal(tmp_path: Path) -> None:
     done = run(python(_HANGS_WITH_CHILDREN, str(tmp_path / "pids")), os.environ, tmp_path, 1.5)
     assert done.timed_out and done.returncode == -signal.SIGKILL
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
@@ -129,7 +129,7 @@ def together(folder: Path, *commands: list[str], limit_s: float = 60.0) -> list[
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_programs_stand_in_a_ring_and_have_no_ends_but_their_own(count: int, tmp_path: Path) -> None:
+def test_programs_are_connected_in_a_ring_and_inherit_only_their_own_ends(count: int, tmp_path: Path) -> None:
     before = set(Path("/proc/self/fd").iterdir())
     done = together(tmp_path, *[python(_SHOWS_ITS_PIPES)] * count)
     assert set(Path("/proc/self/fd").iterdir()) == before, "an end was left open here"
@@ -145,14 +145,14 @@ def test_programs_stand_in_a_ring_and_have_no_ends_but_their_own(count: int, tmp
     assert len({source for source, _ in rings}) == count
 
 
-def test_one_that_cannot_be_started_ends_those_that_were(tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_started_ends_the_others(tmp_path: Path) -> None:
     before = children(os.getpid())
     with pytest.raises(OSError):
         together(tmp_path, python("import time; time.sleep(600)"), [str(tmp_path / "nothing")])
     assert children(os.getpid()) == before
 
 
-def test_a_limit_is_that_of_all_and_ends_all(tmp_path: Path) -> None:
+def test_a_time_limit_ends_all_programs(tmp_path: Path) -> None:
     done = together(tmp_path, python("print('well')"), python("import time; time.sleep(600)"), limit_s=1.5)
     assert done[0].returncode == 0 and done[0].evidence == "well"
     assert done[1].timed_out and done[1].returncode < 0

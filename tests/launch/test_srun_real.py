@@ -86,7 +86,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module", params=["task/affinity", "task/none"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A running Slurm of one node, which is this machine."""
+    """A running Slurm with one node, this machine."""
     tools = {name: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in _TOOLS}
     missing = [name for name, path in tools.items() if path is None]
     if missing or os.geteuid() != 0:
@@ -203,10 +203,10 @@ def test_ranks_are_bound_with_or_without_slurms_help(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_ranks_end_with_what_keeps_srun(
+def test_ranks_end_with_the_process_that_keeps_srun(
     family: MpiFamily, cluster: Cluster, helpers: Helpers, program: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """They are no children of ours: slurmd starts them, and srun has to tell it."""
+    """They are not our children: slurmd starts them, and srun must tell it to end them."""
     command = [*words(cluster, helpers, family, Layout(2), tmp_path), str(program(family.value)), "hang"]
     with subprocess.Popen(
         [cluster.salloc, "-Q", "--ntasks=2", *kept(helpers, 0), *command],
@@ -250,7 +250,7 @@ def test_the_ranks_of_srun_are_profiled(
     assert {call["call"]: call["count"] for call in answer["calls"]}["MPI_Comm_size"] == 2
 
 
-def test_ranks_that_slurm_ends_for_their_time_are_told(
+def test_ranks_that_slurm_ends_at_the_time_limit_are_reported(
     cluster: Cluster, program: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """As at the end of a job's time: SIGTERM, then SIGKILL, by scancel."""

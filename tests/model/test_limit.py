@@ -22,7 +22,7 @@ def test_fma_is_the_sum_of_the_clocks_times_pipes_lanes_and_two() -> None:
     )
 
 
-def test_each_core_counts_with_its_own_unit() -> None:
+def test_each_core_has_its_own_fma_unit() -> None:
     limit = fma_rate([(3.0e9, _WIDE), (2.0e9, _NARROW), (4.0e9, _WIDE)], "fp32", "as stated")
     assert limit.value == pytest.approx(7.0e9 * 64 + 2.0e9 * 8)
     assert limit.derivation == (
@@ -31,7 +31,7 @@ def test_each_core_counts_with_its_own_unit() -> None:
     )
 
 
-def test_what_is_unconfirmed_makes_nothing_impossible() -> None:
+def test_an_unconfirmed_limit_makes_no_value_impossible() -> None:
     rumour = FmaUnit(2, 256, 5, "hearsay; unconfirmed", confirmed=False)
     limit = fma_rate([(3.0e9, _WIDE), (3.0e9, rumour)], "fp64")
     assert (limit.value, limit.basis, limit.confirmed, limit.is_physical) == (144e9, Basis.PHYSICAL, False, False)

@@ -1,4 +1,4 @@
-"""What a machine answers about its CPUs, also where there are hundreds of them."""
+"""The CPUs of a machine, also of one with hundreds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seatrial.model.machine import Device, DeviceKind, Machine
 
 
 class _Counted(tuple[Device, ...]):
-    """Devices that count how often they are walked through."""
+    """Devices that count how often they are iterated over."""
 
     walks = 0
 
@@ -39,7 +39,7 @@ def test_a_large_machine_is_indexed_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert _Counted.walks == indexed <= 1
 
 
-def test_a_change_is_indexed_anew() -> None:
+def test_a_changed_machine_is_indexed_again() -> None:
     machine = made_up_machine(cores=2)
     grown = replace(machine, devices=made_up_machine(packages=2, cores=2).devices)
     assert (len(machine.pus()), len(grown.pus())) == (2, 4)
@@ -47,7 +47,7 @@ def test_a_change_is_indexed_anew() -> None:
     assert "_by_id" not in repr(machine)
 
 
-def test_what_is_not_there() -> None:
+def test_missing_devices() -> None:
     machine = made_up_machine(cores=2)
     assert machine.package_of(99) is None
     assert machine.fma_unit(99) is None
@@ -55,7 +55,7 @@ def test_what_is_not_there() -> None:
     assert machine.last_level_cache_bytes([0, 99]) is None
 
 
-def test_a_ring_of_parents_ends() -> None:
+def test_a_cycle_of_parents_ends() -> None:
     ring = (Device("a", DeviceKind.CORE, "a", "b"), Device("b", DeviceKind.CORE, "b", "a"))
     pu = Device("pu-0", DeviceKind.PU, "pu", "a", facts=facts(os_index=0))
     machine = Machine("ring", (*ring, pu))
@@ -63,7 +63,7 @@ def test_a_ring_of_parents_ends() -> None:
     assert machine.package_of(0) is None
 
 
-def test_the_core_speaks_of_its_fma_before_the_package() -> None:
+def test_the_fma_unit_of_the_core_precedes_that_of_the_package() -> None:
     machine = made_up_machine(cores=2)
     little = facts(fma_pipes=1, fma_vector_bits=128, fma_latency_cycles=5, fma_confirmed=False)
     devices = tuple(replace(d, facts=little) if d.id == "core-1" else d for d in machine.devices)

@@ -1,4 +1,4 @@
-"""The JSON of a machine: there and back, and what it refuses."""
+"""The JSON of a machine: the round trip, and what is refused."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _MACHINES = st.builds(
 
 
 @given(_MACHINES)
-def test_there_and_back(machine: Machine) -> None:
+def test_round_trip(machine: Machine) -> None:
     text = json.dumps(machine_document(machine), allow_nan=False)
     document = json.loads(text)
     check(document, "machine-1")
@@ -109,13 +109,13 @@ def test_an_unconfirmed_limit_stays_so(confirmed: bool) -> None:
         },
     ],
 )
-def test_what_is_no_machine_is_refused(document: dict[str, object]) -> None:
+def test_an_invalid_document_is_refused(document: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         machine_from_document(document)
 
 
-def test_no_number_that_json_lacks() -> None:
-    with pytest.raises(ValueError, match="no number"):
+def test_a_number_that_json_cannot_represent_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a number"):
         machine_document(Machine("x", links=(Link("a", "b", "pcie", float("nan"), None, "s"),)))
 
 
@@ -145,13 +145,13 @@ def _with_memory(usable: float, online: int | None = None) -> str:
     return machine_identity(Machine("x", facts=Facts(facts)))
 
 
-def test_memory_blocks_identify_whatever_the_kernel_hands_out() -> None:
+def test_memory_blocks_identify_a_machine_and_usable_memory_does_not() -> None:
     assert _with_memory(62 * _GIB, 64 * _GIB) == _with_memory(30 * _GIB, 64 * _GIB), "a balloon"
     assert _with_memory(62 * _GIB, 64 * _GIB) != _with_memory(62 * _GIB, 72 * _GIB)
 
 
 @pytest.mark.parametrize("installed", [n * size for n in (1, 2, 3, 4, 6, 8, 12, 16, 24) for size in (16, 32, 64, 96)])
-def test_without_blocks_some_megabytes_are_the_same_machine_and_a_module_is_not(installed: int) -> None:
+def test_without_blocks_some_megabytes_do_not_change_the_identity_and_a_module_does(installed: int) -> None:
     for share_of_the_kernel in (0.016, 0.02, 0.025):
         usable = installed * (1 - share_of_the_kernel) * _GIB
         assert len({_with_memory(usable + jitter) for jitter in (-30e6, -1e6, 0, 1e6, 30e6)}) == 1

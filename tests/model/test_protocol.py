@@ -34,7 +34,7 @@ def test_a_whole_record() -> None:
     assert record.samples[0].work == {"bytes": 8} and record.samples[0].extra == {"clock": [1, 2]}
 
 
-def test_without_an_end_it_died() -> None:
+def test_a_record_without_an_end_is_not_ended() -> None:
     assert not parse_record(lines(HELLO, SAMPLE)).ended
 
 
@@ -43,12 +43,12 @@ def test_a_skip_is_an_end_with_a_reason() -> None:
     assert record.ended and record.skip == "needs 3 GB"
 
 
-def test_a_torn_last_line_is_ignored() -> None:
+def test_an_incomplete_last_line_is_ignored() -> None:
     record = parse_record(lines(HELLO, SAMPLE) + b'{"ev":"en')
     assert len(record.samples) == 1 and not record.ended
 
 
-def test_null_is_what_was_not_finite() -> None:
+def test_null_stands_for_values_that_are_not_finite() -> None:
     record = parse_record(lines(HELLO, {**SAMPLE, "elapsed_s": None}, {"ev": "check", "name": "c", "value": None}))
     assert math.isnan(record.samples[0].elapsed_s) and record.checks == {"c": None}
 
@@ -66,7 +66,7 @@ def test_null_is_what_was_not_finite() -> None:
         [None],
     ],
 )
-def test_what_breaks_the_protocol_is_named_by_its_line(events: list[object]) -> None:
+def test_a_violation_of_the_protocol_is_reported_with_its_line(events: list[object]) -> None:
     with pytest.raises(ProtocolError, match=f"line {len(events)}|line 2|line 3"):
         parse_record(lines(*events))
 

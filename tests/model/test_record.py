@@ -1,4 +1,4 @@
-"""Records: whole or not there."""
+"""Records: read back unchanged, or refused."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def test_a_line_is_one_line() -> None:
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
 
 
-def test_no_cut_of_a_line_is_accepted() -> None:
+def test_a_truncated_line_is_refused() -> None:
     line = encode(record(Sample("triad", 0, 1e-3, {"bytes": 1e6})))[:-1]
     for length in range(len(line)):
         with pytest.raises(ProtocolError):
             decode(line[:length])
 
 
-def test_no_changed_byte_is_accepted() -> None:
+def test_a_changed_byte_is_refused() -> None:
     line = encode(record(Sample("triad", 0, 1e-3, {"bytes": 1e6})))[:-1]
     for position in range(len(line)):
         broken = bytearray(line)
@@ -67,22 +67,22 @@ def test_no_changed_byte_is_accepted() -> None:
             decode(bytes(broken))
 
 
-def test_what_is_not_finite_is_written_as_null() -> None:
+def test_values_that_are_not_finite_are_written_as_null() -> None:
     line = encode(RepeatRecord("e", 0, 0, 0.0, math.nan, Outcome.ok(), (), {}, {"x": [math.inf]}))
     assert b'"wall_s":null' in line and b'"x":[null]' in line
 
 
 @given(st.lists(samples, max_size=30))
-def test_columns_hold_every_sample(measured: list[Sample]) -> None:
+def test_columns_contain_every_sample(measured: list[Sample]) -> None:
     assert sorted(unpack(pack(measured)), key=repr) == sorted(measured, key=repr)
 
 
-def test_a_column_that_never_changes_is_one_value() -> None:
+def test_a_constant_column_is_one_value() -> None:
     columns = pack([Sample("triad", i, 1e-3, {"bytes": 24.0}) for i in range(1000)])
     assert columns[0]["work"] == {"bytes": {"all": 24.0}}
 
 
 @pytest.mark.parametrize("broken", [[{}], [{"n": 2, "i": [1], "elapsed_s": [1.0]}], [3]])
-def test_columns_that_do_not_fit_are_refused(broken: list[object]) -> None:
+def test_invalid_columns_are_refused(broken: list[object]) -> None:
     with pytest.raises(ProtocolError):
         unpack(broken)

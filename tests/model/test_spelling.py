@@ -1,4 +1,4 @@
-"""One spelling for settings, facts and counts; numbers are tested with the page (tests/report/test_units.py)."""
+"""The text of settings, facts and counts; numbers are tested with the page (tests/report/test_units.py)."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_facts():
     assert show_fact("boost", Fact(True, "x")) == "yes" and show_fact("kernel", Fact("6.1", "x")) == "6.1"
 
 
-def test_anything_of_a_record_in_one_line():
+def test_any_value_of_a_record_in_one_line():
     assert plain({"a": [1, 2.5], "b": None, "c": True}) == "a 1 2.5; b unknown; c yes"
 
 
-@pytest.mark.parametrize(("said", "name"), [("kvm", "kvm"), ("none", None), ("", None)])
-def test_what_is_round_a_machine(said, name):
-    assert surrounding(Facts({"hypervisor": (Fact(said, "x"),)}), "hypervisor") == name
+@pytest.mark.parametrize(("value", "name"), [("kvm", "kvm"), ("none", None), ("", None)])
+def test_the_hypervisor_of_a_machine(value, name):
+    assert surrounding(Facts({"hypervisor": (Fact(value, "x"),)}), "hypervisor") == name
     assert surrounding(Facts(), "hypervisor") is None

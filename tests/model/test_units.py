@@ -33,7 +33,7 @@ def test_quantities_become_si(text: str, value: float, unit: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MiB", "1 2", "64mib", "10 parsec", "1e", "0x10", "nan", "inf", "1_000", "٣GB"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_quantity(text)
 
@@ -45,7 +45,7 @@ def test_any_text_gives_a_quantity_or_a_usage_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["20", "-1s", "1GB", "1%", "1e999s"])
-def test_a_duration_needs_a_unit_of_time_and_an_end(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_seconds(text)
 

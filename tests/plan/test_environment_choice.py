@@ -1,4 +1,4 @@
-"""What axes of the environment choose, from a study and from `--set`: the MPI library, its settings, their defaults."""
+"""What axes of the environment select, from a study and from `--set`: the MPI library, its settings, their defaults."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ axes:
     assert second.environment == EnvironmentChoice(mpi="/opt/mpi/lib/libmpi.so.40", mpi_settings=settings)
 
 
-def test_a_setting_at_its_default_sets_nothing_and_is_still_a_point_of_its_axis() -> None:
+def test_a_setting_at_its_default_changes_nothing_and_is_still_a_point_of_its_axis() -> None:
     text = "benchmarks: {mpi.allreduce: {}}\naxes: {environment.transport: [auto, shm], environment.binding: [core]}"
     plain, shared = points(text + "\ncompare: environment.transport")
     assert plain.environment == AS_IT_IS and plain.given["environment.transport"] == "auto"
@@ -58,14 +58,14 @@ def test_an_algorithm_without_its_operation_is_that_of_the_benchmark() -> None:
     assert given.mpi_settings == (("collective_algorithm", "allreduce:ring+bcast:chain+reduce:binomial"),)
 
 
-def test_every_collective_benchmark_is_known_as_one() -> None:
+def test_every_collective_benchmark_is_recognized() -> None:
     assert operation_of("mpi.neighbour-alltoallv", {"call": "nonblocking"}) == "ineighbor-alltoallv"
     assert operation_of("mpi.bcast", {"call": "persistent"}) == "persistent-bcast"
     assert operation_of("mpi.latency") is None and operation_of("allreduce") is None
     assert {"barrier", "allreduce", "alltoallw", "reduce-scatter-block", "exscan"} <= set(COLLECTIVES)
 
 
-def test_what_an_axis_concerns() -> None:
+def test_which_benchmarks_an_axis_affects() -> None:
     concerned = {
         name: {
             benchmark
@@ -91,7 +91,7 @@ def test_two_settings_are_two_points_and_one_setting_is_one() -> None:
     ]
 
 
-def test_set_takes_what_a_study_takes() -> None:
+def test_set_accepts_what_a_study_accepts() -> None:
     settings = {
         "environment.mpi": ["mpich", "openmpi"],
         "environment.OMP_WAIT_POLICY": ["null"],
@@ -115,9 +115,9 @@ def test_set_takes_what_a_study_takes() -> None:
 @pytest.mark.parametrize(
     ("target", "name", "value", "words"),
     [
-        ("cpu.peak", "environment.mpi", "openmpi", "none of these benchmarks has ranks"),
+        ("cpu.peak", "environment.mpi", "openmpi", "none of these benchmarks has MPI ranks"),
         ("io.file", "environment.compiler", "g++", "none of these benchmarks is compiled here"),
-        ("mpi.latency", ALGORITHM, "ring", "is a collective"),
+        ("mpi.latency", ALGORITHM, "ring", "is an MPI collective"),
         ("mpi.latency", "environment.transport", "tpc", "did you mean tcp"),
         ("mpi.latency", "environment.flags", "-fplugin=x.so", "not accepted"),
         ("mpi.latency", "environment.MY_TOKEN", "x", "secret"),
@@ -140,6 +140,6 @@ def test_variables_of_libraries_have_lower_case_behind_their_first_word(name: st
 
 
 @pytest.mark.parametrize("name", ["Mpi", "MPi", "mpi_x", "OMPI_" + "x" * 150, "A-B", "A_b c"])
-def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="there is no axis"):
+def test_an_invalid_variable_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="unknown axis"):
         points(f"benchmarks: {{mpi.latency: {{}}}}\naxes: {{'environment.{name}': [1]}}")

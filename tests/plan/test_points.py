@@ -41,7 +41,7 @@ def test_arrays_outgrow_every_cache_that_the_threads_reach() -> None:
     assert both.parameters["array_B"] == 80 << 20
 
 
-def test_several_values_make_the_product_and_each_point_once() -> None:
+def test_several_values_make_the_product_without_duplicates() -> None:
     points = plan_points(
         ["memory.stream"], {"threads": ["1", "all", "2"], "nontemporal": ["true", "false"]}, made_up_machine(cores=2)
     )
@@ -61,7 +61,7 @@ def test_without_targets_it_is_the_standard_trial() -> None:
     assert not any(point.named for point in points)
 
 
-def test_unknown_names_show_the_nearest() -> None:
+def test_errors_for_unknown_names_suggest_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"memory\.stream"):
         plan_points(["memory.steam"], {}, made_up_machine())
     with pytest.raises(UnknownNameError, match="threads"):
@@ -81,23 +81,23 @@ def test_unknown_names_show_the_nearest() -> None:
         ("array_B", "1.5"),
     ],
 )
-def test_values_that_a_parameter_does_not_take_are_refused_with_those_it_takes(name: str, value: str) -> None:
+def test_an_invalid_value_is_refused_with_the_accepted_values(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"{name} cannot be '{value}'"):
         plan_points(["memory.stream"], {name: [value]}, made_up_machine())
 
 
 @pytest.mark.parametrize("option", ["threads", "=1", "threads=", "threads=1,,2"])
-def test_settings_of_another_form_are_refused(option: str) -> None:
+def test_malformed_settings_are_refused(option: str) -> None:
     with pytest.raises(UsageError):
         parse_settings([option])
 
 
-def test_a_setting_said_twice_is_refused() -> None:
+def test_a_duplicate_setting_is_refused() -> None:
     with pytest.raises(UsageError, match="twice"):
         parse_settings(["threads=1", "threads=2"])
 
 
-def test_the_trial_of_a_machine_with_gpus_measures_them_and_others_do_not_ask_for_any() -> None:
+def test_only_the_trial_of_a_machine_with_gpus_measures_gpus() -> None:
     machine = made_up_machine(cores=4)
     with_gpu = replace(machine, devices=(*machine.devices, Device("gpu-0", DeviceKind.GPU, "H200")))
     of_gpus = [p.benchmark.name for p in plan_points([], {}, with_gpu) if p.benchmark.name.startswith("gpu.")]

@@ -1,4 +1,4 @@
-"""Site files: what they give, and how every mistake is told with file, line and what is accepted."""
+"""Site files: their contents, and error messages with file, line and accepted values."""
 
 from __future__ import annotations
 
@@ -63,24 +63,24 @@ def test_a_whole_file() -> None:
     assert [e.name for e in site.environments_at(site.place("tera:login"))] == ["production", "vendor", "plain"]
 
 
-def test_a_home_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_directory_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     (environment,) = read_site(b"environments: {a: {mpi: ~/mpi, launcher: ~/bin/srun}}", "f").environments
     assert (environment.mpi, environment.launcher) == (Path("/home/me/mpi"), "/home/me/bin/srun")
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# only\n  # comments\n", "\ufeff# bom"])
-def test_a_file_of_nothing_is_a_site_of_nothing(text: str) -> None:
+def test_an_empty_file_is_an_empty_site(text: str) -> None:
     assert read_site(text.encode(), "f") == Site(file="f")
 
 
 @pytest.mark.parametrize(
     ("text", "line", "seen", "todo"),
     [
-        ("enviroments: {}", 1, "enviroments: there is no such key", "did you mean environments?"),
-        ("environments:\n  a: {mpj: /x}", 2, "environments.a.mpj: there is no such key", "did you mean mpi?"),
-        ("environments:\n  a:\n    qqq: 1", 3, "there is no such key", "keys: mpi, family, launcher"),
-        ("systems: {a: {partitions: {b: {hots: [x]}}}}", 1, "there is no such key", "did you mean hosts?"),
+        ("enviroments: {}", 1, "enviroments: unknown key", "did you mean environments?"),
+        ("environments:\n  a: {mpj: /x}", 2, "environments.a.mpj: unknown key", "did you mean mpi?"),
+        ("environments:\n  a:\n    qqq: 1", 3, "unknown key", "keys: mpi, family, launcher"),
+        ("systems: {a: {partitions: {b: {hots: [x]}}}}", 1, "unknown key", "did you mean hosts?"),
         ("environments: [a]", 1, "it cannot be ['a']", "a mapping of names to environments"),
         ("environments: {a: 3}", 1, "environments.a: it cannot be 3", "a mapping with any of mpi"),
         ("environments: {a: {mpi: opt/x}}", 1, "it cannot be 'opt/x'", "begins with /"),
@@ -89,23 +89,28 @@ def test_a_file_of_nothing_is_a_site_of_nothing(text: str) -> None:
         ("environments: {a: {family: lam}}", 1, "it cannot be 'lam'", "openmpi, mpich, intel, mvapich or cray"),
         ("environments: {a: {launcher: bin/srun}}", 1, "it cannot be 'bin/srun'", "command on PATH"),
         ("environments: {a: {launcher: 'srun; rm'}}", 1, "it cannot be", "command on PATH"),
-        ("environments: {a: {compiler: '-x'}}", 1, "is no command", "g++"),
+        ("environments: {a: {compiler: '-x'}}", 1, "is not a command", "g++"),
         ("environments: {a: {flags: -fplugin=x.so}}", 1, "'-fplugin=x.so' is not accepted", "flags"),
-        ("environments: {a: {variables: {ucx: 1}}}", 1, "'ucx' is no name of a variable", "upper case"),
-        ("environments: {a: {variables: {\n MY_TOKEN: x}}}", 2, "sounds like a secret", "outside"),
+        ("environments: {a: {variables: {ucx: 1}}}", 1, "'ucx' is not a valid variable name", "upper case"),
+        ("environments: {a: {variables: {\n MY_TOKEN: x}}}", 2, "suggests a secret", "outside"),
         ("environments: {a: {variables: {A: [1]}}}", 1, "it cannot be [1]", "text"),
         ("environments: {a: {variables: {A: null}}}", 1, "environments.a.variables.A: ", "text"),
-        ("environments: {a b: {}}", 1, "'a b' is no name", "letters"),
-        ("environments: {../a: {}}", 1, "is no name", "letters"),
+        ("environments: {a b: {}}", 1, "'a b' is not a valid name", "letters"),
+        ("environments: {../a: {}}", 1, "is not a valid name", "letters"),
         ("systems: {a: {}}", 1, "the key partitions is missing", "partitions takes"),
         ("systems: {a: {partitions: {}}}", 1, "it is empty", "names to partitions"),
-        ("systems: {a: {partitions: {b: {nodes: 0}}}}", 1, "it cannot be 0", "whole number from 1"),
-        ("systems: {a: {partitions: {b: {nodes: 1.5}}}}", 1, "it cannot be 1.5", "whole number from 1"),
-        ("systems: {a: {partitions: {b: {nodes: 3, hosts: [x]}}}}", 1, "3 nodes, but 1 hosts", "leave one"),
-        ("systems: {a: {partitions: {b: {hosts: [x, x]}}}}", 1, "'x' is there twice", "leave one"),
-        ("systems: {a: {partitions: {b: {hosts: ['-oProxy']}}}}", 1, "no name of a host", "n001"),
+        ("systems: {a: {partitions: {b: {nodes: 0}}}}", 1, "it cannot be 0", "integer >= 1"),
+        ("systems: {a: {partitions: {b: {nodes: 1.5}}}}", 1, "it cannot be 1.5", "integer >= 1"),
+        ("systems: {a: {partitions: {b: {nodes: 3, hosts: [x]}}}}", 1, "3 nodes, but 1 hosts", "remove one"),
+        ("systems: {a: {partitions: {b: {hosts: [x, x]}}}}", 1, "'x' is listed twice", "keep one"),
+        ("systems: {a: {partitions: {b: {hosts: ['-oProxy']}}}}", 1, "not a valid host name", "n001"),
         ("systems: {a: {partitions: {b: {launcher: lsf}}}}", 1, "it cannot be 'lsf'", "mpirun or srun"),
-        ("environments: {own: {}}\nsystems: {a: {partitions: {b: {environments: [onw]}}}}", 2, "named 'onw'", "own"),
+        (
+            "environments: {own: {}}\nsystems: {a: {partitions: {b: {environments: [onw]}}}}",
+            2,
+            "unknown environment 'onw'",
+            "own",
+        ),
         ("a: 1\na: 2", 2, "given twice", ""),
         ("- 1", 1, "it cannot be [1]", "environments, systems"),
         ("a: &x 1", 1, "the anchor &x is not accepted", ""),
@@ -118,19 +123,19 @@ def test_each_mistake_names_its_line_and_what_is_accepted(text: str, line: int, 
     assert todo in refusal.value.todo
 
 
-def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
+def test_the_first_of_several_mistakes_is_reported() -> None:
     with pytest.raises(UsageError, match=r"line 2: environments\.a\.mpi"):
         read_site(b"environments:\n  a: {mpi: 1}\n  b: {family: 2}\nsystems: 3\n", "f")
 
 
-def test_a_file_that_is_too_large_or_no_text() -> None:
+def test_a_file_that_is_too_large_or_not_text() -> None:
     with pytest.raises(UsageError, match="not a site file"):
         read_site(b"#" * (2 << 20), "f")
     with pytest.raises(UsageError, match="UTF-8"):
         read_site(b"a: \xff", "f")
 
 
-def test_the_users_own_file_is_read_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_users_own_file_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert site_of(None) == Site()
     (tmp_path / "seatrial").mkdir()
@@ -142,25 +147,25 @@ def test_the_users_own_file_is_read_where_it_is(monkeypatch: pytest.MonkeyPatch,
         site_of(tmp_path)
 
 
-def test_places_are_named_with_their_nearest() -> None:
+def test_errors_for_unknown_places_suggest_the_nearest() -> None:
     site = read_site(WHOLE.encode(), "site.yaml")
     assert site.place("tera").partition.name == "compute" and site.place("tera:fat").partition.name == "fat"
-    with pytest.raises(UsageError, match=r"no system named 'terra'\n.*did you mean tera"):
+    with pytest.raises(UsageError, match=r"unknown system 'terra'\n.*did you mean tera"):
         site.place("terra")
-    with pytest.raises(UsageError, match=r"no partition of tera named 'fatt'\n.*fat"):
+    with pytest.raises(UsageError, match=r"unknown partition of tera: 'fatt'\n.*fat"):
         site.place("tera:fatt")
-    with pytest.raises(UsageError, match="there is no site file"):
+    with pytest.raises(UsageError, match="no site file found"):
         Site().place("tera")
 
 
-def test_the_schema_takes_what_the_reader_takes() -> None:
+def test_the_schema_accepts_what_the_reader_accepts() -> None:
     check = jsonschema.Draft202012Validator(site_schema())
     check.validate(read_yaml(WHOLE.encode(), "f").root.plain())
     for wrong in ({"environments": {"a b": {}}}, {"systems": {"a": {}}}, {"environments": {"a": {"family": "lam"}}}):
         assert not check.is_valid(wrong)
 
 
-def test_every_place_says_what_it_takes() -> None:
+def test_every_key_has_a_description() -> None:
     keys = {place.rpartition(".")[2] for place in ACCEPTED if not place.endswith("*")}
     for model in ("EnvironmentModel", "PartitionModel", "SystemModel"):
         assert set(site_schema()["$defs"][model]["properties"]) <= keys

@@ -1,4 +1,4 @@
-"""From a study to its points: the product of the axes, what is left out and added, and what comes out the same."""
+"""From a study to its points: the product of the axes, exclude and include, and duplicates."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_axes_of_a_zip_advance_together() -> None:
     ]
 
 
-def test_partial_points_are_left_out_and_added() -> None:
+def test_partial_sets_are_excluded_and_included() -> None:
     text = "benchmarks: {memory.stream: {}}\naxes: {threads: [1, 2], nontemporal: [true, false]}\n"
     left = given(text + "exclude: [{threads: 1, nontemporal: true}, {nontemporal: false, threads: 2}]")
     assert left == [{"threads": 1, "nontemporal": False}, {"threads": 2, "nontemporal": True}]
@@ -69,7 +69,7 @@ def test_partial_points_are_left_out_and_added() -> None:
     ]  # the last is there already
 
 
-def test_a_partial_point_may_name_its_benchmark() -> None:
+def test_a_partial_set_may_name_its_benchmark() -> None:
     text = "benchmarks: {memory.stream: {}, cpu.gemm: {}}\naxes: {threads: [1, 2]}\n"
     points = study_points(read(text + "exclude: [{benchmark: cpu.gemm, threads: 2}]"), MACHINE)
     assert [(p.benchmark.name, p.given["threads"]) for p in points] == [
@@ -79,7 +79,7 @@ def test_a_partial_point_may_name_its_benchmark() -> None:
     ]
 
 
-def test_points_that_come_out_the_same_are_one_and_counted() -> None:
+def test_duplicate_points_are_merged_and_counted() -> None:
     planned = plan_study(read("benchmarks: {memory.stream: {}}\naxes: {threads: [1, all, 4]}"), MACHINE)
     assert [point.parameters["threads"] for point in planned.points] == [1, 4] and planned.merged == 1
     assert planned.points[1].given == {"threads": "all"}
@@ -91,7 +91,7 @@ def test_a_label_changes_nothing_but_the_point() -> None:
     assert {**a.parameters, "label": ""} == {**b.parameters, "label": ""} and a.cpus == b.cpus
 
 
-def test_what_is_chosen_of_the_environment() -> None:
+def test_the_environment_that_a_study_selects() -> None:
     text = """benchmarks: {memory.stream: {}}
 axes:
   environment.compiler: [clang++]
@@ -112,7 +112,7 @@ def test_a_compiler_varies_only_what_is_compiled() -> None:
     assert [p.benchmark.name for p in points] == ["memory.stream", "memory.stream", "io.file"]
 
 
-def test_what_this_machine_cannot_do_is_a_point_with_its_reason() -> None:
+def test_a_point_that_cannot_run_here_has_a_reason() -> None:
     (one, many) = study_points(read("benchmarks: {memory.stream: {}}\naxes: {threads: [1, 64]}"), MACHINE)
     assert one.refusal is None
     assert many.refusal is not None and many.refusal.state is State.SKIPPED and "64 threads" in many.refusal.reason
@@ -133,13 +133,13 @@ def test_groups_that_are_compared_have_the_baseline_first() -> None:
     assert sides(text) == []
 
 
-def test_axes_that_move_with_the_compared_one_are_no_hindrance() -> None:
+def test_axes_may_advance_with_the_compared_one() -> None:
     text = "benchmarks: {memory.stream: {}}\naxes: {threads: [1, 2], array_B: [1MiB, 2MiB]}\n"
     assert sides(text + "zip: [[threads, array_B]]\ncompare: threads") == [[1, 2]]
 
 
 def test_two_thousand_points_resolve_each_setting_once() -> None:
-    """The same parameters under many labels and environments are prepared once: that is what keeps plans quick."""
+    """The same parameters under many labels and environments are prepared once, which keeps plans fast."""
     labels = ", ".join(f"l{number}" for number in range(500))
     study = read(
         "benchmarks: {memory.stream: {}}\n"
@@ -150,7 +150,7 @@ def test_two_thousand_points_resolve_each_setting_once() -> None:
     assert len({id(point.cpus) for point in points}) == 2
 
 
-def test_a_point_by_hand_chooses_nothing() -> None:
+def test_a_point_without_a_study_selects_no_environment() -> None:
     (point,) = study_points(read("benchmarks: {cpu.peak: {}}"), MACHINE)
     made = Point(point.benchmark, point.parameters, point.cpus, named=True)
     assert made.environment == AS_IT_IS and made.given == {}

@@ -1,4 +1,4 @@
-"""Any sound study: its text reads back as the study it says, and its points are what a naive product counts."""
+"""Any valid study: its text reads back as the same study, and its points are those of a naive product."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def section(key: str, value: Any, shuffle: random.Random) -> str:
 
 
 def expected_points(study: Study) -> int:
-    """What a naive product counts: every combination, then the rows that do not agree with a zip are struck out."""
+    """The count of a naive product: every combination, without the rows that do not agree with a zip."""
     count = 0
     for entry in study.benchmarks:
         own = [axis for axis in study.axes if has(entry.name, axis.name)]
@@ -146,7 +146,7 @@ def test_a_study_reads_back_and_counts_as_a_naive_product(study: Study, seed: in
     try:
         found = read_study(text.encode(), "s.yaml")
     except UsageError as error:
-        assert expected == 0 and "nothing is left" in str(error)
+        assert expected == 0 and "no experiments are left" in str(error)
         return
     by_name = {axis.name: axis for axis in found.axes}
     assert by_name == {axis.name: axis for axis in study.axes}

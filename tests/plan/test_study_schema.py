@@ -1,4 +1,4 @@
-"""The published schema: made from the models, strict, and of one mind with the reader."""
+"""The published schema: generated from the models, strict, and consistent with the reader."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def published() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def validator(published: dict[str, Any]) -> jsonschema.Draft202012Validator:
-    """Of the published schema, which has its own test."""
+    """The validator of the published schema, which has its own test."""
     return jsonschema.Draft202012Validator(published)
 
 
-def test_the_schema_is_one(published: dict[str, Any]) -> None:
+def test_the_schema_is_valid(published: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator.check_schema(published)
 
 
@@ -96,13 +96,13 @@ def test_a_wheel_has_the_schemas(published: dict[str, Any], tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", SOUND)
-def test_what_the_reader_takes_the_schema_takes(validator: jsonschema.Draft202012Validator, text: str) -> None:
+def test_the_schema_accepts_what_the_reader_accepts(validator: jsonschema.Draft202012Validator, text: str) -> None:
     read_study(text.encode(), "s.yaml")
     validator.validate(read_yaml(text.encode(), "s.yaml").root.plain())
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_the_schema_refuses_the_reader_refuses(validator: jsonschema.Draft202012Validator, text: str) -> None:
+def test_the_reader_refuses_what_the_schema_refuses(validator: jsonschema.Draft202012Validator, text: str) -> None:
     with pytest.raises(UsageError):
         read_study(text.encode(), "s.yaml")
     with pytest.raises(jsonschema.ValidationError):
@@ -110,7 +110,7 @@ def test_what_the_schema_refuses_the_reader_refuses(validator: jsonschema.Draft2
         validator.validate(plain)
 
 
-def test_an_editor_learns_names_and_meanings(published: dict[str, Any]) -> None:
+def test_the_schema_has_names_and_descriptions_for_editors(published: dict[str, Any]) -> None:
     benchmarks = published["properties"]["benchmarks"]["properties"]
     assert list(benchmarks) == [name for name, benchmark in registry().items() if can_be_studied(benchmark)]
     stream = benchmarks["memory.stream"]
@@ -125,5 +125,5 @@ def test_every_mapping_is_closed(published: dict[str, Any]) -> None:
     assert published["properties"]["axes"]["anyOf"][0]["additionalProperties"] is False
 
 
-def test_every_place_says_what_it_takes() -> None:
+def test_every_key_has_a_description() -> None:
     assert set(study_schema()["properties"]) <= set(ACCEPTED)

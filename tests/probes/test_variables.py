@@ -26,10 +26,10 @@ LEFT_OUT = [
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_what_changes_how_programs_run_is_kept(name: str) -> None:
+def test_variables_that_affect_programs_are_kept(name: str) -> None:
     assert performance_variables({name: "x"}) == {name: "x"}
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_secrets_and_what_a_launcher_hands_out_are_not(name: str) -> None:
+def test_secrets_and_variables_that_a_launcher_sets_are_not_kept(name: str) -> None:
     assert performance_variables({name: "x"}) == {}

@@ -1,1 +1,1 @@
-"""Starting programs, and ending them."""
+"""Starts and ends programs."""

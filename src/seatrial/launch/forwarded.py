@@ -1,4 +1,4 @@
-"""Launchers that pass variables on to ranks of other nodes only when they are told to."""
+"""Launchers that export environment variables to ranks on other nodes only if told to by an option."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SUFFIXES = (".openmpi",)
 
 
 def is_launcher(word: str) -> bool:
-    """Whether a command's first word is the name of a launcher that Open MPI has (others have such names, too)."""
+    """Whether a command's first word is the name of an Open MPI launcher (other libraries use the same names)."""
     name = PurePath(word).name
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
@@ -18,6 +18,6 @@ def is_launcher(word: str) -> bool:
 
 
 def forwarded(command: Sequence[str], names: Iterable[str]) -> list[str]:
-    """The command of Open MPI's launcher with the variables named for all ranks (mpirun(1), `-x`). Those of hydra,
-    Slurm and PALS pass on everything and need no word."""
+    """The command of an Open MPI launcher with options that export these variables to all ranks (mpirun(1), `-x`).
+    Hydra, srun and PALS export all variables without an option."""
     return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]

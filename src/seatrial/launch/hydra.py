@@ -1,4 +1,4 @@
-"""Hydra, the launcher of MPICH, MVAPICH and Intel MPI. Its lists of CPUs are the kernel's numbers, rank by rank."""
+"""Hydra, the launcher of MPICH, MVAPICH and Intel MPI. Its CPU lists use the kernel's numbers, rank by rank."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _RANK_FROM = ("PMI_RANK", "PMIX_RANK")
 
 
 def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankCommand:
-    """The words of mpiexec in MPICH's and MVAPICH's builds of it.
+    """The mpiexec command of MPICH and MVAPICH.
 
-    On this node it starts the ranks itself (`fork`) and asks no batch system for nodes, whose first might be another.
-    A list of CPUs goes by a rank's number on its node, so nodes that differ need another way. Exit codes are asked
-    for since a rank that ends without a word would not be named.
+    On this node it starts the ranks itself (`fork`) and does not take nodes from a batch system, whose first one may be
+    another. The CPU list is by local rank, so it only works if all nodes are alike. Exit codes are printed because
+    hydra would otherwise not name a rank that exits silently.
     """
     argv = [str(launcher), "-np", str(layout.ranks), "-print-all-exitcodes", *_nodes(layout)]
     on_host = layout.cpus_of_a_host
@@ -26,7 +26,7 @@ def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankComm
         argv += ["-bind-to", "none"]
     variables: dict[str, str] = {}
     if family is MpiFamily.MVAPICH:
-        # The library would bind ranks once more by itself (MVAPICH2 user guide, "Efficient Process Mapping").
+        # Otherwise the library binds the ranks again (MVAPICH2 user guide, "Efficient Process Mapping").
         variables |= {"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"}
     if layout.shares_cpus:
         variables["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
@@ -40,8 +40,8 @@ def _nodes(layout: Layout) -> list[str]:
 
 
 def intel_command(launcher: Path, layout: Layout) -> RankCommand:
-    """The words of mpiexec in Intel's build, whose library binds the ranks as variables tell it (Intel MPI Library
-    Developer Reference, "Process Pinning"): a list of CPUs for ranks of one each, masks for ranks of several."""
+    """The mpiexec command of Intel MPI, whose library binds the ranks as set by variables (Intel MPI Library Developer
+    Reference, "Process Pinning"): a CPU list if each rank has one CPU, masks if it has several."""
     argv = [str(launcher), "-np", str(layout.ranks)]
     if layout.hosts:
         argv += ["-hosts", ",".join(layout.hosts), "-ppn", str(layout.ranks_per_host)]
@@ -59,5 +59,5 @@ def intel_command(launcher: Path, layout: Layout) -> RankCommand:
 
 
 def mask_of(cpus: tuple[int, ...]) -> str:
-    """CPUs as the hexadecimal mask of the kernel's numbers: `0x3` for 0 and 1."""
+    """CPU numbers of the kernel as a hexadecimal mask: `0x3` for 0 and 1."""
     return hex(sum(1 << cpu for cpu in set(cpus)))

@@ -1,4 +1,4 @@
-"""Run programs on this machine, with a time limit, and leave nothing of them running."""
+"""Runs programs on this machine, with a time limit, and leaves no process of theirs running."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from seatrial.launch.process_tree import ask_to_end, children, descendants, end, read_counters, reap
 
 EVIDENCE_BYTES = 4000
-"""How much of the end of a program's output is kept as evidence."""
+"""Bytes from the end of a program's output that are kept as evidence."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -24,7 +24,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 @dataclass(frozen=True, slots=True)
 class Completed:
     """How a program ended: `returncode` (negative for a signal, as in subprocess) and the end of its output. `io` are
-    the counters of /proc/PID/io at its end, those of its children included; None where they cannot be read."""
+    the final counters of /proc/PID/io, including its children; None if they cannot be read."""
 
     returncode: int
     wall_s: float
@@ -35,7 +35,7 @@ class Completed:
 
     @property
     def died_of(self) -> str:
-        """The way it ended, in words."""
+        """How it ended, for messages."""
         if self.returncode < 0:
             try:
                 name = signal.Signals(-self.returncode).name
@@ -46,16 +46,16 @@ class Completed:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of its orphaned descendants (Linux `PR_SET_CHILD_SUBREAPER`), so that a child of a
-    program cannot escape by letting its own parent exit."""
+    """Make this process the parent of its orphaned descendants (Linux `PR_SET_CHILD_SUBREAPER`), so that no
+    process of a program escapes when its parent exits."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start: a command, its environment, the folder that its stdout and stderr go to, and the folder that it
-    runs in (None: the current one). `grace_s`: it ends its own descendants when it gets SIGTERM, and has so long for
-    it (launch/place.py); 0: they are ended with it."""
+    """What to start: a command, its environment, the folder for its stdout and stderr, and its working directory (None:
+    the current one). `grace_s`: the time that it has after SIGTERM to end its own descendants (launch/place.py); 0:
+    they are ended with it."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -71,20 +71,21 @@ def run(
     limit_s: float,
     runs_in: Path | None = None,
 ) -> Completed:
-    """Run a command to its end and wait for it; stdout and stderr go to files in `directory`.
+    """Run a command and wait for it; stdout and stderr go to files in `directory`.
 
     After `limit_s` seconds, and when this process is interrupted, the program is ended with all its descendants.
-    Raises OSError where it cannot be started.
+    Raises OSError if it cannot be started.
     """
     (completed,) = run_together([Program(command, environment, directory, runs_in)], limit_s)
     return completed
 
 
 def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]:
-    """Run programs at the same time, and wait for the end of all; one alone runs as it is.
+    """Run programs concurrently and wait for all of them.
 
-    Several stand in a ring of pipes, the first leading, and take turns (native/turns.hpp); they must be such as can.
-    A `wall_s` lasts until an end was seen, looked for in the order given. Ended and raised as by `run`: all together.
+    Several programs are connected by a ring of pipes, the first one leads, and they take turns (native/turns.hpp),
+    which all of them must support. They are waited for in the order given, so a `wall_s` may include waiting for an
+    earlier one. Ended, and raising, as by `run`: all together.
     """
     started: list[subprocess.Popen[bytes]] = []
     expired = threading.Event()
@@ -102,7 +103,7 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
 
     children_before = children(os.getpid())
     start = time.perf_counter()
-    # A timer and a plain wait: Popen.wait(timeout=) polls with sleeps of up to 50 ms, which would be our cost.
+    # A timer and a plain wait: Popen.wait(timeout=) polls with sleeps of up to 50 ms, which would add to the time.
     timer = threading.Timer(limit_s, expire)
     timer.daemon = True
     wall_s: list[float] = []
@@ -113,7 +114,7 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
         for process in started:
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             wall_s.append(time.perf_counter() - start)
-            counters.append(read_counters(process.pid))  # its own and those of all children that it waited for
+            counters.append(read_counters(process.pid))  # including all children that it waited for
             process.wait()
     except BaseException:
         end_all()
@@ -123,7 +124,7 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
     finally:
         timer.cancel()
         if timer.ident is not None:
-            timer.join()  # an expiry under way must not reach into the next repeat
+            timer.join()  # an expiry in progress must not affect the next repeat
         _end_orphans(children_before | {process.pid for process in started})
     return [
         Completed(process.returncode, wall, limit_s, expired.is_set(), _evidence(program.directory), io)
@@ -132,7 +133,7 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
 
 
 def _start(programs: Sequence[Program], started: list[subprocess.Popen[bytes]]) -> None:
-    """Start all; each inherits two ends of the ring and no others, so that its own end is seen by the next one."""
+    """Start all; each inherits only its two ends of the ring, so that the next one notices when it exits."""
     with ExitStack() as ours:
         ring = [_pipe(ours) for _ in programs] if len(programs) > 1 else []
         for k, program in enumerate(programs):
@@ -155,15 +156,15 @@ def _start(programs: Sequence[Program], started: list[subprocess.Popen[bytes]]) 
 
 
 def _pipe(owner: ExitStack) -> tuple[int, int]:
-    """A pipe (read end, write end) that is closed here with its owner."""
+    """A pipe (read end, write end) that is closed in this process with its owner."""
     ends = os.pipe()
-    for end_of_it in ends:
-        owner.callback(os.close, end_of_it)
+    for descriptor in ends:
+        owner.callback(os.close, descriptor)
     return ends
 
 
 def _end_orphans(known: set[int]) -> None:
-    """End what a finished program left behind; after `adopt_orphans` that is every child that was not ours before."""
+    """End the processes that a finished program left behind: after `adopt_orphans`, all children not in `known`."""
     orphans = children(os.getpid()) - known
     if orphans:
         end([member for orphan in orphans for member in (orphan, *descendants(orphan))])
@@ -172,7 +173,7 @@ def _end_orphans(known: set[int]) -> None:
 
 
 def _evidence(directory: Path) -> str:
-    """The end of stderr, or of stdout where stderr is empty."""
+    """The end of stderr, or of stdout if stderr is empty."""
     for name in ("stderr", "stdout"):
         path = directory / name
         with path.open("rb") as stream:

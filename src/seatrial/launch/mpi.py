@@ -1,4 +1,4 @@
-"""The command that starts the ranks of an MPI program, in the dialect of its library's launcher."""
+"""The command that starts the ranks of an MPI program with the launcher of its library."""
 
 from __future__ import annotations
 
@@ -15,23 +15,32 @@ from seatrial.launch.srun import pals_command, srun_command
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import Mpi, MpiFamily
 
-_OF_A_JOB = ("SLURM_JOB_ID", "SLURM_JOBID")
+_JOB_VARIABLES = ("SLURM_JOB_ID", "SLURM_JOBID")
 
-_OF_A_RANK = ("OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "PMI_", "PMIX_", "MPI_LOCAL", "HYDI_", "PALS_RANK", "PALS_LOCAL")
-_SETTINGS = ("PMIX_MCA_",)
+_RANK_PREFIXES = (
+    "OMPI_COMM_WORLD_",
+    "OMPI_UNIVERSE_",
+    "PMI_",
+    "PMIX_",
+    "MPI_LOCAL",
+    "HYDI_",
+    "PALS_RANK",
+    "PALS_LOCAL",
+)
+_SETTING_PREFIXES = ("PMIX_MCA_",)
 
 
 class NoLauncherError(ValueError):
-    """There is nothing that could start ranks of this library here."""
+    """No launcher for this library was found."""
 
 
 def rank_command(
     mpi: Mpi, layout: Layout, exported: Sequence[str] = (), variables: Mapping[str, str] | None = None
 ) -> RankCommand:
-    """How this library starts these ranks; `exported` are variables that ranks on other nodes need.
+    """The command that starts these ranks with this library; `exported` are variables that ranks on other nodes need.
 
-    A library without a launcher of its own is started by srun, inside an allocation (`variables`: of this process).
-    Raises NoLauncherError where there is none, ValueError where nodes and ranks do not fit.
+    Without its own launcher, a library uses srun, inside an allocation (`variables`: those of this process). Raises
+    NoLauncherError if there is neither, ValueError if the ranks do not fill the nodes evenly.
     """
     variables = os.environ if variables is None else variables
     launcher = mpi.launcher or _batch_launcher(mpi, variables)
@@ -51,15 +60,15 @@ def rank_command(
 
 def _batch_launcher(mpi: Mpi, variables: Mapping[str, str]) -> Path:
     srun = shutil.which("srun", path=variables.get("PATH"))
-    if srun is None or not any(name in variables for name in _OF_A_JOB):
+    if srun is None or not any(name in variables for name in _JOB_VARIABLES):
         raise NoLauncherError(
-            f"{mpi.title} has no launcher of its own, and this is no Slurm allocation with srun: run inside one "
-            "(salloc, sbatch), or name a launcher in the site file"
+            f"{mpi.title} has no launcher, and this is not a Slurm allocation with srun: run inside one "
+            "(salloc, sbatch), or set a launcher in the site file"
         )
     return Path(srun)
 
 
 def rank_variables(variables: Mapping[str, str]) -> list[str]:
-    """The names of those that tell a process which rank it is: where seatrial itself runs as a rank, its ranks would
-    take them for theirs."""
-    return [name for name in variables if name.startswith(_OF_A_RANK) and not name.startswith(_SETTINGS)]
+    """The names of variables that give a process its rank. If seatrial itself runs as a rank, the ranks that it starts
+    must not inherit them."""
+    return [name for name in variables if name.startswith(_RANK_PREFIXES) and not name.startswith(_SETTING_PREFIXES)]

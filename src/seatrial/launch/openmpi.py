@@ -1,8 +1,8 @@
-"""Open MPI's mpirun: version 4 (ORTE) and version 5 (PRRTE), which take the same words.
+"""Open MPI's mpirun: version 4 (ORTE) and version 5 (PRRTE), which take the same options.
 
-It binds nothing for us. Its lists of CPUs are in hwloc's logical order, count cores unless hardware threads are asked
-for, and are sorted (4.1.4: `--cpu-list 1,0 --bind-to cpu-list:ordered` puts rank 0 on CPU 0), so no list says "this
-rank on these CPUs of the kernel".
+The ranks bind themselves. mpirun's CPU lists use hwloc's logical order, count cores unless hardware threads are
+requested, and are sorted (4.1.4: `--cpu-list 1,0 --bind-to cpu-list:ordered` puts rank 0 on CPU 0), so they cannot
+express "this rank on these CPUs of the kernel".
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from seatrial.model.layout import Layout
 
 
 def openmpi_command(launcher: Path, layout: Layout, exported: Sequence[str]) -> RankCommand:
-    """The words of mpirun; `exported` are variables that ranks on other nodes need, too.
+    """The mpirun command; `exported` are variables that ranks on other nodes need as well.
 
-    A hardware thread is a slot: a rank that has a CPU of its own is no oversubscription. More ranks than that are
-    refused by mpirun unless they are to share CPUs.
+    A hardware thread is a slot, so one rank per CPU is not oversubscription. mpirun refuses more ranks than that unless
+    the layout shares CPUs.
     """
     argv = [str(launcher), "-np", str(layout.ranks), "--use-hwthread-cpus", "--bind-to", "none"]
     if layout.hosts:

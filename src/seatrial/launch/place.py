@@ -1,6 +1,6 @@
-"""`place`, which binds a rank and tells where it is, and `keep`, which leaves nothing of a launcher running.
+"""`place`, which binds a rank and records where it runs, and `keep`, which leaves no process of a launcher running.
 
-Both are small programs of ours (native/launch/): their words, and what they leave in a repeat's folder.
+Both are small native programs (native/launch/); this module makes their command lines and reads their files.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from seatrial.model.layout import Layout
 from seatrial.model.protocol import ProgramRecord, parse_record
 
 GRACE_S = 8.0
-"""How long a launcher has to end its ranks and to clear away what it laid down: Open MPI takes up to two seconds."""
+"""The time that a launcher has to end its ranks and remove its temporary files: Open MPI takes up to two seconds."""
 
 _RANK_FILES = "rank-[0-9][0-9][0-9][0-9][0-9][0-9]*.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """Where the two programs lie."""
+    """The paths of the two programs."""
 
     keep: Path
     place: Path
 
 
 def kept(helpers: Helpers, parent: int) -> list[str]:
-    """The words before a launcher's: it is ended with process `parent`, with all that comes from it."""
+    """The command prefix of a launcher that ends it, with all its descendants, when process `parent` ends."""
     return [str(helpers.keep), "--parent", str(parent), "--grace", f"{GRACE_S:g}", "--"]
 
 
 def placed(helpers: Helpers, starter: RankCommand, layout: Layout, record: Path | None) -> list[str]:
-    """The words before a rank's program: none where the launcher binds and the program itself tells where it is.
+    """The command prefix of a rank's program: empty if the launcher binds and the program itself records where it runs.
 
-    `record`: the folder into which each rank's place is written, for programs that do not tell.
+    `record`: the folder for files with the placement of each rank, for programs that do not record it.
     """
     binds = layout.is_bound and not starter.binds
     if not binds and record is None:
         return []
-    words = [str(helpers.place), "--rank-from", ",".join(starter.rank_from), "--ranks", str(layout.ranks)]
+    prefix = [str(helpers.place), "--rank-from", ",".join(starter.rank_from), "--ranks", str(layout.ranks)]
     if binds:
         lists = layout.cpus_of_a_host or layout.cpus
-        words += ["--cpus", "/".join(",".join(map(str, rank)) for rank in lists)]
+        prefix += ["--cpus", "/".join(",".join(map(str, rank)) for rank in lists)]
     if record is not None:
-        words += ["--record", str(record)]
-    return [*words, "--"]
+        prefix += ["--record", str(record)]
+    return [*prefix, "--"]
 
 
 def rank_records(folder: Path) -> dict[int, ProgramRecord]:
-    """Rank -> what its own file holds: where ranks were placed, or where they were when a run died.
+    """Rank -> the record in its file: where it was placed, or its state when a run died.
 
-    Raises OSError, and ProtocolError for files that no program of ours would write.
+    Raises OSError, and ProtocolError for invalid files.
     """
     records: dict[int, ProgramRecord] = {}
     for path in sorted(folder.glob(_RANK_FILES)):
@@ -63,7 +63,7 @@ def rank_records(folder: Path) -> dict[int, ProgramRecord]:
 
 
 def runs_of(numbers: Sequence[int]) -> str:
-    """Numbers as people write them: `0-3,7`."""
+    """Numbers as a list of ranges: `0-3,7`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:

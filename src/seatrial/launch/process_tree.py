@@ -1,4 +1,4 @@
-"""The descendants of a process, as the kernel tells them, and how to end them."""
+"""The descendants of a process, as reported by the kernel, and how to end them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _GRACE_S = 1.0
 
 
 def children(pid: int) -> set[int]:
-    """The direct children of a process; empty when it is gone.
+    """The direct children of a process; empty if it has ended.
 
-    Linux tells them in /proc/PID/task/TID/children; where the kernel was built without that, every process is asked
-    for its parent.
+    Linux lists them in /proc/PID/task/TID/children; if the kernel was built without that file, the parents of all
+    processes are read.
     """
     found: set[int] = set()
     try:
@@ -39,7 +39,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def end(members: Sequence[int]) -> None:
-    """End processes: SIGTERM, a second of grace, then SIGKILL to them and to what they started meanwhile."""
+    """End processes: SIGTERM, a second of grace, then SIGKILL to them and to processes that they started meanwhile."""
     _signal(members, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_S
     while time.monotonic() < deadline and any(is_alive(member) for member in members):
@@ -49,7 +49,7 @@ def end(members: Sequence[int]) -> None:
 
 
 def ask_to_end(pid: int, limit_s: float) -> None:
-    """SIGTERM to one process, and wait until it has ended, at most so long."""
+    """Send SIGTERM to one process and wait until it has ended, at most `limit_s` seconds."""
     _signal([pid], signal.SIGTERM)
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and is_alive(pid):
@@ -63,7 +63,7 @@ def is_alive(pid: int) -> bool:
 
 
 def reap(pid: int) -> None:
-    """Collect an orphan that became our child; somebody else's child is not ours to collect."""
+    """Wait for an orphan that became our child; the child of another process is ignored."""
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:
@@ -71,8 +71,8 @@ def reap(pid: int) -> None:
 
 
 def read_counters(pid: int) -> dict[str, int] | None:
-    """/proc/PID/io of a process, or of one that has ended and was not yet waited for: name -> number; None where the
-    kernel does not tell."""
+    """The counters of /proc/PID/io (name -> number) of a process that runs or was not yet waited for; None if they
+    cannot be read."""
     try:
         lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
         return {name: int(number) for name, _, number in (line.partition(":") for line in lines)}
@@ -86,7 +86,7 @@ def _parent(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """The fields of /proc/PID/stat from the third (state) on, or None: no such process."""
+    """The fields of /proc/PID/stat from the third (state) on, or None if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What every dialect of launchers answers: how to start ranks."""
+"""The launcher command that starts ranks, in the form common to all launchers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 class RankCommand:
     """`argv` comes before the program and its arguments; `variables` are set where it runs.
 
-    A rank finds its number in the first of `rank_from` (environment variables) that is set. `binds`: the launcher binds
-    each rank exactly as the layout has it; else the ranks bind themselves (launch/place.py).
+    A rank reads its number from the first of `rank_from` (environment variables) that is set. `binds`: the launcher
+    binds each rank exactly as in the layout; otherwise the ranks bind themselves (launch/place.py).
     """
 
     argv: Sequence[str]

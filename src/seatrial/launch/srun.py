@@ -19,10 +19,10 @@ _PMI = {
 
 
 def srun_command(launcher: Path, layout: Layout, family: MpiFamily, this_host: str) -> RankCommand:
-    """The words of srun. A site without TaskPlugin=task/affinity ignores masks, so the ranks bind themselves as well.
+    """The srun command. Sites without TaskPlugin=task/affinity ignore masks, so the ranks bind themselves as well.
 
-    `--overlap`: the step may use CPUs that the allocation has given to the step that we run in. `--overcommit` is said
-    only where ranks are to share CPUs.
+    `--overlap`: the step may use the CPUs of the job step that seatrial runs in. `--overcommit` is set only if ranks
+    share CPUs.
     """
     hosts = layout.hosts or (this_host,)
     argv = [str(launcher), f"--ntasks={layout.ranks}", f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}"]
@@ -32,14 +32,14 @@ def srun_command(launcher: Path, layout: Layout, family: MpiFamily, this_host: s
     argv.append("--cpu-bind=mask_cpu:" + ",".join(map(mask_of, on_host)) if on_host else "--cpu-bind=none")
     if layout.shares_cpus:
         argv.append("--overcommit")
-    variables = _waiting(family) if layout.shares_cpus else {}
+    variables = _yield_while_waiting(family) if layout.shares_cpus else {}
     if family is MpiFamily.INTEL:
         variables["I_MPI_PIN"] = "0"
     return RankCommand(argv, ("SLURM_PROCID",), binds=False, variables=variables)
 
 
-def _waiting(family: MpiFamily) -> dict[str, str]:
-    """What makes ranks that wait yield their CPU."""
+def _yield_while_waiting(family: MpiFamily) -> dict[str, str]:
+    """The variables that make waiting ranks yield their CPU."""
     if family is MpiFamily.OPENMPI:
         return {"OMPI_MCA_mpi_yield_when_idle": "1"}
     if family is MpiFamily.INTEL:
@@ -48,8 +48,7 @@ def _waiting(family: MpiFamily) -> dict[str, str]:
 
 
 def pals_command(launcher: Path, layout: Layout) -> RankCommand:
-    """The words of Cray's mpiexec (HPE PALS, mpiexec(1)): lists of the kernel's CPU numbers by a rank's number on its
-    node."""
+    """The mpiexec command of Cray (HPE PALS, mpiexec(1)): a list of the kernel's CPU numbers for each local rank."""
     argv = [str(launcher), "-n", str(layout.ranks), "--ppn", str(layout.ranks_per_host)]
     if layout.hosts:
         argv += ["--hosts", ",".join(layout.hosts)]

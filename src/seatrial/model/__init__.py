@@ -1,1 +1,1 @@
-"""The words of seatrial as plain frozen dataclasses and pure functions: standard library only, no input or output."""
+"""The concepts of seatrial as frozen dataclasses and pure functions: standard library only, no I/O."""

@@ -1,7 +1,7 @@
-"""What a benchmark is: one declaration from which command line, planner, validation, report and docs derive.
+"""The declaration of a benchmark, from which command line, planner, validation, report and docs derive.
 
-A benchmark stands in `seatrial.benchmarks` as one module with a `BENCHMARK`; its program stands beside it under the
-same stem. docs/add-a-benchmark.md shows one from end to end.
+A benchmark is a module in `seatrial.benchmarks` with a `BENCHMARK`; its program is next to it, under the same stem.
+docs/add-a-benchmark.md shows one from end to end.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """A measured ceiling: the best rate that other experiments of the same machine reached, times `factor`.
+    """A measured ceiling: the best rate of other experiments on the same machine, times `factor`.
 
-    It stands in where the physical limit is unknown. `roles` and `parameters` select those figures (parameters
-    not named must equal those of the figure that asks, but for `ignored`, which may have any value). `{benchmark}` in
-    the derivation stands for the name of the benchmark that reached it.
+    It is used if the physical limit is unknown. `roles` and `parameters` select those figures; all other parameters
+    must be equal, except `ignored`, which may differ. `{benchmark}` in the derivation is replaced by the name of the
+    benchmark that reached it.
     """
 
     roles: tuple[Role, ...]
@@ -48,9 +48,9 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """The share of a limit that counted work can reach at most by its nature, 0..1, and why in a few words.
+    """The largest share of a limit, 0..1, that the counted work can reach, and the reason.
 
-    STREAM counts 24 B of the 32 B that a plain triad moves: at the full rate of the memory 75 % can be counted.
+    STREAM counts 24 B of the 32 B that a triad with plain stores moves: at full memory bandwidth, it reaches 75 %.
     """
 
     share: float = 1.0
@@ -60,7 +60,7 @@ class Attainable:
 ALL_OF_IT = Attainable()
 
 
-def _all_of_it(params: Params) -> Attainable:
+def _whole_limit(params: Params) -> Attainable:
     return ALL_OF_IT
 
 
@@ -70,17 +70,18 @@ def _always(params: Params) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of merit. `series` names the samples that it is read from; `value` reads one of them, in `unit`.
+    """A figure of merit. `series` names the samples that it is computed from; `value` computes it from one sample, in
+    `unit`.
 
-    `work` says what is counted, for people ("24 B per element, as STREAM"). `limit` derives the most it can be from the
-    machine, the parameters and the samples of one repeat at one point (which carry the clock of the run).
+    `work` describes what is counted ("24 B per element, as STREAM"). `limit` derives its upper bound from the machine,
+    the parameters and the samples of one repeat at one point (which include the clock of the run).
 
-    `attainable` is the share of that limit that a sound machine can come near; a value above the whole limit is
-    impossible all the same. `one_limit_over` names the parameters, and the coordinates of points inside the program,
-    over which the limit is one and the same (threads that share one memory): the best of those points is held against
-    it, since the others show what a setting costs. `is_there` says whether these parameters ask for the figure at all.
-    `customary` says a value as the users of an application say it ("20.1 ns/day"), beside the SI unit. `role` says what
-    it is the measure of, `intensity` (None where the parameters settle none) where it stands in a roofline.
+    `attainable` is the share of that limit that a healthy machine can approach; only a value above the whole limit is
+    impossible. `one_limit_over` names the parameters, and the coordinates of points inside the program, that share one
+    limit (threads that share one memory): only the best of those points is compared with it, the others show what a
+    setting costs. `is_there`: whether the benchmark has this figure with these parameters. `customary` gives a value in
+    the unit that users of an application expect ("20.1 ns/day"), in addition to the SI unit. `role` is what it
+    measures, `intensity` (None if the parameters do not determine it) its place in a roofline.
     """
 
     name: str
@@ -91,7 +92,7 @@ class Figure:
     work: str
     limit: Callable[[Machine, Params, Sequence[Sample]], Limit] | None = None
     ceiling: Callable[[Params], Ceiling | None] | None = None
-    attainable: Callable[[Params], Attainable] = _all_of_it
+    attainable: Callable[[Params], Attainable] = _whole_limit
     one_limit_over: tuple[str, ...] = ()
     is_there: Callable[[Params], bool] = _always
     customary: Callable[[Params, float], str] | None = None
@@ -106,9 +107,9 @@ Bound = Callable[[Machine, Params], tuple[float, float]]
 class Check:
     """A condition that must hold before any figure is published: a value inside a closed interval.
 
-    The program reports the value under the same name, unless `derive` computes it from the samples. A value that is
-    missing fails the check, so a program that forgets to check cannot pass; `derive` may return None where this machine
-    gives nothing to check against.
+    The program reports the value under the same name, unless `derive` computes it from the samples. A
+    missing value fails the check, so a program cannot pass by not checking; `derive` may return None if there is
+    nothing to check against on this machine.
     """
 
     name: str
@@ -119,23 +120,22 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Native(Program):
-    """A program of ours, built from `source` (C++20, one file) in each environment.
+    """A program of seatrial, built from `source` (C++20, one file) in each environment.
 
     `arguments` turns resolved parameters into the command line after `--record`, `--cpus` and `--parent`.
 
-    `commands` are programs on PATH that it starts, as the parameters name them, and `inputs` words that may be files
-    which these read: another file is another experiment.
+    `commands` are programs on PATH that it starts, as named by the parameters, and `inputs` are arguments that may be
+    files which these read: another file is another experiment.
 
-    `takes_turns`: it samples in rounds and can let others work between them (native/turns.hpp), so that what is
-    compared with it can live at the same time. What such a round finds in the caches must not matter.
+    `takes_turns`: it samples in rounds and can let other programs run in between (native/turns.hpp), so that the
+    programs to compare run interleaved. The state of the caches must not affect such a round.
 
-    `library` names what it loads when it runs, as a parameter of that name chooses: the lab finds it, and adds to the
-    arguments where it lies. "gpu" are the drivers of devices, which the program finds itself: the lab asks it which
-    devices there are (`--list`), and resolves the parameters `backend`, `device` and `devices`. A program of many ranks
+    `library` is what it loads at run time, selected by the parameter of that name: seatrial finds it and adds its path
+    to the arguments. "gpu" means device drivers, which the program finds itself: seatrial gets the devices from it
+    (`--list`), and resolves the parameters `backend`, `device` and `devices`. A program with MPI ranks
     (`Benchmark.ranks`) may load either as well.
 
-    What decides about such a library from outside stands in `variables`, the environment
-    variables whose values make another experiment of the same point.
+    `variables` are the environment variables that affect such a library: other values make another experiment.
     """
 
     source: Path = field()  # without a default: it overrides a property of the same name
@@ -153,26 +153,26 @@ class Native(Program):
 
     @property
     def may_start_mpi(self) -> bool:
-        """Only where it starts programs that somebody names."""
+        """Only if it starts programs that the user names."""
         return self.commands is not None
 
     def stated_arguments(self, params: Params) -> Sequence[str]:
-        """Those of the parameters; where the record goes and on which CPUs it runs, it does not state."""
+        """Those of the parameters, without the path of the record and the CPUs."""
         return self.arguments(params)
 
     def is_chosen_by(self, parameter: str) -> bool:
-        """By `argv`, or by the parameter that has the library's name."""
+        """By `argv`, or by the parameter with the name of the library."""
         return parameter == self.library or (parameter == "argv" and self.commands is not None)
 
     def is_sensitive_to(self, variable: str) -> bool:
-        """To those declared."""
+        """Only to the declared `variables`."""
         return variable in self.variables
 
 
 @dataclass(frozen=True, slots=True)
 class InputExchange:
-    """Files (name -> content) that replace those of a running program once its file `file` holds `after`: for one that
-    reads the same file twice and is to find something else the second time."""
+    """Files (name -> content) that replace those of a running program once its file `file` contains `after`: for a
+    program that must find other content when it reads the same file again."""
 
     file: str
     after: bytes
@@ -181,21 +181,20 @@ class InputExchange:
 
 @dataclass(frozen=True, slots=True)
 class External(Program):
-    """A real application or tool that this machine has or has not, run as it is; a pure function reads its output.
+    """A real application or tool, run unchanged if this machine has it; a pure function parses its output.
 
-    `name` is what is looked for on PATH, `install` says how to get it; `alternatives` are other programs that measure
-    the same, taken in their order where it is not there. `arguments` takes the resolved parameters and the folder of
-    the repeat, in which the program runs and leaves `output` ("stdout": what it prints; with a "*": the one file whose
-    name matches). `parse` gives samples, checks
-    and notes; its record has no `hello`, and `ended` says whether the output is whole. Raises ProtocolError where it is
-    not understood.
+    `name` is the command to look for on PATH, `install` says how to get it; `alternatives` are other programs that
+    measure the same, tried in their order if it is missing. `arguments` takes the resolved parameters and the folder of
+    the repeat, in which the program runs and writes `output` ("stdout": what it prints; with a "*": the one file whose
+    name matches). `parse` returns samples, checks and notes; its record has no `hello`, and `ended` is False if the
+    output is incomplete. Raises ProtocolError for output that it cannot parse.
 
-    `version` are the arguments that make it tell its version; none where it has no such option.
+    `version` are the arguments that print its version; empty if it has no such option.
 
     `inputs` are files (name -> content) that are written into the folder before it starts. `preparation` are further
     argument lists of the same program, run one after another by a single process before the one that is measured.
-    `variables` are set (None: unset) where it runs; the values of `sensitive_to`, where the user has set such variables
-    and they are not unset, make another experiment of the same point.
+    `variables` are set (None: unset) when it runs; other values of the variables in `sensitive_to` make another
+    experiment, if the user has set them and they are not unset here.
     """
 
     name: str
@@ -213,14 +212,14 @@ class External(Program):
 
     @property
     def may_start_mpi(self) -> bool:
-        """Nobody knows what it does."""
+        """Unknown, so assumed."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedOnly(Program):
-    """No program of ours: the figures come from the result files of other tools (`seatrial import`). `why` says so for
-    people."""
+    """No program: the figures come from the result files of other tools (`seatrial import`). `why` is the message that
+    explains it."""
 
     why: str
 
@@ -231,10 +230,10 @@ class ImportedOnly(Program):
 class Benchmark:
     """One measurable program with everything that the rest of seatrial needs to know about it.
 
-    `placement` gives the CPU of each thread, rank by rank where `ranks` is "mpi" (model/layout.py); `prepare` resolves
-    words such as "all" into numbers (raising Skip where the point means nothing on this machine); `on_devices` does the
-    same once it is known whether the devices that it runs on are processors, which play GPUs; `trial` lists the points
-    of the standard trial of a machine; `estimate_s` is the time of one repeat, for plans and time limits.
+    `placement` returns the CPU of each thread, rank by rank if `ranks` is "mpi" (model/layout.py); `prepare` resolves
+    words such as "all" into numbers (raising Skip if the parameters make no sense on this machine); `on_devices` does
+    the same once it is known whether its devices are CPUs (in place of GPUs); `trial` lists the parameter sets of the
+    standard trial of a machine; `estimate_s` is the time of one repeat, for plans and time limits.
     """
 
     name: str
@@ -249,21 +248,21 @@ class Benchmark:
     ranks: Literal["one", "mpi"] = "one"
     trial: tuple[Params, ...] = field(default_factory=tuple)
     is_in_trial: Callable[[Machine], bool] = lambda machine: True
-    """Whether the standard trial of this machine has it: what a machine has none of, its trial does not ask for."""
+    """Whether the standard trial of this machine includes it: False if the machine has no such hardware."""
     sweep: tuple[Params, ...] = ()
-    """What `run NAME` measures where no parameter of it is set, one point each; the best of them is the answer. Where
-    it is empty, the point of all defaults."""
+    """The parameter sets that `run NAME` measures, of which the best is reported, unless the user sets one of these
+    parameters; empty: all defaults."""
     estimate_s: Callable[[Params], float] = lambda params: 1.0
     verified: bool = True
-    """False while nobody has seen it run on the hardware that it is for; `list` then says `unverified`."""
+    """False as long as it was never run on the hardware that it is for; `list` then shows `unverified`."""
 
     @property
     def may_use_mpi(self) -> bool:
-        """Whether processes of MPI may be among what a repeat starts: of its own ranks, or of somebody's program."""
+        """Whether a repeat may start MPI processes: its own ranks, or a program that the user names."""
         return self.ranks == "mpi" or self.program.may_start_mpi
 
     def parameter(self, name: str) -> Parameter:
-        """The parameter of that name; UnknownNameError names the nearest."""
+        """The parameter of that name. Raises UnknownNameError with the nearest names."""
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
@@ -277,7 +276,7 @@ class Benchmark:
         return point
 
     def figure(self, name: str) -> Figure:
-        """The figure of that name; UnknownNameError names the nearest."""
+        """The figure of that name. Raises UnknownNameError with the nearest names."""
         for figure in self.figures:
             if figure.name == name:
                 return figure
@@ -285,7 +284,7 @@ class Benchmark:
 
 
 class Skip(Exception):
-    """Raised by `prepare` or `placement`: this point means nothing, or cannot fit, on this machine."""
+    """Raised by `prepare` or `placement` for parameters that make no sense, or do not fit, on this machine."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

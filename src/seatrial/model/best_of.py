@@ -1,4 +1,4 @@
-"""The winner of a sweep, and whether it truly won."""
+"""The best point of a sweep, and whether its lead is significant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seatrial.model.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One point of the sweep: what was set, and what it reached (None: `reason`)."""
+    """One point of the sweep: its parameters, and the median that it reached (None: see `reason`)."""
 
     parameters: Mapping[str, Value]
     experiment: str
@@ -27,9 +27,9 @@ class Contender:
 class BestOfResult:
     """The contenders of one point of the other axes, best first.
 
-    `gap` compares the runner-up (candidate) with the winner (baseline), its interval simultaneous over all contenders
-    against the winner; `is_beyond_noise` says whether that interval leaves out 1. `tied` are those whose interval does
-    not. `cost_s` is what all repeats of the search took, in seconds; `repeats` how many they were.
+    `gap` compares the runner-up (candidate) with the winner (baseline), with an interval that is simultaneous over all
+    contenders; `is_beyond_noise`: the interval excludes 1. `tied` are the contenders whose interval includes 1.
+    `cost_s` is the time of all repeats of the sweep, in seconds; `repeats` is their number.
     """
 
     benchmark: str

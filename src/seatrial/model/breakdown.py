@@ -1,4 +1,4 @@
-"""Where the difference of two sides sits: what their ranks spent their time on, as the MPI probe recorded it."""
+"""Where two sides of a comparison differ: what their ranks spent time on, as recorded by the MPI probe."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from seatrial.model.parameter import Value
 
 COMPUTING = "computing"
-"""Everything of a rank's time that is not spent in MPI."""
+"""All of a rank's time outside MPI."""
 
 OTHER_CALLS = "other calls"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that time goes into: `what` is COMPUTING, OTHER_CALLS, or an MPI function with sizes from `size_B`
-    bytes on (None: of any size).
+    """One part of the time: `what` is COMPUTING, OTHER_CALLS, or an MPI function with message sizes from `size_B` bytes
+    up (None: of any size).
 
-    Times are seconds of one rank, the mean over ranks and repeats, so that parts add up to the whole; counts are calls
-    of one rank. `p_value` is that of "both sides are alike" (Welch's test, adjusted by Holm over the parts); None where
-    there are too few repeats.
+    Times are seconds per rank, the mean over ranks and repeats, so that parts add up to the whole; counts are calls per
+    rank. `p_value` is for "both sides are equal" (Welch's test, adjusted by Holm over the parts); None if there are too
+    few repeats.
     """
 
     what: str
@@ -33,18 +33,18 @@ class Part:
 
     @property
     def difference_s(self) -> float:
-        """Candidate less baseline."""
+        """Candidate minus baseline."""
         return self.candidate_s - self.baseline_s
 
     @property
     def is_beyond_noise(self) -> bool:
-        """Whether repeats as these are seldom (1 in 20, all parts together) so far apart by chance."""
+        """Whether the difference is significant at 5 % (over all parts together)."""
         return self.p_value is not None and self.p_value < 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Bytes of the whole program, the mean over repeats: one counter of the I/O probe on both sides."""
+    """One counter of the I/O probe on both sides, in bytes of the whole program, the mean over repeats."""
 
     what: str
     baseline_B: float
@@ -55,8 +55,8 @@ class Moved:
 class Breakdown:
     """Two experiments of a comparison, part by part; the largest differences first.
 
-    `parameters` are those that both share. `whole` is the wall time of a rank. `repeats` on each side. `incomplete`
-    counts repeats of which a rank lacks or ended without MPI_Finalize; they are left out.
+    `parameters` are those that both share. `whole` is the wall time of a rank. `repeats` is their number on each side.
+    `incomplete` counts repeats that are left out because a rank is missing or ended without MPI_Finalize.
     """
 
     benchmark: str

@@ -13,7 +13,7 @@ from seatrial.model.units import Unit
 
 
 class Verdict(StrEnum):
-    """What a comparison comes to. `same` and the two that differ need an interval; without one it is ambiguous."""
+    """The result of a comparison. Without an interval it is always ambiguous."""
 
     FASTER = "faster"
     SAME = "same"
@@ -22,21 +22,21 @@ class Verdict(StrEnum):
 
 
 class Stopped(StrEnum):
-    """Why a comparison has as many repeats as it has."""
+    """Why no further repeats were made."""
 
-    DECIDED = "decided"  # at a planned look the interval told
-    BUDGET = "budget"  # the time was spent
+    DECIDED = "decided"  # by the interval at a planned look
+    BUDGET = "budget"  # the time budget was used up
     MAXIMUM = "maximum"  # the largest number of repeats was made
-    UNFINISHED = "unfinished"  # neither: the run was interrupted, and the same command goes on
-    NOT_PLANNED = "not planned"  # repeats that were not made for this comparison: their number was fixed otherwise
+    UNFINISHED = "unfinished"  # the run was interrupted; the same command resumes it
+    NOT_PLANNED = "not planned"  # the repeats were not made for this comparison
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison. `name` is what people call it ("nontemporal true", a folder, a reference).
+    """One side of a comparison. `name` is shown to the user ("nontemporal true", a folder, a reference).
 
     `values` are the repeats that the comparison uses, in order of time; `experiments` the ids behind them. A published
-    reference has `median` alone.
+    reference has only `median`.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Side:
 class Design:
     """How the repeats behind a comparison were made.
 
-    `blocks` counts pairs made side by side in random order (0: the two sides were measured apart). `looks` are
-    the numbers of blocks at which it was, or would have been, looked at. `alpha` is the error that the interval rests
-    on, before the family is counted.
+    `blocks` counts pairs measured in direct succession, in random order (0: the sides were measured separately).
+    `looks` are the numbers of blocks at which it was, or would have been, tested. `alpha` is the error level of the
+    interval, before adjustment for the family.
     """
 
     blocks: int
@@ -63,7 +63,7 @@ class Design:
 
     @property
     def is_interleaved(self) -> bool:
-        """Whether a drift of the machine falls on both sides alike."""
+        """Whether a drift of the machine affects both sides equally."""
         return self.blocks > 0
 
 
@@ -71,11 +71,11 @@ class Design:
 class Comparison:
     """One figure at one point, candidate over baseline.
 
-    `parameters` are those that both sides share. `ratio` is candidate over baseline of the raw figure, whichever way it
-    is better: for blocks the Hodges-Lehmann estimate over pairs, else over all pairs of the two sides. `ci95` is for
-    this comparison alone; `ci95_family` holds for all comparisons of the family at once and for all looks, and gives
-    the verdict. Both are None where there are too few repeats, or none (a reference). `p_family` is the Holm-adjusted
-    p-value of "the ratio lies within the margin". `note` says what limits the verdict.
+    `parameters` are those that both sides share. `ratio` is candidate over baseline of the raw figure, for either
+    direction: with blocks the Hodges-Lehmann estimate over pairs, else over all pairs of the two sides. `ci95` is for
+    this comparison alone; `ci95_family` holds for all comparisons of the family at once and for all looks, and
+    determines the verdict. Both are None if there are too few repeats, or none (a reference). `p_family` is the
+    Holm-adjusted p-value of "the ratio lies within the margin". `note` states what limits the verdict.
     """
 
     benchmark: str

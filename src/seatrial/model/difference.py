@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`what` names it as in records ("parameter threads", "library libm.so.6", "fact governor"). The sides are spelled
-    for people; None: this side does not have it. `intended`: it is what the comparison is about, or follows from it."""
+    """`what` names it as in records ("parameter threads", "library libm.so.6", "fact governor"). The sides are
+    text for messages; None: missing on this side. `intended`: it is what the comparison varies, or follows from it."""
 
     what: str
     baseline: str | None
     candidate: str | None
     intended: bool
     follows_from: str = ""
-    """Why it counts as intended although nobody asked for it: the axis that brings it along."""
+    """The axis that causes an intended difference which is not part of the comparison itself."""

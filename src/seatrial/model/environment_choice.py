@@ -1,4 +1,4 @@
-"""What a study chooses of the environment: the rest is what the machine gives."""
+"""The part of the environment that a study selects; the rest is as found on the machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentChoice:
-    """`compiler` is a command on PATH, or None for the first that is found. `flags` follow ours on the compiler's
-    command line. `variables` are set (None: unset) where programs run, and change nothing about how they are built.
+    """`compiler` is a command on PATH, or None for the first that is found. `flags` follow those of
+    seatrial on the compiler's command line. `variables` are set (None: unset) when programs run, and do not affect how
+    they are built.
 
-    `mpi` is a library by its name, or None for the first that is found; `mpi_settings` are settings that all libraries
-    know under names of their own, such as the algorithm of a collective.
+    `mpi` is the name of a library, or None for the first that is found; `mpi_settings` are settings that each library
+    has under its own name, such as the algorithm of a collective.
     """
 
     compiler: str | None = None

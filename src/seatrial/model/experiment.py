@@ -1,4 +1,4 @@
-"""An experiment: one fully resolved point, named by the hash of all that defines it."""
+"""An experiment: a benchmark with all parameters resolved, identified by the hash of everything that defines it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def content_key(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One benchmark at one point, in one environment, by one build of its program, on one machine.
+    """One benchmark with its parameters, in one environment, by one build of its program, on one machine.
 
-    `environment`, `program` and `machine` are content keys; the first two are "" where nothing can be built.
+    `environment`, `program` and `machine` are content keys; the first two are "" if nothing can be built.
     """
 
     benchmark: str
@@ -31,7 +31,7 @@ class Experiment:
     machine: str
 
     def document(self) -> dict[str, Any]:
-        """What defines it, as stored in `experiments/<id>.json`."""
+        """Everything that defines it, as stored in `experiments/<id>.json`."""
         return {
             "benchmark": self.benchmark,
             "parameters": dict(self.parameters),

@@ -1,8 +1,7 @@
-"""A fact about a machine: what is said, who says it, and in what capacity.
+"""A fact about a machine: its value, its source, and the kind of source.
 
-Sources disagree about real machines (three tools gave three memory sizes on one of ours), so a fact is kept for each
-source and never merged; whoever needs one value asks for it through `Facts.best`, and `Facts.disagreements` names the
-rest.
+Sources disagree about real machines (three tools reported three memory sizes on one of ours), so a fact is kept for
+each source and never merged; `Facts.best` gives one value, `Facts.disagreements` lists facts on which sources differ.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ FactValue = str | int | float | bool
 
 
 class FactKind(StrEnum):
-    """In what capacity a source speaks."""
+    """Where the value of a fact comes from."""
 
-    ASSERTED = "asserted"  # a document or a table says so
-    DISCOVERED = "discovered"  # the kernel, firmware or driver of this machine says so
+    ASSERTED = "asserted"  # from a document or a table
+    DISCOVERED = "discovered"  # from the kernel, firmware or drivers of this machine
     MEASURED = "measured"
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One statement of one source. `volatile` facts (load, free memory) say nothing about a machine's identity."""
+    """The value from one source. `volatile` facts (load, free memory) are not part of a machine's identity."""
 
     value: FactValue
     source: str
@@ -37,7 +36,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Several sources that give one fact different values."""
+    """A fact for which sources report different values."""
 
     name: str
     facts: tuple[Fact, ...]
@@ -45,7 +44,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Facts(Mapping[str, tuple[Fact, ...]]):
-    """Name -> the statements about it, the most trusted source first. Missing is missing, never 0 or ""."""
+    """Name -> the facts of all sources, the most trusted first. An unknown fact is missing, never 0 or ""."""
 
     by_name: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
 
@@ -59,7 +58,7 @@ class Facts(Mapping[str, tuple[Fact, ...]]):
         return len(self.by_name)
 
     def best(self, name: str) -> Fact | None:
-        """The statement of the most trusted source, or None."""
+        """The fact from the most trusted source, or None."""
         facts = self.by_name.get(name, ())
         return facts[0] if facts else None
 
@@ -69,19 +68,19 @@ class Facts(Mapping[str, tuple[Fact, ...]]):
         return None if fact is None else str(fact.value)
 
     def number(self, name: str) -> float | None:
-        """The best value as a number, or None when it is missing or no number."""
+        """The best value as a number, or None if it is missing or not a number."""
         fact = self.best(name)
         if fact is None or isinstance(fact.value, str | bool):
             return None
         return float(fact.value)
 
     def integer(self, name: str) -> int | None:
-        """The best value as a whole number, or None."""
+        """The best value as an integer, or None."""
         value = self.number(name)
         return None if value is None else int(value)
 
     def disagreements(self) -> tuple[Disagreement, ...]:
-        """Facts on which sources differ; numbers differ when they are over 1 % apart (memory sizes: 4 %)."""
+        """Facts on which sources differ; numbers differ if they are more than 1 % apart (memory sizes: 4 %)."""
         return tuple(
             Disagreement(name, facts)
             for name, facts in self.by_name.items()
@@ -90,8 +89,8 @@ class Facts(Mapping[str, tuple[Fact, ...]]):
 
 
 _TOLERANCES = {"memory_total": 0.04}
-"""Linux leaves its page table of all pages (64 B per 4 KiB: 1.6 %), its own image and a crash kernel's reserve out of
-MemTotal, so firmware and kernel never agree better than about 3 %; one module of 24 is 4.2 %."""
+"""MemTotal of Linux excludes its page structures (64 B per 4 KiB: 1.6 %), its own image and the memory reserved for a
+crash kernel, so it differs from the firmware's size by about 3 %; one module of 24 is 4.2 %."""
 
 
 def _agree(facts: tuple[Fact, ...], tolerance: float) -> bool:

@@ -18,8 +18,8 @@ from seatrial.model.units import Unit
 class RepeatValue:
     """The value of one repeat, with what is needed to find its record and to see drift.
 
-    `turns` are the values of its samples where it took turns with others: the n-th was made right beside the n-th of
-    each of them.
+    `turns` are the values of its samples if it took turns with others: the n-th samples of all were taken one right
+    after another.
     """
 
     repeat: int
@@ -30,7 +30,7 @@ class RepeatValue:
 
 
 def share_of(value: float, limit: Limit | None, better: Better) -> float | None:
-    """The share of the limit that a value reaches (for a figure that is better lower: limit over value), or None."""
+    """The share of the limit that a value reaches (limit over value if lower is better), or None."""
     if limit is None or not limit.value or not value:
         return None
     return value / limit.value if better is Better.HIGHER else limit.value / value
@@ -40,14 +40,14 @@ def share_of(value: float, limit: Limit | None, better: Better) -> float | None:
 class FigureResult:
     """One figure of one experiment at one point.
 
-    `median` and `ci95` (distribution-free interval of the median, None below 6 repeats) are over repeats, which stand
-    in order of time; `minimum` and `maximum` are over all samples. `limit` is the physical limit, else a measured
-    ceiling, else one of basis unknown. Where each repeat has a limit of its own (that of its clock),
-    `fraction_of_limit` is the median of the repeats' shares, and `limit` that of the repeat whose share lies nearest to
-    it: so `fraction_of_limit` need not be `median` over `limit` to the last digit.
+    `median` and `ci95` (distribution-free interval of the median, None below 6 repeats) are over repeats, which are in
+    order of time; `minimum` and `maximum` are over all samples. `limit` is the physical limit, else a measured ceiling,
+    else one of basis unknown. If each repeat has its own limit (from its clock), `fraction_of_limit` is the median of
+    the repeats' shares, and `limit` that of the repeat with the nearest share, so `fraction_of_limit` may differ from
+    `median` over `limit` in the last digits.
 
-    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `customary` is the median as the
-    users of an application say it, "" where that is no different.
+    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `customary` is the median in the
+    unit that users of an application expect, "" if there is no such unit.
     """
 
     name: str
@@ -69,19 +69,19 @@ class FigureResult:
 
     @property
     def n_repeats(self) -> int:
-        """How many repeats stand behind it."""
+        """The number of repeats."""
         return len(self.repeats)
 
     @property
     def share_of_attainable(self) -> float | None:
-        """The share of what can be counted of the limit: what thresholds are held against."""
+        """The share of the attainable part of the limit, which is compared with thresholds."""
         return None if self.fraction_of_limit is None else self.fraction_of_limit / self.attainable.share
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """One experiment as shown: outcome first, figures only where it is ok. `reused`: nothing had to be run for it.
-    `screening` is there where its figures are of pairs of ranks, which should be alike."""
+    """One experiment as shown: its outcome, and figures if that is ok. `reused`: nothing had to be run for it.
+    `screening` is set if its figures are of pairs of ranks, which should be equal."""
 
     id: str
     experiment: Experiment

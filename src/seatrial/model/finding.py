@@ -1,4 +1,4 @@
-"""A finding: what is wrong, what it means, what to do about it, and how we know."""
+"""A finding: what was observed, what it means, what to do about it, and the evidence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much it matters."""
+    """How serious a finding is; INFO is shown as "note"."""
 
     INFO = "info"
     WARNING = "warning"
@@ -16,8 +16,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding; `remedy` holds a command where there is one. `loss` is the share of a figure that it costs, 0..1,
-    where that is known: findings are shown in its order."""
+    """One finding; `remedy` contains a command if there is one. `loss` is the share of a figure that it costs, 0..1, if
+    known; findings are sorted by it."""
 
     rule: str
     severity: Severity

@@ -1,5 +1,5 @@
-"""The links between devices and the processor in a machine's graph: the way of one device, and what the ways of several
-carry at once."""
+"""The links between devices and the processor: the path of one device, and the bandwidth of the paths of several at
+once."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def gpu_at(machine: Machine, address: str) -> Device | None:
 
 
 def pci_address(text: str) -> str | None:
-    """The address in small letters with a domain of four digits (more where it needs them); None where it is none."""
+    """The address in lower case with a domain of at least four digits; None if it is not a PCI address."""
     match = _ADDRESS.match(text.strip().lower())
     return None if match is None else f"{int(match['domain'], 16):04x}:{match['rest']}"
 
 
 def way_up(machine: Machine, device: Device) -> tuple[Link, ...]:
-    """The PCIe links that are known on the way from a device to the processor, its own first."""
+    """The known PCIe links on the path from a device to the processor, its own first."""
     above = _links_by_lower_end(machine)
     return tuple(above[part.id] for part in (device, *machine.ancestors(device)) if part.id in above)
 
 
 def direct_links(machine: Machine, device: Device) -> tuple[Link, ...]:
-    """The links beside PCIe (NVLink-C2C, NVLink of POWER, XGMI) from a device to the processors' side."""
+    """The links other than PCIe (NVLink-C2C, NVLink of POWER, XGMI) from a device towards the processors."""
     found = []
     for link in machine.links:
         if link.kind.lower() in _DIRECT and device.id in (link.a, link.b):
@@ -49,8 +49,8 @@ def direct_links(machine: Machine, device: Device) -> tuple[Link, ...]:
 
 
 def carried_together(machine: Machine, devices: Sequence[Device]) -> float | None:
-    """The most that devices can copy at once, in B/s per direction, by what the links on their ways are capable of:
-    below each link no more arrives than it carries. None where the own link of one of them is not known."""
+    """The largest total bandwidth of concurrent copies, in B/s per direction: each link on their paths carries at most
+    its capable rate. None if the link of one of the devices is unknown."""
     rates = {end: link.capable_Bps for end, link in _links_by_lower_end(machine).items() if not _repeats(machine, end)}
     if any(not rates.get(device.id) for device in devices):
         return None
@@ -70,7 +70,7 @@ def _repeats(machine: Machine, lower_end: str) -> bool:
 
 
 def _carried(top: str, rates: Mapping[str, float | None], below: Mapping[str, Mapping[str, None]]) -> float:
-    """What arrives at the upper end of a part's link, without recursion: trees of sources may be deep."""
+    """The bandwidth at the upper end of a device's link; iterative, because trees in dumps may be deep."""
     order, stack = [], [top]
     while stack:
         at = stack.pop()
@@ -86,15 +86,15 @@ def _carried(top: str, rates: Mapping[str, float | None], below: Mapping[str, Ma
 def faces_down(machine: Machine, device: Device) -> bool:
     """Whether the link that a bridge describes is the one below it: root ports and downstream ports of switches.
 
-    Their link stands at the device below a second time, there with the capability of both ends. Where no source tells
-    a port's type, host bridge, root port, upstream port, downstream port, ... follow each other; a tree that does not
-    begin with a host bridge (NCCL's) leaves the downward ports out.
+    The device below has the same link, with the capability of both ends. If the port type is unknown, the order is host
+    bridge, root port, upstream port, downstream port, ...; a tree that does not begin with a host bridge (NCCL's) has
+    no downward ports.
     """
     if device.kind is not DeviceKind.BRIDGE:
         return False
-    told = device.facts.text("pcie_type")
-    if told is not None:
-        return "Root Port" in told or "Downstream" in told
+    port_type = device.facts.text("pcie_type")
+    if port_type is not None:
+        return "Root Port" in port_type or "Downstream" in port_type
     above = [bridge for bridge in machine.ancestors(device) if bridge.kind is DeviceKind.BRIDGE]
     return bool(above) and _is_host_bridge(above[-1]) and len(above) % 2 == 1
 
@@ -104,22 +104,22 @@ def _is_host_bridge(bridge: Device) -> bool:
 
 
 def ways_are_told(machine: Machine, devices: Sequence[Device]) -> bool:
-    """Whether copies cannot take a way that the graph does not show, and links are not those that a hypervisor makes
-    up: processors of other architectures, and AMD's beside its GPUs, have faster links of their own."""
+    """Whether the graph shows all paths of copies, and no links that a hypervisor emulates: processors of other
+    architectures, and AMD's with AMD GPUs, have faster links of their own."""
     is_plain = machine.facts.text("architecture") == "x86_64"
     is_amd = any(device.facts.text("vendor_id") == _AMD for device in devices)
     return is_plain and not is_amd and surrounding(machine.facts, "hypervisor") is None
 
 
 def narrowest(links: Sequence[Link]) -> Link | None:
-    """The link that is capable of least, the first of equals; None where no capability is told."""
+    """The link with the lowest capable rate, the first of equals; None if no rate is known."""
     known = [link for link in links if link.capable_Bps]
     return min(known, key=lambda link: link.capable_Bps or 0.0, default=None)
 
 
 def meeting_ways(machine: Machine, a: Device, b: Device) -> tuple[Link, ...]:
-    """The PCIe links on the way from one device to another: up to the first bridge above both, or, where the graph
-    shows none, all the way up from each."""
+    """The PCIe links on the path from one device to another: up to the first bridge above both, or, if there is none,
+    up to the root from each."""
     above_b = {part.id for part in machine.ancestors(b)}
     meeting = next((part.id for part in machine.ancestors(a) if part.id in above_b), None)
     return (*_until(machine, a, meeting), *_until(machine, b, meeting))

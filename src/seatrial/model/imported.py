@@ -1,4 +1,4 @@
-"""What a reader finds in the result file of another tool."""
+"""The contents of a result file of another tool, as parsed by a reader."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from seatrial.model.sample import Sample
 class ImportedExperiment:
     """One experiment of the file: all its samples make one repeat.
 
-    `benchmark` is ours where the measure is the same, else `imported.<kind>`. `parameters` are those that the file
-    tells and the benchmark declares; the rest get their defaults. `notes` keep what else the file tells (for records).
+    `benchmark` is one of seatrial if it measures the same, else `imported.<kind>`. `parameters` are those that the file
+    states and the benchmark declares; the others get their defaults. `notes` are other values of the file (for
+    records).
     """
 
     benchmark: str
@@ -22,17 +23,17 @@ class ImportedExperiment:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     notes: Mapping[str, object] = field(default_factory=dict)
     checks: Mapping[str, float] = field(default_factory=dict)
-    """Values of the benchmark's own checks, as far as the file tells them."""
+    """Values of the benchmark's checks, if the file states them."""
     failed: str = ""
-    """Why this experiment alone is wrong, as the tool itself says; "" where it is not."""
+    """Why the tool reports this experiment as wrong; "" if it does not."""
     is_ours: bool = False
-    """Whether a program of ours made it: then every check must be there, and its arguments tell the parameters."""
+    """Whether a program of seatrial wrote it: then no check may be missing, and its arguments state the parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """`tool` and `version` as the file tells them ("" where it does not). `failed` is set where the tool itself says
-    that its result is wrong (a residual, a verification): the records are then invalid, with this reason."""
+    """`tool` and `version` as stated in the file ("" if they are not). `failed` is set if the tool reports its
+    result as wrong (a residual, a verification): the records are then invalid, with this reason."""
 
     tool: str
     version: str
@@ -41,4 +42,4 @@ class ImportedFile:
     host: str | None = None
     libraries: tuple[str, ...] = ()
     date_s: float | None = None
-    """When it ran, in seconds since the epoch, where the file tells it."""
+    """When it ran, in seconds since the epoch, if the file states it."""

@@ -1,7 +1,7 @@
-"""Shapes of JSON objects: one definition from which the object and its JSON schema both follow.
+"""Shapes of JSON objects: one definition for both the object and its JSON schema.
 
-A shape is a TypedDict. An annotation holds the type, and beside it what the schema says beyond the type (`Keywords`),
-what a reader should know (a text), and where the value is found if not in the attribute of that name (`From`).
+A shape is a TypedDict. An annotation contains the type, further schema keywords (`Keywords`), a description (a string),
+and the source of the value if it is not the attribute of that name (`From`).
 `filled` makes the object; `seatrial.report.schemas` makes the schema, in which the docstring is the description.
 """
 
@@ -33,21 +33,21 @@ _Read = Callable[[Any], Any]
 
 
 class Keywords:
-    """Keywords of JSON Schema beside those that follow from the type, such as `Keywords(minimum=0)`."""
+    """Keywords of JSON Schema in addition to those of the type, such as `Keywords(minimum=0)`."""
 
     def __init__(self, **keywords: object) -> None:
         self.keywords = keywords
 
 
 class From:
-    """Where a value is found: the path of an attribute ("baseline.median"; None where a part of it is), or a function
-    of the source."""
+    """The source of a value: the path of an attribute ("baseline.median"; None if a part of it is), or a function of
+    the source object."""
 
     def __init__(self, source: str | _Read) -> None:
         self.source = source
 
     def read(self, of: object) -> Any:
-        """The value in its source."""
+        """The value in the source object."""
         if not isinstance(self.source, str):
             return self.source(of)
         for name in self.source.split("."):
@@ -56,13 +56,13 @@ class From:
 
 
 ABSENT = object()
-"""The value of a key that the object does not have."""
+"""The value of a key that is left out of the object."""
 
 GIVEN = From(lambda _: ABSENT)
-"""The value is an argument of `filled`; without it the object does not have the key."""
+"""The value is an argument of `filled`; without it the key is left out."""
 
 NULL_UNLESS_FINITE = object()
-"""NaN and the infinities are shown as null. Without this they are a defect."""
+"""NaN and infinities become null. Without this they are errors."""
 
 Count = Annotated[int, Keywords(minimum=0)]
 NonNegative = Annotated[float, Keywords(minimum=0)]
@@ -76,8 +76,8 @@ Settings = dict[str, Setting]
 
 
 def shape(of: type | None = None, keywords: Mapping[str, Any] | None = None) -> Callable[[_Class], _Class]:
-    """Marks a TypedDict as the shape of objects that show an `of`; None: their values are given one by one. `keywords`
-    are added to its schema, in which no other key than those of the shape is allowed unless they say so."""
+    """Marks a TypedDict as the JSON shape of the class `of`; None: its values are given one by one. `keywords` are
+    added to its schema, which allows no other keys than those of the shape unless they say so."""
 
     def mark(made: _Class) -> _Class:
         SHAPES[made] = (of, keywords or {})
@@ -87,7 +87,7 @@ def shape(of: type | None = None, keywords: Mapping[str, Any] | None = None) -> 
 
 
 SHAPES: dict[type, tuple[type | None, Mapping[str, Any]]] = {}
-"""Shape -> the class of what it shows, and keywords of its schema."""
+"""Shape -> the class that it represents, and keywords of its schema."""
 
 OPEN = {"additionalProperties": True}
 """A later version may add keys."""
@@ -96,7 +96,7 @@ OPEN = {"additionalProperties": True}
 def when(
     name: str, value: object, then: Mapping[str, Any], otherwise: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Keywords that say: where `name` is `value`, the schemas `then` hold for other keys, else `otherwise`."""
+    """Keywords for a condition: if `name` is `value`, other keys must match the schemas `then`, else `otherwise`."""
     rule = {"if": {"properties": {name: {"const": value}}}, "then": {"properties": then}}
     return rule if otherwise is None else {**rule, "else": {"properties": otherwise}}
 
@@ -104,7 +104,7 @@ def when(
 def filled(of_shape: type[_Shape], source: object, **given: Any) -> _Shape:
     """The object of that shape for `source`, as plain JSON values; `given` are values of keys as they are.
 
-    Raises ValueError on a number that is not finite where the shape does not allow for it.
+    Raises ValueError for a number that is not finite, unless the shape allows it.
     """
     made = {}
     for name, find, convert in _reads(of_shape):
@@ -136,7 +136,7 @@ def _find(name: str, hint: Any) -> _Read:
 
 
 def _converter(hint: Any) -> _Read | None:
-    """What makes a plain JSON value of one of this type; None where it is one."""
+    """The function that converts a value of this type to plain JSON; None if no conversion is needed."""
     kind, of = get_origin(hint) or hint, get_args(hint)
     if kind is Annotated:
         return _finite_or_null if NULL_UNLESS_FINITE in hint.__metadata__ else _converter(of[0])
@@ -173,7 +173,7 @@ def _unless_none(convert: _Read, value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no number that JSON can carry")
+        raise ValueError(f"{value} is not a number that JSON can represent")
     return list(value) if isinstance(value, tuple) else value
 
 

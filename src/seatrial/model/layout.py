@@ -1,4 +1,4 @@
-"""How ranks lie on hosts and CPUs."""
+"""The placement of ranks on hosts and CPUs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from seatrial.model.parameter import Params, whole
 
 RANKS, THREADS = "ranks", "threads"
-"""The parameters of an MPI program: its ranks, and the threads of each (1 where it has no such parameter)."""
+"""The parameters of an MPI program: its ranks, and the threads of each (1 if it has no such parameter)."""
 
 BINDING, UNBOUND = "binding", "none"
-"""The setting of an environment that asks for ranks without binding, which the system's scheduler may move."""
+"""The setting of an environment for unbound ranks, which the kernel's scheduler may move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`cpus` has the CPUs of each rank on its host, one entry for each rank in their order; it is empty where none is
-    bound. `hosts` are the nodes, filled one after another with equal numbers of ranks; none: this one. `shares_cpus`:
-    there are more ranks than CPUs, so those that wait must yield."""
+    """`cpus` are the CPUs of each rank on its host, in rank order; empty if ranks are unbound. `hosts` are the nodes,
+    filled one after another with equal numbers of ranks; empty: this one. `shares_cpus`: more ranks than CPUs, so
+    waiting ranks must yield."""
 
     ranks: int
     cpus: tuple[tuple[int, ...], ...] = ()
@@ -33,17 +33,17 @@ class Layout:
 
     @property
     def is_bound(self) -> bool:
-        """Whether each rank has CPUs of its own."""
+        """Whether each rank is bound to its own CPUs."""
         return bool(self.cpus)
 
     @property
     def ranks_per_host(self) -> int:
-        """How many ranks each node has."""
+        """The number of ranks on each node."""
         return self.ranks // max(1, len(self.hosts))
 
     @property
     def cpus_of_a_host(self) -> tuple[tuple[int, ...], ...] | None:
-        """The CPUs of the ranks of one node where all nodes are alike; None where they differ. Empty: unbound."""
+        """The CPUs of the ranks on one node if all nodes are alike; None if they differ. Empty: unbound."""
         each = self.ranks_per_host
         first = self.cpus[:each]
         alike = all(self.cpus[start : start + each] == first for start in range(0, len(self.cpus), each))
@@ -51,14 +51,14 @@ class Layout:
 
     @property
     def threads(self) -> int:
-        """How many CPUs a rank has at most; 1 where none is bound."""
+        """The largest number of CPUs of a rank; 1 if unbound."""
         return max((len(rank) for rank in self.cpus), default=1)
 
 
 def layout_of(params: Params, cpus: Sequence[int], binding: str | None = None) -> Layout:
-    """The layout of resolved parameters, and of the CPUs that a benchmark's `placement` gave: as many for each rank as
-    it has threads, rank by rank. No CPUs: ranks share them. `binding` is what a study asks for; `none`: no binding.
-    Raises ValueError where the numbers do not fit together."""
+    """The layout for resolved parameters and the CPUs from a benchmark's `placement`: one CPU per thread, rank by rank.
+    No CPUs: ranks share them. `binding` is the setting of a study; `none`: no binding. Raises ValueError if the number
+    of CPUs does not match."""
     ranks = whole(params[RANKS])
     threads = whole(params.get(THREADS, 1))
     if not cpus:

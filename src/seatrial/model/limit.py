@@ -1,6 +1,6 @@
-"""Limits: how fast a thing can be at most, with the derivation, and the formulas that give them.
+"""Limits: upper bounds of figures with their derivations, and the formulas for them.
 
-A limit that cannot be derived has the value None and a derivation that says what is missing; it is never guessed.
+A limit that cannot be derived has the value None and a derivation that states what is missing; it is never guessed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from enum import StrEnum
 from seatrial.model.units import Unit
 
 IMPOSSIBLE_ABOVE = 1.02
-"""A value above this multiple of a physical limit is a fault of the measurement, not a fast machine."""
+"""A value above this multiple of a physical limit is a measurement error, not a fast machine."""
 
 
 class Basis(StrEnum):
-    """What a limit rests on."""
+    """What a limit is based on."""
 
     PHYSICAL = "physical"
     MEASURED = "measured"
@@ -27,8 +27,8 @@ class Basis(StrEnum):
 class Limit:
     """The most that a figure can be. `value` is in `unit`; None when unknown.
 
-    `confirmed` is False where the derivation rests on something that nobody has looked up or measured: such a limit is
-    shown, but a figure above it is no fault of the measurement.
+    `confirmed` is False if the derivation uses values that were neither documented nor measured: such a limit is shown,
+    but a figure above it is not a measurement error.
     """
 
     value: float | None
@@ -39,7 +39,7 @@ class Limit:
 
     @classmethod
     def unknown(cls, unit: Unit, missing: str) -> Limit:
-        """A limit that cannot be derived, saying what is missing."""
+        """A limit that cannot be derived; `missing` states why."""
         return cls(None, unit, missing, Basis.UNKNOWN)
 
     @property
@@ -69,8 +69,8 @@ CLOCK_OF_THE_RUN = "measured in the run"
 
 @dataclass(frozen=True, slots=True)
 class FmaUnit:
-    """The FMA hardware of a core: pipes, bits of a vector in each, cycles from an FMA to a dependent one (None: not
-    told). `confirmed` is False where one of these was never looked up."""
+    """The FMA hardware of a core: pipes, bits of a vector in each, cycles from an FMA to a dependent one (None:
+    unknown). `confirmed` is False if one of these is not documented."""
 
     pipes: int
     vector_bits: int
@@ -82,25 +82,25 @@ class FmaUnit:
 def fma_rate(cores: Sequence[tuple[float, FmaUnit]], precision: str, clock: str = CLOCK_OF_THE_RUN) -> Limit:
     """Peak FMA rate of some cores, each with its own clock (Hz) and unit: sum of clock x pipes x lanes x 2 flop.
 
-    An FMA counts as 2 flop. `clock` says where the clocks come from, for the derivation. Cores of one shape make one
-    term of it.
+    An FMA counts as 2 flop. `clock` states the source of the clocks, for the derivation. Equal cores make one term of
+    it.
     """
     terms: dict[tuple[int, int, str], list[float]] = {}
     for clock_Hz, unit in cores:
         terms.setdefault((unit.pipes, unit.vector_bits, unit.source), []).append(clock_Hz)
     total = 0.0
-    told: list[str] = []
+    derivation: list[str] = []
     for (pipes, vector_bits, source), clocks_Hz in terms.items():
         lanes = vector_bits // ELEMENT_BITS[precision]
         flop_per_cycle = pipes * lanes * 2
         total += sum(clocks_Hz) * flop_per_cycle
         mean_GHz = sum(clocks_Hz) / len(clocks_Hz) / 1e9
-        told.append(
+        derivation.append(
             f"{len(clocks_Hz)} core{'s' if len(clocks_Hz) > 1 else ''} x {mean_GHz:.3f} GHz {clock} x "
             f"{flop_per_cycle} flop/cycle ({pipes} FMA pipes x {lanes} {precision} lanes x 2; {source})"
         )
     confirmed = all(unit.confirmed for _, unit in cores)
-    return Limit(total, "flop/s", " + ".join(told), Basis.PHYSICAL, confirmed)
+    return Limit(total, "flop/s", " + ".join(derivation), Basis.PHYSICAL, confirmed)
 
 
 _PCIE_ENCODING = {2.5: 8 / 10, 5.0: 8 / 10, 8.0: 128 / 130, 16.0: 128 / 130, 32.0: 128 / 130, 64.0: 242 / 256}

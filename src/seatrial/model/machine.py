@@ -1,6 +1,6 @@
-"""A machine as a graph of devices with facts: what every source says, nothing that was measured later.
+"""A machine as a graph of devices with facts from all sources, without measured values.
 
-A `Machine` is never changed. Measured values are overlaid when it is shown; rules are pure functions of it.
+A `Machine` is immutable. Measured values are overlaid when it is shown; rules are pure functions of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from seatrial.model.limit import FmaUnit, Limit
 
 
 class DeviceKind(StrEnum):
-    """The closed set of kinds that `seatrial.machine/1` knows."""
+    """The closed set of kinds in `seatrial.machine/1`."""
 
     PACKAGE = "package"
     NUMA = "numa"
@@ -32,7 +32,7 @@ class DeviceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One part of the machine. `parent` is the id of what it hangs on; `numa` the operating system's node number."""
+    """One part of the machine. `parent` is the id of the device above it; `numa` the operating system's node number."""
 
     id: str
     kind: DeviceKind
@@ -48,7 +48,7 @@ class Device:
 class Link:
     """A link between two devices; rates in B/s per direction, after encoding, before protocol.
 
-    `count` is the number of links that go between the two (NVLink, XGMI), whose rates are of all of them together.
+    `count` is the number of links between the two (NVLink, XGMI); the rates are for all of them together.
     """
 
     a: str
@@ -63,7 +63,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """How near two devices are to each other, as topology matrices class it."""
+    """The proximity of two devices, in the classes of topology matrices."""
 
     a: str
     b: str
@@ -82,7 +82,7 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True)
 class PeerAccess:
-    """Whether one device may read and write another's memory, in the words of the driver (OK, CNS, ...)."""
+    """Whether one device can read and write another's memory, as the driver reports it (OK, CNS, ...)."""
 
     a: str
     b: str
@@ -101,7 +101,7 @@ class Population(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SocketMemory:
-    """The memory modules of one socket; None where it cannot be read."""
+    """The memory modules of one socket; None is unknown."""
 
     channels: int | None
     populated_channels: int | None
@@ -131,7 +131,7 @@ class NamedLimit:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Everything that the sources say about one machine; `facts` are those of the whole (kernel, firmware, memory)."""
+    """All that the sources report about one machine; `facts` are those of the whole (kernel, firmware, memory)."""
 
     name: str
     devices: tuple[Device, ...] = ()
@@ -143,15 +143,15 @@ class Machine:
     memory: Memory = field(default_factory=Memory)
     limits: tuple[NamedLimit, ...] = ()
     allowed_cpus: tuple[int, ...] = ()
-    """CPUs that this process may use, sorted (affinity mask and cpuset); empty when the machine is not this one."""
+    """CPUs that this process may use, sorted (affinity mask and cpuset); empty if the machine is not this one."""
     sources: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
-    """What could not be read and why, one sentence each, for people."""
+    """What could not be read and why, one sentence each."""
     _by_id: Mapping[str, Device] = field(init=False, repr=False, compare=False)
     _pus: Mapping[int, Device] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Index the devices once: a large machine has thousands, and rules ask for each CPU."""
+        """Index the devices once: a large machine has thousands, and rules look up each CPU."""
         by_id: dict[str, Device] = {}
         pus: dict[int, Device] = {}
         for device in self.devices:
@@ -173,7 +173,7 @@ class Machine:
         """The device's parent, its parent, and so on up to a root."""
         seen: set[str] = set()
         above = self._by_id.get(device.parent or "")
-        while above is not None and above.id not in seen:  # a damaged document may hold a ring
+        while above is not None and above.id not in seen:  # a damaged document may contain a cycle
             seen.add(above.id)
             yield above
             above = self._by_id.get(above.parent or "")
@@ -187,7 +187,7 @@ class Machine:
         return self._pus
 
     def cpus_one_per_core(self) -> tuple[int, ...]:
-        """The first allowed CPU of each core, in core order: what a thread per core is pinned to."""
+        """The first allowed CPU of each core, in core order, to pin one thread per core."""
         pus = self.pus()
         seen_cores: set[str | None] = set()
         chosen: list[int] = []
@@ -203,9 +203,9 @@ class Machine:
         return next((device for device in self._above(cpu) if device.kind is DeviceKind.PACKAGE), None)
 
     def fma_unit(self, cpu: int) -> FmaUnit | None:
-        """The FMA hardware that is asserted of a CPU's core, else of its package; None where pipes or width are not.
+        """The FMA hardware asserted for a CPU's core, else for its package; None if pipes or width are unknown.
 
-        Cores of one package may differ (big and little ones), so the core speaks first.
+        Cores of one package may differ (big and little cores), so the core is looked up first.
         """
         for device in self._above(cpu):
             facts = device.facts
@@ -217,12 +217,12 @@ class Machine:
         return None
 
     def _above(self, cpu: int) -> Iterator[Device]:
-        """The devices that hold a CPU, the core first; none where the machine has no such CPU."""
+        """The devices that contain a CPU, the core first; empty if the machine has no such CPU."""
         pu = self._pus.get(cpu)
         return iter(()) if pu is None else self.ancestors(pu)
 
     def last_level_cache_bytes(self, cpus: Iterable[int]) -> int | None:
-        """The sum of the distinct last-level caches that these CPUs reach, or None when no source tells the caches."""
+        """The total size of the last-level caches of these CPUs, each counted once; None if the caches are unknown."""
         pus = self.pus()
         sizes: dict[str, int] = {}
         for cpu in cpus:
@@ -239,7 +239,7 @@ class Machine:
         return sum(sizes.values()) or None
 
     def disagreements(self) -> tuple[Disagreement, ...]:
-        """Facts about the machine or a device on which sources differ; a device's are named `<device>.<fact>`."""
+        """Facts on which sources differ; those of a device are named `<device>.<fact>`."""
         found = list(self.facts.disagreements())
         for device in self.devices:
             found += [Disagreement(f"{device.id}.{d.name}", d.facts) for d in device.facts.disagreements()]

@@ -1,6 +1,6 @@
 """`Machine` <-> the JSON object `seatrial.machine/1` (CONTRACT.md, "discover"), and what identifies a machine.
 
-The way there and back is exact: `machine_from_document(machine_document(m)) == m`. What can be worked out from the rest
+The conversion is lossless: `machine_from_document(machine_document(m)) == m`. What can be derived from the rest
 (`disagreements`) is written for scripts and not read back.
 """
 
@@ -35,7 +35,7 @@ SCHEMA = "seatrial.machine/1"
 
 @shape(Fact)
 class FactJson(TypedDict):
-    """What one source says."""
+    """The value of a fact from one source."""
 
     value: FactValue
     unit: Unit | None
@@ -46,7 +46,7 @@ class FactJson(TypedDict):
 
 FactsJson = Annotated[
     dict[str, Annotated[list[FactJson], Keywords(minItems=1)]],
-    "Name -> the statements of all sources, the most trusted first.",
+    "Name -> the facts of all sources, the most trusted first.",
 ]
 
 
@@ -89,7 +89,7 @@ class AffinityJson(TypedDict):
 
 @shape(PeerAccess)
 class PeerAccessJson(TypedDict):
-    """Whether one device may read and write another's memory, in the driver's words."""
+    """Whether one device can read and write another's memory, as the driver reports it."""
 
     a: str
     b: str
@@ -100,7 +100,7 @@ class PeerAccessJson(TypedDict):
 @shape(Link)
 class LinkJson(TypedDict):
     """A link; rates per direction, after encoding, before protocol. `a` is the end towards the processor: a device, or
-    `host` where no source tells which."""
+    `host` if unknown."""
 
     a: str
     b: str
@@ -114,14 +114,14 @@ class LinkJson(TypedDict):
             int,
             Keywords(minimum=1),
             From(lambda link: ABSENT if link.count is None else link.count),
-            "Links that go between the two (NVLink, XGMI); absent: not told.",
+            "Number of links between the two (NVLink, XGMI); absent: unknown.",
         ]
     ]
 
 
 @shape(Limit)
 class LimitJson(TypedDict):
-    """How fast something can be at most, with its derivation."""
+    """The upper bound of a figure, with its derivation."""
 
     value: Positive | None
     unit: Unit
@@ -186,7 +186,7 @@ class MachineJson(TypedDict):
     devices: Annotated[list[DeviceJson], "The parts, as a depth-first walk of the tree that `parent` makes."]
     paths: Annotated[
         list[PathJson],
-        "How near GPUs and network adapters are to each other, in the classes of topology matrices.",
+        "Proximity of GPUs and network adapters, in the classes of topology matrices.",
     ]
     affinity: list[AffinityJson]
     p2p: list[PeerAccessJson]
@@ -195,21 +195,21 @@ class MachineJson(TypedDict):
     limits: list[NamedLimitJson]
     disagreements: Annotated[list[DisagreementJson], From(Machine.disagreements)]
     allowed_cpus: Annotated[
-        list[Count], "CPUs that the discovering process may use; empty when the machine is not this one."
+        list[Count], "CPUs that the discovering process may use; empty if the machine is not this one."
     ]
     sources: list[str]
     unread: Annotated[list[str], "What could not be read and why, one sentence each."]
 
 
 def machine_document(machine: Machine) -> MachineJson:
-    """The machine as plain JSON values. Raises ValueError on a number that is not finite: that is a defect."""
+    """The machine as plain JSON values. Raises ValueError for a number that is not finite (a defect)."""
     return filled(MachineJson, machine)
 
 
 def machine_from_document(document: Mapping[str, Any]) -> Machine:
-    """The machine that such an object describes. Raises UsageError when it is not one."""
+    """The machine that such an object describes. Raises UsageError if it is invalid."""
     if document.get("schema") != SCHEMA:
-        raise UsageError(f"this is no {SCHEMA} object: its schema is {document.get('schema')!r}")
+        raise UsageError(f"not a {SCHEMA} object: its schema is {document.get('schema')!r}")
     try:
         return Machine(
             name=_text(document["name"]),
@@ -229,7 +229,7 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
             unread=tuple(document["unread"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"this {SCHEMA} object is damaged: {type(error).__name__} {error}") from error
+        raise UsageError(f"invalid {SCHEMA} object: {type(error).__name__} {error}") from error
 
 
 IDENTIFYING: Mapping[DeviceKind | None, frozenset[str]] = {
@@ -256,21 +256,21 @@ IDENTIFYING: Mapping[DeviceKind | None, frozenset[str]] = {
     DeviceKind.SWITCH: frozenset({"vendor_id", "device_id", "subsystem_id"}),
     DeviceKind.NIC: frozenset({"vendor_id", "device_id", "subsystem_id"}),
 }
-"""Kind of device (None: the whole machine) -> the facts that are part of its identity; a kind that is not here has no
-part in it. A new fact is none of these until somebody has decided that figures before and after are not comparable."""
+"""Kind of device (None: the whole machine) -> the facts that are part of its identity; other kinds are not
+part of it. A fact belongs here only if figures measured before and after a change of it are not comparable."""
 
 _CPU_SIDE = (DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU)
 _PCI_SIDE = (DeviceKind.GPU, DeviceKind.SWITCH, DeviceKind.NIC)
-_NETWORK_CLASS = "02"  # a network adapter on USB stands at the address of the USB controller (class 0c)
+_NETWORK_CLASS = "02"  # a network adapter on USB has the address of the USB controller (class 0c)
 
 
 def machine_identity(machine: Machine) -> str:
-    """sha256 (hex) over what makes this machine, with its settings, another one for measuring.
+    """SHA-256 (hex) of everything that makes measurements on this machine, with its settings, not comparable to others.
 
     Host name; the tree of packages, NUMA nodes, caches, cores and hardware threads; GPUs and network adapters on PCI
-    with what their links are capable of; the size of memory; the CPUs that this process may use; and the facts of
-    `IDENTIFYING`, each as the most trusted source that discovered it says it. Nothing that changes by itself, that a
-    document asserts, or that only root can read: docs/adr/0003-what-identifies-a-machine.md.
+    with the capable rates of their links; the size of memory; the CPUs that this process may use; and the facts of
+    `IDENTIFYING`, each from the most trusted source that discovered it. Nothing that varies without a change of the
+    machine, that is asserted by a document, or that only root can read: docs/adr/0003-what-identifies-a-machine.md.
     """
     content = {
         "name": machine.name,
@@ -294,17 +294,17 @@ def _identifying(facts: Facts, kind: DeviceKind | None) -> dict[str, FactValue]:
 
 
 def _discovered(facts: Facts, name: str) -> Fact | None:
-    """The most trusted statement that this machine itself makes and that does not change by itself."""
+    """The fact from the most trusted source of the machine itself, unless volatile."""
     return next((f for f in facts.get(name, ()) if f.kind is FactKind.DISCOVERED and not f.volatile), None)
 
 
 def _memory_size(facts: Facts) -> FactValue | None:
-    """Bytes: the online memory blocks, which only a changed or hot-plugged module changes; else what the kernel hands
-    out, rounded up.
+    """Bytes: the online memory blocks, which change only with the modules; else the memory usable by the kernel,
+    rounded up.
 
-    That differs by some MB between boots. A sixteenth of the largest power of two in it is 3 to 6 % of it: less than
-    one module of 16. Rounded up, because sizes that are sold are whole sixteenths and the kernel keeps 1.5 to 3 % for
-    itself: so the size stands inside a step and not at its edge.
+    The usable memory differs by some MB between boots. The rounding step, a sixteenth of the largest power of two in
+    it, is 3 to 6 % of it: less than one module of 16. It is rounded up because installed sizes are whole sixteenths and
+    the kernel reserves 1.5 to 3 %, so that the usable size is inside a step and not at its edge.
     """
     online, usable = _discovered(facts, "memory_online"), _discovered(facts, "memory_total")
     if online is not None:
@@ -318,7 +318,7 @@ def _memory_size(facts: Facts) -> FactValue | None:
 def _on_pci(machine: Machine) -> Iterator[tuple[str, str]]:
     """(address, all that identifies it) of each GPU, NVSwitch and network adapter that is a PCI function.
 
-    With the links above it, whose rate it shares: bridges that lead only to other devices have no part in this.
+    Includes the links above it, whose rate it shares, but no bridges that lead only to other devices.
     """
     above = {link.b: link for link in machine.links if link.capable_Bps is not None and link.kind.lower() == "pcie"}
     for device in machine.devices:
@@ -327,14 +327,14 @@ def _on_pci(machine: Machine) -> Iterator[tuple[str, str]]:
         if device.kind is DeviceKind.NIC and not (device.facts.text("class_id") or "").startswith(_NETWORK_CLASS):
             continue
         ids = _identifying(device.facts, device.kind)
-        ways = (device, *machine.ancestors(device))
-        links = [above[way.id].capable_Bps for way in ways if way.id in above]
+        path = (device, *machine.ancestors(device))
+        links = [above[part.id].capable_Bps for part in path if part.id in above]
         yield device.pci, json.dumps([device.kind, device.numa, ids, links], sort_keys=True, allow_nan=False)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
 
 
@@ -345,7 +345,7 @@ def _facts_in(entries: Mapping[str, Any]) -> Facts:
 def _fact_in(entry: Mapping[str, Any]) -> Fact:
     value = entry["value"]
     if not isinstance(value, str | int | float | bool):
-        raise TypeError(f"{value!r} is no fact's value")
+        raise TypeError(f"{value!r} is not the value of a fact")
     return Fact(value, _text(entry["source"]), FactKind(entry["kind"]), _unit(entry["unit"]), bool(entry["volatile"]))
 
 
@@ -354,7 +354,7 @@ def _unit(value: object) -> Unit | None:
         if value == unit:
             return unit
     if value is not None:
-        raise ValueError(f"{value!r} is no unit")
+        raise ValueError(f"{value!r} is not a unit")
     return None
 
 

@@ -1,4 +1,4 @@
-"""An MPI library of a machine: what programs are built against, and what starts their ranks."""
+"""An MPI library of a machine: programs are built with it, and its launcher starts their ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class MpiFamily(StrEnum):
-    """Libraries whose launchers and settings are alike. Cray MPICH and MVAPICH are MPICH with settings of their own."""
+    """Libraries with the same launcher and settings. Cray MPICH and MVAPICH are MPICH with further settings."""
 
     OPENMPI = "openmpi"
     MPICH = "mpich"
@@ -21,14 +21,14 @@ class MpiFamily(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mpi:
-    """One library. `name` is what `environment.mpi` takes for it: its family for the first of each, else with its
-    version, else its path.
+    """One library. `name` is its name in `environment.mpi`: its family for the first of each, else with its version,
+    else its path.
 
-    `library` is the file of libmpi, `build_id` what tells it from others (GNU build id, or "sha256:" and the hash of
-    the file). `compile_flags` and `link_flags` follow a compiler's own. `launcher` starts ranks; None where only a
-    batch system does. `variables` are what it needs to find itself, where it does not lie where it was made for, and
-    what the site file sets. `is_generic`: a build for any machine, which knows nothing of this one's network.
-    `is_runtime_only`: it has no mpi.h, so it runs programs that are there and none can be built with it.
+    `library` is the file of libmpi, `build_id` identifies it (GNU build id, or "sha256:" and the hash of the file).
+    `compile_flags` and `link_flags` are passed to the compiler. `launcher` starts ranks; None if only a batch system
+    can. `variables` are those that it needs if it was moved from the path it was built for, and those of the site file.
+    `is_generic`: a build for any machine, without support for this one's network. `is_runtime_only`: mpi.h is missing,
+    so it can run existing programs, but none can be built with it.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Mpi:
     variables: tuple[tuple[str, str], ...] = ()
     is_generic: bool = False
     found: str = "PATH"
-    """Where it was found, for people: PATH, a module, the site file, ..."""
+    """Where it was found, for messages: PATH, a module, the site file, ..."""
     is_runtime_only: bool = False
 
     def document(self) -> dict[str, Any]:
-        """As stored in environments, and shown."""
+        """As stored in environments and shown by `list`."""
         return {
             "name": self.name,
             "family": self.family.value,
@@ -85,18 +85,18 @@ class Mpi:
         return replace(self, name=name)
 
     def for_builds(self) -> Mpi:
-        """Only what decides about a program that is compiled with it: where it was found, what it is called here and
-        what starts its ranks do not, so a node that has the library runs what was built on another."""
+        """Only what affects programs compiled with it, without its name, launcher and place, so that another node with
+        the same library can use the same build."""
         return replace(self, name="", launcher=None, variables=(), found="", is_generic=False)
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """What else it answers to: its family, and its family with its version."""
+        """Other names for it: its family, and its family with its version."""
         return (self.family.value, f"{self.family}-{self.version}")
 
     @property
     def title(self) -> str:
-        """Name and version for people, such as "Open MPI 4.1.4" or "MPICH 5.0.2 (generic)"."""
+        """Name and version for messages, such as "Open MPI 4.1.4" or "MPICH 5.0.2 (generic)"."""
         labels = [
             name for name, holds in (("generic", self.is_generic), ("runtime only", self.is_runtime_only)) if holds
         ]

@@ -1,6 +1,6 @@
-"""The run-time settings of MPI that have one name here and another in each library: what they are, what they take.
+"""The run-time settings of MPI under names that are common to all libraries, and their values.
 
-`environments/mpi_settings.py` says them in a library's own words.
+`environments/mpi_settings.py` translates them for each library.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING)
 
 AUTO, CORE, NONE = "auto", "core", "none"
 TRANSPORTS = (AUTO, "shm", "tcp", "ucx", "ofi")
-"""shm: memory that ranks of one host share; tcp: sockets, also within a host; ucx, ofi: what these libraries take."""
+"""shm: shared memory within a host; tcp: sockets, also within a host; ucx, ofi: what these libraries choose."""
 BINDINGS = (CORE, NONE)
-"""core: each rank on CPUs of its own, as always; none: ranks go where the kernel puts them."""
+"""core: each rank bound to its own CPUs, the default; none: unbound."""
 DEFAULTS = {COLLECTIVE_ALGORITHM: AUTO, TRANSPORT: AUTO, BINDING: CORE}
-"""The values that set nothing: such a point is the same as one without the setting."""
+"""The values that change nothing: an experiment with one is the same as without the setting."""
 
 COLLECTIVES = (
     "barrier",
@@ -43,15 +43,15 @@ COLLECTIVES = (
     "neighbor-alltoallw",
 )
 OPERATIONS = (*COLLECTIVES, *(f"i{name}" for name in COLLECTIVES))
-"""The calls whose algorithm can be chosen, without MPI_ and with hyphens; those with i are the nonblocking ones."""
+"""The calls with a selectable algorithm, without MPI_ and with hyphens; those with i are nonblocking."""
 
 _PREFIX = "mpi."
 _BRITISH = "neighbour-"
 
 
 def operation_of(benchmark: str, params: Params | None = None) -> str | None:
-    """The call that a benchmark measures (`mpi.allreduce` with call=nonblocking: iallreduce), or None where it measures
-    no collective. One that no library lets choose has a name as well: persistent-allreduce."""
+    """The call that a benchmark measures (`mpi.allreduce` with call=nonblocking: iallreduce), or None if it is not a
+    collective. Calls without a selectable algorithm have a name as well: persistent-allreduce."""
     name = benchmark.removeprefix(_PREFIX).replace(_BRITISH, "neighbor-")
     if name == benchmark or name not in COLLECTIVES:
         return None
@@ -65,7 +65,7 @@ def is_collective(benchmark: str) -> bool:
 
 
 def chosen_algorithms(value: str) -> tuple[tuple[str, str], ...]:
-    """(operation, algorithm) of each part of "allreduce:ring+bcast:binomial"; the operation is "" where a part names
-    none, which then is that of the benchmark."""
+    """(operation, algorithm) of each part of "allreduce:ring+bcast:binomial"; an operation of ""
+    means that of the benchmark."""
     pairs = (part.rpartition(":") for part in value.split("+"))
     return tuple((operation, algorithm) for operation, _, algorithm in pairs)

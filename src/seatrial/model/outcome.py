@@ -1,4 +1,4 @@
-"""How an experiment or one repeat of it came out: a closed set."""
+"""How an experiment, or one repeat of it, ended: a closed set."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Outcome:
     """A state with its reason in one sentence.
 
     `evidence` is the end of what the program printed; `check` names the check that failed (invalid), `stage` where it
-    failed (failed). The reason begins with them, for people.
+    failed (failed). The reason begins with them.
     """
 
     state: State
@@ -52,25 +52,25 @@ class Outcome:
 
     @classmethod
     def skipped(cls, reason: str) -> Outcome:
-        """It was not run, on purpose: this machine is too small for it, or it would mean nothing here."""
+        """It was deliberately not run: this machine is too small for it, or it makes no sense here."""
         return cls(State.SKIPPED, reason)
 
     @classmethod
     def unsupported(cls, need: str, detail: str) -> Outcome:
-        """Something that it needs is absent; `need` is one word, `detail` says how to get it."""
+        """A requirement is missing; `need` is one word for it, `detail` says how to get it."""
         return cls(State.UNSUPPORTED, f"{need}: {detail}")
 
     @classmethod
     def invalid(cls, check: str, seen: str) -> Outcome:
-        """It ran, but a check failed: raw samples are kept, no number is published."""
+        """It ran, but a check failed: raw samples are kept, no figure is published."""
         return cls(State.INVALID, f"{check}: {seen}", check=check)
 
     @classmethod
     def failed(cls, stage: Stage, seen: str, evidence: str = "") -> Outcome:
-        """It could not be built or started, died, or could not be recorded."""
+        """It could not be built, started or recorded, or it crashed."""
         return cls(State.FAILED, f"{stage}: {seen}", evidence, stage=stage)
 
     @classmethod
     def timed_out(cls, limit_s: float, evidence: str = "") -> Outcome:
-        """It was ended, with its children, because it took too long."""
+        """It exceeded the time limit and was ended, with its children."""
         return cls(State.TIMED_OUT, f"ended after {limit_s:g} s, with its children", evidence)

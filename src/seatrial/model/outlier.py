@@ -1,4 +1,4 @@
-"""An outlier: of many that should be alike, the odd one."""
+"""Outliers among values that should be equal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from seatrial.model.parameter import Value
 class Outlier:
     """`what` is the node, repeat, rank or pair of ranks; `ratio` its value over the median of its kind.
 
-    `sureness` is one minus the p-value of so odd a value among so many that are alike, after the number of values that
-    were screened is counted; `false_alarm_rate` is the chance that a screen of this size names anything where all are
-    alike.
+    `sureness` is one minus the p-value of such a value, adjusted for the number of screened values;
+    `false_alarm_rate` is the probability that a screening of this size reports any outlier if all values are equal.
     """
 
     what: str
@@ -30,9 +29,9 @@ class Outlier:
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """What came of looking for odd ones among the values of one experiment: `n` were looked at, of which `outliers`
-    stand apart at the family-wise `false_alarm_rate`. `why_not` says of which of them nothing could be told, and why;
-    `is_untold`: of none."""
+    """The result of screening the values of one experiment: `n` were tested, of which `outliers` deviate at the
+    family-wise `false_alarm_rate`. `why_not` says which values could not be tested, and why; `is_untold`: none
+    could."""
 
     outliers: tuple[Outlier, ...]
     n: int

@@ -1,4 +1,4 @@
-"""The settings of a benchmark: what values they take, and how text becomes a value."""
+"""The parameters of a benchmark: their accepted values, and how text is converted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Value = bool | int | float | str | tuple[str, ...]
 Params = Mapping[str, Value]
 
 
-_LONGEST_TEXT = 4096  # what Linux takes for a path
-_LONGEST_WORD = 131072  # what Linux takes for one argument (MAX_ARG_STRLEN)
+_LONGEST_TEXT = 4096  # the limit of Linux for a path
+_LONGEST_WORD = 131072  # the limit of Linux for one argument (MAX_ARG_STRLEN)
 _WHOLE = re.compile(r"[0-9]{1,16}")
 
 
 class ParameterKind(StrEnum):
-    """What a parameter's values are."""
+    """The type of a parameter's values."""
 
     FLAG = "flag"  # true or false
     INTEGER = "integer"
@@ -34,8 +34,8 @@ class ParameterKind(StrEnum):
 class Parameter:
     """One setting. `words` are accepted in place of a number ("all", "auto"); the benchmark's `prepare` resolves them.
 
-    Numbers are at least `minimum`. `when_unknown` stands for it where the result file of another tool does not state
-    it; None: the default does.
+    Numbers are at least `minimum`. `when_unknown` is the value if the result file of another tool does not state it;
+    None: the default.
     """
 
     name: str
@@ -47,19 +47,19 @@ class Parameter:
     when_unknown: str | None = None
 
     def accepts(self) -> str:
-        """The accepted values, for messages and for help."""
+        """The accepted values, for messages and help."""
         spelled = {
             ParameterKind.FLAG: "true or false",
-            ParameterKind.INTEGER: f"a whole number from {self.minimum:g}",
+            ParameterKind.INTEGER: f"an integer >= {self.minimum:g}",
             ParameterKind.BYTES: "a size such as 64MiB",
             ParameterKind.CHOICE: "",
             ParameterKind.TEXT: "a name or a path",
-            ParameterKind.WORDS: "a list of words (in a study file)",
+            ParameterKind.WORDS: "a list of arguments, in study files only",
         }[self.kind]
         return ", ".join(filter(None, (*self.words, spelled)))
 
     def value_of(self, given: object) -> Value:
-        """The value that `given` (text from a command line, or a typed value from a file) stands for, or UsageError."""
+        """The value of `given` (text from a command line, or a typed value from a file). Raises UsageError."""
         if isinstance(given, str) and (given in self.words or given == self.when_unknown):
             return given
         try:
@@ -75,7 +75,7 @@ class Parameter:
         return value
 
     def _convert(self, given: object) -> Value | None:
-        """`given` as a value of this kind; None when it is none."""
+        """`given` as a value of this kind; None if it is not one."""
         text = given.strip() if isinstance(given, str) else None
         match self.kind:
             case ParameterKind.FLAG:
@@ -99,23 +99,23 @@ class Parameter:
 
 
 def whole(value: Value | None) -> int:
-    """A value that is a whole number by the kind of its parameter, as one. Raises TypeError for an argument list."""
+    """The value of an integer parameter as int. Raises TypeError for an argument list."""
     if value is None or isinstance(value, tuple):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return int(value)
 
 
 def value_from_json(value: object) -> Value:
-    """A value as JSON gives it back: a list is an argument list. Raises TypeError for what no parameter takes."""
+    """A parameter value from JSON, where a list is an argument list. Raises TypeError for other types."""
     if isinstance(value, list):
         return tuple(str(word) for word in value)
     if not isinstance(value, bool | int | float | str):
-        raise TypeError(f"no parameter has the value {value!r}")
+        raise TypeError(f"{value!r} is not a parameter value")
     return value
 
 
 def _words(given: object) -> tuple[str, ...] | None:
-    """A non-empty argument list whose words a program can be given (no NUL), or None."""
+    """A non-empty list of valid program arguments (no NUL), or None."""
     if not isinstance(given, list | tuple) or not given:
         return None
     if not all(isinstance(word, str) and "\0" not in word and len(word) <= _LONGEST_WORD for word in given):

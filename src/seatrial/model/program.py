@@ -1,6 +1,6 @@
-"""What every kind of program answers about its declaration, so that no room asks which kind it is.
+"""The interface of all kinds of programs, so that other packages need not distinguish them.
 
-How programs of a kind are found, prepared, started and read stands in `seatrial.engine.kinds`.
+`seatrial.engine.kinds` defines how programs of each kind are found, prepared, started and read.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from seatrial.model.parameter import Params
 
 
 class Program:
-    """The program of a benchmark. A kind is a frozen dataclass that overrides what differs from these answers."""
+    """The program of a benchmark. A kind is a frozen dataclass that overrides some of these defaults."""
 
     __slots__ = ()
 
     can_run: ClassVar[bool] = True
-    """Whether it can be run at all; else its figures come from files alone."""
+    """Whether it can be run; otherwise its figures come only from files."""
 
     @property
     def source(self) -> Path | None:
-        """The file that is compiled in each environment; None where nothing is."""
+        """The file that is compiled in each environment; None if nothing is."""
         return None
 
     @property
@@ -32,22 +32,22 @@ class Program:
 
     @property
     def takes_turns(self) -> bool:
-        """Whether it can live beside others and sample in turns with them."""
+        """Whether it can run concurrently with others and take turns sampling."""
         return False
 
     @property
     def may_start_mpi(self) -> bool:
-        """Whether it may start processes of MPI that are not the ranks of its benchmark."""
+        """Whether it may start MPI processes that are not the ranks of its benchmark."""
         return False
 
     def stated_arguments(self, params: Params) -> Sequence[str]:
-        """The arguments that a record of its own states where these parameters were measured."""
+        """The arguments that its record states for these parameters."""
         return ()
 
     def is_chosen_by(self, parameter: str) -> bool:
-        """Whether a parameter of that name says which programs it starts or which library it loads."""
+        """Whether a parameter of that name selects the programs that it starts or the library that it loads."""
         return False
 
     def is_sensitive_to(self, variable: str) -> bool:
-        """Whether the value of that environment variable is part of what identifies the program that ran."""
+        """Whether the value of that environment variable is part of the program's identity."""
         return False

@@ -1,7 +1,7 @@
 """What a measuring program writes: JSON lines, version 1 of the protocol.
 
-`parse_record` is pure: bytes in, `ProgramRecord` out. It never judges; a record without `end` is a fact about the run,
-while a line that breaks the protocol is a ProtocolError. docs/methodology.md describes every event.
+`parse_record` is a pure function from bytes to `ProgramRecord`. A record without `end` is valid (the run died); a line
+that violates the protocol is a ProtocolError. docs/methodology.md describes every event.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from seatrial.model.sample import Sample
 PROTOCOL_VERSION = 1
 
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a record of any content may raise before it is known to be one."""
+"""The exceptions that parsing arbitrary content as a record may raise."""
 
 
 class Exit(IntEnum):
-    """The exit statuses of our programs, as `native/failure.hpp` has them (those of sysexits.h where one fits)."""
+    """The exit statuses of native programs, as in `native/failure.hpp` (from sysexits.h if one fits)."""
 
     OK = 0
     USAGE = 64
@@ -38,7 +38,7 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The first line: who runs, what it was built from, where its threads may run, what the loader gave it."""
+    """The first line: the program, its build, the CPUs of its threads, the libraries that it loaded."""
 
     program: str
     build: str
@@ -46,9 +46,9 @@ class Hello:
     rank: int = 0
     ranks: int = 1
     cpus: tuple[tuple[int, ...], ...] = ()
-    """Each thread's affinity mask as that thread read it back after it started; of an MPI program, each rank's."""
+    """The affinity mask of each thread (of an MPI program: each rank), as read back by that thread."""
     libs: Mapping[str, str] = field(default_factory=dict)
-    """SONAME -> build id of every shared library really loaded."""
+    """SONAME -> build id of every shared library that was loaded."""
     lib_paths: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     """The host of each rank of an MPI program."""
@@ -58,8 +58,8 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRecord:
-    """All that one program run reported. `ended` is False where the run died before its `end` or `skip`. `need` is
-    a word for what the machine lacks, where that is why the program skipped."""
+    """All that one program run reported. `ended` is False if the run died before its `end` or `skip`. `need` is a
+    word for what is missing on the machine, if that is why the program skipped."""
 
     hello: Hello | None = None
     samples: tuple[Sample, ...] = ()
@@ -71,16 +71,16 @@ class ProgramRecord:
 
     @property
     def declined(self) -> Outcome | None:
-        """The outcome of a program that says itself that there is nothing to measure; None where it does not."""
+        """The outcome of a program that skipped itself; None if it did not."""
         if self.skip is None:
             return None
         return Outcome.skipped(self.skip) if self.need is None else Outcome.unsupported(self.need, self.skip)
 
 
 def parse_record(data: bytes) -> ProgramRecord:
-    """The record that `data` holds. A torn last line (no newline) is ignored: the program died while it wrote.
+    """The record that `data` holds. An incomplete last line (no newline) is ignored: the program died while writing it.
 
-    Raises ProtocolError with the number of the first line that breaks the protocol.
+    Raises ProtocolError with the number of the first line that violates the protocol.
     """
     hello: Hello | None = None
     samples: list[Sample] = []
@@ -112,7 +112,7 @@ def parse_record(data: bytes) -> ProgramRecord:
             elif kind == "end":
                 ended = True
             else:
-                raise ValueError(f"no event is called {kind!r}")
+                raise ValueError(f"unknown event {kind!r}")
         except UNREADABLE as error:
             text = line[:200].decode("utf-8", "replace")
             raise ProtocolError(f"line {number} of the program's record: {error!r}: {text!r}") from error
@@ -153,18 +153,18 @@ def _sample(event: Mapping[str, Any]) -> Sample:
 
 
 def _no_constant(name: str) -> float:
-    """NaN and Infinity are no JSON; programs write null."""
-    raise ValueError(f"{name} is no JSON")
+    """NaN and Infinity are not valid JSON; programs write null."""
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _point_value(value: Any) -> Value:
     if not isinstance(value, bool | int | float | str):
-        raise TypeError(f"a point cannot hold {value!r}")
+        raise TypeError(f"invalid coordinate {value!r}")
     return value
 
 
 def _number_or_none(value: Any) -> float | None:
-    """A number, or None for null, which is how programs write what is not finite."""
+    """A number, or None for null, which programs write for a value that is not finite."""
     return None if value is None else float(value)
 
 

@@ -1,7 +1,7 @@
-"""From the samples of one repeat to its figures: one number for each figure and point, because the repeat is the unit.
+"""From the samples of one repeat to its figures: one value for each figure and point, because the repeat is the unit.
 
 Samples inside a process are autocorrelated; counting them as independent gave 73 % false alarms at 1 % noise between
-runs (docs/methodology.md). So a repeat speaks with the median of its samples, and statistics begin above that.
+runs (docs/methodology.md). So the value of a repeat is the median of its samples, and statistics use repeats only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from seatrial.model.sample import Sample, point_key
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One figure at one point in one repeat. `value` is the median over samples; min and max are over samples, which
-    `values` has one by one, in order of time."""
+    """One figure at one point in one repeat. `value` is the median over samples; minimum and maximum are over
+    samples, which are in `values`, in order of time."""
 
     figure: Figure
     point: Mapping[str, Value]
@@ -35,8 +35,8 @@ class Reading:
 def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample]) -> list[Reading]:
     """The figures of one repeat, in declared order, points in order of appearance.
 
-    Raises ZeroDivisionError, KeyError or TypeError where a sample lacks what its figure reads; the judge turns that
-    into `invalid`.
+    Raises ZeroDivisionError, KeyError or TypeError if values that a figure needs are missing from a sample; the judge
+    turns that into `invalid`.
     """
     found: list[Reading] = []
     for figure in benchmark.figures:

@@ -1,4 +1,4 @@
-"""The record of one finished repeat: one line, with a checksum, that is either whole or not there."""
+"""The record of one finished repeat: one line with a checksum, so that an incomplete line is detected."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RECORD_VERSION = 1
 class RepeatRecord:
     """One process (or job) of an experiment, as kept on disk.
 
-    `repeat` counts from 0 within the experiment; `order` counts the repeats of the run that made it, so drift can be
-    seen; `t0` is the start in seconds since the epoch; `wall_s` is all the time it took; `seen` is what was observed
-    beside it (affinity, load, steal, libraries, command, ...).
+    `repeat` counts from 0 within the experiment; `order` counts the repeats of the run that made it, which shows
+    drift; `t0` is the start in seconds since the epoch; `wall_s` is its total time; `seen` is what was observed
+    around it (affinity, load, steal, libraries, command, ...).
     """
 
     experiment: str
@@ -36,7 +36,7 @@ class RepeatRecord:
 
 
 def encode(record: RepeatRecord) -> bytes:
-    """One line of JSON that ends in the CRC-32 of all before it, and a newline. What is not finite becomes null."""
+    """One line of JSON that ends with the CRC-32 of everything before it. NaN and infinities become null."""
     document = {
         "v": RECORD_VERSION,
         "experiment": record.experiment,
@@ -65,10 +65,10 @@ _CRC_TAIL = len(b',"crc":"00000000"}')
 
 
 def decode(line: bytes) -> RepeatRecord:
-    """The record in one line, without its newline. Raises ProtocolError where the checksum or the form is wrong."""
+    """The record in one line, without its newline. Raises ProtocolError if the checksum or the form is wrong."""
     body, tail = line[:-_CRC_TAIL], line[-_CRC_TAIL:]
     if tail != b',"crc":"%08x"}' % zlib.crc32(body):
-        raise ProtocolError("a record's checksum does not fit its line")
+        raise ProtocolError("the checksum of a record is wrong")
     try:
         document = json.loads(body + b"}")
         if document["v"] != RECORD_VERSION:
@@ -95,7 +95,7 @@ def decode(line: bytes) -> RepeatRecord:
 
 
 def _finite(value: Any) -> Any:
-    """The same value with null in place of numbers that JSON cannot say."""
+    """The same value with None in place of numbers that JSON cannot represent."""
     if isinstance(value, float):
         return value if value - value == 0.0 else None
     if isinstance(value, dict):

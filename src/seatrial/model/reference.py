@@ -1,4 +1,4 @@
-"""A published value: another machine, no interval, its source beside it."""
+"""A published value, of another machine and without an interval, with its source."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Qualifier(StrEnum):
     WITHIN = "within"
     LOWEST = "lowest"
     HIGHEST = "highest"
-    IMPLIED = "implied"  # it does not stand in the source, but follows from other values there
+    IMPLIED = "implied"  # not stated by the source, but follows from other values in it
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """One published figure. `id` names it on the command line ("s2.p2p-v100").
 
-    `benchmark` and `figure` are ours where the measure is the same, else what the source calls it. `configuration` is
+    `benchmark` and `figure` are ours if the measure is the same, otherwise the names in the source. `configuration` is
     the machine and the settings as published. `contradicts` are the ids of values of the same source that cannot be
-    true together with this one; `remark` says so in words.
+    true together with this one; `remark` explains it.
     """
 
     id: str

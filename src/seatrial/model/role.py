@@ -1,4 +1,4 @@
-"""What a figure is the measure of: how analysis and pages find figures, whichever benchmark they belong to."""
+"""The role of a figure: how analysis and pages find figures independent of their benchmark."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from seatrial.model.parameter import Params
 
 
 class Role(StrEnum):
-    """What a figure is the measure of, as it declares itself; several may be the measure of one thing."""
+    """What a figure measures, as declared with it; several figures may have the same role."""
 
-    MEMORY_BANDWIDTH = "bandwidth of memory: the triad, which is customary"
-    MEMORY_STREAM = "bandwidth of memory by another kernel than the triad"
-    FMA_RATE = "arithmetic of the cores"
-    MATRIX_PRODUCT = "a product of matrices by the site's BLAS"
-    LINE_BOUNCE = "a cache line from one core to another"
-    MESSAGE_TIME = "one way of a message, by size"
-    MESSAGE_BANDWIDTH = "a stream of messages, by size"
-    RANK_PAIRS = "messages of every two ranks"
+    MEMORY_BANDWIDTH = "memory bandwidth, by the triad"
+    MEMORY_STREAM = "memory bandwidth, by another kernel"
+    FMA_RATE = "FMA rate of the cores"
+    MATRIX_PRODUCT = "matrix product by the site's BLAS"
+    LINE_BOUNCE = "transfer of a cache line between two cores"
+    MESSAGE_TIME = "one-way time of a message, by size"
+    MESSAGE_BANDWIDTH = "bandwidth of a stream of messages, by size"
+    RANK_PAIRS = "messages between each pair of ranks"
     DEVICE_MEMORY_BANDWIDTH = "bandwidth of a device's memory"
-    DEVICE_FMA_RATE = "arithmetic of a device's vector units"
-    LINK_TRAFFIC = "bytes of a device's kernel that cross the link to the host, not its memory"
-    PEER_COPY = "copies from each device to each other one"
-    PEER_COPY_BOTH_WAYS = "copies between each two devices in both directions at once"
-    PEER_LATENCY = "a small copy from each device to each other one"
+    DEVICE_FMA_RATE = "FMA rate of a device's vector units"
+    LINK_TRAFFIC = "bytes of a device kernel that cross the link to the host"
+    PEER_COPY = "copies from each device to every other"
+    PEER_COPY_BOTH_WAYS = "copies between each pair of devices in both directions at once"
+    PEER_LATENCY = "small copies from each device to every other"
 
 
 class Direction(StrEnum):
-    """Which way copies between the host and a device go."""
+    """The direction of copies between the host and a device."""
 
     HOST_TO_DEVICE = "h2d"
     DEVICE_TO_HOST = "d2h"
@@ -40,7 +40,7 @@ class Direction(StrEnum):
 class HostCopies:
     """The role of a figure of copies between the host and a device, or (`is_sum`) all devices of the experiment.
 
-    `at_once` says whether other devices copy meanwhile.
+    `at_once`: whether other devices copy at the same time.
     """
 
     direction: Direction
@@ -50,9 +50,9 @@ class HostCopies:
 
 @dataclass(frozen=True, slots=True)
 class Intensity:
-    """Flop and bytes of memory that belong together in a figure: its place on the axis of a roofline.
+    """The flop and memory bytes of a figure, which give its arithmetic intensity in a roofline.
 
-    `name` is what figures of this kind are called there, `counting` a sentence that says how both were counted.
+    `name` is the label of such figures there, `counting` a sentence on how both were counted.
     """
 
     name: str

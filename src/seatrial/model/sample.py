@@ -1,7 +1,7 @@
 """Samples, and the columns that they are stored as.
 
-A sample is one reading inside a repeat. Records keep them by column (`pack`), because a million small objects are slow
-to read and a column that never changes is one number.
+A sample is one timed measurement within a repeat. Records store samples by column (`pack`), because a million small
+objects are slow to read, and a constant column is stored as one number.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from seatrial.model.parameter import Value
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One reading: `work` done in `elapsed_s` seconds.
+    """One timed measurement: `work` done in `elapsed_s` seconds.
 
-    `work` counts by name (bytes, flops, ops). `point` says which point of a sweep inside the program this is, such as
-    {"size_B": 8}. `extra` is what else the program measured beside it, such as the clock.
+    `work` maps names to counts (bytes, flops, ops). `point` are the coordinates in a sweep inside the program, such as
+    {"size_B": 8}. `extra` are other values that the program measured with it, such as the clock.
     """
 
     series: str
@@ -37,7 +37,7 @@ def point_key(point: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
 
 
 def pack(samples: Iterable[Sample]) -> list[dict[str, Any]]:
-    """Columns: one dict for each (series, point, rank), every number a list, or one value where all are equal."""
+    """Columns: one dict for each (series, point, rank), every number a list, or one value if all are equal."""
     groups: dict[tuple[object, ...], list[Sample]] = {}
     for sample in samples:
         groups.setdefault((sample.series, point_key(sample.point), sample.rank), []).append(sample)
@@ -57,7 +57,7 @@ def pack(samples: Iterable[Sample]) -> list[dict[str, Any]]:
 
 
 def unpack(columns: Sequence[Mapping[str, Any]]) -> list[Sample]:
-    """The samples that `pack` was given, group by group. Raises ProtocolError when the columns do not fit together."""
+    """The samples that were packed, group by group. Raises ProtocolError if the lengths of the columns differ."""
     samples: list[Sample] = []
     try:
         for group in columns:
@@ -78,12 +78,12 @@ def unpack(columns: Sequence[Mapping[str, Any]]) -> list[Sample]:
                 for k in range(n)
             ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ProtocolError(f"the columns of samples do not fit together ({error!r})") from error
+        raise ProtocolError(f"invalid columns of samples ({error!r})") from error
     return samples
 
 
 def _column(cells: list[Any]) -> Any:
-    """A list of cells, or {"all": cell} where every one is equal."""
+    """A list of cells, or {"all": cell} if all are equal."""
     return {"all": cells[0]} if len(cells) > 1 and all(cell == cells[0] for cell in cells[1:]) else cells
 
 
@@ -91,5 +91,5 @@ def _cells(column: Any, n: int) -> Sequence[Any]:
     if isinstance(column, dict):
         return [column["all"]] * n
     if not isinstance(column, list) or len(column) != n:
-        raise ValueError(f"a column of {n} cells was expected")
+        raise ValueError(f"expected a column of {n} cells")
     return column

@@ -15,11 +15,11 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
-    """One number of workers. `value` and `ci95` are of the raw figure; `reason` says why a point has none.
+    """One number of workers. `value` and `ci95` are of the raw figure; `reason` states why they are missing.
 
-    `speedup` is over the baseline, by the figure's direction; of weak scaling it is that of the work, which grows with
-    the workers. `efficiency` is what of an ideal machine that is: speedup over the growth of workers (weak: time of the
-    baseline over time, or rate for each worker).
+    `speedup` is relative to the baseline, by the figure's direction; for weak scaling it is that of the work, which
+    grows with the workers. `efficiency` is the speedup over the growth of workers (weak: time of the baseline over
+    time, or rate per worker).
     """
 
     workers: float
@@ -38,7 +38,7 @@ class ScalingPoint:
 @dataclass(frozen=True, slots=True)
 class Fit:
     """A law fitted to the speedups: `parameter` is its one constant (Amdahl, Gustafson: the serial share), with its
-    standard error; `residuals` are (workers, measured minus fitted speedup); `ceiling` the largest of its speedups."""
+    standard error; `residuals` are (workers, measured minus fitted speedup); `ceiling` its largest speedup."""
 
     law: Literal["amdahl", "gustafson"]
     parameter: float
@@ -51,9 +51,9 @@ class Fit:
 class ScalingResult:
     """One figure along one axis.
 
-    `crossing` is the number of workers where the efficiency falls below `EFFICIENT`, interpolated on a logarithmic
-    axis, None where it does not within the points; `efficient_to` is the last point before it. Fits are empty below
-    five points, and `note` says so.
+    `crossing` is the number of workers at which the efficiency falls below `EFFICIENT`, interpolated on a logarithmic
+    axis, None if it does not within the measured range; `efficient_to` is the last point before it. With fewer than
+    five points there are no fits, and `note` says so.
     """
 
     benchmark: str
@@ -72,4 +72,4 @@ class ScalingResult:
 
 
 EFFICIENT = 0.8
-"""Below this efficiency more workers are wasted, by the field's habit."""
+"""The customary threshold below which more workers count as wasted."""

@@ -1,4 +1,4 @@
-"""What the site file says: the environments of a site, its systems and their partitions."""
+"""The contents of a site file: environments, systems and their partitions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from seatrial.model.mpi import MpiFamily
 
 @dataclass(frozen=True, slots=True)
 class SiteEnvironment:
-    """What programs are built and run in, under a name of the site's own; None and () leave a thing as it is found.
+    """What programs are built and run in, under a name that the site chooses; None and () change nothing.
 
     `mpi` is the prefix of a library or its compiler wrapper, `launcher` a program by name or path. `family` is for
-    libraries that do not tell theirs. `flags` follow ours on the compiler's command line; `variables` are set where
-    programs run.
+    libraries whose family is not recognized. `flags` follow those of seatrial on the compiler's command line;
+    `variables` are set when programs run.
     """
 
     name: str
@@ -30,10 +30,11 @@ class SiteEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Nodes that are alike. `environments` are names of the site's, the one to use first; none: all of them.
+    """A set of identical nodes. `environments` are names of environments of the site, the preferred one first; () means
+    all.
 
-    `launcher` starts ranks on it ("mpirun" or "srun"; None: what the MPI library has). `hosts` are its nodes by name,
-    `nodes` their number; () and None where the file does not say.
+    `launcher` starts ranks on it ("mpirun" or "srun"; None: the launcher of the MPI library). `hosts` are its nodes by
+    name, `nodes` their number; () and None if the file does not state them.
     """
 
     name: str
@@ -53,7 +54,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is to run: a partition of a system."""
+    """Where to run: a partition of a system."""
 
     system: System
     partition: Partition
@@ -61,22 +62,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site file. `file` is its name for messages, "" where there is none."""
+    """A site file. `file` is its name for messages, "" if there is none."""
 
     environments: tuple[SiteEnvironment, ...] = ()
     systems: tuple[System, ...] = ()
     file: str = ""
 
     def place(self, text: str) -> Place:
-        """The place that NAME[:PARTITION] names; the first partition where none is named.
+        """The place NAME[:PARTITION]; the first partition if none is given.
 
-        Raises UnknownNameError, and UsageError where the site has no systems at all.
+        Raises UnknownNameError, and UsageError if the site defines no systems.
         """
         if not self.systems:
-            where = f"{self.file} has none" if self.file else "there is no site file"
+            why = f"{self.file} defines no systems" if self.file else "no site file found"
             raise UsageError(
-                f"the system {text!r} is not known: {where}",
-                "describe it in a site file (docs/environments.md), ~/.config/seatrial/site.yaml or --site FILE",
+                f"unknown system {text!r}: {why}",
+                "define it in a site file, ~/.config/seatrial/site.yaml or --site FILE (see docs/environments.md)",
             )
         name, _, wanted = text.partition(":")
         system = next((system for system in self.systems if system.name == name), None)
@@ -90,7 +91,7 @@ class Site:
         return Place(system, partition)
 
     def environments_at(self, place: Place | None) -> tuple[SiteEnvironment, ...]:
-        """Those of a place, the one to use first; None: all, in the order of the file."""
+        """The environments of a place, the preferred one first; None: all, in the order of the file."""
         if place is None or not place.partition.environments:
             return self.environments
         return tuple(self._named(place.partition.environments))

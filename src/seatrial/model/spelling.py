@@ -1,9 +1,8 @@
-"""How numbers, settings and facts are spelled: the one place where SI numbers get prefixes and are rounded.
+"""Formats numbers, settings and facts: the only place where SI numbers get prefixes and are rounded.
 
-Findings, the terminal and the page all spell here, so that one number never looks like two. Rates and times take
-decimal prefixes; memory and caches take binary ones where the caller asks (`binary=True`), because that is how they are
-sold and printed by every other tool. Nothing shows more digits than were asked for, except where two neighbours would
-look the same: `digits_to_tell` finds how many tell them apart.
+Findings, the terminal and the page all use these functions, so that a number looks the same everywhere. Rates and times
+have decimal prefixes; memory and caches have binary ones with `binary=True`, as they are sold and as other tools print
+them. Nothing shows more digits than requested, unless two values would look the same (`digits_to_tell`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from seatrial.model.units import Unit
 
 DIGITS = 3
 _MOST_DIGITS = 7
-"""More are noise: a clock with a resolution of 1 ns cannot tell ten digits of anything below ten seconds."""
+"""More are noise: a clock with a resolution of 1 ns cannot resolve ten digits of a time below ten seconds."""
 
 _DECIMAL = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
@@ -35,13 +34,13 @@ _CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 _NAMES: dict[Unit, str] = {"flop/s": "FLOP/s"}
 _COUNTED: tuple[Unit, ...] = ("B",)
 _FRACTIONS: tuple[Unit, ...] = ("s", "J", "W")
-"""Units of which small amounts occur, so that milli, micro and nano make sense."""
+"""Units with small values, for which milli, micro and nano make sense."""
 
 
 def show(value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
-    """`value` (in SI) for people: "57.3 GB/s", "118 GFLOP/s", "24.8 ns", with `binary` "32 MiB".
+    """`value` (in SI units) as text: "57.3 GB/s", "118 GFLOP/s", "24.8 ns", with `binary` "32 MiB".
 
-    None is "unknown". A count of bytes that the chosen prefix says exactly loses its empty decimals ("64 KiB").
+    None is "unknown". A number of bytes that is exact with its prefix has no decimals ("64 KiB").
     """
     if value is None:
         return "unknown"
@@ -53,7 +52,7 @@ def show(value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool 
 
 
 def show_range(low: float, high: float, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
-    """An interval under one prefix: "57.1 to 57.6 GB/s". It keeps enough digits that its ends differ."""
+    """An interval under one prefix: "57.1 to 57.6 GB/s". It has enough digits that its ends differ."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{show(low, unit)} to {show(high, unit)}"
     _, prefix, name = _scale(max(abs(low), abs(high)), unit, digits, binary)
@@ -61,14 +60,14 @@ def show_range(low: float, high: float, unit: Unit, digits: int = DIGITS, *, bin
 
 
 def show_ends(low: float, high: float, beside: float, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
-    """An interval without its unit, for a place right after `beside`, whose prefix it takes: "57.1 to 57.6"."""
+    """An interval without its unit, to be shown right after `beside` and with the same prefix: "57.1 to 57.6"."""
     digits = digits_to_tell((low, high), digits)
     scale, _, _ = _scale(beside, unit, digits, binary)
     return " to ".join(_at_scale(value / scale, high / scale, digits) for value in (low, high))
 
 
 def show_percent(share: float | None, digits: int = 2) -> str:
-    """A share as a whole percentage, with a decimal below 10 % and beside 100 %, where it matters."""
+    """A share as a whole percentage, with a decimal below 10 % and close to 100 %."""
     if share is None:
         return "unknown"
     percent = share * 100
@@ -79,7 +78,7 @@ def show_percent(share: float | None, digits: int = 2) -> str:
 
 
 def digits_to_tell(values: Iterable[float], digits: int = DIGITS) -> int:
-    """The least number of significant digits, from `digits` on, at which values that differ are shown differently."""
+    """The smallest number of significant digits, at least `digits`, that shows different values differently."""
     distinct = sorted({value for value in values if math.isfinite(value)})
     for enough in range(digits, _MOST_DIGITS):
         if len({f"{value:.{enough - 1}e}" for value in distinct}) == len(distinct):
@@ -101,7 +100,7 @@ def count(number: float, noun: str, plural: str = "") -> str:
 
 
 def cpu_list(numbers: Iterable[object]) -> str:
-    """Numbers of CPUs as Linux writes them, in the order given: runs that count up by one as "0-3,8"."""
+    """CPU numbers as Linux writes them, in the order given, with ranges: "0-3,8"."""
     runs: list[tuple[object, object]] = []
     for number in numbers:
         last = runs[-1][1] if runs else None
@@ -121,8 +120,8 @@ _UNIT_OF_SUFFIX: dict[str, Unit] = {"_B": "B", "_s": "s", "_Hz": "Hz", "_Bps": "
 
 
 def written(name: str, value: Value | None) -> str:
-    """A setting's value as it is written on the command line, exactly: "true", "2", "64MiB"; a list of words quoted as
-    a shell would have it, and a variable that is not set as "unset"."""
+    """A setting's exact value as on the command line: "true", "2", "64MiB"; a list of arguments is quoted for a shell,
+    and a variable that is not set is "unset"."""
     if value is None:
         return "unset"
     if isinstance(value, tuple):
@@ -136,12 +135,12 @@ def written(name: str, value: Value | None) -> str:
 
 
 def settings(params: Params, between: str = " ") -> str:
-    """Settings as they are written on the command line: "nontemporal=true threads=2"."""
+    """Settings as on the command line: "nontemporal=true threads=2"."""
     return between.join(f"{name}={written(name, value)}" for name, value in params.items())
 
 
 def label(name: str, value: Value | None) -> str:
-    """A setting for people: "threads 2", "size 64 KiB" (the suffix of the name tells the unit), "nontemporal true"."""
+    """A setting as text: "threads 2", "size 64 KiB" (the suffix of the name is the unit), "nontemporal true"."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{name} {written(name, value)}"
     number = setting_number(name, value).replace(" ", "\N{NO-BREAK SPACE}")
@@ -149,7 +148,7 @@ def label(name: str, value: Value | None) -> str:
 
 
 def setting_number(name: str, value: float) -> str:
-    """The value of a numeric setting, in the unit that its name tells."""
+    """The value of a numeric setting, in the unit that the suffix of its name states."""
     for suffix, unit in _UNIT_OF_SUFFIX.items():
         if name.endswith(suffix):
             return show(value, unit, binary=unit == "B" and value % 1024 == 0)
@@ -157,7 +156,7 @@ def setting_number(name: str, value: float) -> str:
 
 
 def bare_name(name: str) -> str:
-    """A setting's name without the suffix that tells its unit."""
+    """A setting's name without the suffix for its unit."""
     for suffix in _UNIT_OF_SUFFIX:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
@@ -165,11 +164,11 @@ def bare_name(name: str) -> str:
 
 
 _SWITCHES = frozenset({"numa_balancing"})
-"""Facts that the kernel gives as 0 or 1 and that are no counts."""
+"""Facts that the kernel reports as 0 or 1 and that are not counts."""
 
 
 def show_fact(name: str, fact: Fact) -> str:
-    """A fact's value for people: sizes in binary prefixes, rates in decimal ones."""
+    """A fact's value as text: sizes with binary prefixes, rates with decimal ones."""
     value = fact.value
     if isinstance(value, bool | str):
         return plain(value)
@@ -194,13 +193,13 @@ def plain(value: object) -> str:
 
 
 def surrounding(facts: Facts, name: str) -> str | None:
-    """The name of what is round the machine (`hypervisor`, `container`); None where there is none, or nobody says."""
+    """The name of the `hypervisor` or `container` that the machine runs in; None if there is none or it is unknown."""
     text = facts.text(name)
     return None if text in (None, "", "none") else text
 
 
 def _scale(value: float, unit: Unit, digits: int, binary: bool) -> tuple[float, str, str]:
-    """(divisor, prefix, name of the unit) that leaves one to three digits before the point, after rounding too."""
+    """(divisor, prefix, name of the unit) that leaves one to three digits before the point, also after rounding."""
     name = "" if unit == "1" else _NAMES.get(unit, unit)
     size = abs(value)
     if unit == "s" and size >= 120.0:
@@ -218,7 +217,7 @@ def _scale(value: float, unit: Unit, digits: int, binary: bool) -> tuple[float, 
 
 
 def _number(value: float, digits: int, *, exact: bool) -> str:
-    """`value` to so many significant digits, never in exponent form where people would not write one."""
+    """`value` to `digits` significant digits, in exponent form only if very large or small."""
     if value == 0:
         return "0"
     if exact and value == int(value) and abs(value) < 10**6:
@@ -229,6 +228,6 @@ def _number(value: float, digits: int, *, exact: bool) -> str:
 
 
 def _at_scale(value: float, leading: float, digits: int) -> str:
-    """`value` with as many decimals as `leading` has when it is written to `digits` significant digits."""
+    """`value` with as many decimals as `leading` has with `digits` significant digits."""
     exponent = int(f"{abs(leading):.{digits - 1}e}".rpartition("e")[2]) if leading else 0
     return f"{value:.{max(0, digits - 1 - exponent)}f}"

@@ -1,4 +1,4 @@
-"""A study: one question, the points that answer it, and what the answer is to be. Read from a file by `plan`."""
+"""A study: one question, and the experiments that answer it. Read from a file by `plan`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Literal
 from seatrial.model.parameter import Params, Value
 
 LABEL = "label"
-"""The axis that changes nothing: two of its values are the same program, for A against A."""
+"""The axis that changes nothing: all its values are the same program, to compare A with A."""
 
 ENVIRONMENT_PREFIX = "environment."
-"""Before the name of an axis that varies what programs are built and run in, not a parameter of theirs."""
+"""The prefix of the names of axes that vary the environment of programs."""
 
 DEFAULT_MARGIN = 0.02
-"""Differences up to this share matter to nobody, unless a study says otherwise."""
+"""Differences up to this share count as none, unless a study sets another margin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """A sweep over `over` whose winner by `figure` is the answer, for each point of the other axes."""
+    """A sweep over `over` for the best value of `figure`, for each combination of the other axes."""
 
     over: tuple[str, ...]
     figure: str
@@ -63,7 +63,7 @@ class BestOf:
 @dataclass(frozen=True, slots=True)
 class RepeatPolicy:
     """When to stop: `precision` is the half width of an interval relative to its median; `budget_s` is for the whole
-    study; `maximum` repeats of an experiment are made at most."""
+    study; `maximum` is the most repeats of an experiment."""
 
     precision: float = 0.01
     budget_s: float = 300.0
@@ -72,10 +72,10 @@ class RepeatPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study as its file has it, every value checked against what it is for.
+    """A study as in its file, with all values checked.
 
-    Axes in one entry of `zips` advance together; the rest form their product. `exclude` holds partial points to leave
-    out, `include` partial points to add (what they do not name is at its default).
+    Axes in one entry of `zips` advance together; the others form their product. `exclude` contains partial parameter
+    sets to leave out, `include` those to add (other parameters are at their defaults).
     """
 
     name: str
@@ -96,11 +96,11 @@ class Study:
         return next((axis for axis in self.axes if axis.name == name), None)
 
     def moves_with(self, name: str) -> frozenset[str]:
-        """The axes that advance together with one, itself among them."""
+        """The axes that advance together with this one, including itself."""
         return next((frozenset(names) for names in self.zips if name in names), frozenset({name}))
 
     def place(self, given: Mapping[str, Value | None], along: str) -> tuple[tuple[str, str], ...]:
-        """What points share that differ along one axis only: their values of all others, but for those that advance
-        with it."""
+        """What points that differ along one axis have in common: the values of all other axes that do not advance with
+        it."""
         moving = self.moves_with(along)
         return tuple(sorted((name, repr(value)) for name, value in given.items() if name not in moving))

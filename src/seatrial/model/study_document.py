@@ -1,4 +1,4 @@
-"""A study as it is kept in a results folder, with the experiments behind its points."""
+"""A study as stored in a results folder, with the experiments of its points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, S
 
 @dataclass(frozen=True, slots=True)
 class StudyPoint:
-    """One point: the id of its experiment, and the values of the axes there as the study names them."""
+    """One point: the id of its experiment, and the values of the axes as written in the study."""
 
     experiment: str
     benchmark: str
@@ -21,7 +21,7 @@ class StudyPoint:
 
 @dataclass(frozen=True, slots=True)
 class KeptStudy:
-    """A study that was run on one machine (its identity, as experiments have it), with its points in planned order."""
+    """A study that was run on one machine (its identity, as in experiments), with its points in planned order."""
 
     study: Study
     machine: str
@@ -41,39 +41,41 @@ def study_document(kept: KeptStudy) -> dict[str, Any]:
 
 
 def study_from_document(document: Mapping[str, Any]) -> KeptStudy:
-    """The study that `study_document` described. Raises KeyError or TypeError where it is none."""
+    """The study that `study_document` described. Raises KeyError or TypeError if it is invalid."""
     points = tuple(
         StudyPoint(point["experiment"], point["benchmark"], _given(point["given"])) for point in document["points"]
     )
     return KeptStudy(_study(document["study"]), document["machine"], points)
 
 
-def _study(told: Mapping[str, Any]) -> Study:
-    compare, scaling, best_of = told["compare"], told["scaling"], told["best_of"]
+def _study(document: Mapping[str, Any]) -> Study:
+    compare, scaling, best_of = document["compare"], document["scaling"], document["best_of"]
     return Study(
-        name=told["name"],
-        question=told["question"],
-        benchmarks=tuple(StudyBenchmark(entry["name"], _set(entry["parameters"])) for entry in told["benchmarks"]),
-        axes=tuple(Axis(axis["name"], tuple(map(_value, axis["values"]))) for axis in told["axes"]),
-        zips=tuple(map(tuple, told["zips"])),
-        exclude=tuple(map(_given, told["exclude"])),
-        include=tuple(map(_given, told["include"])),
+        name=document["name"],
+        question=document["question"],
+        benchmarks=tuple(
+            StudyBenchmark(entry["name"], _parameters(entry["parameters"])) for entry in document["benchmarks"]
+        ),
+        axes=tuple(Axis(axis["name"], tuple(map(_value, axis["values"]))) for axis in document["axes"]),
+        zips=tuple(map(tuple, document["zips"])),
+        exclude=tuple(map(_given, document["exclude"])),
+        include=tuple(map(_given, document["include"])),
         compare=compare
         and Compare(compare["along"], _value(compare["baseline"]), compare["margin"], tuple(compare["figures"])),
         scaling=scaling and Scaling(scaling["kind"], scaling["along"]),
         best_of=best_of and BestOf(tuple(best_of["over"]), best_of["figure"]),
-        repeat=RepeatPolicy(**told["repeat"]),
-        probes=tuple(told["probes"]),
+        repeat=RepeatPolicy(**document["repeat"]),
+        probes=tuple(document["probes"]),
     )
 
 
-def _value(told: object) -> Value | None:
-    return None if told is None else value_from_json(told)
+def _value(value: object) -> Value | None:
+    return None if value is None else value_from_json(value)
 
 
-def _given(told: Mapping[str, object]) -> dict[str, Value | None]:
-    return {name: _value(value) for name, value in told.items()}
+def _given(values: Mapping[str, object]) -> dict[str, Value | None]:
+    return {name: _value(value) for name, value in values.items()}
 
 
-def _set(told: Mapping[str, object]) -> dict[str, Value]:
-    return {name: value_from_json(value) for name, value in told.items()}
+def _parameters(values: Mapping[str, object]) -> dict[str, Value]:
+    return {name: value_from_json(value) for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""What a study came to: everything that its page and its answer on the command line say."""
+"""The results of a study: everything that its page and the command line show."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from seatrial.model.study import Study
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All comparisons of two sides with the fairness list. `scope` says in one sentence what the verdicts hold for.
+    """All comparisons of two sides, with a list of what else differs. `scope` states what the verdicts hold for.
 
-    `lost` names what was measured on one side only, with the reason; `is_told` is False where a side states nothing
-    about its machine, so that nothing could be seen to differ. `breakdowns` say where a difference sits, by what probes
-    recorded.
+    `lost` names what was measured on one side only, with the reason; `is_told` is False if a side does not describe its
+    machine, so that differences are unknown. `breakdowns` show where the sides differ, as recorded by probes.
     """
 
     baseline: str
@@ -33,14 +32,14 @@ class Compared:
 
     @property
     def unintended(self) -> tuple[Difference, ...]:
-        """The differences that nobody asked for."""
+        """The differences that are not part of the comparison."""
         return tuple(difference for difference in self.differences if not difference.intended)
 
 
 @dataclass(frozen=True, slots=True)
 class StudyResult:
-    """A study with its experiments in planned order and what follows from them. One `Compared` for each value that is
-    held against the baseline."""
+    """A study with its experiments in planned order and its results. One `Compared` for each value other than the
+    baseline."""
 
     study: Study
     results: tuple[ExperimentResult, ...]

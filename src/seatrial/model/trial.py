@@ -1,4 +1,4 @@
-"""A trial: everything that one page says about one machine, gathered from records, never measured by the page."""
+"""A trial: the contents of the page of one machine, collected from records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seatrial.model.machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """A benchmark that this machine or environment cannot run, and what it would need."""
+    """A benchmark that cannot run on this machine or in this environment, and what it needs."""
 
     benchmark: str
     question: str
@@ -22,7 +22,7 @@ class NotMeasured:
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """Where the raw record of a repeat lies: a path relative to the results folder and a line counted from 1."""
+    """The place of the raw record of a repeat: a path relative to the results folder and a line, counted from 1."""
 
     path: str
     line: int
@@ -30,7 +30,7 @@ class RecordPlace:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One machine, what was measured on it, what is wrong with it. `seen` is what probes saw in each repeat."""
+    """One machine with its results and findings. `seen` is what was observed around each repeat."""
 
     machine: Machine
     results: tuple[ExperimentResult, ...]

@@ -1,7 +1,7 @@
 """Units and quantities: SI inside, one spelling for each unit.
 
-`parse_quantity` reads what people write in study files and on the command line ("64MiB", "2.5GHz", "10min", "1%") and
-gives the value in the SI unit. How values are shown is the business of `seatrial.report`.
+`parse_quantity` reads quantities in study files and on the command line ("64MiB", "2.5GHz", "10min", "1%") and
+returns the value in the SI unit. `seatrial.model.spelling` formats values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PREFIXED = re.compile(r"(Ki|Mi|Gi|Ti|Pi|[kKMGTPE]?)(" + "|".join(sorted(_BASES,
 
 
 LARGEST_COUNT = 2**53
-"""Up to here a number of JSON, which is a double, tells every whole number from its neighbours."""
+"""The largest integer up to which a double, and thus a number in JSON, represents every integer exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Quantity:
 
 
 def parse_quantity(text: str) -> Quantity:
-    """The quantity that `text` says, in SI.
+    """The quantity that `text` states, in SI units.
 
     A plain number has the unit "1"; "%" is 0.01. Decimal prefixes are powers of 1000 and binary ones (Ki, Mi, ...)
-    powers of 1024, as IEC 80000-13 has it. Raises UsageError on anything else.
+    powers of 1024, as in IEC 80000-13. Raises UsageError on anything else.
     """
     match = _NUMBER_AND_SUFFIX.match(text.replace("\N{MICRO SIGN}", "µ"))
     if match is None:
@@ -68,7 +68,7 @@ def parse_quantity(text: str) -> Quantity:
     prefixed = _PREFIXED.match(suffix)
     if prefixed is None:
         raise UsageError(
-            f"{text!r} has the unit {suffix!r}, which seatrial does not know",
+            f"{text!r} has the unknown unit {suffix!r}",
             f"use one of {', '.join(UNITS)} with k, M, G, T or Ki, Mi, Gi, Ti before it; ns, us, ms, s, min, h; or %",
         )
     scale = _BINARY[prefixed[1]] if prefixed[1] in _BINARY else _DECIMAL[prefixed[1]]
@@ -77,7 +77,7 @@ def parse_quantity(text: str) -> Quantity:
 
 
 def parse_seconds(text: str) -> float:
-    """A duration in seconds, at least 0 ("20s", "5min"); a bare number is refused, because nobody can tell its unit."""
+    """A duration in seconds, at least 0 ("20s", "5min"); a number without a unit is refused."""
     quantity = parse_quantity(text)
     if quantity.unit != "s" or not 0 <= quantity.value < float("inf"):
         raise UsageError(f"{text!r} is not a duration", "write a number and a unit, such as 90s, 5min or 1h")
@@ -85,7 +85,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_bytes(text: str) -> int:
-    """A whole number of bytes, at least 0 ("64MiB", "1GB", "4096")."""
+    """An integer number of bytes, at least 0 ("64MiB", "1GB", "4096")."""
     quantity = parse_quantity(text)
     is_size = quantity.unit in ("B", "1") and "%" not in text and 0 <= quantity.value <= LARGEST_COUNT
     if not is_size or quantity.value != int(quantity.value):

@@ -23,7 +23,7 @@ _LONGEST_LABEL = 200
 
 
 def can_be_studied(benchmark: Benchmark) -> bool:
-    """Whether a program of ours measures it, or will: the results of other tools are imported, never run."""
+    """Whether seatrial runs it; results of other tools can only be imported."""
     return benchmark.program.can_run
 
 
@@ -33,7 +33,7 @@ def parameters_named(name: str, benchmarks: Iterable[Benchmark]) -> list[tuple[B
 
 
 def concerns(name: str, benchmark: Benchmark) -> bool:
-    """Whether an axis changes anything about a benchmark, or is its label."""
+    """Whether an axis affects a benchmark, or is the label."""
     if name == LABEL:
         return True
     if name.startswith(ENVIRONMENT_PREFIX):
@@ -42,7 +42,7 @@ def concerns(name: str, benchmark: Benchmark) -> bool:
 
 
 def check_axis_name(document: Document, path: Path, name: str, benchmarks: Sequence[Benchmark]) -> None:
-    """Raises UsageError where nothing of that name can be varied with these benchmarks."""
+    """Raises UsageError if these benchmarks have nothing of that name to vary."""
     line = _key_line(document, path, name)
     if name.startswith(ENVIRONMENT_PREFIX):
         try:
@@ -51,23 +51,23 @@ def check_axis_name(document: Document, path: Path, name: str, benchmarks: Seque
             raise document.refuse(path, error.message, error.todo, line) from None
     if not any(concerns(name, benchmark) for benchmark in benchmarks):
         if name in NAMED:
-            raise document.refuse(path, none_concerned(name), "leave the axis out", line)
+            raise document.refuse(path, none_concerned(name), "remove the axis", line)
         names = {p.name for benchmark in benchmarks for p in benchmark.parameters} | {LABEL, *NAMED}
         what = f"parameter of {benchmarks[0].name}" if len(benchmarks) == 1 else "parameter of these benchmarks"
         raise unknown_name(document, path, what, name, names)
 
 
 def none_concerned(name: str) -> str:
-    """Why an axis of the environment changes nothing, for people."""
+    """Why an axis of the environment has no effect, for messages."""
     if name in OF_BUILDS:
         return "none of these benchmarks is compiled here"
     if name == COLLECTIVE_ALGORITHM:
-        return "none of these benchmarks is a collective of MPI, or an application that may call one"
-    return "none of these benchmarks has ranks"
+        return "none of these benchmarks is an MPI collective, or an application that may call one"
+    return "none of these benchmarks has MPI ranks"
 
 
 def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Value | None:
-    """One value of an axis (or of a partial point), as all benchmarks that have it take it. Raises UsageError."""
+    """One value of an axis (or of a partial parameter set). Raises UsageError unless all its benchmarks accept it."""
     try:
         if name == LABEL:
             return _label(node)
@@ -85,8 +85,8 @@ def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks
         if values and not alike(value, values[0]):
             raise document.refuse(
                 path,
-                f"{node.shown()} is not the same for all benchmarks of the study",
-                f"make a study of its own for {benchmark.name}",
+                f"{node.shown()} means different values for the benchmarks of the study",
+                f"write a separate study for {benchmark.name}",
                 node.line,
             )
         values.append(value)
@@ -94,7 +94,7 @@ def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks
 
 
 def parameter_value(document: Document, path: Path, benchmark: Benchmark, parameter: Parameter, node: Node) -> Value:
-    """The value that a node stands for. Raises UsageError, saying what the parameter takes."""
+    """The value of a node. Raises UsageError with what the parameter accepts."""
     try:
         return parameter.value_of(_given(parameter, node))
     except UsageError as error:
@@ -103,19 +103,19 @@ def parameter_value(document: Document, path: Path, benchmark: Benchmark, parame
 
 
 def is_axis(parameter: Parameter, node: Node) -> bool:
-    """Whether a parameter under `benchmarks:` is given as several values. A list of texts is one argument list."""
+    """Whether a parameter under `benchmarks:` has several values. A list of texts is one argument list."""
     if not isinstance(node.value, list):
         return False
     return parameter.kind is not ParameterKind.WORDS or any(isinstance(item.value, list) for item in node.value)
 
 
 def alike(one: Value | None, other: Value | None) -> bool:
-    """Whether two values are the same; true is not 1."""
+    """Whether two values are equal; true is not 1."""
     return type(one) is type(other) and one == other
 
 
 def _given(parameter: Parameter, node: Node) -> object:
-    """What to hand to the parameter: text as it is written, where text is wanted."""
+    """What to pass to the parameter: for text, exactly what is written."""
     if parameter.kind is ParameterKind.WORDS:
         if not isinstance(node.value, list) or not all(item.is_scalar and _is_text(item) for item in node.value):
             return None
@@ -132,14 +132,14 @@ def _is_text(node: Node) -> bool:
 def _label(node: Node) -> str:
     text = node.written
     if not node.is_scalar or node.value is None or not text.strip() or not text.isprintable():
-        raise UsageError(f"{node.shown()} is no label", "it takes a word, such as a")
+        raise UsageError(f"{node.shown()} is not a valid label", "it takes a word, such as a")
     if len(text) > _LONGEST_LABEL:
         raise UsageError("the label is too long", f"it takes a word of at most {_LONGEST_LABEL} characters")
     return text
 
 
 def _key_line(document: Document, path: Path, name: str) -> int:
-    """The line of `name`: it stands at the end of the path as a key, or is itself the value there."""
+    """The line of `name`, which is the last key of the path or the value at the path."""
     parent = document.node(path[:-1])
     if parent is not None and path and path[-1] == name and name in parent.key_lines:
         return parent.key_lines[name]
@@ -147,6 +147,6 @@ def _key_line(document: Document, path: Path, name: str) -> int:
 
 
 def unknown_name(document: Document, path: Path, what: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error that names the nearest of those that are known."""
+    """An error that suggests the nearest known names."""
     error = UnknownNameError(what, name[:_LONGEST_LABEL], known)
     return document.refuse(path, error.message, error.todo, _key_line(document, path, name))

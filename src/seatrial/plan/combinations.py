@@ -1,4 +1,4 @@
-"""The points that the axes of a study make, before any machine resolves them."""
+"""The combinations of the axis values of a study, before they are resolved for a machine."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from seatrial.model.parameter import Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, Axis, Study, StudyBenchmark
 from seatrial.plan.axis_values import concerns
 
-MOST_POINTS = 100_000
+MOST_COMBINATIONS = 100_000
 BENCHMARK = "benchmark"
-"""The key of a partial point that names a benchmark."""
+"""The key of a partial parameter set that selects a benchmark."""
 
 Given = Mapping[str, Value | None]
 
 
 def combinations(study: Study) -> Iterator[tuple[StudyBenchmark, dict[str, Value | None]]]:
-    """(benchmark, value of each of its axes) in the order of the file: the product without what is excluded, the last
-    axis fastest, then what is included. What an included point does not name of the axes is at its default."""
+    """(benchmark, value of each of its axes) in the order of the file: the product without the excluded, the last axis
+    fastest, then the included. Axes that an included set does not contain are at their defaults."""
     excludes = _Excludes(study.exclude)
     for entry in study.benchmarks:
         benchmark = benchmark_named(entry.name)
         for row in itertools.product(*_units(study, benchmark)):
             given = dict(itertools.chain.from_iterable(row))
-            if not excludes.hit(entry.name, given):
+            if not excludes.matches(entry.name, given):
                 yield entry, given
     for partial in study.include:
         named = {name: value for name, value in partial.items() if name != BENCHMARK}
@@ -38,7 +38,7 @@ def combinations(study: Study) -> Iterator[tuple[StudyBenchmark, dict[str, Value
 
 
 def combinations_at_most(study: Study) -> int:
-    """How many there are before anything is excluded."""
+    """The number of combinations before any are excluded."""
     product = sum(
         math.prod(len(unit) for unit in _units(study, benchmark_named(entry.name))) for entry in study.benchmarks
     )
@@ -46,7 +46,7 @@ def combinations_at_most(study: Study) -> int:
 
 
 def _units(study: Study, benchmark: Benchmark) -> list[Sequence[tuple[tuple[str, Value | None], ...]]]:
-    """What advances together: an axis by itself, or those of a zip, each as a row of (axis, value)."""
+    """Axes that advance together (one, or those of a zip), as lists of rows of (axis, value)."""
     own = [axis for axis in study.axes if concerns(axis.name, benchmark)]
     units: list[Sequence[tuple[tuple[str, Value | None], ...]]] = []
     done: set[str] = set()
@@ -66,8 +66,7 @@ def _together(study: Study, axis: Axis, own: Sequence[Axis]) -> list[Axis]:
 
 
 def _defaults(study: Study, entry: StudyBenchmark, benchmark: Benchmark) -> dict[str, Value | None]:
-    """The axes that an included point leaves at their default: that of the benchmark. A label or a part of the
-    environment has none, and is left out."""
+    """The defaults of the axes for an included set, without the label and the environment, which have none."""
     return {
         axis.name: benchmark.parameter(axis.name).default
         for axis in study.axes
@@ -76,18 +75,18 @@ def _defaults(study: Study, entry: StudyBenchmark, benchmark: Benchmark) -> dict
 
 
 class _Excludes:
-    """Partial points to leave out, found by the values of a point without going through them all."""
+    """The partial parameter sets to exclude, indexed by their values for fast lookup."""
 
     def __init__(self, partial: Sequence[Given]) -> None:
         self._by_names: dict[tuple[str, ...], set[tuple[Value | None, ...]]] = {}
-        for point in partial:
-            names = tuple(sorted(point))
-            self._by_names.setdefault(names, set()).add(tuple(point[name] for name in names))
+        for excluded in partial:
+            names = tuple(sorted(excluded))
+            self._by_names.setdefault(names, set()).add(tuple(excluded[name] for name in names))
 
-    def hit(self, benchmark: str, given: Given) -> bool:
-        """Whether a point is left out."""
+    def matches(self, benchmark: str, given: Given) -> bool:
+        """Whether a combination is excluded."""
         values: Given = {BENCHMARK: benchmark, **given}
         return any(
-            all(name in values for name in names) and tuple(values[name] for name in names) in points
-            for names, points in self._by_names.items()
+            all(name in values for name in names) and tuple(values[name] for name in names) in excluded
+            for names, excluded in self._by_names.items()
         )

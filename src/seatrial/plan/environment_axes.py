@@ -1,4 +1,4 @@
-"""The axes that vary what programs are built and run in: their names, their values, what is chosen by them."""
+"""The axes that vary the environment of programs: their names, their values and what each selects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from seatrial.plan.study_yaml import Node
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
 FLAGS = ENVIRONMENT_PREFIX + "flags"
 OF_BUILDS = (COMPILER, FLAGS)
-"""Those that change only what is compiled."""
+"""Axes that affect only benchmarks compiled here."""
 
 MPI = ENVIRONMENT_PREFIX + "mpi"
 COLLECTIVE_ALGORITHM = ENVIRONMENT_PREFIX + mpi_settings.COLLECTIVE_ALGORITHM
@@ -34,12 +34,12 @@ TRANSPORT = ENVIRONMENT_PREFIX + mpi_settings.TRANSPORT
 BINDING = ENVIRONMENT_PREFIX + mpi_settings.BINDING
 SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING)
 OF_RANKS = (MPI, *SETTINGS)
-"""Those that change only programs of many ranks."""
+"""Axes that affect only programs with MPI ranks."""
 NAMED = (*OF_BUILDS, *OF_RANKS)
-"""All but variables, which have the names that they have."""
+"""All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
-"""Upper case, or behind an upper-case word as in OMPI_MCA_btl: so a misspelt axis is not taken for a variable."""
+"""Upper case, or after an upper-case word as in OMPI_MCA_btl, so that a misspelt axis is not taken for a variable."""
 _LONGEST_VALUE = 4096
 
 _MPI_NAME = re.compile(r"[A-Za-z0-9_/.~][A-Za-z0-9_/.+@~-]{0,254}")
@@ -66,36 +66,34 @@ _FLAG = re.compile(
     | --param=[a-z0-9-]+=[0-9]+""",
     re.VERBOSE,
 )
-"""Flags that choose code. Those of GCC and Clang that load code, or read and write files of their own, are left out:
-a family that has such members (-f) takes a value only where the value is known to be no file."""
+"""Flags that affect code generation. Flags of GCC and Clang that load code, or read or write further files, are not
+accepted: a group with such members (-f) accepts a value only if the value is known not to be a file."""
 
 ACCEPTED_FLAGS = (
-    "flags in one text, such as '-O2 -march=x86-64-v3': "
+    "flags in one string, such as '-O2 -march=x86-64-v3': "
     "-O, -m, -f, -D, -U, -W, -g, -std=, -pthread, -static, --param=, "
-    "none that reads or writes another file"
+    "but none that reads or writes another file"
 )
 ACCEPTED_COMPILER = "the command of a compiler, such as g++ or clang++-16"
 ACCEPTED_VARIABLE = "text, a number, or null to unset it"
-ACCEPTED_MPI = "an MPI library as `seatrial list` names it, such as openmpi, mpich or openmpi-5.0.11"
+ACCEPTED_MPI = "an MPI library by its name in `seatrial list`, such as openmpi, mpich or openmpi-5.0.11"
 ACCEPTED_ALGORITHM = (
-    "auto, or an algorithm such as recursive-doubling, ring or rabenseifner; with its operation where a benchmark is "
-    "no collective itself: allreduce:ring, or allreduce:ring+bcast:binomial"
+    "auto, or an algorithm such as recursive-doubling, ring or rabenseifner; with its operation if the benchmark is "
+    "not a collective: allreduce:ring, or allreduce:ring+bcast:binomial"
 )
 ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
-ACCEPTED_BINDING = (
-    f"{BINDINGS[0]} (each rank on CPUs of its own, as always) or {BINDINGS[1]} (where the kernel puts it)"
-)
+ACCEPTED_BINDING = f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)"
 ACCEPTED = {
     MPI: ACCEPTED_MPI,
     COLLECTIVE_ALGORITHM: ACCEPTED_ALGORITHM,
     TRANSPORT: ACCEPTED_TRANSPORT,
     BINDING: ACCEPTED_BINDING,
 }
-"""What the axes of programs with many ranks take, in words."""
+"""What the axes of programs with MPI ranks accept, for messages and schema descriptions."""
 
 
 def check_environment_axis(name: str) -> None:
-    """Raises UsageError where `name`, which begins with "environment.", is none that a study can vary."""
+    """Raises UsageError if a study cannot vary `name`, which begins with "environment."."""
     if name in NAMED:
         return
     variable = name.removeprefix(ENVIRONMENT_PREFIX)
@@ -103,16 +101,16 @@ def check_environment_axis(name: str) -> None:
         known = UnknownNameError("axis", name, NAMED)
         raise UsageError(known.message, f"{known.todo} Variables are upper case: {ENVIRONMENT_PREFIX}OMP_WAIT_POLICY")
     if variable == "CXX":
-        raise UsageError("it would change nothing: programs are built before they run", f"vary {COMPILER} instead")
+        raise UsageError("it would have no effect: programs are built before they run", f"vary {COMPILER} instead")
     if sounds_like_a_secret(variable):
         raise UsageError(
-            "the name sounds like a secret, and the values of axes stand in records and pages",
-            "set it outside of the study",
+            "the name suggests a secret, and values of axes appear in records and on pages",
+            "set it outside the study",
         )
 
 
 def environment_value(name: str, node: Node) -> Value | None:
-    """One value of such an axis. Raises UsageError, saying what is accepted."""
+    """One value of an axis of the environment. Raises UsageError with the accepted values."""
     if name == COMPILER:
         return _compiler(node)
     if name == FLAGS:
@@ -122,14 +120,14 @@ def environment_value(name: str, node: Node) -> Value | None:
     if node.value is None:
         return None
     if not node.is_scalar or not node.written.isprintable() or len(node.written) > _LONGEST_VALUE:
-        raise UsageError(f"{node.shown()} is no value of a variable", f"it takes {ACCEPTED_VARIABLE}")
+        raise UsageError(f"{node.shown()} is not a valid value of a variable", f"it takes {ACCEPTED_VARIABLE}")
     return node.written
 
 
 def concerns_environment(name: str, benchmark: Benchmark) -> bool:
-    """Whether an axis of the environment changes anything about a benchmark: a compiler and its flags what is compiled
-    here, an MPI library and its settings what has ranks, the algorithm of a collective what may do one. Of our own
-    programs these are the collectives; an application may do any."""
+    """Whether an axis of the environment affects a benchmark: a compiler and its flags affect what is compiled here, an
+    MPI library and its settings what has ranks, the algorithm of a collective what may call one. Of our own programs
+    only the collective benchmarks do; an application may call any."""
     is_built = benchmark.program.source is not None
     if name in OF_BUILDS:
         return is_built
@@ -139,20 +137,20 @@ def concerns_environment(name: str, benchmark: Benchmark) -> bool:
 
 
 def refuse_for(name: str, value: Value | None, benchmark: Benchmark) -> None:
-    """Raise UsageError for a value that is right by itself and says too little for this benchmark."""
+    """Raise UsageError for an algorithm without an operation if the benchmark is not a collective."""
     if name != COLLECTIVE_ALGORITHM or value == mpi_settings.AUTO or is_collective(benchmark.name):
         return
     for operation, algorithm in chosen_algorithms(str(value)):
         if not operation:
             raise UsageError(
-                f"{benchmark.name} is no collective itself, so {algorithm!r} does not tell of which one it is",
+                f"{benchmark.name} is not a collective, so {algorithm!r} must name one",
                 f"write OPERATION:ALGORITHM, such as allreduce:{algorithm}",
             )
 
 
 def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameters: Params) -> EnvironmentChoice:
-    """What the values of a point's axes choose of the environment of a benchmark at these parameters. A setting at the
-    value that sets nothing is none: its points are those without it."""
+    """The environment that the values of axes select for a benchmark with these parameters. A setting at its default is
+    left out, so that the experiment is the same as without it."""
     chosen = {name: value for name, value in given.items() if name.startswith(ENVIRONMENT_PREFIX)}
     if not chosen:
         return AS_IT_IS
@@ -175,7 +173,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
 
 
 def _with_operations(value: str, operation: str | None) -> str:
-    """The algorithms, each with its operation: that of the benchmark where none is named."""
+    """The algorithms, each with its operation; the default is the operation of the benchmark."""
     if value == mpi_settings.AUTO:
         return value
     return "+".join(sorted(f"{named or operation}:{one}" for named, one in chosen_algorithms(value)))
@@ -183,15 +181,15 @@ def _with_operations(value: str, operation: str | None) -> str:
 
 def _compiler(node: Node) -> str:
     if not isinstance(node.value, str) or not _COMMAND.fullmatch(node.value):
-        raise UsageError(f"{node.shown()} is no command", f"it takes {ACCEPTED_COMPILER}")
+        raise UsageError(f"{node.shown()} is not a command", f"it takes {ACCEPTED_COMPILER}")
     return node.value
 
 
 def _flags(node: Node) -> str:
-    """The flags with one blank between two. A name that is not known to be harmless is refused: compilers have hundreds
-    of flags, and those that load code or write files have little in common."""
+    """The flags, separated by single spaces. Flags that are not known to be harmless are refused: compilers have
+    hundreds, and those that load code or write files have little in common."""
     if not isinstance(node.value, str) or not node.value.isprintable() or len(node.value) > _LONGEST_VALUE:
-        raise UsageError(f"{node.shown()} is no text of flags", f"it takes {ACCEPTED_FLAGS}")
+        raise UsageError(f"{node.shown()} is not text with flags", f"it takes {ACCEPTED_FLAGS}")
     flags = node.value.split()
     for flag in flags:
         if not flag.startswith("-"):
@@ -202,31 +200,31 @@ def _flags(node: Node) -> str:
 
 
 def _of_ranks(name: str, node: Node) -> str:
-    """The value of an axis of programs with many ranks."""
+    """The value of an axis of programs with MPI ranks."""
     text = node.written if node.is_scalar and node.value is not None else ""
     if name == COLLECTIVE_ALGORITHM:
         return _algorithms(text, node)
     words = {TRANSPORT: TRANSPORTS, BINDING: BINDINGS}.get(name)
     if words is not None and text not in words:
         known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
-        raise UsageError(f"{node.shown()} is none", f"{known.todo} It takes {ACCEPTED[name]}")
+        raise UsageError(f"{node.shown()} is not accepted", f"{known.todo} It takes {ACCEPTED[name]}")
     if words is None and not _MPI_NAME.fullmatch(text):
-        raise UsageError(f"{node.shown()} is no name of a library", f"it takes {ACCEPTED[name]}")
+        raise UsageError(f"{node.shown()} is not the name of a library", f"it takes {ACCEPTED[name]}")
     return text
 
 
 def _algorithms(text: str, node: Node) -> str:
-    """One algorithm, or several with their operations; which of them a library has is known only where it is."""
+    """One algorithm, or several with their operations. Whether a library has them is checked on the machine."""
     parts = chosen_algorithms(text)
     named = [operation for operation, _ in parts]
     for operation, algorithm in parts:
         if not _ALGORITHM.fullmatch(algorithm) or (
             mpi_settings.AUTO in (algorithm, text) and text != mpi_settings.AUTO
         ):
-            raise UsageError(f"{node.shown()} is no algorithm", f"it takes {ACCEPTED_ALGORITHM}")
+            raise UsageError(f"{node.shown()} is not an algorithm", f"it takes {ACCEPTED_ALGORITHM}")
         if operation and operation not in OPERATIONS:
             known = UnknownNameError("collective", operation, OPERATIONS)
             raise UsageError(known.message, known.todo)
     if len(set(named)) < len(named):
-        raise UsageError(f"{node.shown()} chooses twice for the same operation", "leave one of them")
+        raise UsageError(f"{node.shown()} sets the same operation twice", "keep one of them")
     return text

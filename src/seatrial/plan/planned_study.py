@@ -1,4 +1,4 @@
-"""A study with its experiments, before anything runs: how long it takes, and what will be held against what."""
+"""A study with its experiments before anything runs: the expected time, and what is compared with what."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seatrial.stats.interval import MINIMUM_REPEATS
 
 @dataclass(frozen=True, slots=True)
 class PlannedExperiment:
-    """One experiment of a study. `id` is the one that a run will use; `refusal` says why it cannot run here."""
+    """One experiment of a study. `id` is the one that a run uses; `refusal` is the reason if it cannot run here."""
 
     point: Point
     experiment: Experiment
@@ -25,7 +25,7 @@ class PlannedExperiment:
 
     @property
     def repeat_s(self) -> float:
-        """The expected time of one repeat, in seconds; 0 where none is made."""
+        """The expected time of one repeat, in seconds; 0 if it cannot run."""
         return 0.0 if self.refusal is not None else self.point.estimate_s or 0.0
 
 
@@ -33,7 +33,7 @@ class PlannedExperiment:
 class PlannedStudy:
     """The experiments in the order of the study, each once.
 
-    `combinations` is what the axes make of it; fewer experiments where several combinations mean the same here.
+    `combinations` is the number that the axes make; several may resolve to the same experiment.
     """
 
     study: Study
@@ -43,8 +43,8 @@ class PlannedStudy:
 
     @property
     def first_look(self) -> int:
-        """Repeats of an experiment after which it is first asked whether they are enough: never fewer than an interval
-        needs, never more than the study allows."""
+        """Repeats of an experiment before the first test whether they are enough: at least what an interval needs, at
+        most what the study allows."""
         first = stopping.LOOKS[0] if self.study.compare is None else sequential.LOOKS[0]
         return max(MINIMUM_REPEATS, min(first, self.study.repeat.maximum))
 
@@ -55,39 +55,39 @@ class PlannedStudy:
 
     @property
     def least_s(self) -> float:
-        """The expected time of as many repeats of each as an interval needs, in seconds, whatever the budget says."""
+        """The expected time, in seconds, of the repeats that an interval needs, whatever the budget."""
         return MINIMUM_REPEATS * self.round_s
 
     @property
     def estimate_s(self) -> float:
-        """The expected time, in seconds: every experiment up to the first planned look, at most the budget. A study
-        whose figures are not precise or decided by then goes on, up to the budget."""
+        """The expected time, in seconds: every experiment up to the first planned look, at most the budget. If
+        figures are not precise enough or comparisons undecided by then, the study continues up to the budget."""
         return min(self.first_look * self.round_s, self.study.repeat.budget_s)
 
     @property
     def affordable(self) -> int:
-        """Repeats of each experiment that the budget has time for."""
+        """Repeats of each experiment that fit into the budget."""
         if self.round_s == 0:
             return self.study.repeat.maximum
         return min(int(self.study.repeat.budget_s / self.round_s), self.study.repeat.maximum)
 
     @property
     def is_short_of_time(self) -> bool:
-        """Whether the budget cannot give every experiment the repeats that an interval needs."""
+        """Whether the budget is too small for the repeats that an interval needs."""
         return self.least_s > self.study.repeat.budget_s
 
     @cached_property
     def compared(self) -> tuple[tuple[PlannedExperiment, ...], ...]:
-        """The groups that are held against each other, the baseline first, without what cannot run here."""
+        """The groups to compare, the baseline first, without experiments that cannot run here."""
         by_point = {id(experiment.point): experiment for experiment in self.experiments}
         groups = (
             [by_point[id(point)] for point in group if id(point) in by_point]
             for group in compared_points(self.study, self.points)
         )
         running = ([item for item in group if item.refusal is None] for group in groups if group)
-        return tuple(tuple(group) for group in running if len(group) > 1 and self._begins(group[0]))
+        return tuple(tuple(group) for group in running if len(group) > 1 and self._is_baseline(group[0]))
 
-    def _begins(self, experiment: PlannedExperiment) -> bool:
-        """Whether it is a baseline: without one that runs there is nothing to compare with."""
+    def _is_baseline(self, experiment: PlannedExperiment) -> bool:
+        """Whether an experiment is at the baseline value of the comparison."""
         compare = self.study.compare
         return compare is not None and experiment.point.given.get(compare.along) == compare.baseline

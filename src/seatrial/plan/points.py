@@ -1,4 +1,4 @@
-"""Points: a benchmark with every parameter resolved for this machine, or the reason why there is none."""
+"""Points: a benchmark with every parameter resolved for this machine, or the reason why it cannot run."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from seatrial.plan.study_yaml import Node
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing to measure. `refusal` is set where this machine cannot; `named`: it was asked for by name.
+    """A benchmark with resolved parameters. `refusal` is set if it cannot run on this machine; `named`: the user named
+    the benchmark.
 
-    `environment` is what a study chose of it; `given` are the values of a study's axes at this point, as its file names
-    them; `probes` what is recorded beside it.
+    `environment` is what a study selects of it; `given` are the values of a study's axes as written in its file;
+    `probes` run alongside it.
     """
 
     benchmark: Benchmark
@@ -38,21 +39,21 @@ class Point:
 
     @property
     def estimate_s(self) -> float | None:
-        """The expected time of one repeat, in seconds; None for a point that is refused."""
+        """The expected time of one repeat, in seconds; None if it cannot run."""
         return None if self.refusal is not None else self.benchmark.estimate_s(self.parameters)
 
     @property
     def is_profiled(self) -> bool:
-        """Whether the MPI profiler is loaded beside the program: what it measures so is another experiment."""
+        """Whether the MPI profiler is loaded with the program, which makes it another experiment."""
         return "mpi" in self.probes and self.benchmark.may_use_mpi
 
 
 def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]], machine: Machine) -> tuple[Point, ...]:
     """The points of these benchmarks, each once; without targets, the standard trial of the machine.
 
-    `settings` maps a parameter, or an axis of the environment, to the values it takes, typed or as text; several make
-    the product. A setting applies to every target that it concerns. Raises UnknownNameError for a target or setting
-    that nothing has, UsageError for a value that the parameter does not take.
+    `settings` maps a parameter, or an axis of the environment, to its values, typed or as text; several settings make
+    the product. A setting applies to every target that has it. Raises UnknownNameError for an unknown target or
+    setting, UsageError for a value that the parameter does not accept.
     """
     benchmarks = [benchmark_named(name) for name in dict.fromkeys(targets)] or list(registry().values())
     _refuse_unknown(settings, benchmarks)
@@ -74,21 +75,23 @@ def _trial(benchmark: Benchmark, machine: Machine) -> tuple[Params, ...]:
 
 
 def _bases(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> tuple[Params, ...]:
-    """What is measured of a benchmark that was named: its sweep, unless a parameter of it is set."""
+    """What is measured of a benchmark that the user names: its sweep, unless one of the swept parameters is set."""
     swept = {name for point in benchmark.sweep for name in point}
     return benchmark.sweep if benchmark.sweep and swept.isdisjoint(settings) else ({},)
 
 
 def parse_settings(options: Sequence[str]) -> dict[str, list[str]]:
-    """`["key=v1,v2", ...]` as parameter -> values. Raises UsageError for what has another form, or is said twice."""
+    """`["key=v1,v2", ...]` as parameter -> values. Raises UsageError for another form or a duplicate."""
     settings: dict[str, list[str]] = {}
     for option in options:
         name, equals, values = option.partition("=")
         chosen = [value.strip() for value in values.split(",")]
         if not equals or not name.strip() or not all(chosen):
-            raise UsageError(f"--set {option!r} is not understood", "write --set parameter=value or =value1,value2")
+            raise UsageError(f"invalid --set {option!r}", "write --set parameter=value or parameter=value1,value2")
         if name.strip() in settings:
-            raise UsageError(f"--set gives {name.strip()} twice", "give all its values at once: =value1,value2")
+            raise UsageError(
+                f"--set gives {name.strip()} twice", f"give all its values at once: {name.strip()}=value1,value2"
+            )
         settings[name.strip()] = chosen
     return settings
 
@@ -102,21 +105,21 @@ def _refuse_unknown(settings: Mapping[str, Sequence[Value]], benchmarks: Sequenc
             except UsageError as error:
                 raise UsageError(f"--set {name}: {error.message}", error.todo) from None
             if not any(concerns(name, benchmark) for benchmark in benchmarks):
-                raise UsageError(f"--set {name}: {none_concerned(name)}", "leave it out")
+                raise UsageError(f"--set {name}: {none_concerned(name)}", "remove it")
         elif name not in known:
             what = f"parameter of {benchmarks[0].name}" if len(benchmarks) == 1 else "parameter of these benchmarks"
             raise UnknownNameError(what, name, {*known, *NAMED} if "." in name else known)
 
 
 def _environments(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> list[dict[str, Value | None]]:
-    """All combinations of the settings of the environment that concern this benchmark."""
+    """All combinations of the settings of the environment that affect this benchmark."""
     own = [name for name in settings if name.startswith(ENVIRONMENT_PREFIX) and concerns(name, benchmark)]
     axes = [[(name, _environment_value(name, str(value), benchmark)) for value in settings[name]] for name in own]
     return [dict(combination) for combination in itertools.product(*axes)]
 
 
 def _environment_value(name: str, text: str, benchmark: Benchmark) -> Value | None:
-    """What a study file would have read there: `null` unsets a variable, all else is text."""
+    """The same value as in a study file: `null` unsets a variable, everything else is text."""
     try:
         value = environment_value(name, Node(None if text == "null" else text, 1, text))
         refuse_for(name, value, benchmark)
@@ -133,7 +136,7 @@ def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> l
 
 
 def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine, *, named: bool) -> Point:
-    """The point of these parameters, the others at their defaults; refused where this machine cannot."""
+    """The point with these parameters, the others at their defaults; refused if it cannot run on this machine."""
     parameters: Params = benchmark.point(given)
     try:
         parameters = benchmark.prepare(machine, parameters)

@@ -26,16 +26,16 @@ _LONGEST_VALUE = 4096
 
 
 def site_of(path: Path | None) -> Site:
-    """The site of a file; None: that of `~/.config/seatrial/site.yaml` ($XDG_CONFIG_HOME counts), or nothing where
+    """The site of a file; None: `~/.config/seatrial/site.yaml` (or below $XDG_CONFIG_HOME), an empty site if
     there is no such file.
 
-    Raises UsageError where a named file cannot be read, and as `read_site` does.
+    Raises UsageError if a named file cannot be read, and as `read_site` does.
     """
     if path is not None:
         return _read(path)
     try:
         usual = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "seatrial" / "site.yaml"
-    except RuntimeError:  # there is no home folder
+    except RuntimeError:  # no home directory
         return Site()
     return _read(usual) if usual.exists() else Site()
 
@@ -45,7 +45,7 @@ def _read(path: Path) -> Site:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no path"
+        why = error.strerror if isinstance(error, OSError) else "not a valid path"
         raise UsageError(f"the site file {path} cannot be read: {why}", "name another with --site FILE") from error
     return read_site(data, str(path))
 
@@ -53,11 +53,11 @@ def _read(path: Path) -> Site:
 def read_site(data: bytes, file: str) -> Site:
     """The site that a file holds; `file` is its name for messages.
 
-    Raises UsageError where the text is not valid YAML 1.2, has another shape than the published schema, or names what
-    is not there. A file of comments only is a site of nothing.
+    Raises UsageError if the text is not valid YAML 1.2, does not match the published schema, or contains unknown names.
+    A file with nothing but comments is an empty site.
     """
     if len(data) > MAX_BYTES:
-        raise error_at(file, None, "it is larger than 1 MiB: not a site file", "give the site's YAML file")
+        raise error_at(file, None, "larger than 1 MiB: not a site file", "give the site's YAML file")
     if _ONLY_COMMENTS.fullmatch(data.removeprefix(b"\xef\xbb\xbf")):
         return Site(file=file)
     document = read_yaml(data, file)
@@ -72,7 +72,7 @@ def read_site(data: bytes, file: str) -> Site:
 
 
 def _check_shape(document: Document) -> None:
-    """Raises UsageError where the document has not the shape of the models: of several faults the first in the file."""
+    """Raises UsageError for the first place in the file that does not match the models."""
     from pydantic import ValidationError
 
     from seatrial.plan.site_schema import SiteModel
@@ -86,9 +86,9 @@ def _check_shape(document: Document) -> None:
 
 
 def _fault(document: Document, fault: Any) -> tuple[tuple[int, int], UsageError]:
-    """((line, minus depth), the message) of one fault that pydantic found."""
+    """((line, minus depth), the message) of one error that pydantic reported."""
     path: Place = ()
-    for step in fault["loc"]:  # the rest names members of unions
+    for step in fault["loc"]:  # other steps are names of union members
         if document.node((*path, step)) is not None:
             path = (*path, step)
     line = document.line(path)
@@ -102,7 +102,7 @@ def _fault(document: Document, fault: Any) -> tuple[tuple[int, int], UsageError]
         keys = _keys(path[:-1])
         nearest = difflib.get_close_matches(last[:100], keys, n=1, cutoff=0.5)
         todo = f"did you mean {nearest[0]}?" if nearest else f"keys: {', '.join(keys)}"
-        return (line, -len(path)), document.refuse(path, "there is no such key", todo, line)
+        return (line, -len(path)), document.refuse(path, "unknown key", todo, line)
     node = document.node(path) or document.root
     is_empty = node.value in (None, "", [], {})
     seen = "it is empty" if is_empty else f"it cannot be {node.shown()}"
@@ -110,7 +110,7 @@ def _fault(document: Document, fault: Any) -> tuple[tuple[int, int], UsageError]
 
 
 def _general(path: Place) -> tuple[str, ...]:
-    """A path with "*" for names that people choose and for positions."""
+    """A path with "*" in place of names and positions that the user chooses."""
     from seatrial.plan.site_schema import NAMED
 
     steps: list[str] = []
@@ -130,7 +130,7 @@ def _accepted(path: Place) -> str:
 
 
 def _keys(path: Place) -> list[str]:
-    """The keys that a mapping of the models has."""
+    """The known keys of a mapping."""
     from seatrial.plan.site_schema import ACCEPTED
 
     lead = "".join(f"{step}." for step in _general(path))
@@ -171,7 +171,7 @@ def _path(document: Document, place: Place) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise document.refuse(place, "there is no home folder for ~", "write the path out") from None
+        raise document.refuse(place, "no home directory for ~", "give the full path") from None
 
 
 def _launcher(document: Document, place: Place) -> str:
@@ -183,7 +183,7 @@ def _launcher(document: Document, place: Place) -> str:
 
 
 def _of_axis(document: Document, place: Place, axis: str) -> str:
-    """A value that an axis of a study takes, too: the same rules hold."""
+    """A value that a study axis accepts as well, checked by the same rules."""
     try:
         return str(environment_value(axis, document.node(place) or document.root))
     except UsageError as error:
@@ -195,14 +195,14 @@ def _variables(document: Document, place: Place) -> Iterator[tuple[str, str]]:
     for name, node in (mapping.entries if mapping is not None else {}).items():
         line = mapping.key_lines[name] if mapping is not None else None
         if not _VARIABLE.fullmatch(name):
-            raise document.refuse(place, f"{name[:60]!r} is no name of a variable", "write it in upper case", line)
+            raise document.refuse(place, f"{name[:60]!r} is not a valid variable name", "write it in upper case", line)
         if sounds_like_a_secret(name):
-            todo = "set it outside of the site file"
+            todo = "set it outside the site file"
             raise document.refuse(
-                place, f"{name} sounds like a secret, and variables stand in records and pages", todo, line
+                place, f"{name} suggests a secret, and variables appear in records and on pages", todo, line
             )
         if not node.written.isprintable() or len(node.written) > _LONGEST_VALUE:
-            raise document.refuse((*place, name), f"{node.shown()} is no value of a variable", "it takes text")
+            raise document.refuse((*place, name), f"{node.shown()} is not a valid value of a variable", "it takes text")
         yield name, node.written
 
 
@@ -219,11 +219,11 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
         hosts = tuple(_listed(document, (*at, "hosts")))
         for position, host in enumerate(hosts):
             if not _HOST.fullmatch(host):
-                raise document.refuse((*at, "hosts", position), "this is no name of a host", "write it as n001")
+                raise document.refuse((*at, "hosts", position), "not a valid host name", "write it as n001")
         count = None if nodes is None or not isinstance(nodes.value, int) else nodes.value
         if count is not None and hosts and count != len(hosts):
             raise document.refuse(
-                (*at, "nodes"), f"{count} nodes, but {len(hosts)} hosts are named", "leave one of the two out"
+                (*at, "nodes"), f"{count} nodes, but {len(hosts)} hosts are named", "remove one of the two"
             )
         yield Partition(
             name,
@@ -244,12 +244,12 @@ def _dialect(document: Document, place: Place) -> str:
 
 
 def _listed(document: Document, place: Place) -> Iterator[str]:
-    """The texts of a list, each of which stands there once."""
+    """The texts of a list. Raises UsageError for a duplicate."""
     node = document.node(place)
     seen: set[str] = set()
     for position, item in enumerate(node.items if node is not None else ()):
         if str(item.value) in seen:
-            raise document.refuse((*place, position), f"{item.shown()} is there twice", "leave one of them")
+            raise document.refuse((*place, position), f"{item.shown()} is listed twice", "keep one of them")
         seen.add(str(item.value))
         yield str(item.value)
 
@@ -261,7 +261,7 @@ def _names(document: Document, place: Place) -> Iterator[str]:
         if not _NAME.fullmatch(name):
             line = node.key_lines[name] if node is not None else None
             todo = "letters, digits, -, _ and . (at most 100), the first a letter or digit"
-            raise document.refuse(place, f"{name[:60]!r} is no name", todo, line)
+            raise document.refuse(place, f"{name[:60]!r} is not a valid name", todo, line)
         yield name
 
 

@@ -1,6 +1,6 @@
-"""The shape of a site file as pydantic models, and the JSON schema that is published of them.
+"""The structure of a site file as pydantic models, and the published JSON schema.
 
-The schema is made when the package is built (hatch_build.py); `python -m seatrial.plan.site_schema` prints it.
+The schema is generated when the package is built (hatch_build.py); `python -m seatrial.plan.site_schema` prints it.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ ACCEPTED = {
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
     "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
     "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",
-    "environments.*.family": f"{', '.join(_FAMILIES[:-1])} or {_FAMILIES[-1]}: for a library that does not tell",
-    "environments.*.launcher": "what starts ranks: a command on PATH, such as srun, or a path that begins with / or ~/",
+    "environments.*.family": f"{', '.join(_FAMILIES[:-1])} or {_FAMILIES[-1]}: needed if it is not recognized",
+    "environments.*.launcher": "the MPI launcher: a command on PATH, such as srun, or a path that begins with / or ~/",
     "environments.*.compiler": "the command of a compiler, such as g++ or clang++-16",
-    "environments.*.flags": "flags in one text, such as '-O2 -march=x86-64-v3'",
+    "environments.*.flags": "flags in one string, such as '-O2 -march=x86-64-v3'",
     "environments.*.variables": "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}",
     "environments.*.variables.*": "text, a number, true or false",
     "systems": "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
     "systems.*": "a mapping with partitions",
-    "systems.*.partitions": "a mapping of names to partitions, the first of which is the default",
+    "systems.*.partitions": "a mapping of names to partitions; the first is the default",
     "systems.*.partitions.*": "a mapping with any of environments, launcher, hosts, nodes",
-    "systems.*.partitions.*.environments": "a list of environments of this file, the one to use first",
+    "systems.*.partitions.*.environments": "a list of environments of this file, the preferred one first",
     "systems.*.partitions.*.environments.*": "the name of an environment of this file",
     "systems.*.partitions.*.launcher": f"{' or '.join(LAUNCHERS)}",
     "systems.*.partitions.*.hosts": "a list of host names",
     "systems.*.partitions.*.hosts.*": "the name of a host, such as n001",
-    "systems.*.partitions.*.nodes": "the number of its nodes, a whole number from 1",
+    "systems.*.partitions.*.nodes": "the number of nodes, an integer >= 1",
 }
-"""What each place of a site file takes, in words: for messages and for the schema's descriptions."""
+"""Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
 NAMED = frozenset({"environments", "systems", "partitions", "variables"})
-"""Mappings whose keys are names that people choose."""
+"""Mappings whose keys are names that the user chooses."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
 _Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
@@ -73,7 +73,7 @@ class EnvironmentModel(_Closed):
 
 
 class PartitionModel(_Closed):
-    """Nodes that are alike."""
+    """A set of identical nodes."""
 
     environments: Annotated[list[_Name] | None, _described("systems.*.partitions.*.environments", min_length=1)] = None
     launcher: Annotated[

@@ -23,8 +23,8 @@ from seatrial.plan.axis_values import (
     parameters_named,
     unknown_name,
 )
-from seatrial.plan.combinations import BENCHMARK, MOST_POINTS, combinations, combinations_at_most
-from seatrial.plan.study_answers import Context, read_best_of, read_compare, read_scaling, share
+from seatrial.plan.combinations import BENCHMARK, MOST_COMBINATIONS, combinations, combinations_at_most
+from seatrial.plan.study_sections import Context, read_best_of, read_compare, read_scaling, share
 from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, Path, read_yaml
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _MOST_KINDS_OF_EXCLUDE = 64
 def read_study(data: bytes, file: str) -> Study:
     """The study that a file holds; `file` is its name for messages.
 
-    Raises UsageError where the text is not valid YAML 1.2, has another shape than the published schema, names what is
-    not there, or contradicts itself.
+    Raises UsageError if the text is not valid YAML 1.2, does not match the published schema, contains unknown names,
+    or contradicts itself.
     """
     document = read_yaml(data, file)
     model = _shape(document)
@@ -61,38 +61,38 @@ def read_study(data: bytes, file: str) -> Study:
         repeat=_repeat(document, model),
         probes=_probes(document, model),
     )
-    _refuse_no_points(document, study)
+    _refuse_without_combinations(document, study)
     return study
 
 
 def _shape(document: Document) -> StudyModel:
-    """The document in the shape of the models; of several faults the first in the file is told."""
+    """The document as a model. Raises UsageError for the first error in the file."""
     from pydantic import ValidationError
 
     from seatrial.plan.study_schema import StudyModel
 
-    _refuse_habits(document)
+    _refuse_number_as_name(document)
     try:
         return StudyModel.model_validate(document.root.plain())
     except ValidationError as error:
         faults = [(_path_of(document, fault), fault) for fault in error.errors(include_url=False)]
-    told = [
+    innermost = [
         (place, fault)
         for place, fault in faults
         if not any(len(other) > len(place) and other[: len(place)] == place for other, _ in faults)
     ]
-    raise min((_fault(document, place, fault) for place, fault in told), key=lambda found: found[0])[1]
+    raise min((_fault(document, place, fault) for place, fault in innermost), key=lambda found: found[0])[1]
 
 
-def _refuse_habits(document: Document) -> None:
-    """Forms that people write by habit and that the models would explain badly."""
+def _refuse_number_as_name(document: Document) -> None:
+    """A clearer message than the models give for `study: 2024`."""
     name = document.root.entries.get("study")
     if name is not None and name.is_scalar and not isinstance(name.value, str | None):
-        raise document.refuse(("study",), f"{name.shown()} is no text", f"write it in quotes: study: '{name.written}'")
+        raise document.refuse(("study",), f"{name.shown()} is not text", f"write it in quotes: study: '{name.written}'")
 
 
 def _path_of(document: Document, fault: Any) -> Path:
-    """The place of a fault: of pydantic's location, what is in the document; the rest names members of unions."""
+    """The location of an error in the document: pydantic's location without the names of union members."""
     path: list[str | int] = []
     for step in fault["loc"]:
         if document.node((*path, step)) is not None:
@@ -101,7 +101,7 @@ def _path_of(document: Document, fault: Any) -> Path:
 
 
 def _fault(document: Document, path: Path, fault: Any) -> tuple[tuple[int, int], UsageError]:
-    """((line, what comes first on it), the message) of one fault that pydantic found."""
+    """((line, order on that line), the message) of one error that pydantic reported."""
     last = str(path[-1]) if path else ""
     line = document.line(path)
     if fault["type"] == "missing":
@@ -113,7 +113,7 @@ def _fault(document: Document, path: Path, fault: Any) -> tuple[tuple[int, int],
         todo = f"did you mean {nearest[0]}?" if nearest else f"keys: {', '.join(keys)}"
         parent = document.node(path[:-1])
         line = parent.key_lines.get(last, line) if parent is not None else line
-        return (line, 0), document.refuse(path, "there is no such key", todo, line)
+        return (line, 0), document.refuse(path, "unknown key", todo, line)
     node = document.node(path)
     seen = node.shown() if node is not None else "this"
     is_empty = node is not None and node.value in (None, "", [], {})
@@ -122,7 +122,7 @@ def _fault(document: Document, path: Path, fault: Any) -> tuple[tuple[int, int],
 
 
 def _place(path: Path) -> tuple[str, ...]:
-    """A path with "*" for the names and positions that people choose."""
+    """A path with "*" in place of names and positions that the user chooses."""
     steps = []
     for position, step in enumerate(path):
         chosen = isinstance(step, int) or (
@@ -141,7 +141,7 @@ def _accepted(place: tuple[str, ...]) -> str:
 
 
 def _keys(place: tuple[str, ...]) -> list[str]:
-    """The keys that a mapping of the models has."""
+    """The known keys of a mapping."""
     from seatrial.plan.study_schema import ACCEPTED
 
     lead = "".join(f"{step}." for step in place)
@@ -157,7 +157,7 @@ def _benchmarks(document: Document) -> list[Benchmark]:
             studied = [other for other, benchmark in known.items() if can_be_studied(benchmark)]
             raise unknown_name(document, ("benchmarks", name), "benchmark", name, studied)
         if not can_be_studied(known[name]):
-            todo = "`seatrial import` reads them; a study names what seatrial runs"
+            todo = "import them with `seatrial import`; a study contains only benchmarks that seatrial runs"
             raise document.refuse(("benchmarks", name), "its figures come from the result files of other tools", todo)
         found.append(known[name])
     return found
@@ -186,11 +186,11 @@ def _fixed_and_axes(
         path = ("axes", name)
         check_axis_name(document, path, name, benchmarks)
         if name in axes:
-            raise document.refuse(path, "it is a list under benchmarks already", "leave one of the two")
+            raise document.refuse(path, "it is already a list under benchmarks", "keep one of the two")
         for benchmark in benchmarks:
             if name in fixed[benchmark.name]:
                 seen = f"it is varied here and has one value under benchmarks.{benchmark.name}"
-                raise document.refuse(path, seen, "leave one of the two")
+                raise document.refuse(path, seen, "keep one of the two")
         axes[name] = _axis(document, path, name, node, benchmarks)
     return fixed, list(axes.values())
 
@@ -208,7 +208,7 @@ def _items(document: Document, key: str) -> list[Node]:
 def _refuse_ambiguous(
     document: Document, path: Path, axis: Axis, before: Axis | None, benchmarks: Sequence[Benchmark]
 ) -> None:
-    """A list under one benchmark is an axis of the study; it is no guess what another benchmark has there."""
+    """Raise UsageError if a list under one benchmark leaves open whether the parameter varies for another one."""
     if before is not None:
         if len(before.values) != len(axis.values) or not all(map(alike, before.values, axis.values)):
             seen = f"{axis.name} has other values under another benchmark"
@@ -219,13 +219,13 @@ def _refuse_ambiguous(
         if benchmark.name != path[1] and (node is None or not node.items):
             raise document.refuse(
                 path,
-                f"{benchmark.name} has {axis.name} too, and the study does not say whether it varies there",
-                f"to vary it for all, write it under axes: {{{axis.name}: [...]}}; else make two studies",
+                f"{benchmark.name} has {axis.name} too, and the file does not state whether it varies there",
+                f"to vary it for all, use axes: {{{axis.name}: [...]}}; otherwise write two studies",
             )
 
 
 def _axis(document: Document, path: Path, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Axis:
-    """An axis with its values checked; each may stand there once."""
+    """An axis with its values checked; duplicates are refused."""
     if not node.items:
         raise document.refuse(path, "it has no values", "write them as a list, such as [1, 2]")
     seen: dict[tuple[str, object], int] = {}
@@ -235,7 +235,7 @@ def _axis(document: Document, path: Path, name: str, node: Node, benchmarks: Seq
         key = (type(value).__name__, value)
         if key in seen:
             raise document.refuse(
-                (*path, position), f"{item.shown()} stands there twice (first on line {seen[key]})", "leave one of them"
+                (*path, position), f"{item.shown()} is listed twice (first on line {seen[key]})", "keep one of them"
             )
         seen[key] = item.line
         values.append(value)
@@ -252,12 +252,14 @@ def _zips(document: Document, model: StudyModel, axes: Sequence[Axis]) -> tuple[
             if name not in known:
                 raise unknown_name(document, (*path, within), "axis", name, known)
             if name in taken:
-                raise document.refuse((*path, within), f"{name} is there twice", "an axis advances with one list only")
+                raise document.refuse((*path, within), f"{name} is listed twice", "an axis can be in one list only")
             taken.add(name)
         sizes = {name: len(known[name].values) for name in names}
         if len(set(sizes.values())) > 1:
-            told = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-            raise document.refuse(path, f"these axes differ in their number of values: {told}", "give each as many")
+            counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+            raise document.refuse(
+                path, f"these axes have different numbers of values: {counts}", "give each the same number"
+            )
     return zips
 
 
@@ -278,17 +280,17 @@ def _excluded(
             value = axis_value(document, path, name, value_node, benchmarks)
             if not any(alike(value, other) for other in known[name].values):
                 raise document.refuse(
-                    path, f"{value_node.shown()} is no value of this axis", _values_of(document, name)
+                    path, f"{value_node.shown()} is not a value of this axis", _values_of(document, name)
                 )
             point[name] = value
         partial.append(point)
     if len({tuple(sorted(point)) for point in partial}) > _MOST_KINDS_OF_EXCLUDE:
-        raise document.refuse(("exclude",), "too many different sets of axes", f"use {_MOST_KINDS_OF_EXCLUDE} at most")
+        raise document.refuse(("exclude",), "too many different sets of axes", f"use at most {_MOST_KINDS_OF_EXCLUDE}")
     return tuple(partial)
 
 
 def _values_of(document: Document, name: str) -> str:
-    """The values of an axis as the file writes them."""
+    """The values of an axis as written in the file."""
     node = _entries(document, "axes").get(name)
     for own in _entries(document, "benchmarks").values():
         node = node or own.entries.get(name)
@@ -314,7 +316,7 @@ def _included(document: Document, benchmarks: Sequence[Benchmark]) -> tuple[dict
             point[name] = axis_value(document, path, name, value_node, chosen)
         if not any(all(concerns(name, b) for name in point if name != BENCHMARK) for b in chosen):
             names = " and ".join(name for name in point if name != BENCHMARK)
-            raise document.refuse(("include", position), f"no benchmark of the study has {names}", "split the point")
+            raise document.refuse(("include", position), f"no benchmark of the study has {names}", "split the entry")
         partial.append(point)
     return tuple(partial)
 
@@ -335,7 +337,7 @@ def _repeat(document: Document, model: StudyModel) -> RepeatPolicy:
     except UsageError as error:
         raise document.refuse(path, error.message, error.todo) from None
     if budget_s <= 0:
-        raise document.refuse(path, f"{model.repeat.budget!r} is no time", "write more than 0, such as 5min")
+        raise document.refuse(path, f"{model.repeat.budget!r} is not a valid time", "give more than 0, such as 5min")
     precision = share(document, ("repeat", "precision"), model.repeat.precision)
     return RepeatPolicy(precision, budget_s, model.repeat.max)
 
@@ -344,14 +346,14 @@ def _probes(document: Document, model: StudyModel) -> tuple[str, ...]:
     probes = tuple(model.probes or ())
     for position, probe in enumerate(probes):
         if probe in probes[:position]:
-            raise document.refuse(("probes", position), f"{probe} is there twice", "leave one of them")
+            raise document.refuse(("probes", position), f"{probe} is listed twice", "keep one of them")
     return probes
 
 
-def _refuse_no_points(document: Document, study: Study) -> None:
+def _refuse_without_combinations(document: Document, study: Study) -> None:
     number = combinations_at_most(study)
-    if number > MOST_POINTS:
-        todo = f"a study has at most {MOST_POINTS}: use fewer values, or `zip` so that axes advance together"
-        raise document.refuse(("axes",), f"the axes make {number} points", todo)
+    if number > MOST_COMBINATIONS:
+        todo = f"a study has at most {MOST_COMBINATIONS}: use fewer values, or `zip` so that axes advance together"
+        raise document.refuse(("axes",), f"the axes make {number} combinations", todo)
     if next(iter(combinations(study)), None) is None:
-        raise document.refuse(("exclude",), "nothing is left to measure", "exclude less")
+        raise document.refuse(("exclude",), "no experiments are left", "exclude less")

@@ -1,4 +1,4 @@
-"""The points of a study on a machine, and which of them are held against each other."""
+"""The points of a study on a machine, and which of them are compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seatrial.plan.environment_axes import choice_of
 from seatrial.plan.points import Point, resolve
 
 PROBES = frozenset({"mpi", "io"})
-"""What can be recorded beside a repeat."""
+"""Probes that can run alongside a repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class StudyPoints:
 
 
 def study_points(study: Study, machine: Machine) -> tuple[Point, ...]:
-    """What a study measures on a machine: every combination of its axes with all parameters resolved, each once."""
+    """The points of a study on a machine: every combination of its axes with all parameters resolved, no duplicates."""
     return plan_study(study, machine).points
 
 
 def plan_study(study: Study, machine: Machine) -> StudyPoints:
-    """The same, saying how many combinations mean the same here (`threads: all` and the number that it stands for)."""
+    """The same, with the number of duplicates (such as `threads: all` and the number that it resolves to)."""
     resolved: dict[tuple[object, ...], Point] = {}
     points: dict[tuple[object, ...], Point] = {}
     number = 0
@@ -53,17 +53,17 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
 
 
 def refuse_nothing_to_compare(study: Study, points: Sequence[Point]) -> None:
-    """Raise UsageError where a study wants a comparison for which it has no two points."""
+    """Raise UsageError if a study has a comparison but no two points to compare."""
     if study.compare is not None and not compared_points(study, points):
         raise UsageError(
-            f"study {study.name}: no two points differ along {study.compare.along} only, so nothing can be compared",
-            "look at exclude, at include, and at values that mean the same on this machine: seatrial plan shows them",
+            f"study {study.name}: no two experiments differ only in {study.compare.along}, so nothing can be compared",
+            "check exclude, include, and values that resolve to the same on this machine: see seatrial plan",
         )
 
 
 def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point, ...], ...]:
-    """The groups of points that differ only along the axis of `compare`, the baseline first; groups without it, or with
-    nothing to hold against it, are left out."""
+    """The groups of points that differ only along the axis of `compare`, the baseline first; groups without a
+    baseline or without a candidate are left out."""
     compare = study.compare
     if compare is None:
         return ()
@@ -85,7 +85,7 @@ def _is_parameter(name: str) -> bool:
 
 
 def _labelled(point: Point, given: Given) -> Point:
-    """A resolved point as a point of the study: what it chooses of the environment, and its label."""
+    """A resolved point with its label and the environment that it selects."""
     parameters = point.parameters
     if (label := given.get(LABEL)) is not None:
         parameters = {**parameters, LABEL: label}
@@ -95,5 +95,5 @@ def _labelled(point: Point, given: Given) -> Point:
 
 
 def _identity(point: Point) -> tuple[object, ...]:
-    """What makes two points the same: all that they are resolved to, and the environment."""
+    """Two points are the same if their resolved parameters and environments are equal."""
     return (point.benchmark.name, point.environment, *sorted(point.parameters.items()))

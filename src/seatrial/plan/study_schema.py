@@ -1,7 +1,7 @@
-"""The shape of a study file as pydantic models, and the JSON schema that is published of them.
+"""The structure of a study file as pydantic models, and the published JSON schema.
 
-The models say what keys there are and what kind of value each takes; what the values mean is checked by `study_file`.
-The schema is made when the package is built (hatch_build.py); `python -m seatrial.plan.study_schema` prints it.
+The models define the keys and the type of each value; `study_file` checks what the values mean.
+The schema is generated when the package is built (hatch_build.py); `python -m seatrial.plan.study_schema` prints it.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ from seatrial.plan.environment_axes import (
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 MOST_REPEATS = 100_000
-MOST_PARTIAL_POINTS = 1000
+MOST_PARTIAL_SETS = 1000
 
 ACCEPTED = {
     "": "a mapping: study, question, benchmarks, then axes, compare and so on",
     "study": "the study's name, text: letters, digits, - and _ (at most 100)",
-    "question": "text: what the study is to answer",
+    "question": "text: the question that the study answers",
     "benchmarks": "a mapping of benchmarks to their parameters, such as "
     f"`{benchmark_of(Role.MEMORY_BANDWIDTH)}: {{threads: all}}`",
     "benchmarks.*": "a mapping of parameters to values, such as {threads: all}, or {} for the defaults",
-    "benchmarks.*.*": "a value, or a list of values, which is an axis",
-    "axes": "a mapping of parameters or of what the environment has to lists of values",
+    "benchmarks.*.*": "a value, or a list of values (an axis)",
+    "axes": "a mapping of parameters, or of parts of the environment, to lists of values",
     "axes.*": "a list of values, such as [1, 2]",
     "axes.*.*": "a value: text, a number, true or false",
-    "exclude": f"a list of partial points, such as {{threads: 4}}; at most {MOST_PARTIAL_POINTS}",
-    "exclude.*": "a partial point, such as {threads: 4}",
+    "exclude": f"a list of partial parameter sets, such as {{threads: 4}}; at most {MOST_PARTIAL_SETS}",
+    "exclude.*": "a partial parameter set, such as {threads: 4}",
     "exclude.*.*": "a value of that axis",
-    "include": f"a list of partial points, such as {{threads: 4}}; at most {MOST_PARTIAL_POINTS}",
-    "include.*": "a partial point, such as {threads: 4}",
+    "include": f"a list of partial parameter sets, such as {{threads: 4}}; at most {MOST_PARTIAL_SETS}",
+    "include.*": "a partial parameter set, such as {threads: 4}",
     "include.*.*": "a value of that parameter",
-    "zip": "a list of lists of axes, such as [[threads, array_B]]: those of one list advance together",
+    "zip": "a list of lists of axes, such as [[threads, array_B]]; the axes of one list advance together",
     "zip.*": "a list of at least two axes",
     "zip.*.*": "the name of an axis",
     "compare": "the name of an axis, or a mapping such as {along: nontemporal, baseline: false, margin: 2%}",
     "compare.along": "the name of an axis",
-    "compare.baseline": "a value of that axis; without it, its first",
+    "compare.baseline": "a value of that axis (default: its first value)",
     "compare.margin": "a share between 0 and 1, such as 2%",
     "compare.figures": "a list of figures, such as [triad]; empty: all",
     "compare.figures.*": "the name of a figure",
     "scaling": "a mapping such as {kind: strong, along: threads}",
-    "scaling.kind": "strong (the work is fixed) or weak (it grows with the axis)",
+    "scaling.kind": "strong (fixed work) or weak (work grows with the axis)",
     "scaling.along": "the name of a numeric axis",
     "best_of": "a mapping such as {over: [record_B], figure: read}",
     "best_of.over": "a list of axes",
@@ -70,19 +70,19 @@ ACCEPTED = {
     "best_of.figure": "the name of a figure",
     "repeat": "a mapping such as {precision: 1%, budget: 5min, max: 100}",
     "repeat.precision": "a share between 0 and 1, such as 1%: half the width of the interval, relative to the median",
-    "repeat.budget": "a time with its unit, such as 5min: for the whole study",
-    "repeat.max": f"a whole number from {MINIMUM_REPEATS} to {MOST_REPEATS}: repeats of one experiment at most",
+    "repeat.budget": "a time with a unit, such as 5min, for the whole study",
+    "repeat.max": f"an integer from {MINIMUM_REPEATS} to {MOST_REPEATS}: the most repeats of one experiment",
     "probes": "a list of probes: mpi, io, power",
     "probes.*": "mpi, io or power",
 }
-"""What each place of a study file takes, in words: for messages and for the schema's descriptions."""
+"""Key of a study file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 _Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
 _Value = _Scalar | list[_Scalar]
 _Share = StrictFloat | StrictStr
-_PartialPoints = Annotated[
-    list[Annotated[dict[_Name, _Value], Field(min_length=1)]] | None, Field(max_length=MOST_PARTIAL_POINTS)
+_PartialSets = Annotated[
+    list[Annotated[dict[_Name, _Value], Field(min_length=1)]] | None, Field(max_length=MOST_PARTIAL_SETS)
 ]
 
 _SHARE_SCHEMA = {
@@ -105,7 +105,7 @@ class _Closed(BaseModel):
 
 
 class CompareModel(_Closed):
-    """How the values of an axis are held against its baseline."""
+    """Compares the values of an axis with its baseline."""
 
     along: Annotated[_Name, _described("compare.along")]
     baseline: Annotated[_Value, _described("compare.baseline")] = None
@@ -123,14 +123,14 @@ class ScalingModel(_Closed):
 
 
 class BestOfModel(_Closed):
-    """A sweep whose winner is the answer."""
+    """A sweep for the best value of a figure."""
 
     over: Annotated[list[_Name], Field(description=ACCEPTED["best_of.over"], min_length=1)]
     figure: Annotated[_Name, _described("best_of.figure")]
 
 
 class RepeatModel(_Closed):
-    """When to stop."""
+    """When to stop repeating."""
 
     precision: Annotated[
         _Share, Field(description=ACCEPTED["repeat.precision"], json_schema_extra={**_SHARE_SCHEMA, "default": "1%"})
@@ -142,7 +142,7 @@ class RepeatModel(_Closed):
 
 
 class StudyModel(_Closed):
-    """One question, the points that answer it, and what the answer is to be."""
+    """A question, the experiments that answer it, and how they are evaluated."""
 
     study: Annotated[StrictStr, Field(description=ACCEPTED["study"], pattern=r"^[A-Za-z0-9_-]{1,100}$")]
     question: Annotated[StrictStr, Field(description=ACCEPTED["question"], pattern=r"\S", max_length=10_000)]
@@ -151,8 +151,8 @@ class StudyModel(_Closed):
         Field(description=ACCEPTED["benchmarks"], min_length=1),
     ]
     axes: Annotated[dict[_Name, Annotated[list[_Value], Field(min_length=1)]] | None, _described("axes")] = None
-    exclude: Annotated[_PartialPoints, _described("exclude")] = None
-    include: Annotated[_PartialPoints, _described("include")] = None
+    exclude: Annotated[_PartialSets, _described("exclude")] = None
+    include: Annotated[_PartialSets, _described("include")] = None
     zip: Annotated[list[Annotated[list[_Name], Field(min_length=2)]] | None, _described("zip")] = None
     compare: Annotated[_Name | CompareModel | None, _described("compare")] = None
     scaling: Annotated[ScalingModel | None, _described("scaling")] = None
@@ -162,13 +162,13 @@ class StudyModel(_Closed):
 
 
 def study_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a study file, with the benchmarks and parameters that there are."""
+    """The JSON schema (draft 2020-12) of a study file, with all benchmarks and their parameters."""
     schema = StudyModel.model_json_schema()
     for model in (schema, *schema["$defs"].values()):
         model.pop("title", None)
         for entry in model["properties"].values():
             entry.pop("title", None)
-    schema["$defs"]["CompareModel"]["properties"]["baseline"].pop("default")  # null is a value: a variable unset
+    schema["$defs"]["CompareModel"]["properties"]["baseline"].pop("default")  # null is a value: an unset variable
     benchmarks = [benchmark for benchmark in registry().values() if can_be_studied(benchmark)]
     places = schema["properties"]
     places["benchmarks"] = {
@@ -192,7 +192,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
         "type": ["object", "null"],
         "properties": {
             parameter.name: {
-                "description": f"{parameter.help}; it takes {parameter.accepts()}; a list is an axis",
+                "description": f"{parameter.help}; accepts {parameter.accepts()}; a list is an axis",
                 "anyOf": [_value(parameter), {"type": "array", "minItems": 1, "items": _value(parameter)}],
             }
             for parameter in benchmark.parameters
@@ -202,7 +202,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _value(parameter: Parameter) -> dict[str, Any]:
-    """One value of a parameter, as far as a schema can say."""
+    """The schema of one value of a parameter, as far as JSON Schema can express it."""
     words: list[dict[str, Any]] = [{"enum": list(parameter.words)}] if parameter.words else []
     number: dict[str, Any] = {"type": "integer", "minimum": int(parameter.minimum)}
     match parameter.kind:
@@ -226,7 +226,7 @@ _OF_RANKS: dict[str, dict[str, Any]] = {TRANSPORT: {"enum": list(TRANSPORTS)}, B
 
 
 def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
-    """The axes that there are: parameters, the label, what the environment has."""
+    """All axes: parameters, the label, parts of the environment."""
     parameters: dict[str, list[Parameter]] = {}
     for benchmark in benchmarks:
         for parameter in benchmark.parameters:

@@ -1,7 +1,7 @@
-"""YAML 1.2 text of a study as a tree of nodes that know their lines; what only an attacker would write is refused.
+"""Parses YAML 1.2 into a tree of nodes with line numbers; limits protect against hostile files.
 
-The parser's events are read one by one, so that nothing is built before its depth and number are known to be harmless.
-Scalars follow the core schema of YAML 1.2.2 (section 10.3.2), save that true and false have one spelling each: `yes`,
+The parser's events are read one by one, so that depth and size are checked before anything is built.
+Scalars follow the core schema of YAML 1.2.2 (section 10.3.2), except that true and false have one spelling each: `yes`,
 `on`, `True` and `1_000` are text, and 0777 is seven hundred and seventy-seven.
 """
 
@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 Scalar = bool | int | float | str | None
 Path = tuple[str | int, ...]
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is neither a list nor a mapping."""
+        """Whether this is neither a list nor a mapping."""
         return not isinstance(self.value, list | dict)
 
     @property
@@ -65,7 +65,7 @@ class Node:
         return self.value
 
     def shown(self) -> str:
-        """What stands there, for a message: short, in quotes where it is text."""
+        """The value for a message: short, with quotes if it is text."""
         if isinstance(self.value, list):
             text = "[" + ", ".join(node.shown() for node in self.value[:5])
             return text + (", ...]" if len(self.value) > 5 else "]")
@@ -78,7 +78,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The tree of a file, and how a place in it is named in messages."""
+    """The tree of a file, with error messages for places in it."""
 
     file: str
     root: Node
@@ -93,7 +93,7 @@ class Document:
         return node
 
     def line(self, path: Path) -> int:
-        """The line of a place, or of the nearest place round it that is there."""
+        """The line of a place, or of the innermost existing one that contains it."""
         node = self.root
         line = node.line
         for step in path:
@@ -104,27 +104,28 @@ class Document:
         return line
 
     def refuse(self, path: Path, seen: str, todo: str = "", line: int | None = None) -> UsageError:
-        """The error that says what is wrong at a place."""
+        """An error about a place in the file."""
         key = ".".join(_short(step) for step in path if isinstance(step, str))
         return error_at(self.file, line or self.line(path), f"{key}: {seen}" if key else seen, todo)
 
 
 def error_at(file: str, line: int | None, seen: str, todo: str = "") -> UsageError:
-    """One clear message about a line of a file."""
+    """An error about a line of a file."""
     return UsageError(f"{file}: line {line}: {seen}" if line is not None else f"{file}: {seen}", todo)
 
 
 def read_yaml(data: bytes, file: str) -> Document:
-    """The one document of a file. Raises UsageError, naming file and line, for text that is not valid YAML 1.2, and for
-    what no study needs: more than 1 MiB, several documents, tags, anchors, aliases, keys given twice, deep nesting."""
+    """The one document of a file. Raises UsageError, with file and line, for text that is not valid YAML 1.2, and for
+    features that no study needs: more than 1 MiB, several documents, tags, anchors, aliases, duplicate keys, deep
+    nesting."""
     if len(data) > MAX_BYTES:
-        raise error_at(file, None, "it is larger than 1 MiB: not a study file", "give the study's YAML file")
+        raise error_at(file, None, "larger than 1 MiB: not a study file", "give the study's YAML file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise error_at(
-            file, line, f"byte 0x{data[error.start]:02x} is no UTF-8", "save the file as UTF-8 text"
+            file, line, f"invalid UTF-8 (byte 0x{data[error.start]:02x})", "save the file as UTF-8 text"
         ) from None
     return Document(file, _Builder(file).build(_events(text, file)))
 
@@ -134,7 +135,7 @@ def _item(node: Node, position: int) -> Node | None:
 
 
 def _short(text: str) -> str:
-    """Text from the file, made fit for a message."""
+    """Text from the file, printable and short enough for a message."""
     shown = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST_SHOWN])
     return shown if len(text) <= _LONGEST_SHOWN else f"{shown}..."
 
@@ -144,16 +145,16 @@ def _events(text: str, file: str) -> Iterator[Any]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
     from ruamel.yaml.reader import ReaderError
 
-    todo = "write YAML 1.2: `key: value` lines, indented with blanks"
+    todo = "write YAML 1.2: `key: value` lines, indented with spaces"
     try:
         yield from YAML(typ="safe", pure=True).parse(text)
     except ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise error_at(file, line, f"there is a character that text cannot hold (U+{error.character:04X})") from None
+        raise error_at(file, line, f"invalid character U+{error.character:04X}") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        told = ", ".join(_short(part) for part in (error.context, error.problem) if part)
-        raise error_at(file, mark.line + 1 if mark else None, f"invalid YAML: {told}", todo) from None
+        problem = ", ".join(_short(part) for part in (error.context, error.problem) if part)
+        raise error_at(file, mark.line + 1 if mark else None, f"invalid YAML: {problem}", todo) from None
     except (YAMLError, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise error_at(file, None, f"invalid YAML: {_short(first)}", todo) from None
@@ -161,7 +162,7 @@ def _events(text: str, file: str) -> Iterator[Any]:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come. `key` waits for its value."""
+    """An unfinished list or mapping. `key` is the one whose value comes next."""
 
     node: Node
     key: str | None = None
@@ -169,7 +170,7 @@ class _Open:
 
 
 class _Builder:
-    """Nodes from events, with a stack of its own: hostile depth cannot exhaust the interpreter's."""
+    """Builds nodes from events with an explicit stack, so that deep nesting cannot exhaust the interpreter's."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -183,15 +184,15 @@ class _Builder:
             line = event.start_mark.line + 1
             match type(event).__name__:
                 case "DocumentStartEvent":
-                    self._begins(event, line)
+                    self._begin_document(event, line)
                 case "ScalarEvent":
-                    self._plain(event, line)
+                    self._refuse_anchor_and_tag(event, line)
                     self._add(self._scalar(event, line), line)
                 case "SequenceStartEvent":
-                    self._plain(event, line)
+                    self._refuse_anchor_and_tag(event, line)
                     self._open(Node([], line), line)
                 case "MappingStartEvent":
-                    self._plain(event, line)
+                    self._refuse_anchor_and_tag(event, line)
                     self._open(Node({}, line), line)
                 case "SequenceEndEvent" | "MappingEndEvent":
                     self._stack.pop()
@@ -204,17 +205,17 @@ class _Builder:
     def _error(self, line: int, seen: str, todo: str = "") -> UsageError:
         return error_at(self._file, line, seen, todo)
 
-    def _begins(self, event: Any, line: int) -> None:
+    def _begin_document(self, event: Any, line: int) -> None:
         if self._root is not None:
-            raise self._error(line, "a second document begins here", "a study file holds one study")
+            raise self._error(line, "a second document begins here", "a file contains one document")
         if event.version is not None and tuple(event.version) != (1, 2):
             version = ".".join(map(str, event.version))
-            raise self._error(line, f"%YAML {version} is not accepted", "study files are YAML 1.2: leave the line out")
+            raise self._error(line, f"%YAML {version} is not accepted", "study files are YAML 1.2: remove the line")
         if event.tags:
             raise self._error(line, "%TAG is not accepted", "write values without tags")
 
-    def _plain(self, event: Any, line: int) -> None:
-        """Refuse what only makes other things of plain values."""
+    def _refuse_anchor_and_tag(self, event: Any, line: int) -> None:
+        """Refuse anchors and tags."""
         if event.anchor is not None:
             raise self._error(line, f"the anchor &{_short(event.anchor)} is not accepted", _NO_ALIASES)
         if event.tag is not None:
@@ -224,12 +225,12 @@ class _Builder:
         self._add(node, line)
         self._stack.append(_Open(node))
         if len(self._stack) > _MAX_DEPTH:
-            raise self._error(line, f"it is nested more than {_MAX_DEPTH} deep", "no part of a study is so deep")
+            raise self._error(line, f"nested more than {_MAX_DEPTH} levels deep", "no part of a study is so deep")
 
     def _add(self, node: Node, line: int) -> None:
         self._count += 1
         if self._count > _MAX_NODES:
-            raise self._error(line, f"there are more than {_MAX_NODES} values", "make several studies of it")
+            raise self._error(line, f"more than {_MAX_NODES} values", "split it into several studies")
         if not self._stack:
             self._root = node
             return
@@ -239,18 +240,18 @@ class _Builder:
         elif top.key is None:
             self._key(top, node, line)
         else:
-            # An empty value stands where the parser gave up waiting for one; people look for it at its key.
+            # The parser reports an empty value on a later line; report it at its key.
             placed = Node(None, top.key_line) if node.value is None and node.written == "" else node
             top.node.entries[top.key] = placed
             top.key = None
 
     def _key(self, top: _Open, node: Node, line: int) -> None:
         if not node.is_scalar:
-            raise self._error(line, "a list or mapping stands where a key should", "write a name before the colon")
+            raise self._error(line, "expected a key, found a list or mapping", "write a name before the colon")
         if node.written in top.node.entries:
             first = top.node.key_lines[node.written]
             raise self._error(
-                line, f"{_short(node.written)} is given twice (first on line {first})", "leave one of them"
+                line, f"{_short(node.written)} is given twice (first on line {first})", "keep one of them"
             )
         top.key, top.key_line = node.written, line
         top.node.key_lines[node.written] = line
@@ -265,8 +266,8 @@ class _Builder:
             return None
         if text in ("true", "false"):
             return text == "true"
-        if _NO_NUMBER.fullmatch(text):
-            raise self._error(line, f"{text} is no number to measure with", "write a number, or text in quotes")
+        if _NOT_FINITE.fullmatch(text):
+            raise self._error(line, f"{text} is not a usable number", "write a number, or text in quotes")
         number: int | float | None = None
         if len(text) > _LONGEST_SHOWN:
             return text
@@ -283,4 +284,4 @@ class _Builder:
         return text if number is None else number
 
 
-_NO_ALIASES = "write the value out where it is needed"
+_NO_ALIASES = "write the value in each place"

@@ -1,4 +1,4 @@
-"""What a study file asks of its points: the comparison, the scaling, the best of a sweep, each checked for sense."""
+"""The sections `compare`, `scaling` and `best_of` of a study file, read and checked."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The file with what is known of it so far."""
+    """The file, with its benchmarks and axes."""
 
     document: Document
     benchmarks: Sequence[Benchmark]
     axes: Sequence[Axis]
 
     def axis(self, path: Path, name: str) -> Axis:
-        """The axis that a place names. Raises UsageError with the nearest."""
+        """The axis of that name. Raises UsageError with the nearest names."""
         for axis in self.axes:
             if axis.name == name:
                 return axis
         raise unknown_name(self.document, path, "axis", name, (axis.name for axis in self.axes))
 
     def concerned(self, names: Sequence[str]) -> list[Benchmark]:
-        """The benchmarks that all these axes concern."""
+        """The benchmarks that all these axes apply to."""
         return [benchmark for benchmark in self.benchmarks if all(concerns(name, benchmark) for name in names)]
 
     def figure(self, path: Path, name: str, benchmarks: Sequence[Benchmark]) -> str:
-        """A figure of one of these benchmarks. Raises UsageError with the nearest."""
+        """A figure of one of these benchmarks. Raises UsageError with the nearest names."""
         known = [figure.name for benchmark in benchmarks for figure in benchmark.figures]
         if name not in known:
             what = f"figure of {' or '.join(benchmark.name for benchmark in benchmarks)}"
@@ -56,7 +56,7 @@ def share(document: Document, path: Path, given: float | str) -> float:
     value = quantity.value if quantity is not None else float(given)
     if (quantity is not None and quantity.unit != "1") or not 0 < value < 1:
         node = document.node(path)
-        raise document.refuse(path, f"{node.shown() if node else given} is no share between 0 and 1", todo)
+        raise document.refuse(path, f"{node.shown() if node else given} is not a share between 0 and 1", todo)
     return value
 
 
@@ -78,7 +78,7 @@ def read_compare(context: Context, model: StudyModel) -> Compare | None:
         baseline_given = axis_value(document, path, axis.name, node, context.concerned([axis.name]))
         if not any(alike(baseline_given, value) for value in axis.values):
             shown = ", ".join(map(_written, axis.values[:20]))
-            raise document.refuse(path, f"{node.shown()} is no value of {axis.name}", f"its values: {shown}")
+            raise document.refuse(path, f"{node.shown()} is not a value of {axis.name}", f"its values: {shown}")
         baseline = baseline_given
     concerned = context.concerned([axis.name])
     figures = [
@@ -94,7 +94,7 @@ def read_compare(context: Context, model: StudyModel) -> Compare | None:
 
 
 def read_scaling(context: Context, model: StudyModel) -> Scaling | None:
-    """How figures are to change along a numeric axis."""
+    """Scaling along a numeric axis."""
     if model.scaling is None:
         return None
     path: Path = ("scaling", "along")
@@ -102,13 +102,13 @@ def read_scaling(context: Context, model: StudyModel) -> Scaling | None:
     _refuse_single(context, path, axis)
     for value in axis.values:
         if not _is_number(context, axis.name, value):
-            seen = f"{axis.name} has the value {_written(value)}, which is no number"
-            raise context.document.refuse(path, seen, "scaling is along an axis of numbers, such as threads: [1, 2, 4]")
+            seen = f"{axis.name} has the value {_written(value)}, which is not a number"
+            raise context.document.refuse(path, seen, "scaling needs an axis of numbers, such as threads: [1, 2, 4]")
     return Scaling(model.scaling.kind, axis.name)
 
 
 def read_best_of(context: Context, model: StudyModel) -> BestOf | None:
-    """The sweep whose winner is wanted."""
+    """The sweep whose best point is reported."""
     if model.best_of is None:
         return None
     over = model.best_of.over
@@ -116,7 +116,7 @@ def read_best_of(context: Context, model: StudyModel) -> BestOf | None:
         path: Path = ("best_of", "over", position)
         context.axis(path, name)
         if name in over[:position]:
-            raise context.document.refuse(path, f"{name} is there twice", "leave one of them")
+            raise context.document.refuse(path, f"{name} is listed twice", "keep one of them")
     concerned = context.concerned(over)
     if not concerned:
         seen = f"no benchmark of the study has all of {', '.join(over)}"
@@ -126,12 +126,12 @@ def read_best_of(context: Context, model: StudyModel) -> BestOf | None:
 
 def _refuse_single(context: Context, path: Path, axis: Axis) -> None:
     if len(axis.values) < 2:
-        raise context.document.refuse(path, f"{axis.name} has one value only", "give it at least two")
+        raise context.document.refuse(path, f"{axis.name} has only one value", "give it at least two")
 
 
 def _is_number(context: Context, name: str, value: Value | None) -> bool:
-    """Whether a value counts something. A word of a number's parameter ("all") becomes one on the machine; a variable
-    of the environment is text that reads as one."""
+    """Whether a value is a number. A word such as "all" of a numeric parameter becomes one on the machine; the value of
+    an environment variable is text that contains one."""
     if name.startswith(ENVIRONMENT_PREFIX):
         return isinstance(value, str) and value.isdecimal() and value.isascii()
     if isinstance(value, str):
