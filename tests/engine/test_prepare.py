@@ -63,4 +63,4 @@ def test_one_process_needs_no_helpers(lammps: Installed, monkeypatch: pytest.Mon
     monkeypatch.setattr(rank_helpers, "rank_helpers", _no_helpers)
     assert isinstance(_prepared("1"), Ready)
     refused = _prepared("2")
-    assert isinstance(refused, Refused) and "is not linked with an MPI library" in str(refused.outcome)
+    assert isinstance(refused, Refused) and "is not linked with a known MPI library" in str(refused.outcome)

@@ -126,10 +126,10 @@ def test_ranks_that_come_to_their_end(mpi: str, start: Callable[..., RepeatRecor
     [
         ("segv", 'rank 1 killed by SIGSEGV at "the reef"'),
         ("abort", 'rank 1 killed by SIGABRT at "the reef"'),
-        ("exit", 'rank 1 ended by itself at "the reef"'),
-        ("throw", 'rank 1 gave up (no "wind") at "the reef"'),
-        ("kill", "rank 1 killed by SIGKILL, as the launcher says"),
-        ("silent", "rank 1 ended with exit status 3, as the launcher says"),
+        ("exit", 'rank 1 exited at "the reef"'),
+        ("throw", 'rank 1 failed (no "wind") at "the reef"'),
+        ("kill", "rank 1 killed by SIGKILL, according to the launcher"),
+        ("silent", "rank 1 ended with exit status 3, according to the launcher"),
     ],
 )
 def test_a_rank_that_dies_is_named_with_what_it_did(
@@ -146,7 +146,7 @@ def test_a_rank_that_dies_is_named_with_what_it_did(
     [
         ("hang", 'rank 1 at "the reef", outside of MPI; rank 0 at "the storm", in MPI_Barrier, waiting'),
         ("stop", 'rank 1 at "the reef", outside of MPI; rank 0 at "the storm", in MPI_Barrier, waiting'),
-        ("deadlock", 'ranks 0-1 at "the storm", in MPI_Recv; each waits for another'),
+        ("deadlock", 'ranks 0-1 at "the storm", in MPI_Recv; all are waiting for each other'),
     ],
 )
 def test_a_rank_that_hangs_is_told_from_those_that_wait(
@@ -317,6 +317,5 @@ def test_ends_of_many_ranks_are_told_together() -> None:
     ends.append(ranks.RankEnd(3, None, None, None, False))
     text = ranks._who_waits(ends, SimpleNamespace(ranks=6))  # type: ignore[arg-type]
     assert text == (
-        "rank 5 never returned from MPI_Init; rank 3 said nothing at the end; "
-        'ranks 0-2,4 at "round 1", in MPI_Bcast, waiting'
+        'rank 5 never returned from MPI_Init; rank 3 left no report; ranks 0-2,4 at "round 1", in MPI_Bcast, waiting'
     )

@@ -58,7 +58,7 @@ def test_what_holds_is_in_force() -> None:
 
 def test_what_was_ignored_or_changed_on_the_way_is_invalid() -> None:
     reason = judged("mpich", {"MPIR_CVAR_NOLOCALL": "1"}, control_variables=["MPIR_CVAR_NOLOCALL"])
-    assert reason is not None and "MPICH 4.1.4 knows no MPIR_CVAR_NOLOCALL in its ranks" in reason
+    assert reason is not None and "MPICH 4.1.4 has no variable MPIR_CVAR_NOLOCALL" in reason
     reason = judged("openmpi", {"OMPI_MCA_btl": "self,tcp"}, control_variables=["btl=self,vader"])
     assert reason is not None and "btl is self,vader in the ranks instead of self,tcp" in reason
     reason = judged("mpich", {"MPIR_CVAR_NOLOCAL": "1"})

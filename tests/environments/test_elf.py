@@ -92,7 +92,7 @@ def test_a_damaged_library_is_an_error_and_never_a_crash(put: Callable[[bytes], 
 @pytest.mark.parametrize(
     ("at", "form", "value", "why"),
     [
-        (4, "<B", 1, "64 bits"),
+        (4, "<B", 1, "64-bit"),
         (5, "<B", 2, "little-endian"),
         (16, "<H", 4, "not that of a shared object"),
         (40, "<Q", 1 << 62, "cut off"),

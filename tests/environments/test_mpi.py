@@ -188,7 +188,7 @@ def test_a_program_that_was_built_elsewhere_runs_with_the_library_alone(
 
 
 def test_no_mpi_at_all_says_what_to_install() -> None:
-    with pytest.raises(NoMpiError, match="there is no MPI on this machine") as refusal:
+    with pytest.raises(NoMpiError, match="no MPI found on this machine") as refusal:
         choose_mpi("openmpi")
     for way in ("apt install", "dnf install", "module", "site file", "--mpi-wheel"):
         assert way in refusal.value.todo
@@ -210,8 +210,8 @@ def test_an_unknown_name_shows_what_is_there(tmp_path: Path) -> None:
     [
         ("echo 'error: no licence' >&2; exit 3", "no licence"),
         ("echo gcc -lmpi", "no mpi.h"),
-        ("echo gcc -I{p}/include -L{p}/none -lmpi", "no shared library"),
-        ('echo "gcc -I{p}/include -L\'{p}/lib -lmpi"', "no command line"),
+        ("echo gcc -I{p}/include -L{p}/none -lmpi", "no MPI shared library"),
+        ('echo "gcc -I{p}/include -L\'{p}/lib -lmpi"', "not a command line"),
     ],
 )
 def test_a_wrapper_that_cannot_be_used_is_passed_over(wrapper: str, reason: str, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_mpich_is_given_the_name_and_may_take_no_other(answer: Answer) -> None:
     [
         (mpi("openmpi"), "allreduce:recursive-dubling", ("did you mean recursive-doubling", "linear, rabenseifner")),
         (mpi("openmpi"), "allreduce:ignore", ("no algorithm ignore",)),
-        (mpi("openmpi"), "gatherv:linear", ("lets nobody choose the algorithm of gatherv", "auto")),
+        (mpi("openmpi"), "gatherv:linear", ("has no setting for the algorithm of gatherv", "auto")),
         (
             mpi("mpich"),
             "allreduce:ring",

@@ -20,7 +20,7 @@ from seatrial.model.sample import Sample
 def wrong_sample(samples: Sequence[Sample]) -> Outcome | None:
     """Whether there are samples and every one is a number."""
     if not samples:
-        return Outcome.invalid("samples", "there are none")
+        return Outcome.invalid("samples", "none were recorded")
     for sample in samples:
         if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))):
             return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")
@@ -45,7 +45,7 @@ def failed_check(
             try:
                 value = check.derive(machine, params, samples)
             except UNREADABLE as error:
-                return Outcome.invalid(check.name, f"the samples lack what it is computed from ({error!r})")
+                return Outcome.invalid(check.name, f"cannot be computed: values missing from the samples ({error!r})")
             if value is None:
                 continue
         elif check.derive is None and check.name in reported:
@@ -74,9 +74,9 @@ def impossible_figure(
     try:
         found = readings(benchmark, machine, params, samples)
     except UNREADABLE as error:
-        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
+        return Outcome.invalid("samples", f"a figure cannot be computed from them ({error!r})")
     missing = {figure.name for figure in benchmark.figures if figure.is_there(params)} - {r.figure.name for r in found}
     if missing and (is_complete or not found):
-        return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
+        return Outcome.invalid("samples", f"none for {', '.join(sorted(missing))}")
     reason = next(filter(None, map(impossible_reason, found)), None)
     return None if reason is None else Outcome.invalid("limit", reason)

@@ -39,7 +39,7 @@ def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any
     count = len(found) - first if params["devices"] == AUTO else whole(params["devices"])
     if count < 1 or first + count > len(found):
         wanted = f"device {first}" if count <= 1 else f"devices {first} to {first + count - 1}"
-        raise NoGpuError("device", f"{wanted} of {found[0].backend}: {len(found)} found, counted from 0")
+        raise NoGpuError("device", f"{found[0].backend} has no {wanted}: {len(found)} found, numbered from 0")
     chosen = found[first : first + count]
     settled = point.benchmark.on_devices(params, bool(chosen[0].facts.get("cpu")))
     resolved: dict[str, Value] = {**settled, "backend": found[0].backend, "devices": count}
@@ -47,7 +47,7 @@ def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any
     if point.benchmark.ranks == "mpi":  # their CPUs are those of the ranks, which share the devices among them
         return replace(point, parameters=resolved), identities
     if count > len(point.cpus):
-        raise NoGpuError("cpus", f"{count} devices want a CPU each; this process may use {len(point.cpus)}")
+        raise NoGpuError("cpus", f"{count} devices need one CPU each; this process may use {len(point.cpus)}")
     return replace(point, parameters=resolved, cpus=_near(chosen, point.cpus)), identities
 
 

@@ -33,9 +33,7 @@ class Commands:
 def _hashes_of(command: str, variables: Mapping[str, str]) -> Mapping[str, str]:
     found = shutil.which(command, path=variables.get("PATH"))
     if found is None:
-        raise NotInstalledError(
-            f"{command} cannot be run: there is no such program", "give its path, or put it on PATH"
-        )
+        raise NotInstalledError(f"{command}: command not found", "give its path, or put it on PATH")
     libraries = libraries_of(Path(found), variables)
     return {"": digest(found), **{name: digest(path) for name, path in libraries.items()}}
 

@@ -107,7 +107,7 @@ def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...
         machine, identity = _machine(given, content.host)
         own = [_repeat(file, content, e, known[e.benchmark], given, machine, identity) for e in content.experiments]
         if len({repeat.experiment.id for repeat in own}) < len(own):
-            why = "two results of this file have the same benchmark and the same parameters"
+            why = "two results in this file have the same benchmark and parameters"
             raise ParseError(content.tool, None, "", why, file.name)
         repeats += own
     return tuple(repeats)
@@ -203,7 +203,7 @@ def _read(file: ResultFile) -> ImportedFile:
     except ParseError as error:
         raise error.in_file(file.name) from error
     if not content.experiments:
-        raise ParseError(content.tool, None, "", "there is no result in the file", file.name)
+        raise ParseError(content.tool, None, "", "the file contains no results", file.name)
     return content
 
 
@@ -211,7 +211,9 @@ def _refuse_unknown(settings: Mapping[str, str], benchmarks: Iterable[Benchmark]
     known = {parameter.name for benchmark in benchmarks for parameter in benchmark.parameters}
     for name in settings:
         if name not in known:
-            raise UnknownNameError("parameter of what these files measure", name, {*known, "peak_flops", "peak_Bps"})
+            raise UnknownNameError(
+                "parameter of the benchmarks in these files", name, {*known, "peak_flops", "peak_Bps"}
+            )
 
 
 def _machine(given: Given, host: str | None) -> tuple[Machine, str]:
@@ -312,7 +314,7 @@ def _parameters(
         if told is not None and told != value and not (isinstance(assumed, list | tuple) and name in assumed):
             raise UsageError(
                 f"--set {name}={text} contradicts {file}, which states {name}={told}",
-                "leave the setting out, or import that file by itself",
+                "omit the setting, or import that file separately",
             )
         chosen[name] = value
     untold = {p.name: p.when_unknown for p in benchmark.parameters if p.when_unknown is not None}
@@ -330,20 +332,20 @@ def _as_started(
     where they do not: its figures would stand under parameters that they were not measured with."""
     told = found.notes.get("arguments")
     if not isinstance(told, list):
-        raise UsageError(f"{file} does not tell the program's arguments", "write it with a program of this version")
+        raise UsageError(f"{file} does not contain the program's arguments", "write it with a program of this version")
     try:
         parameters = benchmark.on_devices(benchmark.prepare(machine, parameters), _are_processors(found))
         arguments = list(benchmark.program.stated_arguments(parameters))
     except (Skip, *UNREADABLE) as problem:
         raise UsageError(
-            f"{file}: the parameters cannot be resolved without the machine ({problem})", "name it with --from"
+            f"{file}: the parameters cannot be resolved without the machine ({problem})", "describe it with --from"
         ) from problem
     started = dict(zip(told[::2], told[1::2], strict=False))
     for name, value in zip(arguments[::2], arguments[1::2], strict=True):
         if name in started and started[name] != value:
             raise UsageError(
-                f"{file} was made with {name} {started[name]}, and these parameters of {benchmark.name} give {value}",
-                "name the parameters that it was made with: --set key=value",
+                f"{file} was made with {name} {started[name]}, but these parameters of {benchmark.name} give {value}",
+                "set the parameters that it was made with: --set key=value",
             )
     return parameters
 

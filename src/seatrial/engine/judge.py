@@ -39,7 +39,7 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     if completed.returncode == Exit.RECORD:
         return Outcome.failed(Stage.RECORD, evidence, evidence)
     if completed.returncode == Exit.PARENT_GONE:
-        return Outcome.failed(Stage.LAUNCH, "the program found its parent gone", evidence)
+        return Outcome.failed(Stage.LAUNCH, "the program's parent process had ended", evidence)
     if completed.returncode == Exit.LAUNCHER:
         return Outcome.failed(Stage.LAUNCH, evidence, evidence)
     if completed.returncode != 0:
@@ -47,7 +47,7 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     if record.skip is not None:
         return record.declined
     if record.hello is None or not record.ended:
-        return Outcome.failed(Stage.RUN, "the program ended well but its record has no `end`", evidence)
+        return Outcome.failed(Stage.RUN, "the program succeeded, but its record has no `end`", evidence)
     return None
 
 

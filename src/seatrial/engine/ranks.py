@@ -38,7 +38,7 @@ class RankEnd:
     def doing(self) -> str:
         """In words that fit one rank and many."""
         if not self.is_told:
-            return "said nothing at the end"
+            return "left no report"
         phase = f'at "{self.phase or "unknown"}"'
         if self.call is None:
             return phase
@@ -95,9 +95,9 @@ def _said(evidence: str, launcher: str) -> str:
 
 _REFUSALS = (
     ("run as root", "it refuses to start ranks for root: run seatrial as another user"),
-    ("not enough slots", "it has fewer slots than ranks: ask the batch system for as many tasks, or for fewer ranks"),
-    ("not have enough slots", "it has fewer slots than ranks: ask for as many tasks, or for fewer ranks"),
-    ("error while loading shared libraries", "the program's libraries are not found where the ranks run"),
+    ("not enough slots", "it has fewer slots than ranks: request more tasks from the batch system, or use fewer ranks"),
+    ("not have enough slots", "it has fewer slots than ranks: request more tasks, or use fewer ranks"),
+    ("error while loading shared libraries", "libraries of the program are missing where the ranks run"),
 )
 """Words of launchers, and what they mean."""
 
@@ -105,7 +105,7 @@ _REFUSALS = (
 def _not_started(completed: Completed, launcher: str, words: str) -> Outcome:
     """No rank came as far as telling that it lives."""
     why = next((meaning for refusal, meaning in _REFUSALS if refusal in words), None)
-    seen = f"{launcher} {completed.died_of} before any rank had started"
+    seen = f"{launcher} {completed.died_of} before any rank started"
     return Outcome.failed(Stage.LAUNCH, f"{seen}: {why}" if why else seen, completed.evidence)
 
 
@@ -168,20 +168,20 @@ def _death(completed: Completed, ends: Sequence[RankEnd], layout: Layout, words:
         named = named_by_launcher(words)
         silent = [end.rank for end in ends if not end.is_told]
         if named:
-            how = f"{_grouped(named)}, as the launcher says"
+            how = f"{_grouped(named)}, according to the launcher"
         elif silent and len(silent) < layout.ranks:
-            how = f"{_ranks(silent)} ended without a word"
+            how = f"{_ranks(silent)} exited without a report"
         else:
             how = f"the launcher {completed.died_of}"
     others = [(end.rank, end.doing) for end in ends if end.died is None and end.is_told]
-    rest = f"; of the others {_grouped(others)}" if others else ""
+    rest = f"; the others: {_grouped(others)}" if others else ""
     return Outcome.failed(Stage.RUN, how + rest, completed.evidence)
 
 
 def _way(died: str | None) -> str:
     if died is None or died == "exit":
-        return "ended by itself"
-    return f"killed by {died}" if died.startswith("SIG") else f"gave up ({died})"
+        return "exited"
+    return f"killed by {died}" if died.startswith("SIG") else f"failed ({died})"
 
 
 def _ranks(numbers: Sequence[int]) -> str:
@@ -199,9 +199,9 @@ def _grouped(told: Sequence[tuple[int, str]]) -> str:
 def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
     """What each rank did when time was up, those first that the others must have waited for."""
     if any(end.has_ended for end in ends):
-        return "every rank had ended what it measures, but the launcher did not come to its end"
+        return "every rank had finished measuring, but the launcher did not exit"
     if all(not end.is_told for end in ends) and len(ends) == layout.ranks:
-        return "no rank said what it was doing"
+        return "no rank reported its state"
     known = {end.rank for end in ends}
     missing = [rank for rank in range(layout.ranks) if rank not in known]
     parts: list[str] = []
@@ -215,7 +215,7 @@ def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
         waiting = ", waiting" if outside or missing else ""
         parts.append(_grouped([(end.rank, end.doing + waiting) for end in inside]))
         if not outside and not missing:
-            parts.append("each waits for another")
+            parts.append("all are waiting for each other")
     return "; ".join(parts)
 
 
@@ -243,7 +243,9 @@ def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: s
     Ranks without binding must be free to go wherever this process may (`allowed`), where they are on this node.
     """
     if len(hello.cpus) != layout.ranks:
-        return Outcome.invalid("ranks", f"{len(hello.cpus)} ranks reported where they are, {layout.ranks} were started")
+        return Outcome.invalid(
+            "ranks", f"{len(hello.cpus)} ranks reported their placement, {layout.ranks} were started"
+        )
     if layout.is_bound and tuple(map(frozenset, hello.cpus)) != tuple(map(frozenset, layout.cpus)):
         return Outcome.invalid(
             "affinity", f"ranks were bound to CPUs {masks(hello.cpus)} instead of {masks(layout.cpus)}"
@@ -252,7 +254,7 @@ def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: s
         held = [rank for rank, mask in enumerate(hello.cpus) if set(mask) < set(allowed)]
         if held:
             return Outcome.invalid(
-                "affinity", f"{_ranks(held)} bound to CPUs {masks([hello.cpus[held[0]]])} instead of left free"
+                "affinity", f"{_ranks(held)} bound to CPUs {masks([hello.cpus[held[0]]])} instead of running unbound"
             )
     return _on_other_hosts(layout, hello.hosts, this_host)
 
@@ -269,7 +271,9 @@ def _on_other_hosts(layout: Layout, seen: Sequence[str], this_host: str) -> Outc
     each = layout.ranks_per_host
     groups = [set(seen[start : start + each]) for start in range(0, layout.ranks, each)]
     if any(len(group) != 1 for group in groups) or len(set().union(*groups)) != len(layout.hosts):
-        return Outcome.invalid("hosts", f"ranks ran on {', '.join(seen)}, not {each} each on {', '.join(layout.hosts)}")
+        return Outcome.invalid(
+            "hosts", f"ranks ran on {', '.join(seen)} instead of {each} each on {', '.join(layout.hosts)}"
+        )
     return None
 
 

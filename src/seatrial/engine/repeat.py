@@ -141,7 +141,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
 def _not_startable(error: BuildError | NoLauncherError) -> Outcome:
     if isinstance(error, NoLauncherError):
         return Outcome.unsupported("launcher", str(error))
-    return Outcome.failed(Stage.BUILD, f"helper programs of ranks: {error.message}; {error.todo}")
+    return Outcome.failed(Stage.BUILD, f"helper programs for ranks: {error.message}; {error.todo}")
 
 
 def _launch_time(program: ProgramRecord, began_s: float, wall_s: float) -> dict[str, float]:
@@ -202,7 +202,7 @@ def _read(path: Path) -> bytes:
     """A program's record. Raises ProtocolError for one that no program of ours would write."""
     size = path.stat().st_size
     if size > _LARGEST_RECORD_B:
-        raise ProtocolError(f"the program's record has {size} bytes, more than any sound one")
+        raise ProtocolError(f"the program's record has {size} bytes; at most {_LARGEST_RECORD_B} are read")
     return path.read_bytes()
 
 

@@ -39,11 +39,13 @@ def setting_not_in_force(ready: Ready, record: ProgramRecord) -> Outcome | None:
             return Outcome.invalid(CHECK, f"{name}={value} did not reach the ranks: the launcher did not pass it on")
         seen = held[name]
         if seen is None:
-            return Outcome.invalid(CHECK, f"{ready.mpi.title} knows no {name} in its ranks: it was ignored")
+            return Outcome.invalid(CHECK, f"{ready.mpi.title} has no variable {name}: it was ignored")
         if not is_same(value, seen):
             return Outcome.invalid(CHECK, f"{name} is {seen} in the ranks instead of {value}")
     if wanted and (others := record.notes.get("ranks_with_other_settings")):
-        return Outcome.invalid(CHECK, f"{others} ranks have other settings than the first: they were not passed on")
+        return Outcome.invalid(
+            CHECK, f"{others} ranks have other settings than rank 0: the launcher did not pass them on"
+        )
     return None
 
 

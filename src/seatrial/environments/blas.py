@@ -102,7 +102,7 @@ class Blas:
 
 HOW_TO_GET_ONE = (
     "install one (Debian: apt install libopenblas0-pthread; RHEL: dnf install openblas-threads; without root: "
-    "pip install scipy-openblas64) or name its file: --set blas=PATH"
+    "pip install scipy-openblas64) or give its path: --set blas=PATH"
 )
 
 
@@ -129,14 +129,14 @@ def choose_blas(choice: str, variables: Mapping[str, str] | None = None) -> tupl
     found = find_blas(variables)
     if choice == AUTO:
         if not found:
-            raise NoBlasError("there is no BLAS on this machine", HOW_TO_GET_ONE)
+            raise NoBlasError("no BLAS found on this machine", HOW_TO_GET_ONE)
         return found
     if choice not in (*FAMILIES, *WHEELS):
         raise UnknownNameError("BLAS", choice, (AUTO, *FAMILIES, *WHEELS))
     wanted = tuple(blas for blas in found if blas.name == choice)
     if not wanted:
         there = ", ".join(blas.name for blas in found) or "none"
-        raise NoBlasError(f"there is no BLAS {choice} here; there is {there}", HOW_TO_GET_ONE)
+        raise NoBlasError(f"BLAS {choice} not found; found: {there}", HOW_TO_GET_ONE)
     return wanted
 
 
@@ -146,10 +146,10 @@ def _at(path: Path, found: Iterable[Blas]) -> Blas:
         blas = _recognise(path.absolute(), read_shared_object(path))
     except (OSError, ParseError) as error:
         why = error.why if isinstance(error, ParseError) else error.strerror
-        raise UsageError(f"blas={path}: {why or error}", "name the file of a BLAS, a shared library") from error
+        raise UsageError(f"blas={path}: {why or error}", "give the path of a BLAS, a shared library") from error
     if blas is None:
         raise UsageError(
-            f"blas={path}: it has no dgemm_ for this processor", "name the file of a BLAS, or leave it at blas=auto"
+            f"blas={path}: it has no dgemm_ for this processor", "give the path of a BLAS, or use blas=auto"
         )
     known = next((other for other in found if other.path.resolve() == path.resolve()), None)
     return known or replace(blas, name=str(blas.path))

@@ -134,7 +134,7 @@ def cache_folder() -> Path:
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError as error:
-        raise BuildError("there is no home folder to keep programs in", "name a folder in SEATRIAL_CACHE") from error
+        raise BuildError("no home folder to store programs in", "set SEATRIAL_CACHE to a folder") from error
     return Path(base) / "seatrial"
 
 
@@ -296,8 +296,8 @@ def private_folder(home: Path) -> Iterator[Path]:
             yield private
     except OSError as error:
         raise BuildError(
-            f"{home.parent.name} cannot be kept in {home.parent}: {error.strerror or error}",
-            "name a writable folder in SEATRIAL_CACHE",
+            f"{home.parent.name} cannot be stored in {home.parent}: {error.strerror or error}",
+            "set SEATRIAL_CACHE to a writable folder",
         ) from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
@@ -365,7 +365,7 @@ def _described(command: Sequence[str], environment: Mapping[str, str]) -> Hello:
     try:
         hello = parse_record(ask(command, environment=environment).stdout.encode()).hello
     except ProtocolError as error:
-        raise BuildError(f"{command[0]} does not introduce itself: {error}") from error
+        raise BuildError(f"{command[0]} does not describe itself: {error}") from error
     if hello is None:
-        raise BuildError(f"{command[0]} does not introduce itself")
+        raise BuildError(f"{command[0]} does not describe itself")
     return hello

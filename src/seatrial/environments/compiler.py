@@ -67,18 +67,18 @@ def first_compiler() -> Compiler:
         if isinstance(answer, Compiler):
             return answer
         if os.environ.get("CXX") and not tried:
-            raise UsageError(f"CXX={os.environ['CXX']} cannot be used: {answer.message}", "mend it, or unset CXX")
+            raise UsageError(f"CXX={os.environ['CXX']} cannot be used: {answer.message}", "correct it, or unset CXX")
         tried.append(f"{' '.join(candidate)}: {answer.message}")
     raise NoCompilerError(
-        f"no C++20 compiler was found ({'; '.join(tried) or 'there is no g++ or clang++ on PATH'})",
-        "install one (Debian: apt install g++; RHEL: dnf install gcc-c++ or a gcc-toolset) or name it in CXX",
+        f"no C++20 compiler was found ({'; '.join(tried) or 'no g++ or clang++ on PATH'})",
+        "install one (Debian: apt install g++; RHEL: dnf install gcc-c++ or a gcc-toolset) or set CXX to one",
     )
 
 
 def compiler_named(name: str) -> Compiler:
     """The compiler that is called so on PATH. Raises NoCompilerError where there is none, or it cannot be used."""
     path = shutil.which(name)
-    answer = BuildError(f"there is no {name} on PATH") if path is None else _examine((path,))
+    answer = BuildError(f"{name} is not on PATH") if path is None else _examine((path,))
     if isinstance(answer, Compiler):
         return answer
     known = ", ".join(Path(compiler.command[0]).name for compiler in find_compilers())
@@ -116,7 +116,7 @@ def ask(
             start_new_session=True,
         )
     except OSError as error:
-        hint = "programs cannot be run from there: name another folder in SEATRIAL_CACHE"
+        hint = "programs cannot be run from there: set SEATRIAL_CACHE to another folder"
         todo = hint if isinstance(error, PermissionError) else ""
         raise BuildError(f"{command[0]} cannot be started: {error.strerror or error}", todo, tuple(command)) from error
     with process:
@@ -128,8 +128,8 @@ def ask(
             process.wait()
             if isinstance(interruption, subprocess.TimeoutExpired):
                 raise BuildError(
-                    f"{name} did not end in {limit_s:g} s and was ended",
-                    "see what hangs: run the same command by hand, or name another compiler in CXX",
+                    f"{name} did not finish within {limit_s:g} s and was killed",
+                    "run the same command by hand to see what hangs, or set CXX to another compiler",
                     tuple(command),
                 ) from interruption
             raise
@@ -195,7 +195,7 @@ def _telling(output: str, returncode: int) -> str:
         for line in lines:
             if mark in line:
                 return line.strip()
-    return lines[-1] if lines else f"exit status {returncode}, without a word"
+    return lines[-1] if lines else f"exit status {returncode}, no output"
 
 
 def _candidates() -> tuple[tuple[str, ...], ...]:
@@ -212,7 +212,7 @@ def _commands() -> Iterator[tuple[str, ...]]:
     if named:
         words = shlex.split(named)
         if not words or shutil.which(words[0]) is None:
-            raise UsageError(f"CXX={named} names no program that can be run", "mend it, or unset CXX")
+            raise UsageError(f"CXX={named} is not an executable program", "correct it, or unset CXX")
         yield (shutil.which(words[0]) or words[0], *words[1:])
     for name in _NAMES:
         path = shutil.which(name)
@@ -244,8 +244,8 @@ def _examine(command: tuple[str, ...]) -> Compiler | BuildError:
     except BuildError as error:
         return error
     except IndexError:
-        return BuildError("it does not tell its version")
+        return BuildError("it does not report its version")
     macros = dict(re.findall(r"^#define (\w+) (.*)$", printed, re.MULTILINE))
     if "__cpp_lib_atomic_wait" not in macros:  # waiting on atomics came with GCC 11's library, as did all else we use
-        return BuildError(f"{version}: its library is older than C++20 (GCC 11 or later has it)")
+        return BuildError(f"{version}: its standard library is older than C++20 (GCC 11 or later has it)")
     return Compiler(command, "clang" if "__clang__" in macros else "gcc", version)

@@ -62,4 +62,4 @@ def _asked(library: Path, variables: tuple[tuple[str, str], ...]) -> ControlVari
             },
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BuildError(f"{library} does not tell its control variables: {error!r}") from error
+        raise BuildError(f"{library} did not list its control variables: {error!r}") from error

@@ -121,7 +121,7 @@ class _File:
         from elftools.elf.elffile import ELFFile
 
         if image[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("it is not a little-endian ELF file of 64 bits")
+            raise ValueError("it is not a little-endian 64-bit ELF file")
         self._image = image
         self._left_B = _MOST_READ_B
         self._stream = cast("IO[bytes]", image)  # it has what pyelftools uses of a stream: seek, tell, read
@@ -167,7 +167,7 @@ class _File:
         from elftools.common.utils import struct_parse
 
         if count > _MOST_ENTRIES:
-            raise ValueError(f"one of its tables has {count} entries")
+            raise ValueError(f"a table has {count} entries, more than {_MOST_ENTRIES}")
         if at + count * step > len(self._image):
             raise ValueError("it is cut off")
         return [struct_parse(form, self._stream, at + k * step) for k in range(count)]
@@ -175,10 +175,10 @@ class _File:
     def _strings(self, section: Any) -> bytes:
         """The names that a section refers to."""
         if section["sh_link"] >= len(self._sections):
-            raise ValueError("one of its tables has no names")
+            raise ValueError("a table refers to no string table")
         strings = self._content(self._sections[section["sh_link"]])
         if not strings.endswith(b"\0"):
-            raise ValueError("one of its tables of names has no end")
+            raise ValueError("a string table is not terminated")
         return strings
 
     def _content(self, section: Any) -> bytes:

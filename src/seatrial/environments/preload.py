@@ -40,14 +40,14 @@ def why_not_preloaded(program: Path) -> str | None:
             if ident[:4] != b"\x7fELF":
                 return None
             if ident[4:6] != b"\x02\x01":
-                return "it is no program of 64 bits"
+                return "it is not a 64-bit program"
             kind, machine, _, _, segments, _, _, _, size, count = _HEADER.unpack(stream.read(_HEADER.size))
             stream.seek(segments)
             table = stream.read(min(count, _MOST_SEGMENTS) * size) if size == _SEGMENT.size else b""
     except (OSError, struct.error, ValueError):
         return None
     if machine != _MACHINES.get(platform.machine(), machine):
-        return "it is for another kind of processor"
+        return "it is for another processor architecture"
     if mode & (stat.S_ISUID | stat.S_ISGID):
         return "it runs with another user's rights"
     kinds = {segment[0] for segment in _SEGMENT.iter_unpack(table)}

@@ -39,7 +39,7 @@ def c_compiler(compiler: Compiler) -> tuple[str, ...]:
     found = shutil.which("cc")
     if found is None:
         raise BuildError(
-            f"there is no C compiler beside {path}, and no cc on PATH", "install one (Debian: apt install gcc)"
+            f"no C compiler found beside {path}, and no cc on PATH", "install one (Debian: apt install gcc)"
         )
     return (found,)
 
@@ -98,8 +98,8 @@ def _kept(key: str, name: str) -> Path:
     found = sorted((cache_folder() / "libraries").glob(f"{key}-*/{name}"))
     if not found:
         raise NoCompilerError(
-            f"{name} is not built, and there is no compiler",
-            "seatrial build makes it on a machine that has one; nodes may share its cache (SEATRIAL_CACHE)",
+            f"{name} is not built, and no compiler was found",
+            "run seatrial build on a machine that has one; nodes can share its cache (SEATRIAL_CACHE)",
         )
     return found[0]
 

@@ -71,7 +71,7 @@ def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
         tried.append(f"{how} lacks {' '.join(sorted(wanted - isa))}" if wanted - isa else f"{how} goes too far")
     raise BuildError(
         f"{compiler.name} cannot build for this CPU ({'; '.join(tried)})",
-        "use a newer compiler: name it in CXX",
+        "set CXX to a newer compiler",
     )
 
 

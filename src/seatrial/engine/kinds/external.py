@@ -58,7 +58,7 @@ class ExternalProgram(Runnable):
         for arguments in self.declared.preparation(params):
             completed = run([str(self.path), *arguments], variables, directory, limit_s, runs_in=directory)
             if completed.timed_out or completed.returncode != 0:
-                how = f"did not end within {limit_s:.0f} s" if completed.timed_out else completed.died_of
+                how = f"did not finish within {limit_s:.0f} s" if completed.timed_out else completed.died_of
                 raise NotPreparedError(f"{self.path.name} {' '.join(arguments)} {how}", completed.evidence)
         with ExitStack() as stack:
             if self.declared.input_exchange is not None:
@@ -174,7 +174,7 @@ def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None) -> Outcome
         return None
     wanted = point.environment.mpi
     if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
-        return Outcome.unsupported("mpi", f"{found.path} is not linked with an MPI library that is known here")
+        return Outcome.unsupported("mpi", f"{found.path} is not linked with a known MPI library")
     if mpi is not None and wanted not in (None, mpi.name):
         return Outcome.unsupported("mpi", f"{found.path} is linked with {mpi.name}, not with {wanted}")
     return None

@@ -84,11 +84,12 @@ class NativeProgram(Runnable):
         if hello is None:
             return None
         if hello.build != self.built.key:
-            return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {self.built.key!r}")
+            return Outcome.invalid("target", f"the program reports build {hello.build!r} instead of {self.built.key!r}")
         lacking = (frozenset(isa_of(machine)) & DECISIVE_FEATURES) - set(hello.isa)
         if lacking:
             return Outcome.invalid(
-                "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
+                "target",
+                f"built without {' '.join(sorted(lacking))}, which this CPU has: the figure is that of a lesser CPU",
             )
         # What a command runs is the program that it starts, which loads its own libraries: they are noted.
         return None if self.declared.commands is not None else self._other_library(hello)
@@ -97,8 +98,8 @@ class NativeProgram(Runnable):
         for name, build_id in self.built.hello.libs.items():
             if name not in hello.libs:
                 return Outcome.invalid("library", f"{name}, which the program was built with, was not loaded")
-            where = hello.lib_paths.get(name, "an unknown place")
-            expected = self.built.hello.lib_paths.get(name, "another place")
+            where = hello.lib_paths.get(name, "an unknown path")
+            expected = self.built.hello.lib_paths.get(name, "another path")
             # Where the linker wrote no build id, only the place tells one file from another.
             is_elsewhere = not build_id and Path(where).resolve() != Path(expected).resolve()
             if hello.libs[name] != build_id or is_elsewhere:
