@@ -1,6 +1,6 @@
-"""The checks that come before figures: what is wrong with what a program or another tool measured, in one set of words.
+"""The checks before any figure is published, for our own programs and for imported results.
 
-None where nothing is; else the outcome `invalid` with the first thing that is wrong.
+Each returns None if all is well, else the outcome `invalid` with the first problem.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seatrial.model.sample import Sample
 
 
 def wrong_sample(samples: Sequence[Sample]) -> Outcome | None:
-    """Whether there are samples and every one is a number."""
+    """None if there are samples and all are finite and positive."""
     if not samples:
         return Outcome.invalid("samples", "none were recorded")
     for sample in samples:
@@ -38,8 +38,8 @@ def failed_check(
     *,
     is_complete: bool = True,
 ) -> Outcome | None:
-    """The benchmark's own checks, of the values that were reported and those derived from samples. One that was not
-    reported has failed; without `is_complete`, as another tool reports what it likes, only those reported count."""
+    """The benchmark's own checks, on reported values and on those derived from samples. A value that was not reported
+    fails; without `is_complete` (results of other tools), only the reported ones are checked."""
     for check in benchmark.checks:
         if check.derive is not None and is_complete:
             try:
@@ -70,7 +70,7 @@ def _interval(low: float, high: float) -> str:
 def impossible_figure(
     benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample], *, is_complete: bool = True
 ) -> Outcome | None:
-    """Whether every figure (without `is_complete`: any) is there and none is beyond what is physically possible."""
+    """None if every figure (without `is_complete`: at least one) is present and none exceeds its physical limit."""
     try:
         found = readings(benchmark, machine, params, samples)
     except UNREADABLE as error:
