@@ -1,4 +1,4 @@
-"""Two labs on one host: the second waits, whatever folder it uses, and a dead one does not block."""
+"""Two measuring processes on one host: the second waits, even with another folder, and a dead one does not block."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ with exclusive_on_this_host(lambda pid: None):
 """
 
 
-def test_a_second_lab_waits_for_the_first_and_knows_it_and_a_killed_one_lets_go() -> None:
+def test_a_second_process_waits_for_the_first_and_reports_it_and_a_killed_one_frees_the_lock() -> None:
     holder = subprocess.Popen([sys.executable, "-c", _HOLDS], stdout=subprocess.PIPE)
     told: list[int | None] = []
 

@@ -1,4 +1,4 @@
-"""From points to experiments: what this machine lacks is an outcome before anything is started."""
+"""From points to experiments: anything missing is an outcome before anything is started."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def _no_helpers() -> Helpers:
     raise NoCompilerError("no C++ compiler was found", "install one, or build ahead")
 
 
-def test_ranks_of_a_site_program_need_the_helpers_that_stand_around_them(
-    lammps: Installed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranks_of_a_site_program_need_the_helper_programs(lammps: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     mpi = Mpi("mpich", MpiFamily.MPICH, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
     monkeypatch.setattr(external, "mpi_of", lambda path, variables: mpi)
     monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
