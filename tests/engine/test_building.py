@@ -32,7 +32,7 @@ class MadeUp(Environments):
         return replace(ENVIRONMENT, added_flags=choice.flags, libc="with MPI" if with_mpi else "libc")
 
 
-def test_each_program_once_and_on_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_program_is_built_once_and_a_failure_stops_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[tuple[str, str, tuple[str, ...]]] = []
 
     def build(environment: Environment, source: Path, announce: object) -> Built:

@@ -18,7 +18,7 @@ from seatrial.plan.points import plan_points
         ("gpu.montecarlo", "paths", 262144, 16384),
     ],
 )
-def test_auto_fills_a_gpu_and_spares_a_processor_that_plays_one(
+def test_auto_sizes_fill_a_gpu_but_not_a_cpu_device(
     benchmark: str, parameter: str, on_gpu: object, on_processor: object
 ) -> None:
     (point,) = plan_points([benchmark], {}, made_up_machine(cores=2))
@@ -29,7 +29,7 @@ def test_auto_fills_a_gpu_and_spares_a_processor_that_plays_one(
         assert resolved.parameters[parameter] == value
 
 
-def test_a_size_that_was_given_stays() -> None:
+def test_a_given_size_is_kept() -> None:
     (point,) = plan_points(["gpu.sort"], {"size": ["3"]}, made_up_machine(cores=2))
     resolved, _ = with_devices(point, Gpus((Gpu("opencl", 0, "a device", "1", {"cpu": True}),), {}))
     assert resolved.parameters["size"] == "3"

@@ -58,7 +58,7 @@ class Watching(Silent):
         self.order.append(str(point.parameters["precision"]))
 
 
-def test_the_budget_ends_it_at_the_least_number_of_repeats(
+def test_a_small_budget_still_gets_the_minimum_number_of_repeats(
     live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
     made = run_experiments([ready], live_machine, folder, LEAST, Silent())
@@ -72,7 +72,7 @@ def test_the_budget_ends_it_at_the_least_number_of_repeats(
     assert found[0].wall_s >= seen["program_s"]
 
 
-def test_a_finished_experiment_is_left_alone_and_again_adds_to_it(
+def test_a_finished_experiment_is_skipped_and_again_adds_repeats(
     live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
     run_experiments([ready], live_machine, folder, LEAST, Silent())
@@ -81,7 +81,7 @@ def test_a_finished_experiment_is_left_alone_and_again_adds_to_it(
     assert [record.repeat for record in records(folder, ready)] == list(range(2 * MINIMUM_REPEATS))
 
 
-def test_more_time_does_not_open_what_is_finished_and_less_does_not_close_what_is_not(
+def test_another_budget_neither_reopens_nor_finishes_an_experiment(
     live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
     run_experiments([ready], live_machine, folder, LEAST, Silent())
@@ -119,7 +119,7 @@ def test_every_block_holds_each_experiment_once_in_an_order_that_varies(
     assert sorted(orders) == list(range(len(orders)))
 
 
-def test_an_interrupt_keeps_what_is_finished_and_the_rest_is_made_later(
+def test_an_interrupted_run_keeps_finished_repeats_and_resumes(
     live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
@@ -156,7 +156,7 @@ claim(ResultsFolder.existing(Path(sys.argv[1])), platform.node(), sys.argv[2], 0
 
 
 @pytest.mark.parametrize("program_ended", [True, False])
-def test_a_repeat_whose_lab_was_killed_is_taken_over_if_its_program_had_ended(
+def test_a_repeat_of_a_killed_run_is_recovered_if_its_program_had_ended(
     program_ended: bool, live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
     subprocess.run([sys.executable, "-c", _CLAIMS_AND_DIES, str(folder.path), ready.experiment.id], check=True)
@@ -173,7 +173,7 @@ def test_a_repeat_whose_lab_was_killed_is_taken_over_if_its_program_had_ended(
     assert not list(folder.path.glob("artefacts/*/[0-9]*"))
 
 
-def test_a_kill_between_the_record_and_the_end_of_its_claim_makes_nothing_twice(
+def test_a_kill_between_record_and_release_of_the_claim_repeats_nothing(
     live_machine: Machine, folder: ResultsFolder, ready: Ready, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_experiments([ready], live_machine, folder, LEAST, Silent())
@@ -192,8 +192,8 @@ def test_keep_keeps_the_output_of_every_repeat(live_machine: Machine, folder: Re
     assert events[0] == "hello" and events[-1] == "end"
 
 
-def test_a_program_does_not_outlive_a_lab_that_is_killed(ready: Ready, tmp_path: Path) -> None:
-    """The program is told its parent; when that is gone already, it ends at once instead of measuring for nobody."""
+def test_a_program_does_not_outlive_a_killed_run(ready: Ready, tmp_path: Path) -> None:
+    """The program gets its parent's id; if the parent has ended, it exits at once instead of measuring."""
     arguments = command_of(ready, tmp_path)
     arguments[arguments.index("--parent") + 1] = str(os.getpid() + 1_000_000)
     done = subprocess.run(arguments, capture_output=True, text=True)

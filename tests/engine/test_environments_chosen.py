@@ -50,7 +50,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chosen, "setting_variables", lambda mpi, settings: tuple((f"V_{n}", v) for n, v in settings))
 
 
-def test_an_mpi_that_is_not_here_is_the_end_of_its_points_only() -> None:
+def test_a_missing_mpi_refuses_only_its_points() -> None:
     environments = Environments(MACHINE)
     missing = environments.of(EnvironmentChoice(mpi="mpcih"), with_mpi=True)
     assert isinstance(missing, NoMpiError) and "did you mean mpich" in str(missing)
@@ -58,7 +58,7 @@ def test_an_mpi_that_is_not_here_is_the_end_of_its_points_only() -> None:
     assert environments.of(EnvironmentChoice(mpi="mpcih")) == ENVIRONMENT  # a program of one process has none
 
 
-def test_a_setting_that_a_library_lacks_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_a_library_does_not_have_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacks(mpi: Mpi, settings: object) -> tuple[()]:
         raise NoSettingError("it has none")
 
@@ -67,7 +67,7 @@ def test_a_setting_that_a_library_lacks_is_an_error_of_its_own(monkeypatch: pyte
     assert isinstance(Environments(MACHINE).of(choice, with_mpi=True), NoSettingError)
 
 
-def test_settings_become_variables_and_a_study_has_the_last_word() -> None:
+def test_settings_become_variables_and_the_study_overrides_them() -> None:
     settings = (("transport", "tcp"),)
     found = chosen_environment(EnvironmentChoice(mpi_settings=settings), MACHINE, with_mpi=True)
     assert found.variables == (("V_transport", "tcp"),) and found.settings == settings
@@ -129,7 +129,7 @@ class TestWithoutACompiler:
         with pytest.raises(NoCompilerError):
             chosen_environment(EnvironmentChoice(mpi="openmpi"), MACHINE, with_mpi=True)
 
-    def test_of_several_the_one_that_would_be_chosen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_default_library_is_preferred(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.keep(monkeypatch, replace(ENVIRONMENT, mpi=MPICH), replace(ENVIRONMENT, mpi=OPENMPI))
         monkeypatch.setattr(chosen, "library_for", lambda kept: kept)
         assert chosen_environment(EnvironmentChoice(), MACHINE, with_mpi=True).mpi == OPENMPI

@@ -184,7 +184,7 @@ def test_a_planted_fault_is_named_and_not_published(
 
 
 @pytest.mark.parametrize("kernel", ["copy", "scale", "add", "triad"])
-def test_half_the_work_is_seen_whichever_kernel_is_measured_alone(
+def test_half_the_work_is_detected_for_each_kernel_alone(
     kernel: str, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
@@ -205,7 +205,7 @@ def test_untampered_programs_pass(live_machine: Machine, tmp_path: Path) -> None
         assert record.outcome.is_ok, record.outcome
 
 
-def test_threads_that_run_elsewhere(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_on_other_cpus(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if len(live_machine.allowed_cpus) < 2:
         pytest.skip("needs two CPUs")
     folder = ResultsFolder.create(tmp_path / "results")
@@ -249,7 +249,7 @@ def test_a_library_that_shadows_the_one_it_was_built_with(
     assert record.seen["variables"]["LD_LIBRARY_PATH"] == str(shadow)
 
 
-def test_a_program_that_hangs_is_ended(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_hangs_is_killed(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import seatrial.engine.repeat as repeat
 
     monkeypatch.setattr(repeat, "_LEAST_LIMIT_S", 1.0)

@@ -1,4 +1,4 @@
-"""Two labs on one host: the second waits, whatever folder it uses, and a dead one does not block."""
+"""Two measuring processes on one host: the second waits, even with another folder, and a dead one does not block."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.host_lock import only_lab_on_this_host
+from seatrial.engine.host_lock import exclusive_on_this_host
 from seatrial.model.record import decode
 
 pytestmark = [pytest.mark.real, pytest.mark.lab]
 
 _HOLDS = """
 import sys, time
-from seatrial.engine.host_lock import only_lab_on_this_host
-with only_lab_on_this_host(lambda pid: None):
+from seatrial.engine.host_lock import exclusive_on_this_host
+with exclusive_on_this_host(lambda pid: None):
     print("held", flush=True)
     time.sleep(600)
 """
 
 
-def test_a_second_lab_waits_for_the_first_and_knows_it_and_a_killed_one_lets_go() -> None:
+def test_a_second_process_waits_for_the_first_and_reports_it_and_a_killed_one_frees_the_lock() -> None:
     holder = subprocess.Popen([sys.executable, "-c", _HOLDS], stdout=subprocess.PIPE)
     told: list[int | None] = []
 
@@ -34,7 +34,7 @@ def test_a_second_lab_waits_for_the_first_and_knows_it_and_a_killed_one_lets_go(
 
     try:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        with only_lab_on_this_host(ended):
+        with exclusive_on_this_host(ended):
             assert told == [holder.pid]
     finally:
         holder.kill()

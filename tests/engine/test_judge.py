@@ -1,4 +1,4 @@
-"""The judge, on made-up records: each thing that can be wrong has its own outcome and stops every figure."""
+"""The judge, on made-up records: each fault has its own outcome and no figure is published."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def judged(record: ProgramRecord, done: Completed = DONE, point: Point = POINT) 
     return outcome.state, outcome.reason
 
 
-def test_a_sound_repeat_is_ok() -> None:
+def test_a_valid_repeat_is_ok() -> None:
     assert judged(stream_record()) == (State.OK, "")
 
 
-def test_a_time_out_comes_before_all_else() -> None:
+def test_a_timeout_takes_precedence() -> None:
     state, reason = judged(ProgramRecord(), replace(DONE, timed_out=True, returncode=-9))
     assert state is State.TIMED_OUT and "30 s" in reason
 
 
-def test_a_crash_says_how_it_died() -> None:
+def test_a_crash_states_the_signal() -> None:
     state, reason = judged(stream_record(ended=False), replace(DONE, returncode=-11, evidence="core dumped"))
     assert state is State.FAILED and "SIGSEGV" in reason
 
@@ -93,12 +93,12 @@ def test_a_skip_keeps_its_reason() -> None:
         (replace(HELLO, cpus=((0,),)), "affinity", "0 instead of 0; 1"),
     ],
 )
-def test_what_ran_must_be_what_was_built_where_it_was_put(hello: Hello, check: str, seen: str) -> None:
+def test_the_program_must_be_the_one_built_and_run_where_it_was_placed(hello: Hello, check: str, seen: str) -> None:
     state, reason = judged(stream_record(hello=hello))
     assert state is State.INVALID and reason.startswith(f"{check}: ") and seen in reason
 
 
-def test_a_library_that_was_added_is_no_fault() -> None:
+def test_an_added_library_is_valid() -> None:
     hello = replace(HELLO, libs={**LIBS, "libprofiler.so": "cc"})
     assert judged(stream_record(hello=hello))[0] is State.OK
 
@@ -123,7 +123,7 @@ def test_no_samples_at_all() -> None:
     assert judged(stream_record(samples=()))[0] is State.INVALID
 
 
-def test_a_figure_without_samples_is_missed() -> None:
+def test_a_figure_without_samples_is_missing() -> None:
     kept = tuple(sample for sample in stream_record().samples if sample.series != "add")
     state, reason = judged(stream_record(samples=kept))
     assert state is State.INVALID and "add" in reason
@@ -140,7 +140,7 @@ def test_each_check_must_be_reported_and_hold(check: str) -> None:
         assert state is State.INVALID and reason.startswith(check)
 
 
-def test_bytes_that_are_not_those_of_the_arrays_are_named() -> None:
+def test_bytes_that_differ_from_the_arrays_are_reported() -> None:
     record = stream_record()
     inflated = (*record.samples[:-1], replace(record.samples[-1], work={"bytes": 24.0 * (8 << 20)}))
     state, reason = judged(replace(record, samples=inflated))
@@ -184,11 +184,11 @@ def peak_record(flop_per_cycle: float = 16.0, latency: float = 4.0) -> ProgramRe
 (PEAK_POINT,) = plan_points([PEAK.name], {}, MACHINE)
 
 
-def test_a_sound_peak_is_ok() -> None:
+def test_a_valid_peak_is_ok() -> None:
     assert judged(peak_record(), point=PEAK_POINT) == (State.OK, "")
 
 
-def test_folded_arithmetic_is_beyond_the_peak() -> None:
+def test_folded_arithmetic_exceeds_the_peak() -> None:
     state, reason = judged(peak_record(flop_per_cycle=32), point=PEAK_POINT)
     assert state is State.INVALID and reason.startswith("limit: ") and "2 x" in reason
 
@@ -203,7 +203,7 @@ def test_more_fma_than_any_core_could_start_are_named_even_on_an_unknown_cpu() -
     assert outcome.state is State.INVALID and outcome.reason.startswith("fma_per_cycle: 4.5")
 
 
-def test_a_latency_that_is_not_that_of_the_table_is_named() -> None:
+def test_a_latency_that_differs_from_the_table_is_reported() -> None:
     state, reason = judged(peak_record(latency=5), point=PEAK_POINT)
     assert state is State.INVALID and reason.startswith("fma_latency: 5, must be from 3.5 to 4.5")
 

@@ -1,4 +1,4 @@
-"""`kill -9` at random system calls of a run: nothing finished is lost, nothing is made twice, the command completes.
+"""`kill -9` at random system calls of a run: no finished repeat is lost or run twice, and the command completes.
 
 SEATRIAL_KILLS sets how many runs are killed (docs/results/README.md has a run with 100).
 """
@@ -61,7 +61,7 @@ def finished(results: Path) -> list[float]:
     return sorted(recorded.values())
 
 
-def test_a_run_that_is_killed_anywhere_goes_on(tmp_path: Path, need: Callable[[str, str], str]) -> None:
+def test_a_run_that_is_killed_anywhere_resumes(tmp_path: Path, need: Callable[[str, str], str]) -> None:
     strace = need("strace", "apt install strace")
     try:
         calls = calls_of_a_run(strace, tmp_path)

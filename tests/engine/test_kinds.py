@@ -1,4 +1,4 @@
-"""A kind of program is one file: the engine and all other rooms ask what it answers, and never which kind it is."""
+"""A kind of program is one file: other packages call its interface, and never check which kind it is."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_every_declaration_has_a_kind() -> None:
     assert {type(benchmark.program) for benchmark in registry().values()} == set(KINDS)
 
 
-def test_no_room_asks_which_kind_a_program_is() -> None:
+def test_no_other_package_checks_the_kind_of_a_program() -> None:
     names = {declared.__name__ for declared in KINDS}
     askers = []
     for path in SOURCES.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""When a group has enough: one by itself, many of a study out of one budget, comparisons at planned looks."""
+"""When a group has enough: a single one, many of a study on one budget, comparisons at planned looks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def noisy(n: int, level: float = 1.0, noise: float = 0.001, seed: int = 1) -> li
     return [level * source.gauss(1.0, noise) for _ in range(n)]
 
 
-def test_pairs_are_of_one_block() -> None:
+def test_pairs_come_from_one_block() -> None:
     first, second = member([1.0, 2.0, 3.0]), member([20.0, 30.0], first_block=1)
     assert paired(first, second, FMA) == [(2.0, 20.0), (3.0, 30.0)]
     assert paired(first, member([1.0], first_block=9), FMA) == []
@@ -67,7 +67,7 @@ def test_every_candidate_must_be_decided() -> None:
     assert policy.has_enough(Group([member(noisy(n)), clear, open_]))
 
 
-def test_without_a_baseline_what_is_left_is_measured_until_it_is_precise() -> None:
+def test_without_a_baseline_the_rest_is_measured_until_precise() -> None:
     baseline = member([])
     baseline.has_failed = True
     policy = Compared(Pool(1e9), 0.01, 100)
@@ -91,13 +91,13 @@ def test_a_block_that_does_not_fit_the_budget_is_not_begun() -> None:
     assert policy.remaining_s([group]) == 5.5 and policy.remaining_s([]) == 0.0
 
 
-def test_policies_of_one_study_share_its_purse_and_others_do_not() -> None:
+def test_policies_of_one_study_share_its_budget_and_others_do_not() -> None:
     pool = Pool(10.0)
     assert Pooled(pool, 0.01, 10).budget_source is Compared(pool, 0.01, 10).budget_source
     assert Alone(StoppingRule()).budget_source is not Alone(StoppingRule()).budget_source
 
 
-def test_alone_a_finished_experiment_is_judged_by_the_budget_that_it_was_made_under() -> None:
+def test_a_finished_independent_experiment_is_judged_by_its_recorded_budget() -> None:
     """Its repeats took 60 s, which was the budget: more time that is offered now does not open it again."""
     done = member(noisy(7, noise=0.5), wall_s=60.0 / 7)
     policy = Alone(StoppingRule(budget_s=600.0))

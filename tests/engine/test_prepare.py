@@ -1,4 +1,4 @@
-"""From points to experiments: what this machine lacks is an outcome before anything is started."""
+"""From points to experiments: anything missing is an outcome before anything is started."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def _no_helpers() -> Helpers:
     raise NoCompilerError("no C++ compiler was found", "install one, or build ahead")
 
 
-def test_ranks_of_a_site_program_need_the_helpers_that_stand_around_them(
-    lammps: Installed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranks_of_a_site_program_need_the_helper_programs(lammps: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     mpi = Mpi("mpich", MpiFamily.MPICH, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
     monkeypatch.setattr(external, "mpi_of", lambda path, variables: mpi)
     monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
@@ -63,4 +61,4 @@ def test_one_process_needs_no_helpers(lammps: Installed, monkeypatch: pytest.Mon
     monkeypatch.setattr(rank_helpers, "rank_helpers", _no_helpers)
     assert isinstance(_prepared("1"), Ready)
     refused = _prepared("2")
-    assert isinstance(refused, Refused) and "is not linked with an MPI library" in str(refused.outcome)
+    assert isinstance(refused, Refused) and "is not linked with a known MPI library" in str(refused.outcome)

@@ -49,7 +49,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def test_a_study_says_where_a_difference_sits(tmp_path: Path) -> None:
+def test_a_study_locates_a_difference(tmp_path: Path) -> None:
     answer = run(tmp_path, "probes: [mpi, io]")
     (where,) = answer["study"]["where"]
     assert where["n_repeats"][0] >= 2 and where["incomplete"] == 0
@@ -67,7 +67,7 @@ def test_a_study_says_where_a_difference_sits(tmp_path: Path) -> None:
         assert {"MPI_Init", "MPI_Finalize"} <= called
 
 
-def test_a_profiled_experiment_is_another_one(tmp_path: Path) -> None:
+def test_profiling_makes_another_experiment(tmp_path: Path) -> None:
     with_mpi = {one["id"] for one in run(tmp_path, "probes: [mpi]")["experiments"]}
     with_io = {one["id"] for one in run(tmp_path, "probes: [io]")["experiments"]}
     without = {one["id"] for one in run(tmp_path, "")["experiments"]}

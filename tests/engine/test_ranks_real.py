@@ -112,7 +112,7 @@ def start(fate_source: Path, live_machine: Machine, tmp_path: Path) -> Callable[
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_ranks_that_come_to_their_end(mpi: str, start: Callable[..., RepeatRecord]) -> None:
+def test_ranks_that_succeed(mpi: str, start: Callable[..., RepeatRecord]) -> None:
     record = start("none", mpi)
     assert record.outcome.is_ok, record.outcome.reason
     assert 0 < record.seen["launch_s"] < record.seen["program_s"]
@@ -126,13 +126,13 @@ def test_ranks_that_come_to_their_end(mpi: str, start: Callable[..., RepeatRecor
     [
         ("segv", 'rank 1 killed by SIGSEGV at "the reef"'),
         ("abort", 'rank 1 killed by SIGABRT at "the reef"'),
-        ("exit", 'rank 1 ended by itself at "the reef"'),
-        ("throw", 'rank 1 gave up (no "wind") at "the reef"'),
-        ("kill", "rank 1 killed by SIGKILL, as the launcher says"),
-        ("silent", "rank 1 ended with exit status 3, as the launcher says"),
+        ("exit", 'rank 1 exited at "the reef"'),
+        ("throw", 'rank 1 failed (no "wind") at "the reef"'),
+        ("kill", "rank 1 killed by SIGKILL, according to the launcher"),
+        ("silent", "rank 1 ended with exit status 3, according to the launcher"),
     ],
 )
-def test_a_rank_that_dies_is_named_with_what_it_did(
+def test_a_rank_that_dies_is_reported_with_its_phase(
     fate: str, how: str, mpi: str, start: Callable[..., RepeatRecord]
 ) -> None:
     outcome = start(fate, mpi).outcome
@@ -146,10 +146,10 @@ def test_a_rank_that_dies_is_named_with_what_it_did(
     [
         ("hang", 'rank 1 at "the reef", outside of MPI; rank 0 at "the storm", in MPI_Barrier, waiting'),
         ("stop", 'rank 1 at "the reef", outside of MPI; rank 0 at "the storm", in MPI_Barrier, waiting'),
-        ("deadlock", 'ranks 0-1 at "the storm", in MPI_Recv; each waits for another'),
+        ("deadlock", 'ranks 0-1 at "the storm", in MPI_Recv; all are waiting for each other'),
     ],
 )
-def test_a_rank_that_hangs_is_told_from_those_that_wait(
+def test_a_rank_that_hangs_is_distinguished_from_those_that_wait(
     fate: str, doing: str, mpi: str, start: Callable[..., RepeatRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repeat, "time_limit_s", lambda ready: 4.0)
@@ -223,7 +223,7 @@ def test_too_few_slots(
 
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_ranks_are_where_they_are_to_be_in_any_order(
+def test_ranks_run_where_they_were_placed_in_any_order(
     order: tuple[int, int], mpi: str, start: Callable[..., RepeatRecord], live_machine: Machine
 ) -> None:
     cpus = tuple(live_machine.allowed_cpus[k] for k in order)
@@ -233,7 +233,7 @@ def test_ranks_are_where_they_are_to_be_in_any_order(
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_ranks_that_are_bound_elsewhere_are_seen(
+def test_ranks_bound_to_other_cpus_are_detected(
     mpi: str, start: Callable[..., RepeatRecord], live_machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = live_machine.allowed_cpus[:2]
@@ -245,9 +245,7 @@ def test_ranks_that_are_bound_elsewhere_are_seen(
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_no_binding_where_a_study_asks_for_none(
-    mpi: str, start: Callable[..., RepeatRecord], live_machine: Machine
-) -> None:
+def test_a_study_can_disable_binding(mpi: str, start: Callable[..., RepeatRecord], live_machine: Machine) -> None:
     unbound = EnvironmentChoice(mpi=mpi, mpi_settings=(("binding", "none"),))
     record = start("none", mpi, lambda ready: replace(ready, point=replace(ready.point, environment=unbound)))
     assert record.outcome.is_ok, record.outcome.reason
@@ -287,7 +285,7 @@ def test_an_application_is_bound_and_watched_like_our_own_programs(
     assert record.seen["affinity"] == wanted and record.seen["launch_s"] > 0
 
 
-def test_where_ranks_were_is_held_against_where_they_were_to_be() -> None:
+def test_the_placement_of_ranks_is_compared_with_the_plan() -> None:
     here = "n1"
 
     def seen(layout: Layout, cpus: list[tuple[int, ...]], hosts: list[str]) -> str | None:
@@ -312,11 +310,10 @@ def test_where_ranks_were_is_held_against_where_they_were_to_be() -> None:
     assert seen(two, cpus, ["a.x"] * 4) == "hosts"
 
 
-def test_ends_of_many_ranks_are_told_together() -> None:
+def test_ends_of_many_ranks_are_grouped() -> None:
     ends = [ranks.RankEnd(rank, None, "round 1", "MPI_Bcast", True) for rank in (0, 1, 2, 4)]
     ends.append(ranks.RankEnd(3, None, None, None, False))
-    text = ranks._who_waits(ends, SimpleNamespace(ranks=6))  # type: ignore[arg-type]
+    text = ranks._at_timeout(ends, SimpleNamespace(ranks=6))  # type: ignore[arg-type]
     assert text == (
-        "rank 5 never returned from MPI_Init; rank 3 said nothing at the end; "
-        'ranks 0-2,4 at "round 1", in MPI_Bcast, waiting'
+        'rank 5 never returned from MPI_Init; rank 3 left no report; ranks 0-2,4 at "round 1", in MPI_Bcast, waiting'
     )

@@ -103,9 +103,7 @@ def test_variables_and_flags_are_axes_of_the_environment(
 
 
 @pytest.mark.lab
-def test_a_compiler_that_is_not_there_refuses_its_points_only(
-    live_machine: Machine, tmp_path: Path, program_cache: Path
-) -> None:
+def test_a_missing_compiler_refuses_only_its_points(live_machine: Machine, tmp_path: Path, program_cache: Path) -> None:
     study = replace(
         ITSELF,
         name="compilers",

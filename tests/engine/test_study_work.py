@@ -1,4 +1,4 @@
-"""From points to groups: who is measured beside whom, and how large the family is."""
+"""From points to groups: which experiments are measured side by side, and the size of the family."""
 
 from __future__ import annotations
 

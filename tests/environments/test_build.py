@@ -56,7 +56,7 @@ def half_made(program: Path) -> list[Path]:
     return list(program.parent.parent.glob(f".{program.parent.name}*"))
 
 
-def test_a_program_is_built_once_and_introduces_itself(
+def test_a_program_is_built_once_and_describes_itself(
     environment: Environment, program_cache: Path, tmp_path: Path
 ) -> None:
     first = build(environment, unlike_others(tmp_path))
@@ -116,7 +116,7 @@ exec {compiler} "$@"
 """
 
 
-def test_what_another_process_builds_already_is_waited_for(
+def test_a_build_in_progress_in_another_process_is_waited_for(
     environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, wrapper = tmp_path / "log", tmp_path / "g++"
@@ -132,7 +132,7 @@ def test_what_another_process_builds_already_is_waited_for(
     assert len(log.read_text().splitlines()) == len(list((own_cache / "objects").iterdir()))
 
 
-def test_a_sound_build_of_another_process_stays_where_it_is(environment: Environment, tmp_path: Path) -> None:
+def test_a_valid_build_of_another_process_is_not_replaced(environment: Environment, tmp_path: Path) -> None:
     """It may be running; on NFS, taking it away would end it."""
     first = build(environment, unlike_others(tmp_path))
     inode = first.path.stat().st_ino
@@ -141,15 +141,13 @@ def test_a_sound_build_of_another_process_stays_where_it_is(environment: Environ
     assert first.path.stat().st_ino == inode
 
 
-def test_a_source_that_does_not_compile_gives_the_words_of_the_compiler(
-    environment: Environment, tmp_path: Path
-) -> None:
+def test_a_source_that_does_not_compile_gives_the_compilers_message(environment: Environment, tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
         build(environment, source(tmp_path, "int main() { return nonsense; }\n"))
     assert "nonsense" in caught.value.output
 
 
-def test_a_warning_of_a_newer_compiler_stops_nobody_and_is_kept(
+def test_a_compiler_warning_is_stored_and_does_not_fail_the_build(
     environment: Environment, program_cache: Path, tmp_path: Path
 ) -> None:
     text = TINY + "static int unused() { int nothing; return 0; }\n"
@@ -215,7 +213,7 @@ SHARED = {
 }
 
 
-def test_a_part_is_whatever_lies_beside_a_header_that_is_included(tmp_path: Path) -> None:
+def test_a_part_is_a_source_beside_an_included_header(tmp_path: Path) -> None:
     headers = written(tmp_path / "native", SHARED)
     source = written(tmp_path, {"own.cpp": '#include "a.hpp"\nint main() { return a(); }\n'}) / "own.cpp"
     own, *parts = units_of(source, headers)
@@ -239,7 +237,7 @@ def test_a_source_and_a_part_of_one_name_both_count(
 def test_two_programs_share_their_parts_and_a_change_builds_what_it_reaches(
     environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builds, "_introduce", lambda program: None)  # they know nothing of our protocol
+    monkeypatch.setattr(builds, "_describe", lambda program: None)  # they know nothing of our protocol
     headers = written(tmp_path / "native", SHARED)
     monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
     one = written(tmp_path, {"one.cpp": '#include "a.hpp"\nint main() { return a(); }\n'}) / "one.cpp"
@@ -264,7 +262,7 @@ def test_two_programs_share_their_parts_and_a_change_builds_what_it_reaches(
     ]
 
 
-def test_a_part_that_does_not_compile_gives_the_words_of_the_compiler(
+def test_a_part_that_does_not_compile_gives_the_compilers_message(
     environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = written(tmp_path / "native", {**SHARED, "b.cpp": "int b() { return nonsense; }\n"})
@@ -284,7 +282,7 @@ side_by_side(lambda started: ask(["sleep", "47.25"], started=started) for _ in r
 """
 
 
-def test_an_interruption_ends_what_runs_side_by_side() -> None:
+def test_an_interruption_kills_parallel_tools() -> None:
     with subprocess.Popen([sys.executable, "-c", _INTERRUPTED], stderr=subprocess.DEVNULL) as process:
         tasks = Path(f"/proc/{process.pid}/task")
 

@@ -32,7 +32,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def test_each_compiler_is_found_once_and_says_what_it_is() -> None:
+def test_each_compiler_is_found_once_and_identified() -> None:
     found = find_compilers()
     assert found, "these tests need a C++ compiler"
     assert len({Path(c.command[0]).resolve() for c in found}) == len(found)
@@ -40,13 +40,13 @@ def test_each_compiler_is_found_once_and_says_what_it_is() -> None:
         assert one.family in ("gcc", "clang") and one.name.startswith(one.family) and "." in one.name
 
 
-def test_none_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoCompilerError, match="apt install"):
         first_compiler()
 
 
-def test_a_compiler_that_cannot_is_passed_over_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_compiler_that_fails_is_skipped_and_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "g++", 'echo "error: unrecognized option -std=c++20" >&2; exit 1')
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoCompilerError, match="unrecognized option"):
@@ -70,7 +70,7 @@ def test_cxx_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert first_compiler().command == (str(launcher), real)
 
 
-def test_a_cxx_that_is_not_there_or_cannot_is_bad_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_or_failing_cxx_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CXX", "/nowhere/g++")
     with pytest.raises(UsageError, match="/nowhere"):
         first_compiler()
@@ -92,11 +92,11 @@ def test_a_toolset_off_the_path_is_found_the_newest_first(monkeypatch: pytest.Mo
 
 
 def cpu_features(machine: Machine) -> frozenset[str]:
-    """The features as discovery tells them, which is what the lab builds from."""
+    """The features that discovery reports, which builds are based on."""
     return frozenset((machine.of_kind(DeviceKind.PACKAGE)[0].facts.text("isa") or "").split())
 
 
-def test_every_compiler_builds_for_all_that_decides_on_this_cpu(live_machine: Machine) -> None:
+def test_every_compiler_builds_for_all_decisive_features_of_this_cpu(live_machine: Machine) -> None:
     wanted = cpu_features(live_machine) & DECISIVE_FEATURES
     assert wanted
     for one in find_compilers():
@@ -133,7 +133,7 @@ def test_without_a_level_the_features_are_named_one_by_one(live_machine: Machine
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="this compiler knows SVE elsewhere")
-def test_a_cpu_that_no_flags_reach_is_refused_and_says_what_was_tried() -> None:
+def test_a_cpu_without_matching_flags_is_an_error_that_lists_the_attempts() -> None:
     with pytest.raises(BuildError, match=r"cannot build for this CPU \(.*lacks sve"):
         resolve_target(find_compilers()[0], {"sse2", "sve"})
 

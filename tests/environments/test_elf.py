@@ -92,7 +92,7 @@ def test_a_damaged_library_is_an_error_and_never_a_crash(put: Callable[[bytes], 
 @pytest.mark.parametrize(
     ("at", "form", "value", "why"),
     [
-        (4, "<B", 1, "64 bits"),
+        (4, "<B", 1, "64-bit"),
         (5, "<B", 2, "little-endian"),
         (16, "<H", 4, "not that of a shared object"),
         (40, "<Q", 1 << 62, "cut off"),
@@ -100,16 +100,16 @@ def test_a_damaged_library_is_an_error_and_never_a_crash(put: Callable[[bytes], 
     ],
     ids=["32 bits", "big-endian", "a core file", "sections far outside", "too many sections"],
 )
-def test_what_is_refused_is_named(put: Callable[[bytes], Path], at: int, form: str, value: int, why: str) -> None:
+def test_an_invalid_file_is_refused_with_the_reason(
+    put: Callable[[bytes], Path], at: int, form: str, value: int, why: str
+) -> None:
     content = bytearray(shared_object(("one",)))
     struct.pack_into(form, content, at, value)
     with pytest.raises(ParseError, match=why):
         read_shared_object(put(bytes(content)))
 
 
-def test_tables_that_overlap_do_not_take_memory_without_bound(
-    put: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overlapping_tables_use_bounded_memory(put: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of many symbols has the rest of one long string for its name: a small file, but gigabytes of names."""
     monkeypatch.setattr(elf, "_MOST_READ_B", 16 << 20)
     content = bytearray(shared_object(("s" * 60_000, *("",) * 60_000)))

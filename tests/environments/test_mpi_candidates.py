@@ -76,25 +76,25 @@ def test_the_wrapper_for_c_is_preferred_and_vendors_wrappers_are_taken(tmp_path:
     assert [candidate.path.name for candidate in answer] == ["mpicxx", "mpiicx"]
 
 
-def test_cc_is_asked_on_a_cray_only(tmp_path: Path) -> None:
+def test_cc_is_a_candidate_on_a_cray_only(tmp_path: Path) -> None:
     program(tmp_path / "cc")
     assert found({"PATH": str(tmp_path)}) == []
     assert [c.path.name for c in found({"PATH": str(tmp_path), "CRAYPE_VERSION": "2.7.30"})] == ["cc"]
 
 
 @pytest.mark.parametrize("below", ["bin", "intel64/bin", "mpi/latest/bin"])
-def test_a_prefix_is_looked_through(below: str, tmp_path: Path) -> None:
+def test_a_prefix_is_searched(below: str, tmp_path: Path) -> None:
     wrapper = program(tmp_path / below / "mpicc")
     assert [c.path for c in found({"I_MPI_ROOT": str(tmp_path)})] == [wrapper]
     assert [c.path for c in found({"I_MPI_ROOT": str(wrapper)})] == [wrapper]
 
 
-def test_a_prefix_without_a_wrapper_is_told_as_it_is(tmp_path: Path) -> None:
+def test_a_prefix_without_a_wrapper_is_a_candidate(tmp_path: Path) -> None:
     assert [c.path for c in found({"CRAY_MPICH_DIR": str(tmp_path)})] == [tmp_path]
     assert found({"MPI_HOME": "relative", "MPICH_DIR": ""}) == []
 
 
-def test_what_the_site_says_of_a_library_goes_with_it(tmp_path: Path) -> None:
+def test_a_candidate_has_the_settings_of_the_site_file(tmp_path: Path) -> None:
     environment = SiteEnvironment("own", tmp_path, MpiFamily.CRAY)
     place = Place(System("s", ()), Partition("p", launcher="srun"))
     (candidate,) = found({}, environment, SiteEnvironment("only-flags"), place=place)
@@ -141,7 +141,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
-def test_any_database_is_read_or_passed_over(content: object) -> None:
+def test_any_database_is_read_or_skipped(content: object) -> None:
     for prefix, label in _installed(content):
         assert prefix.is_absolute() and label.startswith("Spack, ")
 

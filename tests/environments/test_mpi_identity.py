@@ -1,4 +1,4 @@
-"""Which library it is: by its header, by what it says, and what tells its file from others."""
+"""Which library it is: by its header, its version text, and the id of its file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.environments.made_up_mpi import HEADERS, library
 @pytest.mark.parametrize(
     ("family", "version"), [("openmpi", "4.1.6"), ("mpich", "4.2.1"), ("intel", "2021.10.0"), ("mvapich", "2.3.7")]
 )
-def test_the_header_tells_family_and_version(family: str, version: str, tmp_path: Path) -> None:
+def test_the_header_states_family_and_version(family: str, version: str, tmp_path: Path) -> None:
     header = tmp_path / "mpi.h"
     header.write_text(HEADERS[family])
     found = identify(header, library(tmp_path / "libmpi.so.1"), None, {})
@@ -58,11 +58,11 @@ def test_cray_mpich_has_the_header_of_mpich(tmp_path: Path) -> None:
         ("MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)\nMPI BUILD INFO : ", "cray", "8.1.28.15"),
     ],
 )
-def test_what_libraries_say_of_themselves(text: str, family: str, version: str) -> None:
+def test_version_texts_of_libraries(text: str, family: str, version: str) -> None:
     assert of_text(text) == Identity(MpiFamily(family), version)
 
 
-def test_what_nobody_knows_is_none_unless_the_site_says(tmp_path: Path) -> None:
+def test_an_unknown_library_is_none_unless_the_site_states_its_family(tmp_path: Path) -> None:
     header = tmp_path / "mpi.h"
     header.write_text("#define MPI_VERSION 3\n")
     file = library(tmp_path / "libmpi.so.0")
@@ -71,7 +71,7 @@ def test_what_nobody_knows_is_none_unless_the_site_says(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_known_or_not(text: str) -> None:
+def test_any_version_text_is_accepted(text: str) -> None:
     found = of_text(text)
     assert found is None or found.version[0].isdigit()
 
@@ -84,7 +84,7 @@ def test_without_a_build_id_the_content_counts(tmp_path: Path) -> None:
         build_id_of(tmp_path / "none")
 
 
-def test_a_header_of_no_shared_object_leaves_the_content(tmp_path: Path) -> None:
+def test_the_id_of_a_file_that_is_not_a_shared_object_is_its_hash(tmp_path: Path) -> None:
     odd = bytearray(shared_object(["MPI_Init"]))
     odd[54:56] = b"\0\0"  # the size of an entry of the table of segments
     (tmp_path / "odd.so").write_bytes(odd)
@@ -92,7 +92,7 @@ def test_a_header_of_no_shared_object_leaves_the_content(tmp_path: Path) -> None
 
 
 @given(st.binary(max_size=300))
-def test_a_damaged_file_is_told_from_others_all_the_same(content: bytes) -> None:
+def test_a_damaged_file_still_has_an_id(content: bytes) -> None:
     import tempfile
 
     with tempfile.NamedTemporaryFile() as file:
@@ -115,7 +115,7 @@ def test_the_build_id_is_that_of_the_linker(tmp_path: Path) -> None:
     assert is_for_this_machine(file)
 
 
-def test_a_library_for_another_processor_is_none_for_us(tmp_path: Path) -> None:
+def test_a_library_for_another_architecture_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "sparc.so").write_bytes(shared_object(machine=43))
     (tmp_path / "text.so").write_text("INPUT(libmpi.so.40)")
     assert is_for_this_machine(library(tmp_path / "ours.so"))

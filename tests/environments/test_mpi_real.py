@@ -35,7 +35,7 @@ def test_messages_pass_with_each_library(name: str, live_machine: Machine, tmp_p
     assert seen == mpi, "the loader gives the program the library that it was built for"
 
 
-def test_another_library_first_in_the_search_path_is_no_result(
+def test_another_library_first_in_the_search_path_is_invalid(
     live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have the SONAME libmpi.so.40: the program runs, and measures the wrong library."""
@@ -48,7 +48,7 @@ def test_another_library_first_in_the_search_path_is_no_result(
     assert str(wheel.library.parent) in record.outcome.reason
 
 
-def test_another_file_of_a_wheel_first_in_the_search_path_is_no_result(
+def test_another_file_of_a_wheel_first_in_the_search_path_is_invalid(
     live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The files of wheels have no build id: they are told from each other all the same. It is MPICH's wheel, since the

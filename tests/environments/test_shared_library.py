@@ -60,13 +60,13 @@ def test_without_a_compiler_what_another_machine_built_is_used(source: Path) -> 
     assert build_program("program", None, [source]) == program
 
 
-def test_what_does_not_compile_says_why(source: Path) -> None:
+def test_a_failed_compilation_states_the_reason(source: Path) -> None:
     source.write_text("int main(void) { return nothing; }\n")
     with pytest.raises(BuildError, match="nothing"):
         build_program("program", first_compiler(), [source])
 
 
-def test_of_many_sources_the_one_that_does_not_compile_is_told_and_nothing_is_left(source: Path) -> None:
+def test_the_source_that_does_not_compile_is_reported_and_nothing_is_left(source: Path) -> None:
     texts = {**TEXTS, "three.c": "int third(void) { return missing; }\n", "four.c": ""}
     with pytest.raises(BuildError, match=r"three\.c:1:\d+: error: .*missing") as raised:
         build_library("answer", first_compiler(), [source], texts)
@@ -98,7 +98,7 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_a_compiler_that_is_killed_is_told_and_leaves_nothing(source: Path) -> None:
+def test_a_killed_compiler_is_reported_and_leaves_nothing(source: Path) -> None:
     killed = slow_compiler(source.parent, 'case "$*" in *two.c*) echo half > "$last"; kill -9 $$;; esac')
     with pytest.raises(BuildError, match="killed by SIGKILL"):
         build_library("answer", killed, [source], TEXTS)
@@ -115,7 +115,7 @@ print(build_library("answer", Compiler((sys.argv[1],), "gcc", "slow 1"), [Path(s
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_build_that_is_ended_leaves_no_library_and_the_next_one_cleans_up(source: Path, number: int) -> None:
+def test_a_killed_build_leaves_no_library_and_the_next_one_cleans_up(source: Path, number: int) -> None:
     started, go = source.parent / "started", source.parent / "go"
     compiler = slow_compiler(source.parent, f"test -e {go} || {{ echo $$ >> {started}; exec sleep 60; }}")
     command = [sys.executable, "-c", _BUILD.format(texts=TEXTS), compiler.command[0], str(source)]

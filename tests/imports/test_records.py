@@ -50,7 +50,7 @@ def test_a_record_is_a_repeat_of_its_benchmark() -> None:
 
 
 def test_other_parameters_than_it_was_made_with_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"made with --count 268435456, and these parameters of .* give 262144"):
+    with pytest.raises(UsageError, match=r"made with --count 268435456, but these parameters of .* give 262144"):
         imported(WHOLE, size="1")
     smallest = [*MODE_S[:7], "262144", *MODE_S[8:]]
     events = [HELLO, note("arguments", smallest), *WHOLE[2:]]
@@ -79,8 +79,8 @@ def test_what_a_program_of_ours_left_out_is_judged_as_where_the_lab_runs_it() ->
         (repeat,) = read_repeats([ResultFile("records", "rank-000000.jsonl", data)], Given(machine=machine))
         return repeat.outcome.reason
 
-    assert reason({}) == "counted_bytes: the samples lack what it is computed from (KeyError('bytes'))"
-    assert reason({"bytes": 3.0 * float(params["array_B"])}) == "samples: there are none of add, copy, scale"
+    assert reason({}) == "counted_bytes: cannot be computed: values missing from the samples (KeyError('bytes'))"
+    assert reason({"bytes": 3.0 * float(params["array_B"])}) == "samples: none for add, copy, scale"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_a_program_of_ours_left_out_is_judged_as_where_the_lab_runs_it() ->
         (WHOLE[1:], "the first event is not hello"),
         ([HELLO, {"ev": "skip", "reason": "no device", "need": "device"}], "measured nothing: no device"),
         ([{**HELLO, "program": "rm"}, *WHOLE[1:]], "by the program 'rm', which no benchmark uses"),
-        ([HELLO, *WHOLE[2:]], "does not tell the program's arguments"),
+        ([HELLO, *WHOLE[2:]], "does not contain the program's arguments"),
     ],
 )
 def test_what_is_no_whole_record_is_refused(events: list[dict[str, Any]], why: str) -> None:

@@ -1,1 +1,1 @@
-"""Runs a plan: prepares programs, makes repeats in random order, judges each, stops when enough is known."""
+"""Runs a plan: prepares programs, runs repeats in random order, checks each, and stops when results are precise."""

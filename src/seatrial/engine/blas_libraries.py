@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seatrial.engine.file_contents import digest
 from seatrial.engine.once import Once
 from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas
-from seatrial.environments.build import Built, introduce_with
+from seatrial.environments.build import Built, describe_with
 from seatrial.errors import BuildError
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.protocol import Hello
@@ -16,8 +16,8 @@ from seatrial.model.protocol import Hello
 
 @dataclass(frozen=True, slots=True)
 class LoadedLibrary:
-    """A library that a program will load: its name as a parameter has it, the program's arguments for it, what the
-    program then says of itself, and the build id, or hash, of all that is loaded."""
+    """A library that a program will load: its name as a parameter value, the program's arguments for it, what the
+    program then reports about itself, and the build ids, or hashes, of all loaded libraries."""
 
     name: str
     arguments: tuple[str, ...]
@@ -26,14 +26,14 @@ class LoadedLibrary:
 
 
 class BlasLibraries:
-    """Each build of a program loads each choice once in each environment."""
+    """The libraries loaded so far: one test per program build, choice and environment."""
 
     def __init__(self) -> None:
         self._loaded: Once[tuple[str, EnvironmentChoice, str], LoadedLibrary] = Once()
 
     def of(self, wanted: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]) -> LoadedLibrary:
-        """What the program will load for this choice: another version of it, or another kernel forced on it, is another
-        experiment. Raises NoBlasError where no library that may be taken can be loaded."""
+        """What the program will load for this choice. Another version, or another forced kernel, is another
+        experiment. Raises NoBlasError if none of the candidates can be loaded."""
         return self._loaded.get((built.key, choice, wanted), lambda: _load(wanted, built, variables))
 
 
@@ -41,7 +41,7 @@ def _load(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibr
     refused: list[str] = []
     for blas in choose_blas(wanted):
         try:
-            hello = introduce_with(built.path, blas.path, variables)
+            hello = describe_with(built.path, blas.path, variables)
         except BuildError as problem:
             refused.append(f"{blas.path}: {problem.message}")
             continue

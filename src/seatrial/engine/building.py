@@ -1,4 +1,4 @@
-"""Builds ahead of a run: every program of every environment that points need, each once, whatever becomes of others."""
+"""Builds ahead of a run: all programs in all environments that a study needs, each once; a failure stops no others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from seatrial.plan.points import Point
 
 @dataclass(frozen=True, slots=True)
 class BuiltAhead:
-    """What came of one program in one environment. `benchmarks` are those that it measures; `environment` is the error
-    that says why where there is none as chosen."""
+    """The result for one program in one environment. `benchmarks` are those that it measures; `environment` is an
+    error if the chosen environment is not available."""
 
     benchmarks: tuple[str, ...]
     choice: EnvironmentChoice
@@ -27,8 +27,8 @@ class BuiltAhead:
 
 
 def build_helpers(points: Sequence[Point], *, with_profiler: bool = False) -> BuildError | None:
-    """Build the helper programs for the ranks of these points, and what is loaded beside them where they are to be
-    profiled, or in any case; why that failed, if it did."""
+    """Build the helper programs for the ranks of these points, and the MPI profiler if a point needs it or
+    `with_profiler` is set. Returns the error if that fails."""
     try:
         make_helpers(
             for_ranks=any(point.benchmark.ranks == "mpi" for point in points),
@@ -42,10 +42,10 @@ def build_helpers(points: Sequence[Point], *, with_profiler: bool = False) -> Bu
 def build_points(
     points: Iterable[Point], environments: Environments, announce: Callable[[str], None]
 ) -> Iterator[BuiltAhead]:
-    """Build the programs of these points, in their order; `announce` is told the benchmark before a compiler starts.
+    """Build the programs of these points, in order; `announce` gets the benchmark's name before a compiler starts.
 
-    Points that this machine refuses are built as well: another node may run them. Settings and variables change no
-    build, and what is installed by the site has nothing to build.
+    Points that cannot run on this machine are built too: another node may run them. Settings and variables do not
+    affect builds, and programs installed by the site are not built.
     """
     needed: dict[tuple[Path, EnvironmentChoice, bool], dict[str, None]] = {}
     for point in points:

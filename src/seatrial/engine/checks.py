@@ -1,6 +1,6 @@
-"""The checks that come before figures: what is wrong with what a program or another tool measured, in one set of words.
+"""The checks before any figure is published, for our own programs and for imported results.
 
-None where nothing is; else the outcome `invalid` with the first thing that is wrong.
+Each returns None if all is well, else the outcome `invalid` with the first problem.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from seatrial.model.sample import Sample
 
 
 def wrong_sample(samples: Sequence[Sample]) -> Outcome | None:
-    """Whether there are samples and every one is a number."""
+    """None if there are samples and all are finite and positive."""
     if not samples:
-        return Outcome.invalid("samples", "there are none")
+        return Outcome.invalid("samples", "none were recorded")
     for sample in samples:
         if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))):
             return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")
@@ -38,14 +38,14 @@ def failed_check(
     *,
     is_complete: bool = True,
 ) -> Outcome | None:
-    """The benchmark's own checks, of the values that were reported and those derived from samples. One that was not
-    reported has failed; without `is_complete`, as another tool reports what it likes, only those reported count."""
+    """The benchmark's own checks, on reported values and on those derived from samples. A value that was not reported
+    fails; without `is_complete` (results of other tools), only the reported ones are checked."""
     for check in benchmark.checks:
         if check.derive is not None and is_complete:
             try:
                 value = check.derive(machine, params, samples)
             except UNREADABLE as error:
-                return Outcome.invalid(check.name, f"the samples lack what it is computed from ({error!r})")
+                return Outcome.invalid(check.name, f"cannot be computed: values missing from the samples ({error!r})")
             if value is None:
                 continue
         elif check.derive is None and check.name in reported:
@@ -70,13 +70,13 @@ def _interval(low: float, high: float) -> str:
 def impossible_figure(
     benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample], *, is_complete: bool = True
 ) -> Outcome | None:
-    """Whether every figure (without `is_complete`: any) is there and none is beyond what is physically possible."""
+    """None if every figure (without `is_complete`: at least one) is present and none exceeds its physical limit."""
     try:
         found = readings(benchmark, machine, params, samples)
     except UNREADABLE as error:
-        return Outcome.invalid("samples", f"a figure cannot be read from them ({error!r})")
+        return Outcome.invalid("samples", f"a figure cannot be computed from them ({error!r})")
     missing = {figure.name for figure in benchmark.figures if figure.is_there(params)} - {r.figure.name for r in found}
     if missing and (is_complete or not found):
-        return Outcome.invalid("samples", f"there are none of {', '.join(sorted(missing))}")
+        return Outcome.invalid("samples", f"none for {', '.join(sorted(missing))}")
     reason = next(filter(None, map(impossible_reason, found)), None)
     return None if reason is None else Outcome.invalid("limit", reason)

@@ -1,9 +1,9 @@
-"""The engine: blocks of repeats in random order until every experiment has enough, with everything kept as it comes.
+"""The engine: runs blocks of repeats in random order until every experiment has enough, and records each at once.
 
-A round takes the open groups in random order and makes one repeat of each member of a group, in random order (a
-randomised complete block design): a drift of the machine falls on all alike, and what is compared is measured side by
-side, in turns of some milliseconds where its programs can. A member leaves when a repeat of it does not succeed, a
-group when its policy says so.
+A round takes the open groups in random order and runs one repeat of each member of a group, in random order (a
+randomised complete block design): drift of the machine affects all alike, and experiments to be compared are measured
+side by side, in turns of some milliseconds if their programs support it. A member leaves after a repeat that does not
+succeed, a group when its policy is satisfied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from seatrial.engine.events import Listener, Progress
 from seatrial.engine.group import Group, Member, can_take_turns
-from seatrial.engine.host_lock import only_lab_on_this_host
+from seatrial.engine.host_lock import exclusive_on_this_host
 from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat
@@ -35,7 +35,7 @@ from seatrial.store.writer import RecordWriter
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Groups of experiments with what decides when they have enough. `study` names the study that they are of."""
+    """Groups of experiments and the policy that decides when they have enough repeats. `study`: the study's name."""
 
     groups: tuple[tuple[Ready, ...], ...]
     policy: Policy
@@ -52,7 +52,7 @@ def run_experiments(
     again: bool = False,
     keep: bool = False,
 ) -> frozenset[str]:
-    """Make the repeats that are missing of experiments that stand alone; see `run_work`."""
+    """Run the missing repeats of independent experiments; see `run_work`."""
     work = Work(tuple((ready,) for ready in experiments), Alone(rule))
     return run_work([work], machine, folder, listener, again=again, keep=keep)
 
@@ -66,16 +66,17 @@ def run_work(
     again: bool = False,
     keep: bool = False,
 ) -> frozenset[str]:
-    """Make the repeats that are missing; the ids of the experiments for which any was made.
+    """Run the missing repeats. Returns the ids of the experiments that got any.
 
-    What its records show to be finished is left alone, unless `again`. Waits while another lab measures on this host.
-    Raises StoreError where a record cannot be written; KeyboardInterrupt passes through with all finished repeats kept.
+    Experiments that the records show to be finished are skipped, unless `again`. Waits while another seatrial process
+    measures on this host.
+    Raises StoreError if a record cannot be written; KeyboardInterrupt propagates, with all finished repeats kept.
     """
     adopt_orphans()
     host = platform.node()
     writer = RecordWriter(folder, host)
     try:
-        with only_lab_on_this_host(listener.waits_for):
+        with exclusive_on_this_host(listener.waits_for):
             return _Run(machine, folder, listener, host, writer, keep).run(work, again=again)
     finally:
         writer.close()
@@ -83,22 +84,22 @@ def run_work(
 
 @dataclass(slots=True)
 class _Entry:
-    """A group under way."""
+    """A group in progress."""
 
     group: Group
     policy: Policy
     study: str
     again: bool
 
-    def look(self) -> None:
-        """See whether it is finished: it has enough, or no member is left."""
+    def update(self) -> None:
+        """Check whether it is finished: it has enough repeats, or no member is left."""
         self.group.is_finished = not self.group.alive or self.policy.has_enough(self.group)
 
 
 @dataclass(slots=True)
 class _Run:
-    """What one run of the engine shares. `order` counts its repeats, `rounds` the rounds it has begun; what is made in
-    one round carries one name, so that any two experiments of it can be paired."""
+    """The state of one run of the engine. `order` counts its repeats, `rounds` the rounds started; repeats of one
+    round share a block name, so that any two of its experiments can be paired."""
 
     machine: Machine
     folder: ResultsFolder
@@ -119,7 +120,7 @@ class _Run:
             for entry in random.sample(waiting, len(waiting)):
                 if entry.policy.affords(entry.group):
                     self._block(entry, entries)
-                    entry.look()
+                    entry.update()
                 else:
                     entry.group.is_finished = True
         return frozenset(
@@ -129,19 +130,19 @@ class _Run:
     def _resume(
         self, group: Sequence[Ready], work: Work, known: Mapping[str, Sequence[RepeatRecord]], *, again: bool
     ) -> _Entry:
-        """What the records hold of a group, and whether they alone show it to be finished. A member whose latest repeat
-        is not ok gets a new try."""
+        """A group with its recorded repeats, finished if they suffice. A member whose latest repeat is not ok is tried
+        again."""
         members = [self._recall(ready, known.get(ready.experiment.id, ()), work, again) for ready in group]
         entry = _Entry(Group(members), work.policy, work.study, again)
         if again:
             for member in members:
                 member.left_out = len(member.ok_repeats)
         elif all(member.latest is not None and member.latest.outcome.is_ok for member in members):
-            entry.look()
+            entry.update()
         return entry
 
     def _recall(self, ready: Ready, records: Sequence[RepeatRecord], work: Work, again: bool) -> Member:
-        """What the records hold of an experiment, and what a killed run finished without recording it."""
+        """An experiment with its recorded repeats, and those that a killed run finished but did not record."""
         member = Member(ready, self.machine)
         for record in records:
             member.add(record)
@@ -162,19 +163,19 @@ class _Run:
         return member
 
     def _block(self, entry: _Entry, entries: Sequence[_Entry]) -> None:
-        """One repeat of each member, in random order; of members that are compared at the same time, where they can."""
+        """One repeat of each member, in random order; compared members run concurrently if they can."""
         block = f"{self.writer.path.stem}:{self.rounds}"
         alive = entry.group.alive
         drawn = random.sample(alive, len(alive))
-        if isinstance(entry.policy, Compared) and not entry.group.goes_apart and can_take_turns(drawn):
+        if isinstance(entry.policy, Compared) and not entry.group.runs_separately and can_take_turns(drawn):
             if self._repeats(drawn, entry, block, entries):
                 return
-            entry.group.goes_apart = True
+            entry.group.runs_separately = True
         for member in drawn:
             self._repeats([member], entry, block, entries)
 
     def _repeats(self, members: Sequence[Member], entry: _Entry, block: str, entries: Sequence[_Entry]) -> bool:
-        """One repeat of each of these members, made at the same time; False where they had better be made apart."""
+        """One concurrent repeat of each of these members; False if that failed and they must run separately."""
         claims: list[Claim] = []
         try:
             for member in members:
@@ -205,7 +206,7 @@ class _Run:
         return make_together(pairs, self.machine, self.writer, keep=self.keep)
 
     def _claim(self, member: Member, entry: _Entry, block: str, order: int, together: int) -> Claim:
-        """Claim the member's next repeat that nobody has."""
+        """Claim the member's next free repeat."""
         ready = member.ready
         number = max(member.taken, default=-1) + 1
         noted: dict[str, Any] = {
@@ -218,7 +219,7 @@ class _Run:
         if entry.study:
             noted["study"] = entry.study
         if entry.again:
-            noted["again"] = self.writer.path.stem  # more time after an end: the next end has less error to spend
+            noted["again"] = self.writer.path.stem  # more time after a stop: the next stop has less error left to spend
         if together > 1:
             noted["together"] = together
         while (claimed := claim(self.folder, self.host, ready.experiment.id, number, noted)) is None:

@@ -1,4 +1,4 @@
-"""The environments that points choose: what the machine gives, with what a study varies of it."""
+"""The environments that points choose: the machine's own, with what a study varies."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from seatrial.model.site import SiteEnvironment
 
 
 def native_environment(machine: Machine) -> Environment:
-    """The environment that is used when nobody chooses: the first compiler, building for this machine's CPU.
+    """The default environment: the first compiler, building for this machine's CPU.
 
-    Without a compiler it is that of the programs that were built ahead. Raises NoCompilerError, BuildError where the
-    compiler cannot build for this CPU, UsageError for a wrong $CXX.
+    Without a compiler it is that of programs built ahead. Raises NoCompilerError, BuildError if the compiler cannot
+    build for this CPU, UsageError for an invalid $CXX.
     """
     return chosen_environment(AS_IT_IS, machine)
 
 
 class Environments:
-    """The environments that points choose, each found once; a choice that cannot be met is the error that says why.
+    """The environments that points choose, each looked up once; an unavailable choice maps to its error.
 
-    Programs of many ranks have one with an MPI library in it; for all others it is nothing that can make a difference.
+    Only programs with ranks get an MPI library in theirs; it makes no difference to others.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -42,13 +42,13 @@ class Environments:
 
     @classmethod
     def always(cls, environment: Environment | BuildError) -> Environments:
-        """Those of somebody who has one already: it is the answer to the choice of nothing."""
+        """With this environment as the default; nothing is looked up for it."""
         environments = cls(Machine(""))
         environments._found = {(AS_IT_IS, False): environment, (AS_IT_IS, True): environment}
         return environments
 
     def of(self, choice: EnvironmentChoice, *, with_mpi: bool = False) -> Environment | BuildError:
-        """The environment of a choice. Raises UsageError for a wrong $CXX."""
+        """The environment of a choice. Raises UsageError for an invalid $CXX."""
         if not with_mpi:
             choice = replace(choice, mpi=None, mpi_settings=())
         key = (choice, with_mpi)
@@ -61,8 +61,8 @@ class Environments:
 
 
 def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi: bool = False) -> Environment:
-    """The environment with what a study chose of it. Raises as `native_environment` does, NoMpiError, and
-    NoSettingError for a setting that the library lacks."""
+    """The environment of a study's choice. Raises like `native_environment`, NoMpiError, and NoSettingError for a
+    setting that the library does not have."""
     isa = isa_of(machine)
     try:
         mpi = mpi_named(choice.mpi) if with_mpi else None
@@ -76,7 +76,7 @@ def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi:
         site = None if mpi is None else site_environment(mpi.name)
     settings = choice.mpi_settings if mpi is not None else ()
     by_settings = setting_variables(mpi, settings) if mpi is not None else ()
-    of_site = site.variables if site is not None and mpi is None else ()  # with MPI they are the library's
+    of_site = site.variables if site is not None and mpi is None else ()  # with MPI, they come with the library
     return replace(
         environment,
         added_flags=(*(site.flags if site is not None else ()), *choice.flags),
@@ -88,8 +88,8 @@ def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi:
 
 
 def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any] | None]:
-    """(key, document) of what cannot be had: points that choose different things are different experiments, though
-    neither can be measured. ("", None) where nothing was chosen."""
+    """(key, document) of an unavailable environment: different choices are different experiments, although none of them
+    can be measured. ("", None) if nothing was chosen."""
     if choice == AS_IT_IS:
         return "", None
     chosen = {
@@ -104,8 +104,8 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
 
 
 def mpi_named(name: str | None) -> Mpi:
-    """The library of that name, the first for None. Raises NoMpiError, also where there are others: a point that names
-    one cannot be measured here, and no reason to measure none of the others."""
+    """The library of that name, the first for None. Raises NoMpiError also for an unknown name: its point cannot be
+    measured here, but the others can."""
     try:
         return choose_mpi(name)
     except UnknownNameError as problem:
@@ -113,22 +113,21 @@ def mpi_named(name: str | None) -> Mpi:
 
 
 def _with_compiler(choice: EnvironmentChoice, site: SiteEnvironment | None, isa: list[str]) -> Environment:
-    """The compiler that is chosen, that of the site's environment, or the first; building for this CPU."""
+    """The chosen compiler, else that of the site's environment, else the first; building for this CPU."""
     name = choice.compiler or (site.compiler if site is not None else None)
     compiler = first_compiler() if name is None else compiler_named(name)
     return Environment(compiler, resolve_target(compiler, isa), libc_version())
 
 
 def isa_of(machine: Machine) -> list[str]:
-    """The features of this machine's CPUs, as its first package reports them; empty where none does."""
+    """The features of this machine's CPUs, as the first package reports them; empty if none does."""
     texts = (package.facts.text("isa") for package in machine.of_kind(DeviceKind.PACKAGE))
     return next(filter(None, texts), "").split()
 
 
 def _built_ahead(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> Environment | None:
-    """The environment of programs that `seatrial build` made for such a CPU and C library, by the compiler that is
-    chosen, with the MPI library that is chosen; nobody chose one: the first of those on this machine. Of several the
-    latest build's."""
+    """The environment of programs that `seatrial build` made for this CPU and C library, with the chosen compiler and
+    MPI library (default: the first on this machine). Of several, that of the latest build."""
     found = list(_kept(choice, isa, with_mpi=with_mpi))
     libraries = [mpi.library for mpi in (*find_mpis(), *find_runtimes())] if with_mpi else []
     return min(found, key=lambda kept: libraries.index(kept.mpi.library) if kept.mpi else 0, default=None)

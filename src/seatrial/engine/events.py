@@ -1,4 +1,4 @@
-"""What the engine tells whoever watches: progress, never results."""
+"""The events that the engine reports: progress, never results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.plan.points import Point
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the whole run stands; `remaining_s` is at most what is left, and gets better with every repeat."""
+    """Progress of the whole run; `remaining_s` is an upper bound, which improves with every repeat."""
 
     open_experiments: int
     experiments: int
@@ -23,7 +23,7 @@ class Listener(Protocol):
     those that it needs."""
 
     def waits_for(self, pid: int | None) -> None:
-        """Another lab measures on this host (its process, if known): nothing is started until it ends."""
+        """Another seatrial process measures on this host (its id, if known): nothing is started until it ends."""
         return None
 
     def building(self, point: Point) -> None:
@@ -40,4 +40,4 @@ class Listener(Protocol):
 
 
 class Silent(Listener):
-    """A listener that says nothing."""
+    """A listener that ignores all events."""

@@ -1,4 +1,4 @@
-"""What tells the content of files, where it is part of what identifies an experiment: inputs, commands, libraries."""
+"""Hashes of files that are part of an experiment's identity: inputs, commands, libraries."""
 
 from __future__ import annotations
 
@@ -18,31 +18,28 @@ _LARGEST_HASHED_B = 64 << 20
 
 
 class Commands:
-    """The programs on PATH that a program of ours starts, each looked at once in each environment."""
+    """The programs on PATH that our programs start, each hashed once per environment."""
 
     def __init__(self) -> None:
         self._hashes: Once[tuple[str, EnvironmentChoice], Mapping[str, str]] = Once()
 
     def of(self, name: str, choice: EnvironmentChoice, variables: Mapping[str, str]) -> Mapping[str, str]:
-        """Name -> hash of the file behind a command ("") and of each library that the loader finds for it: the same
-        program with another library is another experiment. Raises NotInstalledError where there is none that can be
-        run."""
+        """Name -> hash, of a command's file (name "") and of each library that the loader finds for it: with another
+        library it is another experiment. Raises NotInstalledError if the command is not found."""
         return self._hashes.get((name, choice), lambda: _hashes_of(name, variables))
 
 
 def _hashes_of(command: str, variables: Mapping[str, str]) -> Mapping[str, str]:
     found = shutil.which(command, path=variables.get("PATH"))
     if found is None:
-        raise NotInstalledError(
-            f"{command} cannot be run: there is no such program", "give its path, or put it on PATH"
-        )
+        raise NotInstalledError(f"{command}: command not found", "give its path, or put it on PATH")
     libraries = libraries_of(Path(found), variables)
     return {"": digest(found), **{name: digest(path) for name, path in libraries.items()}}
 
 
 def files_among(words: Sequence[str]) -> dict[str, str]:
-    """Word -> what tells the content of the file that it names, of those that name one: a hash, or for large files,
-    which would take long to read for each plan, size and time of the last change."""
+    """Word -> content id, of the words that name a file: a hash, or size and modification time for large files, which
+    take too long to read for each plan."""
     found: dict[str, str] = {}
     for word in words:
         try:
@@ -56,7 +53,7 @@ def files_among(words: Sequence[str]) -> dict[str, str]:
 
 
 def digest(path: str) -> str:
-    """The hash of a file, "" where it cannot be read; a library's linker may have written no build id."""
+    """The hash of a file, for libraries without a build id; "" if it cannot be read."""
     try:
         stat = Path(path).stat()
         return _hashed(path, stat.st_size, stat.st_mtime_ns)
@@ -66,5 +63,5 @@ def digest(path: str) -> str:
 
 @cache
 def _hashed(path: str, size: int, mtime_ns: int) -> str:
-    """The hash of a file as it was at that time."""
+    """Cached until size or modification time change."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""A group: experiments whose repeats are made side by side, so that a block holds one of each."""
+"""A group: experiments whose repeats are run side by side; a block holds one repeat of each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from seatrial.model.sample import point_key
 from seatrial.stats.turns import pair_of_block
 
 FigureKey = tuple[str, tuple[tuple[str, Value], ...]]
-"""A figure's name and its point inside the program."""
+"""A figure's name and its sweep coordinates in the program's record."""
 
 _MOST_TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class OkRepeat:
-    """What deciding needs of an ok repeat. `block` is None where it was made before there were blocks."""
+    """What a policy needs of an ok repeat. `block` is None in records older than blocks."""
 
     t0: float
     wall_s: float
@@ -32,7 +32,7 @@ class OkRepeat:
 
 @dataclass(slots=True)
 class Member:
-    """An experiment of a group. Of its ok repeats, in order of time, the first `left_out` do not count."""
+    """An experiment of a group. The first `left_out` of its ok repeats, in order of time, do not count."""
 
     ready: Ready
     machine: Machine
@@ -44,7 +44,7 @@ class Member:
     latest: RepeatRecord | None = None
 
     def add(self, record: RepeatRecord) -> None:
-        """Count a record in."""
+        """Add a record."""
         self.taken.add(record.repeat)
         if self.latest is None or record.t0 >= self.latest.t0:
             self.latest = record
@@ -70,7 +70,7 @@ class Member:
 
     @property
     def spent_s(self) -> float:
-        """What the counted repeats took, in seconds."""
+        """The time of the counted repeats, in seconds."""
         return sum(repeat.wall_s for repeat in self.counted)
 
     @property
@@ -83,12 +83,12 @@ class Member:
 
 @dataclass(slots=True)
 class Group:
-    """Experiments that are repeated side by side; the first is the baseline where they are compared."""
+    """Experiments that are repeated side by side; if they are compared, the first is the baseline."""
 
     members: list[Member]
     is_finished: bool = False
-    goes_apart: bool = False
-    """Its programs do not run at the same time, whether they could or not: they did not all end well that way."""
+    runs_separately: bool = False
+    """Whether its programs run one after another because a concurrent run failed."""
 
     @property
     def alive(self) -> list[Member]:
@@ -102,13 +102,13 @@ class Group:
 
     @property
     def repeats(self) -> int:
-        """The least number of counted repeats among the members that are alive."""
+        """The smallest number of counted repeats among the active members."""
         return min((len(member.counted) for member in self.alive), default=0)
 
 
 def can_take_turns(members: Sequence[Member]) -> bool:
-    """Whether the programs of a block can live at the same time and sample in turns: on the same CPUs, and few, since
-    all hold their memory at once."""
+    """Whether the programs of a block can run concurrently and sample in turns: on the same CPUs, and only a few, since
+    all keep their memory allocated."""
     return (
         1 < len(members) <= _MOST_TOGETHER
         and all(member.ready.point.benchmark.program.takes_turns for member in members)
@@ -117,7 +117,7 @@ def can_take_turns(members: Sequence[Member]) -> bool:
 
 
 def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[float, float]]:
-    """(baseline, candidate) of one figure in each block that holds both, in order of time."""
+    """(baseline, candidate) values of one figure in each block that has both, in order of time."""
     of_baseline = {repeat.block: repeat for repeat in baseline.counted if repeat.block and key in repeat.values}
     pairs = []
     for repeat in candidate.counted:

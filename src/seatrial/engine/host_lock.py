@@ -1,7 +1,7 @@
-"""One lab at a time on one host: two that measure at once would measure each other.
+"""One measuring process at a time on one host: two would disturb each other.
 
 The lock is an abstract Unix socket (unix(7)): the kernel gives its name to one process of the host (of its network
-namespace) and takes it back when that process ends, however it ends. Nothing lies on a disk.
+namespace) and frees it when that process ends, even if killed. No file is involved.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _AGAIN_S = 0.5
 
 
 @contextmanager
-def only_lab_on_this_host(waits_for: Callable[[int | None], None]) -> Iterator[None]:
-    """Hold the lock; until it can be had, wait. `waits_for` is called once with the process that has it, if known."""
-    told = False
+def exclusive_on_this_host(waits_for: Callable[[int | None], None]) -> Iterator[None]:
+    """Wait for the lock and hold it. `waits_for` is called once with the id of the process that holds it, if known."""
+    is_reported = False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
         while True:
             try:
@@ -27,15 +27,15 @@ def only_lab_on_this_host(waits_for: Callable[[int | None], None]) -> Iterator[N
                 lock.listen()
                 break
             except OSError:
-                if not told:
+                if not is_reported:
                     waits_for(_holder())
-                    told = True
+                    is_reported = True
                 time.sleep(_AGAIN_S)
         yield
 
 
 def _holder() -> int | None:
-    """The process that holds the lock: the kernel tells a caller who listens (SO_PEERCRED)."""
+    """The process that holds the lock, from the socket's peer credentials (SO_PEERCRED)."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         try:
             caller.settimeout(1.0)

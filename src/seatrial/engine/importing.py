@@ -1,7 +1,7 @@
-"""Results of other tools as records: from what a reader found to repeats in a results folder.
+"""Results of other tools as records: from a reader's findings to repeats in a results folder.
 
-Everything is read and checked before anything is written. The same file, of the same kind and with the same settings,
-is one repeat however often it is imported.
+Everything is read and checked before anything is written. A file imported twice, as the same kind and with the same
+settings, is one repeat.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
-NOT_TOLD = "not told"
-"""The name of the machine where neither the file nor the user tells one."""
+UNNAMED = "not told"
+"""The machine's name if neither the file nor the user states one; part of its identity."""
 _A_DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file as it was found: `name` without its folder, `changed_s` its last change (None: no file)."""
+    """A result file: `name` without its folder, `changed_s` the time of its last change (None: not a file)."""
 
     kind: str
     name: str
@@ -52,7 +52,7 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the user tells beside the files: the machine, parameters as text, and peaks that nothing can exceed."""
+    """What the user states beside the files: the machine, parameters as text, and the peaks of the hardware."""
 
     machine: Machine | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -62,9 +62,9 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One repeat that is to be recorded, with all that its record refers to.
+    """One repeat to record, with everything that its record refers to.
 
-    `defaults` are the parameters of a benchmark of ours that neither the file nor the user tells.
+    `defaults` are the parameters of one of our benchmarks that neither the file nor the user states.
     """
 
     file: str
@@ -80,13 +80,13 @@ class Repeat:
 
     @property
     def source(self) -> tuple[object, ...]:
-        """What makes it the same repeat as another of its experiment."""
+        """Identifies the repeat within its experiment."""
         return _source_key(self.seen)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRun:
-    """What an import did: its experiments in order, and those that got a repeat now."""
+    """The result of an import: its experiments in order; `added` are those that got a new repeat."""
 
     experiments: tuple[Experiment, ...]
     environments: Mapping[str, Mapping[str, Any]]
@@ -94,10 +94,10 @@ class ImportRun:
 
 
 def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...]:
-    """The repeats that these files hold, judged. Nothing is written.
+    """The repeats in these files, checked. Nothing is written.
 
-    Raises UnknownNameError for a kind or a setting that nothing here has, ParseError (naming the file) for a damaged
-    file, UsageError for a setting that contradicts what a file tells.
+    Raises UnknownNameError for an unknown kind or setting, ParseError (naming the file) for a damaged file, UsageError
+    for a setting that contradicts a file.
     """
     read = [(file, _read(file)) for file in files]
     known = {e.benchmark: benchmark_named(e.benchmark) for _, content in read for e in content.experiments}
@@ -107,14 +107,14 @@ def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...
         machine, identity = _machine(given, content.host)
         own = [_repeat(file, content, e, known[e.benchmark], given, machine, identity) for e in content.experiments]
         if len({repeat.experiment.id for repeat in own}) < len(own):
-            why = "two results of this file have the same benchmark and the same parameters"
+            why = "two results in this file have the same benchmark and parameters"
             raise ParseError(content.tool, None, "", why, file.name)
         repeats += own
     return tuple(repeats)
 
 
 def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRun:
-    """Write down the repeats that the folder does not hold yet. Raises StoreError; what was written before stays."""
+    """Record the repeats that the folder does not hold yet. Raises StoreError; what is already written stays."""
     host = platform.node()
     writer = RecordWriter(folder, host)
     claims: dict[int, Claim] = {}
@@ -140,11 +140,11 @@ def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRu
 def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
     """Claim a number for each repeat that the folder does not hold: position -> its claim, into `claims`.
 
-    Another import may have recorded the number between our look at the folder and our claim, and let its own claim go:
-    so the folder is looked at once more while all claims are held, until nothing is in the way.
+    Another import may have recorded the same number, and released its claim, after we read the folder: so the folder
+    is read again while all claims are held, until there is no conflict.
     """
     for key in {repeat.experiment.id for repeat in repeats}:
-        for left in abandoned(folder, host, key):  # by an import that was killed: its file is imported again
+        for left in abandoned(folder, host, key):  # by a killed import: its file is imported again
             left.release()
     while True:
         records = read_contents(folder).records
@@ -169,7 +169,7 @@ def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, clai
 
 
 def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number: int) -> Claim:
-    """The first number from `number` on that nobody has claimed."""
+    """Claim the first free number from `number` on."""
     noted = {"order": order, "t0": repeat.t0}
     while (claimed := claim(folder, host, repeat.experiment.id, number, noted)) is None:
         number += 1
@@ -177,7 +177,7 @@ def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number:
 
 
 def _record(repeat: Repeat, number: int, order: int) -> RepeatRecord:
-    """Its record. How long the other tool took in all, no file tells: `wall_s` is 0."""
+    """Its record. `wall_s` is 0: no file states how long the tool ran."""
     return RepeatRecord(
         repeat.experiment.id,
         number,
@@ -203,7 +203,7 @@ def _read(file: ResultFile) -> ImportedFile:
     except ParseError as error:
         raise error.in_file(file.name) from error
     if not content.experiments:
-        raise ParseError(content.tool, None, "", "there is no result in the file", file.name)
+        raise ParseError(content.tool, None, "", "the file contains no results", file.name)
     return content
 
 
@@ -211,19 +211,21 @@ def _refuse_unknown(settings: Mapping[str, str], benchmarks: Iterable[Benchmark]
     known = {parameter.name for benchmark in benchmarks for parameter in benchmark.parameters}
     for name in settings:
         if name not in known:
-            raise UnknownNameError("parameter of what these files measure", name, {*known, "peak_flops", "peak_Bps"})
+            raise UnknownNameError(
+                "parameter of the benchmarks in these files", name, {*known, "peak_flops", "peak_Bps"}
+            )
 
 
 def _machine(given: Given, host: str | None) -> tuple[Machine, str]:
     """The machine that a file's figures belong to, and its key in the results folder.
 
-    One that only a file names has a key of its own, so that it is never taken for a machine that was discovered, not
-    even for this one. So has one with peaks that the user gave: what holds with them is not said without them.
+    A machine that only a file names has a separate key, so that it is never mistaken for a discovered machine. So has
+    a machine with peaks given by the user: results that depend on them must not appear without them.
     """
     if given.machine is not None:
         machine, identity = given.machine, machine_identity(given.machine)[:16]
     else:
-        machine = Machine(name=host or NOT_TOLD, sources=("result files of other tools",))
+        machine = Machine(name=host or UNNAMED, sources=("result files of other tools",))
         identity = content_key({"imported_machine": machine.name})
     limits = _given_limits(given)
     if not limits:
@@ -293,7 +295,7 @@ def _repeat(
 
 
 def _start(date_s: float | None, changed_s: float | None) -> float:
-    """When it ran: the file's own date, else its last change, else now. A date to come is no date."""
+    """When it ran: the date in the file, else its last change, else now. A future date is ignored."""
     now = time.time()
     return next((t for t in (date_s, changed_s) if t is not None and 0 < t < now + _A_DAY_S), now)
 
@@ -301,23 +303,23 @@ def _start(date_s: float | None, changed_s: float | None) -> float:
 def _parameters(
     benchmark: Benchmark, found: ImportedExperiment, settings: Mapping[str, str], file: str
 ) -> tuple[Params, tuple[str, ...]]:
-    """(all parameters, the names of those at defaults). What the file tells stands against every setting."""
+    """(all parameters, the names of those at defaults). A setting must not contradict the file."""
     assumed = found.notes.get("assumed", ())
     chosen: dict[str, Value] = dict(found.parameters)
     for name, text in settings.items():
         if all(parameter.name != name for parameter in benchmark.parameters):
             continue
         value = benchmark.parameter(name).value_of(text)
-        told = found.parameters.get(name)
-        if told is not None and told != value and not (isinstance(assumed, list | tuple) and name in assumed):
+        stated = found.parameters.get(name)
+        if stated is not None and stated != value and not (isinstance(assumed, list | tuple) and name in assumed):
             raise UsageError(
-                f"--set {name}={text} contradicts {file}, which states {name}={told}",
-                "leave the setting out, or import that file by itself",
+                f"--set {name}={text} contradicts {file}, which states {name}={stated}",
+                "omit the setting, or import that file separately",
             )
         chosen[name] = value
-    untold = {p.name: p.when_unknown for p in benchmark.parameters if p.when_unknown is not None}
+    defaults = {p.name: p.when_unknown for p in benchmark.parameters if p.when_unknown is not None}
     try:
-        point = benchmark.point({**untold, **chosen})
+        point = benchmark.point({**defaults, **chosen})
     except UsageError as error:
         raise UsageError(f"{file}: {error.message}", error.todo) from error
     return point, tuple(name for name in point if name not in chosen)
@@ -326,24 +328,24 @@ def _parameters(
 def _as_started(
     benchmark: Benchmark, parameters: Params, found: ImportedExperiment, machine: Machine, file: str
 ) -> Params:
-    """The parameters resolved, where they give the arguments that the program was started with. Raises UsageError
-    where they do not: its figures would stand under parameters that they were not measured with."""
-    told = found.notes.get("arguments")
-    if not isinstance(told, list):
-        raise UsageError(f"{file} does not tell the program's arguments", "write it with a program of this version")
+    """The resolved parameters. Raises UsageError if they do not give the arguments that the program was started with:
+    its figures would be recorded under the wrong parameters."""
+    words = found.notes.get("arguments")
+    if not isinstance(words, list):
+        raise UsageError(f"{file} does not contain the program's arguments", "write it with a program of this version")
     try:
         parameters = benchmark.on_devices(benchmark.prepare(machine, parameters), _are_processors(found))
         arguments = list(benchmark.program.stated_arguments(parameters))
     except (Skip, *UNREADABLE) as problem:
         raise UsageError(
-            f"{file}: the parameters cannot be resolved without the machine ({problem})", "name it with --from"
+            f"{file}: the parameters cannot be resolved without the machine ({problem})", "describe it with --from"
         ) from problem
-    started = dict(zip(told[::2], told[1::2], strict=False))
+    started = dict(zip(words[::2], words[1::2], strict=False))
     for name, value in zip(arguments[::2], arguments[1::2], strict=True):
         if name in started and started[name] != value:
             raise UsageError(
-                f"{file} was made with {name} {started[name]}, and these parameters of {benchmark.name} give {value}",
-                "name the parameters that it was made with: --set key=value",
+                f"{file} was made with {name} {started[name]}, but these parameters of {benchmark.name} give {value}",
+                "set the parameters that it was made with: --set key=value",
             )
     return parameters
 
@@ -356,7 +358,7 @@ def _are_processors(found: ImportedExperiment) -> bool:
 def _judge(
     benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment, failed: str
 ) -> Outcome:
-    """The outcome of a repeat that another tool made: what the tool says of it, then what can be checked here."""
+    """The outcome of an imported repeat: what the tool reports, then what can be checked here."""
     if failed or found.failed:
         return Outcome.invalid("validation", failed or found.failed)
     return (
@@ -370,12 +372,11 @@ def _judge(
 def _failed_check(
     benchmark: Benchmark, machine: Machine, parameters: Params, found: ImportedExperiment
 ) -> Outcome | None:
-    """The benchmark's own checks; of other tools' results as far as the file states their values and the machine their
-    bounds."""
+    """The benchmark's own checks; for results of other tools, only those whose value and bounds are known."""
     if not found.is_ours:
         cpus = tuple(sorted(machine.pus()))
         if not cpus or machine.last_level_cache_bytes(cpus) is None:
             return None
-        # A machine that is not this one tells no CPUs that "this process may use": then all of them count.
+        # Which CPUs a process may use is unknown on another machine: then all of them count.
         machine = machine if machine.allowed_cpus else replace(machine, allowed_cpus=cpus)
     return failed_check(benchmark, machine, parameters, found.samples, found.checks, is_complete=found.is_ours)

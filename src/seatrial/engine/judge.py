@@ -1,4 +1,4 @@
-"""The judge of one repeat: checks come before figures, and the first thing that is wrong names the outcome."""
+"""Decides the outcome of one repeat: checks come before figures, and the first failure is the outcome."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from seatrial.plan.points import Point
 
 
 def judge(point: Point, machine: Machine, program: Runnable, completed: Completed, record: ProgramRecord) -> Outcome:
-    """The outcome of a repeat that was started, from how its program ended and what it reported."""
-    # An application that finds the point impossible here may say so by its exit status as well.
+    """The outcome of a repeat, from how its program ended and what it reported."""
+    # An application that declines the point may also exit with an error status.
     return (
         (None if program.writes_record else record.declined)
         or _ending(completed, record)
@@ -30,7 +30,7 @@ def judge(point: Point, machine: Machine, program: Runnable, completed: Complete
 
 
 def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
-    """Whether the program came to its end."""
+    """None if the program ran to its end."""
     evidence = completed.evidence
     if completed.timed_out:
         return Outcome.timed_out(completed.limit_s, evidence)
@@ -39,7 +39,7 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     if completed.returncode == Exit.RECORD:
         return Outcome.failed(Stage.RECORD, evidence, evidence)
     if completed.returncode == Exit.PARENT_GONE:
-        return Outcome.failed(Stage.LAUNCH, "the program found its parent gone", evidence)
+        return Outcome.failed(Stage.LAUNCH, "the program's parent process had ended", evidence)
     if completed.returncode == Exit.LAUNCHER:
         return Outcome.failed(Stage.LAUNCH, evidence, evidence)
     if completed.returncode != 0:
@@ -47,12 +47,12 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     if record.skip is not None:
         return record.declined
     if record.hello is None or not record.ended:
-        return Outcome.failed(Stage.RUN, "the program ended well but its record has no `end`", evidence)
+        return Outcome.failed(Stage.RUN, "the program succeeded, but its record has no `end`", evidence)
     return None
 
 
 def _places(point: Point, machine: Machine, program: Runnable, record: ProgramRecord) -> Outcome | None:
-    """Whether each thread, or each rank, was where it was to be. An application of one process does not tell."""
+    """None if each thread or rank ran where it was placed. A single-process application does not report that."""
     hello = record.hello
     if hello is None:
         return None

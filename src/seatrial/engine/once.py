@@ -1,4 +1,4 @@
-"""Answers that take time to find, each found once."""
+"""A cache for values that take time to compute."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ V = TypeVar("V")
 
 
 class Once(Generic[K, V]):
-    """What `get` found for each key. A BuildError is an answer too, and raised again."""
+    """The value for each key. A BuildError is cached too, and raised again."""
 
     def __init__(self) -> None:
         self._found: dict[K, V | BuildError] = {}
 
     def get(self, key: K, find: Callable[[], V]) -> V:
-        """The answer for this key, found now if it is asked for the first time. Raises BuildError."""
+        """The value for this key, computed by `find` at the first call. Raises BuildError."""
         if key not in self._found:
             try:
                 self._found[key] = find()

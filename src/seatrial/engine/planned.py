@@ -20,8 +20,8 @@ def planned_experiments(
 ) -> tuple[tuple[Point, Experiment, Outcome | None], ...]:
     """(point, experiment, why it cannot run) for each point, in their order.
 
-    A program is built only where it loads a library (cpu.gemm) and the cache has none: which one it gets is part of
-    what identifies its experiments, and it is the program that tells.
+    A program is built only if it loads a library (cpu.gemm) and is not in the cache: the library is part of the
+    experiment's identity, and only the program can report it.
     """
     key = machine_identity(machine)[:16]
     prepared = prepared_points(points, Environments(machine), key, Silent(), builds=False)

@@ -1,4 +1,4 @@
-"""When a group has enough repeats: each experiment by itself, or all of a study out of one budget."""
+"""When a group has enough repeats: each experiment on its own budget, or a whole study on one."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from seatrial.stats.stopping import StoppingRule
 
 
 class Policy(Protocol):
-    """What the engine asks: after each block whether a group has enough, before each whether it can be afforded."""
+    """Asked before each block whether the budget allows it, and after each whether the group has enough."""
 
     @property
     def budget_s(self) -> float:
-        """The budget under which repeats are made; noted in their records."""
+        """The time budget in seconds, which is noted in the records."""
 
     @property
     def budget_source(self) -> object:
-        """What the time is taken from; policies of one study have the same."""
+        """The object that the time is charged to; the policies of a study share one."""
 
     def has_enough(self, group: Group) -> bool:
         """Whether the records show that the group is finished."""
@@ -32,12 +32,12 @@ class Policy(Protocol):
         """A repeat was made, and took `wall_s` seconds."""
 
     def remaining_s(self, groups: list[Group]) -> float:
-        """At most what these groups still take, in seconds."""
+        """An upper bound of the time that these groups still take, in seconds."""
 
 
 @dataclass(slots=True)
 class Alone:
-    """Each experiment has a budget of its own, and makes at least the least number of repeats whatever it is."""
+    """Each experiment has its own budget, and always gets the minimum number of repeats."""
 
     rule: StoppingRule
 
@@ -52,8 +52,8 @@ class Alone:
         return self
 
     def has_enough(self, group: Group) -> bool:
-        """Whether the rule stops every member. A finished experiment is not run again because more time is offered: a
-        member with no new repeats is judged by the budget under which its own were made."""
+        """Whether the rule stops every member. More time does not reopen a finished experiment: a member without new
+        repeats is judged by the budget in its records."""
         return all(self._has_enough(member) for member in group.alive)
 
     def _has_enough(self, member: Member) -> bool:
@@ -64,14 +64,14 @@ class Alone:
         return rule.decide(list(member.figures().values()), member.spent_s, member.next_s) is not None
 
     def affords(self, group: Group) -> bool:
-        """Always: the rule says when the budget is spent."""
+        """Always True: the rule checks the budget."""
         return True
 
     def made(self, member: Member, wall_s: float) -> None:
-        """Nothing to count: the members know."""
+        """Does nothing: members keep their own times."""
 
     def remaining_s(self, groups: list[Group]) -> float:
-        """Up to the budget of each, and up to the least number of repeats."""
+        """The rest of each budget, or the time of the minimum number of repeats if that is more."""
         return sum(self._remaining_s(member) for group in groups for member in group.alive)
 
     def _remaining_s(self, member: Member) -> float:
@@ -89,7 +89,7 @@ class Pool:
 
 @dataclass(slots=True)
 class Pooled:
-    """Experiments of a study that are not compared while they run: until each is precise, out of one budget."""
+    """Experiments of a study without comparisons: repeated until each is precise, on one budget."""
 
     pool: Pool
     precision: float
@@ -106,32 +106,32 @@ class Pooled:
         return self.pool
 
     def has_enough(self, group: Group) -> bool:
-        """Whether every member is precise, or has all the repeats that it may have."""
+        """Whether every member is precise, or has the maximum number of repeats."""
         rule = StoppingRule(self.precision, float("inf"), self.maximum)
         return all(rule.decide(list(member.figures().values()), 0.0, 0.0) is not None for member in group.alive)
 
     def affords(self, group: Group) -> bool:
-        """Whether the study has time for another block; the first is made as long as any time is left, since what it
-        takes is only guessed before."""
+        """Whether the study has time for another block. The first one runs if any time is left, since its duration is
+        only a guess."""
         if not any(member.made or member.counted for member in group.members):
             return self.pool.spent_s < self.pool.total_s
         return self.pool.spent_s + group.next_s <= self.pool.total_s
 
     def made(self, member: Member, wall_s: float) -> None:
-        """Take it from the budget."""
+        """Charge it to the budget."""
         self.pool.spent_s += wall_s
 
     def remaining_s(self, groups: list[Group]) -> float:
-        """What the budget still holds."""
+        """The rest of the budget."""
         return max(0.0, self.pool.total_s - self.pool.spent_s) if groups else 0.0
 
 
 @dataclass(slots=True)
 class Compared(Pooled):
-    """Groups whose members are held against their first: until every comparison is decided, out of one budget.
+    """Groups whose members are compared with the first: repeated until every comparison is decided, on one budget.
 
-    `family` is the number of comparisons of one figure at one of its points that the whole study makes; `figures` are
-    those that must be decided (empty: all).
+    `family` is the number of comparisons of one figure at one of its points in the whole study; `figures` are those
+    that must be decided (empty: all).
     """
 
     margin: float = 0.02
@@ -139,9 +139,9 @@ class Compared(Pooled):
     figures: frozenset[str] = field(default_factory=frozenset)
 
     def has_enough(self, group: Group) -> bool:
-        """Whether a planned look decided every comparison, or all repeats are made that may be.
+        """Whether a planned look decided every comparison, or the maximum number of repeats is reached.
 
-        Where one side failed there is nothing to compare: what is left is measured until it is precise.
+        If one side failed there is nothing to compare: the rest is measured until it is precise.
         """
         baseline, candidates = group.members[0], [member for member in group.members[1:] if not member.has_failed]
         if baseline.has_failed or not candidates:
@@ -156,14 +156,14 @@ class Compared(Pooled):
         benchmark = baseline.ready.point.benchmark
         points = {name: sum(key[0] == name for key in keys) for name, _ in keys}
         return bool(keys) and all(
-            self._has_told(
+            self._is_conclusive(
                 paired(baseline, candidate, key), benchmark.figure(key[0]).better, self.family * points[key[0]]
             )
             for key in keys
         )
 
-    def _has_told(self, pairs: list[tuple[float, float]], better: Better, family: int) -> bool:
-        """Whether a planned look decides; a value that is not above zero has no ratio, so nothing ever will."""
+    def _is_conclusive(self, pairs: list[tuple[float, float]], better: Better, family: int) -> bool:
+        """Whether a planned look decides; without positive values there is no ratio, and no decision."""
         if not all(value > 0 for pair in pairs for value in pair):
             return False
         return is_decided_now(pairs, self.margin, higher_is_better=better is Better.HIGHER, family=family)

@@ -1,4 +1,4 @@
-"""From points to experiments that can run: the environment is found, the programs are built, all before any repeat."""
+"""From points to experiments that can run: environments are found and programs are built before any repeat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seatrial.plan.points import Point
 def prepare(
     points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener
 ) -> tuple[Ready | Refused, ...]:
-    """Build every program once, in the order of the points; what cannot be built is refused with its reason."""
+    """Build every program once, in the order of the points; a point whose program cannot be built is refused."""
     return tuple(
         {item.experiment.id: item for item in prepared_points(points, environments, machine_key, listener)}.values()
     )
@@ -26,15 +26,15 @@ def prepare(
 def prepared_points(
     points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener, *, builds: bool = True
 ) -> list[Ready | Refused]:
-    """The same, one for each point: two points may come out as one experiment (`auto` and what it stands for).
+    """The same, one for each point: two points may be one experiment (`auto` and the value that it resolves to).
 
-    Without `builds` only those programs are built that tell what identifies their experiments: none can be run.
+    Without `builds`, only programs that must report what identifies their experiments are built; none can be run.
     """
     kinds = {declared: kind(environments, machine_key, listener, builds) for declared, kind in KINDS.items()}
     return [kinds[type(point.benchmark.program)].identify(point, point.benchmark.program) for point in points]
 
 
 def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
-    """What this machine lacks to have a benchmark's program, for people; None where it has it or can build it."""
+    """What this machine lacks to run a benchmark's program, as text; None if it has or can build it."""
     kind = KINDS[type(benchmark.program)]
     return kind.missing(benchmark.program, environment, has_ranks=benchmark.ranks == "mpi")

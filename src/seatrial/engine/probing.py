@@ -1,4 +1,4 @@
-"""What a study has recorded beside its repeats: the MPI profile and the input and output of the program."""
+"""The probes that a study runs beside its repeats: the MPI profile and the program's I/O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTHING = ProbeSettings()
 
 
 def probe_variables(ready: Ready, directory: Path) -> dict[str, str]:
-    """What the probes add to the variables of a repeat. Raises BuildError."""
+    """The variables that the probes add to a repeat. Raises BuildError."""
     if not ready.point.is_profiled:
         return {}
     target = directory / _TABLES
@@ -32,7 +32,7 @@ def probe_variables(ready: Ready, directory: Path) -> dict[str, str]:
 
 @contextmanager
 def probed(claimed: Sequence[tuple[Ready, Path]]) -> Iterator[None]:
-    """While repeats run in their folders: what the probes need there. Raises OSError, StoreError."""
+    """Set up what the probes need while repeats run in their folders. Raises OSError, StoreError."""
     with ExitStack() as folders:
         for ready, directory in claimed:
             if ready.point.is_profiled:
@@ -43,8 +43,8 @@ def probed(claimed: Sequence[tuple[Ready, Path]]) -> Iterator[None]:
 
 
 def probe_reports(ready: Ready, directory: Path, completed: Completed | None) -> dict[str, Any]:
-    """What the probes saw of a repeat, for its record; null for what they could not read. `completed` is None where
-    nobody saw the program's end."""
+    """The probes' results for a repeat's record; null for what could not be read. `completed` is None if the program
+    ended unobserved."""
     reports: dict[str, Any] = {}
     if ready.point.is_profiled:
         reports["mpi"] = _mpi(directory / _TABLES)
@@ -60,12 +60,12 @@ def _mpi(folder: Path) -> dict[str, Any] | None:
         try:
             tables.append(read_table(path, len(names)))
         except (ParseError, OSError):
-            return None  # a sum that lacks a rank would be taken for less work
+            return None  # a sum without this rank would look like less work
     return mpi_summary(tables, names) if tables else None
 
 
 def _io(counters: Mapping[str, int] | None) -> dict[str, int] | None:
-    """Bytes: what the program asked the kernel for, and what reached or left a device for it (proc(5))."""
+    """Bytes that the program requested from the kernel, and bytes transferred from and to devices (proc(5))."""
     if counters is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""The programs that stand around ranks, ours and the site's: found or built before anything is started."""
+"""The helper programs that start and place ranks: found or built before anything is started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BASELINE = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
 
 
 def make_helpers(*, for_ranks: bool, with_profiler: bool) -> None:
-    """Build what stands around ranks, and the profiler that is loaded beside a program. Raises BuildError."""
+    """Build the helper programs for ranks, and the MPI profiler. Raises BuildError."""
     if for_ranks:
         rank_helpers()
     if with_profiler:
@@ -33,16 +33,16 @@ def make_helpers(*, for_ranks: bool, with_profiler: bool) -> None:
 
 
 def rank_helpers() -> Helpers:
-    """The programs that stand around ranks, built for any CPU of this kind of machine, from the cache or now.
+    """The helper programs for ranks, from the cache or built now, for any CPU of this architecture.
 
-    Raises BuildError where they cannot be built, NoCompilerError where there is no compiler and they are not kept.
+    Raises BuildError if they cannot be built, NoCompilerError if there is no compiler and the cache lacks them.
     """
     return _helpers(cache_folder())
 
 
 @cache
 def _helpers(programs: Path) -> Helpers:
-    """Once for each cache: asking it takes longer than starting ranks may cost."""
+    """Cached: a look into the build cache at each start of ranks would take too long."""
     folder = NATIVE_HEADERS / "launch"
     environment = _environment()
     keep, place = (build(environment, folder / f"{name}.cpp").path for name in ("keep", "place"))

@@ -1,4 +1,4 @@
-"""What became of the ranks of a run: where they were, how they died, what each was doing when they had to be ended."""
+"""How the ranks of a run ended: where they ran, how they died, and what each did when the time limit was reached."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _LONGEST_PHASE = 200
 
 @dataclass(frozen=True, slots=True)
 class RankEnd:
-    """The last that is known of a rank: `died` says how it ended by itself ("SIGSEGV", "exit"), `phase` what it did,
-    `call` the MPI function that it was in ("": none); None where its file does not say."""
+    """The last known state of a rank: `died` is how it ended ("SIGSEGV", "exit"), `phase` what it was doing, `call`
+    the MPI function that it was in ("": none); None if its file does not state it."""
 
     rank: int
     died: str | None
     phase: str | None
     call: str | None
-    is_told: bool
+    has_reported: bool
     has_ended: bool = False
-    """Its record is whole: all ranks had come to the end of what they measure."""
+    """Its record is complete: all ranks had finished measuring."""
 
     @property
     def doing(self) -> str:
-        """In words that fit one rank and many."""
-        if not self.is_told:
-            return "said nothing at the end"
+        """As text that fits one rank or several."""
+        if not self.has_reported:
+            return "left no report"
         phase = f'at "{self.phase or "unknown"}"'
         if self.call is None:
             return phase
@@ -46,7 +46,7 @@ class RankEnd:
 
 
 def rank_ends(directory: Path) -> list[RankEnd]:
-    """The ends that ranks wrote into their files, in the order of ranks; none where the files cannot be read."""
+    """The ends that ranks wrote into their files, by rank; [] if the files cannot be read."""
     try:
         records = rank_records(directory)
     except (OSError, ProtocolError):
@@ -65,47 +65,46 @@ def _end(rank: int, record: ProgramRecord) -> RankEnd:
 
 
 def rank_layout(point: Point) -> Layout:
-    """Where the ranks of a point are to be."""
+    """The placement of the ranks of a point."""
     return layout_of(point.parameters, point.cpus, dict(point.environment.mpi_settings).get(BINDING))
 
 
 def ending_of_ranks(completed: Completed, layout: Layout, launcher: str, directory: Path) -> Outcome | None:
-    """Why a run of ranks did not come to its end; None where it did, or where nothing is known that its exit status
-    does not say as well."""
+    """Why a run of ranks did not complete; None if it did, or if nothing is known beyond its exit status."""
     if completed.timed_out:
         ended = Outcome.timed_out(completed.limit_s, completed.evidence)
-        return replace(ended, reason=f"{ended.reason}; {_who_waits(rank_ends(directory), layout)}")
+        return replace(ended, reason=f"{ended.reason}; {_at_timeout(rank_ends(directory), layout)}")
     if completed.returncode == 0:
         return None
     if completed.returncode == Exit.LAUNCHER:
-        return Outcome.failed(Stage.LAUNCH, _said(completed.evidence, launcher), completed.evidence)
+        return Outcome.failed(Stage.LAUNCH, _helper_message(completed.evidence, launcher), completed.evidence)
     if completed.returncode in (Exit.WRONG_CPU, Exit.RECORD, Exit.PARENT_GONE):
         return None
-    ends, words = rank_ends(directory), _words_of(directory)
+    ends, output = rank_ends(directory), _output_of(directory)
     if not ends:
-        return _not_started(completed, launcher, words)
-    return _death(completed, ends, layout, words)
+        return _not_started(completed, launcher, output)
+    return _death(completed, ends, layout, output)
 
 
-def _said(evidence: str, launcher: str) -> str:
-    """The line in which a program of ours says why it gave up, with what started it."""
+def _helper_message(evidence: str, launcher: str) -> str:
+    """The error line of a helper program, with what started it."""
     lines = [line for line in evidence.splitlines() if re.match(r"[\w.-]{1,64}: ", line)]
     return f"{lines[0] if lines else evidence[-200:]} (started by {launcher})"
 
 
 _REFUSALS = (
     ("run as root", "it refuses to start ranks for root: run seatrial as another user"),
-    ("not enough slots", "it has fewer slots than ranks: ask the batch system for as many tasks, or for fewer ranks"),
-    ("not have enough slots", "it has fewer slots than ranks: ask for as many tasks, or for fewer ranks"),
-    ("error while loading shared libraries", "the program's libraries are not found where the ranks run"),
+    ("not enough slots", "it has fewer slots than ranks: request more tasks from the batch system, or use fewer ranks"),
+    ("not have enough slots", "it has fewer slots than ranks: request more tasks, or use fewer ranks"),
+    ("error while loading shared libraries", "libraries of the program are missing where the ranks run"),
 )
-"""Words of launchers, and what they mean."""
+"""Parts of launchers' messages, and what they mean."""
 
 
-def _not_started(completed: Completed, launcher: str, words: str) -> Outcome:
-    """No rank came as far as telling that it lives."""
-    why = next((meaning for refusal, meaning in _REFUSALS if refusal in words), None)
-    seen = f"{launcher} {completed.died_of} before any rank had started"
+def _not_started(completed: Completed, launcher: str, output: str) -> Outcome:
+    """The outcome if no rank wrote anything."""
+    why = next((meaning for refusal, meaning in _REFUSALS if refusal in output), None)
+    seen = f"{launcher} {completed.died_of} before any rank started"
     return Outcome.failed(Stage.LAUNCH, f"{seen}: {why}" if why else seen, completed.evidence)
 
 
@@ -115,19 +114,19 @@ _STATUSES = re.compile(r"^\[mpiexec@[^\]\n]{1,200}\] Exit codes: ([^\n]{1,4000})
 _OUTPUT_B = 4000
 
 
-def named_by_launcher(words: str) -> list[tuple[int, str]]:
-    """(rank, how it ended), as the launcher tells it; none where its words have nothing of it.
+def ends_in_output(output: str) -> list[tuple[int, str]]:
+    """(rank, how it ended), as the launcher reports it in its output; [] if it does not.
 
-    Open MPI 4 and 5 name the first rank that died; hydra (-print-all-exitcodes) gives the status of each rank as
-    wait(2) does, and 0 to those that it ended itself.
+    Open MPI 4 and 5 name the first rank that died; hydra (-print-all-exitcodes) prints the status of each rank like
+    wait(2), and 0 for those that it killed itself.
     """
-    found = _ON_SIGNAL.search(words)
+    found = _ON_SIGNAL.search(output)
     if found:
         return [(int(found[1]), f"killed by {signal_name(int(found[2]))}")]
-    found = _WITH_STATUS.search(words)
+    found = _WITH_STATUS.search(output)
     if found:
         return [(int(found[1]), f"ended with exit status {found[2]}")]
-    found = _STATUSES.search(words)
+    found = _STATUSES.search(output)
     statuses = re.findall(r"\d{1,9}", re.sub(r"\[[^\]]{0,200}\]", " ", found[1])) if found else []
     return [(rank, _of_status(int(status))) for rank, status in enumerate(statuses) if int(status)]
 
@@ -139,15 +138,15 @@ def _of_status(status: int) -> str:
 
 
 def signal_name(number: int) -> str:
-    """SIGKILL for 9; in words where it has no name."""
+    """SIGKILL for 9; "signal N" if it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
 
 
-def _words_of(directory: Path) -> str:
-    """The end of what launcher and ranks printed, on either stream."""
+def _output_of(directory: Path) -> str:
+    """The end of what launcher and ranks printed on both streams."""
     texts: list[str] = []
     for name in ("stdout", "stderr"):
         try:
@@ -159,70 +158,70 @@ def _words_of(directory: Path) -> str:
     return "\n".join(texts)
 
 
-def _death(completed: Completed, ends: Sequence[RankEnd], layout: Layout, words: str) -> Outcome:
-    """Who died, of what, while doing what; else what the launcher says."""
+def _death(completed: Completed, ends: Sequence[RankEnd], layout: Layout, output: str) -> Outcome:
+    """Which ranks died, of what, and while doing what; else what the launcher reports."""
     dead = [end for end in ends if end.died is not None]
     if dead:
-        how = _grouped([(end.rank, f"{_way(end.died)} {end.doing}") for end in dead])
+        how = _grouped([(end.rank, f"{_cause(end.died)} {end.doing}") for end in dead])
     else:
-        named = named_by_launcher(words)
-        silent = [end.rank for end in ends if not end.is_told]
+        named = ends_in_output(output)
+        silent = [end.rank for end in ends if not end.has_reported]
         if named:
-            how = f"{_grouped(named)}, as the launcher says"
+            how = f"{_grouped(named)}, according to the launcher"
         elif silent and len(silent) < layout.ranks:
-            how = f"{_ranks(silent)} ended without a word"
+            how = f"{_ranks(silent)} exited without a report"
         else:
             how = f"the launcher {completed.died_of}"
-    others = [(end.rank, end.doing) for end in ends if end.died is None and end.is_told]
-    rest = f"; of the others {_grouped(others)}" if others else ""
+    others = [(end.rank, end.doing) for end in ends if end.died is None and end.has_reported]
+    rest = f"; the others: {_grouped(others)}" if others else ""
     return Outcome.failed(Stage.RUN, how + rest, completed.evidence)
 
 
-def _way(died: str | None) -> str:
+def _cause(died: str | None) -> str:
     if died is None or died == "exit":
-        return "ended by itself"
-    return f"killed by {died}" if died.startswith("SIG") else f"gave up ({died})"
+        return "exited"
+    return f"killed by {died}" if died.startswith("SIG") else f"failed ({died})"
 
 
 def _ranks(numbers: Sequence[int]) -> str:
     return f"rank{'s' if len(numbers) > 1 else ''} {runs_of(numbers)}"
 
 
-def _grouped(told: Sequence[tuple[int, str]]) -> str:
-    """Ranks with the same words together: "ranks 0-2 ...; rank 3 ..."."""
-    by_words: dict[str, list[int]] = defaultdict(list)
-    for rank, words in told:
-        by_words[words].append(rank)
-    return "; ".join(f"{_ranks(ranks)} {words}" for words, ranks in by_words.items())
+def _grouped(texts: Sequence[tuple[int, str]]) -> str:
+    """Ranks with the same text together: "ranks 0-2 ...; rank 3 ..."."""
+    by_text: dict[str, list[int]] = defaultdict(list)
+    for rank, text in texts:
+        by_text[text].append(rank)
+    return "; ".join(f"{_ranks(ranks)} {text}" for text, ranks in by_text.items())
 
 
-def _who_waits(ends: Sequence[RankEnd], layout: Layout) -> str:
-    """What each rank did when time was up, those first that the others must have waited for."""
+def _at_timeout(ends: Sequence[RankEnd], layout: Layout) -> str:
+    """What each rank did at the time limit; first those that the others must have waited for."""
     if any(end.has_ended for end in ends):
-        return "every rank had ended what it measures, but the launcher did not come to its end"
-    if all(not end.is_told for end in ends) and len(ends) == layout.ranks:
-        return "no rank said what it was doing"
+        return "every rank had finished measuring, but the launcher did not exit"
+    if all(not end.has_reported for end in ends) and len(ends) == layout.ranks:
+        return "no rank reported its state"
     known = {end.rank for end in ends}
     missing = [rank for rank in range(layout.ranks) if rank not in known]
     parts: list[str] = []
     if missing:
         parts.append(f"{_ranks(missing)} never returned from MPI_Init")
-    outside = [end for end in ends if not end.is_told or not end.call]
-    inside = [end for end in ends if end.is_told and end.call]
+    outside = [end for end in ends if not end.has_reported or not end.call]
+    inside = [end for end in ends if end.has_reported and end.call]
     if outside:
         parts.append(_grouped([(end.rank, end.doing) for end in outside]))
     if inside:
         waiting = ", waiting" if outside or missing else ""
         parts.append(_grouped([(end.rank, end.doing + waiting) for end in inside]))
         if not outside and not missing:
-            parts.append("each waits for another")
+            parts.append("all are waiting for each other")
     return "; ".join(parts)
 
 
 def placed(directory: Path, program: str, build: str, this_host: str) -> tuple[Hello, dict[str, object]]:
-    """Where the ranks of an application were, and when the first began, from the files of those that placed them.
+    """Where the ranks of an application ran, and when the first started, from the files of the placing helpers.
 
-    Raises ProtocolError where one cannot be read.
+    Raises ProtocolError if one cannot be read.
     """
     records = rank_records(directory)
     hellos = [record.hello for _, record in sorted(records.items()) if record.hello is not None]
@@ -238,12 +237,14 @@ def placed(directory: Path, program: str, build: str, this_host: str) -> tuple[H
 
 
 def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: str) -> Outcome | None:
-    """Whether ranks were elsewhere than they were to be: on other CPUs, on other nodes, or fewer or more of them.
+    """The outcome if ranks ran on other CPUs or nodes than planned, or in another number; else None.
 
-    Ranks without binding must be free to go wherever this process may (`allowed`), where they are on this node.
+    On this node, ranks without binding must be free to use all CPUs of this process (`allowed`).
     """
     if len(hello.cpus) != layout.ranks:
-        return Outcome.invalid("ranks", f"{len(hello.cpus)} ranks reported where they are, {layout.ranks} were started")
+        return Outcome.invalid(
+            "ranks", f"{len(hello.cpus)} ranks reported their placement, {layout.ranks} were started"
+        )
     if layout.is_bound and tuple(map(frozenset, hello.cpus)) != tuple(map(frozenset, layout.cpus)):
         return Outcome.invalid(
             "affinity", f"ranks were bound to CPUs {masks(hello.cpus)} instead of {masks(layout.cpus)}"
@@ -252,27 +253,29 @@ def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: s
         held = [rank for rank, mask in enumerate(hello.cpus) if set(mask) < set(allowed)]
         if held:
             return Outcome.invalid(
-                "affinity", f"{_ranks(held)} bound to CPUs {masks([hello.cpus[held[0]]])} instead of left free"
+                "affinity", f"{_ranks(held)} bound to CPUs {masks([hello.cpus[held[0]]])} instead of running unbound"
             )
     return _on_other_hosts(layout, hello.hosts, this_host)
 
 
 def _on_other_hosts(layout: Layout, seen: Sequence[str], this_host: str) -> Outcome | None:
-    """Nodes may call themselves otherwise than they are called, so it counts which ranks are together."""
+    """A node's own name may differ from the one in the host list, so only the grouping of ranks is compared."""
     if not seen:
         return None
     if not layout.hosts:
-        strangers = sorted({host for host in seen if host != this_host})
-        if strangers:
-            return Outcome.invalid("hosts", f"ranks ran on {', '.join(strangers)} instead of {this_host}")
+        others = sorted({host for host in seen if host != this_host})
+        if others:
+            return Outcome.invalid("hosts", f"ranks ran on {', '.join(others)} instead of {this_host}")
         return None
     each = layout.ranks_per_host
     groups = [set(seen[start : start + each]) for start in range(0, layout.ranks, each)]
     if any(len(group) != 1 for group in groups) or len(set().union(*groups)) != len(layout.hosts):
-        return Outcome.invalid("hosts", f"ranks ran on {', '.join(seen)}, not {each} each on {', '.join(layout.hosts)}")
+        return Outcome.invalid(
+            "hosts", f"ranks ran on {', '.join(seen)} instead of {each} each on {', '.join(layout.hosts)}"
+        )
     return None
 
 
 def masks(cpus: Sequence[Sequence[int]]) -> str:
-    """CPUs of several threads or ranks, for people."""
+    """CPUs of several threads or ranks, as text."""
     return "; ".join(",".join(map(str, mask)) for mask in cpus) or "none"

@@ -18,7 +18,7 @@ from seatrial.plan.points import Point
 
 
 class NotPreparedError(Exception):
-    """The input of a program could not be made: what was tried and how it ended, and what the tool printed."""
+    """The input of a program could not be made: what was tried, how it ended, and what the tool printed."""
 
     def __init__(self, message: str, evidence: str) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class NotPreparedError(Exception):
 
 
 class Runnable(ABC):
-    """A program of an experiment as it was built or found: what a repeat prepares, starts and reads.
+    """A built or installed program of an experiment: what a repeat prepares, starts and reads.
 
     `directory` is the folder of the repeat.
     """
@@ -34,10 +34,10 @@ class Runnable(ABC):
     __slots__ = ()
 
     writes_record: ClassVar[bool]
-    """Whether it writes a record of ours, and so reports its build, its libraries, where its threads or ranks are and
-    which settings of MPI hold there."""
+    """Whether it writes our record, and so reports its build, its libraries, where its threads or ranks run and the MPI
+    settings in force."""
     runs_in_its_folder: ClassVar[bool] = False
-    """Whether it is started in the folder of the repeat; else in the current one."""
+    """Whether it is started in the folder of the repeat instead of the current one."""
 
     @property
     @abstractmethod
@@ -45,17 +45,17 @@ class Runnable(ABC):
         """The file that is started."""
 
     def prepared(self, ready: Ready, directory: Path, limit_s: float) -> AbstractContextManager[None]:
-        """Its input is made; what it wants exchanged while it runs is exchanged as long as this lasts. Raises
+        """Make its input; files to be exchanged while it runs are exchanged inside this context. Raises
         NotPreparedError, OSError."""
         return nullcontext()
 
     def sampling_for(self, seconds: float) -> Runnable:
-        """The same program that samples for this long, where it can be asked to; it takes a few samples in any case."""
+        """The same program with this sampling time, if it supports that; it takes a few samples in any case."""
         return self
 
     @abstractmethod
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
-        """The words after its name."""
+        """Its command line arguments."""
 
     @abstractmethod
     def output(self, directory: Path) -> Path:
@@ -63,22 +63,22 @@ class Runnable(ABC):
 
     @abstractmethod
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
-        """What that file says. Raises ProtocolError, OSError."""
+        """The content of that file. Raises ProtocolError, OSError."""
 
     def mismatch(self, machine: Machine, record: ProgramRecord) -> Outcome | None:
-        """Why what ran is not what was to run; None where it is, or where it does not report that."""
+        """Why the wrong program ran; None if it was the right one, or does not report that."""
         return None
 
     def added_libraries(self, hello: Hello) -> list[str]:
-        """The names of libraries that were loaded beside those that belong to it."""
+        """The names of loaded libraries that it was not built with."""
         return []
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A point as an experiment that can run. `environment` describes what its environment key stands for.
+    """A point as an experiment that can run. `environment` is the document of its environment key.
 
-    `mpi` starts its ranks; None where it is one process. `variables` are set (None: unset) where it runs.
+    `mpi` starts its ranks; None for a single process. `variables` are set (None: unset) for its run.
     """
 
     point: Point
@@ -91,7 +91,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A point that cannot run here, and why. `environment` is None where none was reached."""
+    """A point that cannot run here, and why. `environment` is None if it was not determined."""
 
     point: Point
     experiment: Experiment

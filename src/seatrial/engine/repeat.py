@@ -1,5 +1,5 @@
-"""One repeat, or several that take turns: run the program of a claim, judge what came back, record it; a kill at any
-point loses nothing."""
+"""One repeat, or several that take turns: run the program of a claim, check its results, record them. Being killed at
+any moment loses nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
 _NOTED = ("budget_s", "variables", "block", "study", "together", "again")
-"""What the claim noted before the start and the record keeps."""
+"""Notes of the claim that are copied to the record."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
 _LIMIT_TIMES = 20.0
@@ -37,7 +37,7 @@ _MOST_LIMIT_S = 86400.0
 
 
 def command_of(ready: Ready, directory: Path) -> list[str]:
-    """The argument list of a repeat's program, behind that of what starts its ranks."""
+    """The command of a repeat: what starts its ranks, then the program and its arguments."""
     before = start_of(ready, directory).before
     return [*before, str(ready.program.path), *ready.program.arguments(ready, directory)]
 
@@ -48,19 +48,19 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
 
 
 def _program(ready: Ready, directory: Path) -> Program:
-    """What a repeat starts."""
+    """The process that a repeat starts."""
     runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
     return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in, grace_s)
 
 
 def time_limit_s(ready: Ready) -> float:
-    """When a program counts as hung: far beyond what its benchmark expects of one repeat."""
+    """After this time a program counts as hung: far more than its benchmark expects of one repeat."""
     return min(max(_LEAST_LIMIT_S, _LIMIT_TIMES * (ready.point.estimate_s or 0.0)), _MOST_LIMIT_S)
 
 
 def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
-    """Run and record one claimed repeat. Raises StoreError where the record cannot be written."""
+    """Run and record one claimed repeat. Raises StoreError if the record cannot be written."""
     made = _run([(ready, claim)], machine)
     return _record(made[0], writer, keep=keep)
 
@@ -70,9 +70,8 @@ def make_together(
 ) -> list[RepeatRecord]:
     """Run repeats of several experiments that take turns on the same CPUs, the first leading, and record them.
 
-    Each is charged an equal share of the time. Where one does not succeed, none is recorded: what happened to it
-    may have disturbed the others, or may be the doing of one of them. Raises StoreError where a record cannot be
-    written.
+    Each is charged an equal share of the time. If one fails, none is recorded: it may have disturbed the others, or
+    one of them may be the cause. Raises StoreError if a record cannot be written.
     """
     made = _run(claimed, machine)
     if not all(one.outcome.is_ok for one in made):
@@ -93,7 +92,7 @@ class _Made:
 
 
 def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
-    """Run programs of the same CPUs, several in turns, and judge each."""
+    """Run programs on the same CPUs, several in turns, and check each."""
     cpus = claimed[0][0].point.cpus
     try:
         commands = [command_of(ready, claim.path) for ready, claim in claimed]
@@ -141,11 +140,11 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
 def _not_startable(error: BuildError | NoLauncherError) -> Outcome:
     if isinstance(error, NoLauncherError):
         return Outcome.unsupported("launcher", str(error))
-    return Outcome.failed(Stage.BUILD, f"helper programs of ranks: {error.message}; {error.todo}")
+    return Outcome.failed(Stage.BUILD, f"helper programs for ranks: {error.message}; {error.todo}")
 
 
 def _launch_time(program: ProgramRecord, began_s: float, wall_s: float) -> dict[str, float]:
-    """How long it took until rank 0's program ran, where its clock is ours."""
+    """The time until rank 0's program ran, if its clock agrees with ours."""
     started_s = program.notes.get("started_at_s")
     if not isinstance(started_s, int | float) or not 0.0 <= started_s - began_s <= wall_s:
         return {}
@@ -155,8 +154,8 @@ def _launch_time(program: ProgramRecord, began_s: float, wall_s: float) -> dict[
 def recover_repeat(
     ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool
 ) -> RepeatRecord | None:
-    """Record a repeat whose program finished although the process that started it was killed; None where the program
-    did not reach its end, so that the repeat was never made."""
+    """Record a repeat whose program finished although the process that started it was killed; None if the program did
+    not finish either."""
     source = ready.program.output(claim.path)
     try:
         program = _program_record(ready, claim.path)
@@ -179,7 +178,7 @@ def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Pa
     except (OSError, ProtocolError) as error:
         if ready.mpi is None or (completed.returncode == 0 and not completed.timed_out):
             return Outcome.failed(Stage.RECORD, str(error), completed.evidence), ProgramRecord()
-        program = ProgramRecord()  # ranks that died left no whole output: how they died counts
+        program = ProgramRecord()  # ranks that died leave incomplete output: report how they died
     ending = None
     if ready.mpi is not None and program.skip is None:
         launcher = start_of(ready, directory).launcher
@@ -188,26 +187,26 @@ def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Pa
 
 
 def _judged(ready: Ready, machine: Machine, completed: Completed, program: ProgramRecord) -> Outcome:
-    """The judge's outcome; where all seems well, whether the settings that were made held."""
+    """The judge's outcome; if it is ok, also whether the requested settings were in force."""
     outcome = judge(ready.point, machine, ready.program, completed, program)
     return (setting_not_in_force(ready, program) if outcome.is_ok else None) or outcome
 
 
 def _program_record(ready: Ready, directory: Path) -> ProgramRecord:
-    """What the program reported, or left in its output. Raises ProtocolError, OSError."""
+    """What the program reported in its record or output. Raises ProtocolError, OSError."""
     return ready.program.read(_read(ready.program.output(directory)), ready, directory)
 
 
 def _read(path: Path) -> bytes:
-    """A program's record. Raises ProtocolError for one that no program of ours would write."""
+    """A program's record. Raises ProtocolError if it is too large."""
     size = path.stat().st_size
     if size > _LARGEST_RECORD_B:
-        raise ProtocolError(f"the program's record has {size} bytes, more than any sound one")
+        raise ProtocolError(f"the program's record has {size} bytes; at most {_LARGEST_RECORD_B} are read")
     return path.read_bytes()
 
 
 def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
-    """Write the line, then let the claim go: a kill between the two leaves a claim on a recorded repeat."""
+    """Write the record, then release the claim: a kill in between leaves a claim on a recorded repeat."""
     ready, claim, program = made.ready, made.claim, made.program
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
     noted["notes"] = dict(program.notes)

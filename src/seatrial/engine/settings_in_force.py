@@ -1,4 +1,4 @@
-"""Whether the settings of MPI that an experiment makes were in force in its ranks, by what their library told."""
+"""Whether the MPI settings of an experiment were in force in its ranks, as their library reported."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _PREFIXES = {
     MpiFamily.CRAY: "MPIR_CVAR_",
     MpiFamily.MVAPICH: "MPIR_CVAR_",
 }
-"""How the variables begin that a library tells back; Intel's are not among its control variables."""
+"""The prefix of variables that a library reports; Intel's are not among its control variables."""
 _OF_THE_RANKS = ("coll", "pml", "btl", "mtl", "osc", "mpi", "opal", "topo", "io", "op_", "vprotocol")
-"""Open MPI's frameworks in the ranks themselves: others are the launcher's, and no rank can tell."""
+"""Open MPI's frameworks in the ranks; those of the launcher cannot be checked in a rank."""
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _WORDS = {"true": "1", "yes": "1", "enabled": "1", "t": "1", "false": "0", "no": "0", "disabled": "0", "f": "0"}
 
 
 def setting_not_in_force(ready: Ready, record: ProgramRecord) -> Outcome | None:
-    """`invalid(setting)` where a variable that this experiment sets is none that the library knows, or holds another
-    value in its ranks. None where all hold, and where nothing can be told: programs that are not ours do not tell."""
+    """`invalid(setting)` if a variable that this experiment sets is unknown to the library, or has another value in its
+    ranks. None if all are in force, or if that is unknown: only our own programs report it."""
     if ready.mpi is None or not ready.program.writes_record or ready.mpi.family not in _PREFIXES:
         return None
     prefix = _PREFIXES[ready.mpi.family]
@@ -39,16 +39,18 @@ def setting_not_in_force(ready: Ready, record: ProgramRecord) -> Outcome | None:
             return Outcome.invalid(CHECK, f"{name}={value} did not reach the ranks: the launcher did not pass it on")
         seen = held[name]
         if seen is None:
-            return Outcome.invalid(CHECK, f"{ready.mpi.title} knows no {name} in its ranks: it was ignored")
+            return Outcome.invalid(CHECK, f"{ready.mpi.title} has no variable {name}: it was ignored")
         if not is_same(value, seen):
             return Outcome.invalid(CHECK, f"{name} is {seen} in the ranks instead of {value}")
     if wanted and (others := record.notes.get("ranks_with_other_settings")):
-        return Outcome.invalid(CHECK, f"{others} ranks have other settings than the first: they were not passed on")
+        return Outcome.invalid(
+            CHECK, f"{others} ranks have other settings than rank 0: the launcher did not pass them on"
+        )
     return None
 
 
 def _held(note: object) -> Mapping[str, str | None]:
-    """Name -> what the library holds, None where it knows no such name; of "NAME=value" and "NAME"."""
+    """Name -> value in the library, None for an unknown name; from lines "NAME=value" and "NAME"."""
     found: dict[str, str | None] = {}
     for line in note if isinstance(note, Sequence) and not isinstance(note, str) else ():
         name, equals, value = str(line).partition("=")
@@ -57,8 +59,8 @@ def _held(note: object) -> Mapping[str, str | None]:
 
 
 def is_same(wanted: str, held: str) -> bool:
-    """Whether what was set is what a library holds. It may hold a number for a word ("4 (ring)"); where it does not
-    tell which word its number stands for, it has understood the word: it refuses others when it starts."""
+    """Whether a setting equals the value in the library. The library may hold a number for a word ("4 (ring)"). If it
+    does not name the word, the word was valid: libraries refuse others at startup."""
     if held == "?" or wanted.strip().lower() == held.strip().lower():
         return True
     number, _, item = held.partition(" (")
@@ -73,7 +75,7 @@ def is_same(wanted: str, held: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """A number, with a unit of bytes if need be."""
+    """A number, possibly with a unit of bytes; None if the text is not a number."""
     text = text.strip().lower().removesuffix("b")
     unit = text[-1:] if text[-1:] in ("k", "m", "g") else ""
     try:

@@ -1,4 +1,4 @@
-"""How the program of a repeat is started: by itself, or by what starts its ranks."""
+"""How the program of a repeat is started: directly, or by a launcher of ranks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from seatrial.launch.place import kept, placed
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`before` are the words before the program's own; `variables` all that it runs with. `launcher` is what starts
-    ranks; empty for a program that is one process."""
+    """`before` precedes the program's own command; `variables` is its whole environment. `launcher` starts the ranks;
+    empty for a single process."""
 
     before: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Start:
 def start_of(ready: Ready, directory: Path) -> Start:
     """How a repeat is started.
 
-    Raises BuildError where the helper programs of ranks are missing, and NoLauncherError.
+    Raises BuildError if the helper programs for ranks are missing, and NoLauncherError.
     """
     added = probe_variables(ready, directory)
     if ready.mpi is None:

@@ -1,4 +1,4 @@
-"""From a study's points to groups: what is compared is measured side by side, out of one budget."""
+"""From a study's points to groups: experiments to be compared are measured side by side, on one budget."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from seatrial.model.study import Compare, Study
 
 
 def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
-    """The groups of a study, with one policy for each benchmark: the family of its comparisons is its own.
+    """The groups of a study, with one policy per benchmark, since each has its own family of comparisons.
 
-    With `compare`, points that differ only along that axis make a group, the baseline first. Without, each experiment
-    is a group of its own: blocks then differ by one round at most.
+    With `compare`, points that differ only along that axis form a group, the baseline first. Without, each experiment
+    is a separate group: their numbers of repeats then differ by at most one.
     """
     pool = Pool(study.repeat.budget_s)
     if study.compare is None:
-        alone = _once(prepared)
+        alone = _unique(prepared)
         policy = Pooled(pool, study.repeat.precision, study.repeat.maximum)
         return [Work(tuple((ready,) for ready in alone), policy, study.name)]
     by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
@@ -28,7 +28,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
             groups.setdefault(study.place(item.point.given, study.compare.along), []).append(item)
     work = []
     for groups in by_benchmark.values():
-        compared = [_baseline_first(_once(group), study.compare) for group in groups.values()]
+        compared = [_baseline_first(_unique(group), study.compare) for group in groups.values()]
         family = max(1, sum(len(group) - 1 for group in compared))
         policy = Compared(
             pool,
@@ -42,8 +42,8 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
     return work
 
 
-def _once(items: Iterable[Ready | Refused]) -> tuple[Ready, ...]:
-    """Each experiment that can run, once: two points may come out as the same."""
+def _unique(items: Iterable[Ready | Refused]) -> tuple[Ready, ...]:
+    """Each experiment that can run, once: two points may resolve to the same one."""
     found: dict[str, Ready] = {}
     for item in items:
         if isinstance(item, Ready):

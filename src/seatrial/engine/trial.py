@@ -1,4 +1,4 @@
-"""A trial from end to end: environment, programs, facts written down, repeats."""
+"""A trial from end to end: environment, programs, facts for the folder, repeats."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
 BUDGET_EACH_S = 20.0
-"""The time of one experiment where nobody sets a budget."""
+"""The default time budget of one experiment."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRun:
-    """What a trial did: its experiments in the order of the points, and those for which a repeat was made now.
+    """The result of a trial: its experiments in the order of the points; `measured` are those that got a new repeat.
 
-    `problem` is set where the results folder failed on the way; what was recorded before stays. `study` is the study
-    that was run, as it is kept.
+    `problem` is set if the results folder failed; what was recorded before stays. `study` is the study as stored in the
+    folder.
     """
 
     experiments: tuple[Ready | Refused, ...]
@@ -58,11 +58,11 @@ def run_trial(
     again: bool = False,
     keep: bool = False,
 ) -> TrialRun:
-    """Measure the points into the folder. `budget_s` is for all experiments together, in equal shares; `repeats` makes
-    exactly that many of each instead.
+    """Measure the points into the folder. `budget_s` is shared equally by all experiments; `repeats` runs exactly that
+    many of each instead.
 
-    The folder is opened when everything that was asked for is known to make sense. Raises UsageError before anything
-    runs; KeyboardInterrupt passes through with finished repeats kept.
+    The folder is opened only after everything requested was found valid. Raises UsageError before anything runs;
+    KeyboardInterrupt propagates, with finished repeats kept.
     """
 
     def work(experiments: Sequence[Ready | Refused]) -> list[Work]:
@@ -86,7 +86,7 @@ def run_study(
     again: bool = False,
     keep: bool = False,
 ) -> TrialRun:
-    """Measure the points of a study out of its one budget; the study itself is kept in the folder. See `run_trial`."""
+    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`."""
     trial = _Trial(machine, open_folder, listener, again=again, keep=keep)
     experiments = trial.prepare(points)
     return trial.run(experiments, lambda items: study_work(study, items), study)
@@ -94,7 +94,7 @@ def run_study(
 
 @dataclass(slots=True)
 class _Trial:
-    """What measuring needs to know besides what is measured."""
+    """The settings of a trial, apart from what is measured."""
 
     machine: Machine
     open_folder: Callable[[], ResultsFolder]
@@ -116,7 +116,7 @@ class _Trial:
         work: Callable[[Sequence[Ready | Refused]], list[Work]],
         study: Study | None = None,
     ) -> TrialRun:
-        """Write the facts down, record what cannot be run, measure the rest."""
+        """Store the facts, record what cannot run, measure the rest."""
         folder = self.open_folder()
         experiments = tuple({item.experiment.id: item for item in prepared}.values())
         kept = None if study is None else _kept(study, self._key, prepared)
@@ -134,7 +134,7 @@ class _Trial:
 
 
 def _kept(study: Study, machine_key: str, prepared: Sequence[Ready | Refused]) -> KeptStudy:
-    """The study with the experiments behind its points, so that pages and comparisons find them."""
+    """The study with the experiments of its points, for pages and comparisons."""
     points = tuple(
         StudyPoint(item.experiment.id, item.point.benchmark.name, dict(item.point.given)) for item in prepared
     )
@@ -142,7 +142,7 @@ def _kept(study: Study, machine_key: str, prepared: Sequence[Ready | Refused]) -
 
 
 def keep_machine(folder: ResultsFolder, machine: Machine, identity: str) -> None:
-    """Write down a machine, under the hash of what is known of it: root knows more of the same machine than a user."""
+    """Store a machine under the hash of what is known about it: root sees more of the same machine than a user."""
     document = {"identity": identity, **machine_document(machine)}
     knowledge = {name: document[name] for name in ("identity", "memory", "limits", "sources", "unread")}
     folder.put("machines", content_key(knowledge), document)
@@ -155,7 +155,7 @@ def _keep_facts(
     environments: Mapping[str, Mapping[str, Any]],
     experiments: Sequence[Ready | Refused],
 ) -> None:
-    """Write down what records will refer to, before there are any."""
+    """Store what records will refer to, before the first record."""
     keep_machine(folder, machine, machine_key)
     for key, document in environments.items():
         folder.put("environments", key, document)
@@ -164,7 +164,7 @@ def _keep_facts(
 
 
 def _record_refusals(folder: ResultsFolder, refused: Sequence[Refused]) -> None:
-    """Record what could not be run, so that the page says so; the same reason is not recorded twice."""
+    """Record what could not run, for reports; the same reason is not recorded twice."""
     if not refused:
         return
     known = read_contents(folder).records

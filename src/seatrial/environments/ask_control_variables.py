@@ -1,8 +1,8 @@
-"""Asks an MPI library which control variables it has: `python ask_control_variables.py LIBMPI`, one JSON object out.
+"""Prints the control variables of an MPI library as one JSON object: `python ask_control_variables.py LIBMPI`.
 
-It runs in a process of its own, since a library that is loaded stays and may take the process with it. Nothing of MPI
-is started: the tool information interface (MPI 4.0, chapter 15) may be asked before MPI_Init. The functions are those
-of the C interface; handles are taken as pointers, which is room enough for the integers that MPICH has instead.
+It runs in a separate process, since a loaded library cannot be unloaded and may crash the process. MPI is not
+initialised: the tool information interface (MPI 4.0, chapter 15) works before MPI_Init. The functions are those of the
+C interface; handles are passed as pointers, which are large enough for MPICH's integer handles.
 """
 
 import contextlib
@@ -64,8 +64,8 @@ def _variables(library: ctypes.CDLL) -> dict[str, dict[str, object]]:
 
 
 def main() -> None:
-    """Print {"version": what the library says of itself, "variables": {name: {"items": ..., "text": ...}}}."""
-    library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)  # components of Open MPI look for its symbols
+    """Print {"version": the library's version text, "variables": {name: {"items": ..., "text": ...}}}."""
+    library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)  # components of Open MPI need its symbols
     version = ""
     with contextlib.suppress(AttributeError):
         version = _version(library)

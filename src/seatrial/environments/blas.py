@@ -1,12 +1,11 @@
-"""The BLAS libraries of a machine: what the site offers first, then the OpenBLAS that comes with seatrial.
+"""The BLAS libraries of a machine: those of the site first, then the OpenBLAS that comes with seatrial.
 
-A library is recognised by the names in its file and loaded by the measuring program only. In order of preference:
+A library is recognised by its symbols; only the measuring program loads it. In order of preference:
 
-1. folders of LD_LIBRARY_PATH, then those that a module or a package manager names (MKLROOT and its like): what the user
-   chose; then the loader's cache, in which `libblas.so.3` is what the administrator chose, and the usual folders;
+1. folders of LD_LIBRARY_PATH, then those set by a module or a package manager (MKLROOT and the like): the user's
+   choice; then the loader's cache, in which `libblas.so.3` is the administrator's choice, and the usual folders;
 2. the wheel `scipy-openblas64` (or 32), which comes with seatrial;
-3. what is known to be slow wherever it lies: builds without threads, ATLAS, and the reference BLAS of Netlib, which is
-   there to be correct and not to be fast.
+3. libraries known to be slow: builds without threads, ATLAS, and the reference BLAS of Netlib.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _ROOTS = ("MKLROOT", "AOCL_ROOT", "ARMPL_DIR", "OPENBLAS_ROOT", "EBROOTOPENBLAS"
 _BELOW_ROOT = ("lib", "lib64", "lib/intel64")
 _FOLDERS = ("/usr/local/lib64", "/usr/local/lib", "/usr/lib64", "/usr/lib", "/opt/intel/oneapi/mkl/latest/lib")
 _ALTERNATIVES = ("openblas*", "blis*", "flexiblas", "atlas", "blas")
-"""Folders beside the libraries in which distributions keep the candidates for `libblas.so.3`."""
+"""Folders in which distributions keep the candidates for `libblas.so.3`."""
 
 _MARKS = (
     ("flexiblas", "flexiblas_"),
@@ -61,26 +60,26 @@ _MARKS = (
     ("nvpl", "nvpl_"),
     ("atlas", "ATL_"),
 )
-"""Family -> how a name begins that only its libraries have."""
+"""Family -> a prefix of symbols that only its libraries have."""
 
 _BEHIND = re.compile(r"lib(openblas|blis|mkl|flexiblas|armpl|nvpl|atlas)")
-"""A library that passes its calls on: Debian's libblas.so.3 of OpenBLAS needs libopenblas.so.0, which does the work."""
+"""A needed library that does the work: Debian's libblas.so.3 of OpenBLAS forwards to libopenblas.so.0."""
 
 _THREADS = ("pthread_create", "GOMP_parallel", "__kmpc_fork_call")
 _SPELLINGS = (("", ""), ("", "64_"), ("scipy_", ""), ("scipy_", "64_"))
 
 
 class NoBlasError(BuildError):
-    """There is no BLAS, or not the one that was asked for."""
+    """There is no BLAS, or not the requested one."""
 
     need = "blas"
 
 
 @dataclass(frozen=True, slots=True)
 class Blas:
-    """One library. `name` is what `blas=` takes for it: its family for the first of each, else its path.
+    """One library. `name` is its value for `blas=`: its family for the first of each, else its path.
 
-    `prefix` and `suffix` adorn its symbols (`scipy_dgemm_64_`). `is_slow`: known not to use the machine.
+    `prefix` and `suffix` enclose its symbols (`scipy_dgemm_64_`). `is_slow`: known to be slow.
     """
 
     name: str
@@ -91,7 +90,7 @@ class Blas:
     is_slow: bool = False
 
     def arguments(self) -> list[str]:
-        """What a program is told of it."""
+        """The arguments that select it in a measuring program."""
         arguments = ["--blas", str(self.path)]
         if self.prefix:
             arguments += ["--blas-prefix", self.prefix]
@@ -102,12 +101,12 @@ class Blas:
 
 HOW_TO_GET_ONE = (
     "install one (Debian: apt install libopenblas0-pthread; RHEL: dnf install openblas-threads; without root: "
-    "pip install scipy-openblas64) or name its file: --set blas=PATH"
+    "pip install scipy-openblas64) or give its path: --set blas=PATH"
 )
 
 
 def find_blas(variables: Mapping[str, str] | None = None) -> tuple[Blas, ...]:
-    """Every BLAS of this machine, the one to use first; each file once, links followed."""
+    """Every BLAS of this machine, the default first; each file once, links resolved."""
     found: dict[Path, Blas] = {}
     for path in _candidates(os.environ if variables is None else variables):
         blas = _examine(path)
@@ -119,44 +118,44 @@ def find_blas(variables: Mapping[str, str] | None = None) -> tuple[Blas, ...]:
 
 
 def choose_blas(choice: str, variables: Mapping[str, str] | None = None) -> tuple[Blas, ...]:
-    """What to try for `auto`, a name or a path, best first.
+    """The libraries to try for `auto`, a name or a path, best first.
 
-    Raises NoBlasError where there is none, UnknownNameError for a name that no BLAS has, UsageError for a file that is
-    none.
+    Raises NoBlasError if there is none, UnknownNameError for an unknown name, UsageError for a file that is not a
+    BLAS.
     """
     if "/" in choice:
         return (_at(Path(choice), find_blas(variables)),)
     found = find_blas(variables)
     if choice == AUTO:
         if not found:
-            raise NoBlasError("there is no BLAS on this machine", HOW_TO_GET_ONE)
+            raise NoBlasError("no BLAS found on this machine", HOW_TO_GET_ONE)
         return found
     if choice not in (*FAMILIES, *WHEELS):
         raise UnknownNameError("BLAS", choice, (AUTO, *FAMILIES, *WHEELS))
     wanted = tuple(blas for blas in found if blas.name == choice)
     if not wanted:
         there = ", ".join(blas.name for blas in found) or "none"
-        raise NoBlasError(f"there is no BLAS {choice} here; there is {there}", HOW_TO_GET_ONE)
+        raise NoBlasError(f"BLAS {choice} not found; found: {there}", HOW_TO_GET_ONE)
     return wanted
 
 
 def _at(path: Path, found: Iterable[Blas]) -> Blas:
-    """The library in a file that was named; under its name where it is one of those found, since it is the same."""
+    """The library in a given file; if it is one of those found, under the name of that one."""
     try:
         blas = _recognise(path.absolute(), read_shared_object(path))
     except (OSError, ParseError) as error:
         why = error.why if isinstance(error, ParseError) else error.strerror
-        raise UsageError(f"blas={path}: {why or error}", "name the file of a BLAS, a shared library") from error
+        raise UsageError(f"blas={path}: {why or error}", "give the path of a BLAS, a shared library") from error
     if blas is None:
         raise UsageError(
-            f"blas={path}: it has no dgemm_ for this processor", "name the file of a BLAS, or leave it at blas=auto"
+            f"blas={path}: it has no dgemm_ for this processor", "give the path of a BLAS, or use blas=auto"
         )
     known = next((other for other in found if other.path.resolve() == path.resolve()), None)
     return known or replace(blas, name=str(blas.path))
 
 
 def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
-    """The same libraries, the first of each family (or wheel) under that name, the others under their paths."""
+    """The same libraries: the first of each family (or wheel) named by it, the others by their paths."""
     taken: set[str] = set()
     named: list[Blas] = []
     for blas in ordered:
@@ -167,7 +166,7 @@ def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
 
 
 def _candidates(variables: Mapping[str, str]) -> Iterator[Path]:
-    """Files that may be a BLAS by their names, best first; the same file may come more than once."""
+    """Files whose names are those of a BLAS, best first; a file may appear more than once."""
     for folder in filter(None, variables.get("LD_LIBRARY_PATH", "").split(":")):
         yield from _in_folder(Path(folder))
     for root in filter(None, map(variables.get, _ROOTS)):
@@ -184,7 +183,7 @@ def _candidates(variables: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _usual_folders() -> Iterator[Path]:
-    """Where libraries lie that nobody named, Debian's folder of this architecture first."""
+    """The default library folders, Debian's for this architecture first."""
     yield from map(Path, (f"/usr/lib/{platform.machine()}-linux-gnu", *_FOLDERS))
 
 
@@ -197,7 +196,7 @@ _CACHED = re.compile(r"^\s+\S+ \([^)]*\) => (/.*)$", re.MULTILINE)
 
 
 def _in_loader_cache() -> Iterator[Path]:
-    """What `ldconfig -p` lists (ldconfig(8)); nothing where there is no such cache."""
+    """The files that `ldconfig -p` lists (ldconfig(8)); none without such a cache."""
     ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
     if ldconfig is None:
         return
@@ -209,7 +208,7 @@ def _in_loader_cache() -> Iterator[Path]:
 
 
 def _wheels() -> Iterator[Blas]:
-    """OpenBLAS as the project behind SciPy packs it: one shared library in the folder of a Python package."""
+    """OpenBLAS as packaged by the SciPy project: one shared library in the folder of a Python package."""
     for wheel in WHEELS:
         spec = importlib.util.find_spec(wheel.replace("-", "_"))
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
@@ -220,7 +219,7 @@ def _wheels() -> Iterator[Blas]:
 
 
 def _examine(path: Path) -> Blas | None:
-    """The BLAS in a file that was found; None where it is none, or cannot be read."""
+    """The BLAS in a file; None if it is not one, or cannot be read."""
     try:
         return _recognise(path, read_shared_object(path))
     except (OSError, ParseError):
@@ -228,7 +227,7 @@ def _examine(path: Path) -> Blas | None:
 
 
 def _recognise(path: Path, library: SharedObject) -> Blas | None:
-    """Which BLAS a shared library is; None where it has no dgemm, or is for another processor."""
+    """Which BLAS a shared library is; None if it has no dgemm, or is for another architecture."""
     spelling = next(((p, s) for p, s in _SPELLINGS if f"{p}dgemm_{s}" in library.defined), None)
     if spelling is None or not library.runs_on(platform.machine()):
         return None
@@ -243,6 +242,6 @@ def _family(library: SharedObject, prefix: str) -> str:
     for family, mark in _MARKS:
         if any(name.startswith((mark, prefix + mark)) for name in library.defined):
             return family
-    # BLIS as libblas.so.3 shows no name of its own; but it makes threads, which the reference does not.
+    # BLIS as libblas.so.3 has no symbols with its name, but it uses threads, unlike the reference.
     is_plain = re.match(r"libblas(64)?\.so", library.soname) and library.used.isdisjoint(_THREADS)
     return "reference" if is_plain else "other"

@@ -1,8 +1,8 @@
 """Builds a measuring program: one compiler call for the program, and one for each part that it shares with others
-(native_sources.py), each kept under the hash of everything that went into it.
+(native_sources.py), each cached under the hash of all its inputs.
 
-The cache is shared by all results folders. A build is made in a private folder and renamed into place, so that two
-processes, or two nodes on one NFS home, cannot see half a build of each other.
+The cache is shared by all results folders. A build is made in a private folder and renamed into place, so that other
+processes, or nodes with the same NFS home, never see half a build.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ _COMPILE_LIMIT_S = 600.0
 _LOOK_AGAIN_S = 0.05
 _FLAGS = ("-std=c++20", "-O3", "-pthread")
 _WARNINGS = ("-Wall", "-Wextra")
-"""They do not change the code, and are not part of the key; what the compiler says is kept with the build."""
+"""They do not change the code, and are not part of the key; the compiler's messages are stored with the build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What programs are built in: compiler, flags and C library. `key` names it in records.
+    """The environment that programs are built and run in: compiler, flags, C library, MPI. `key` identifies it in
+    records.
 
-    `added_flags` follow ours; `variables` are set (None: unset) where programs run, and change no build. `mpi` is set
-    for programs of many ranks only, with the `settings` of it that were chosen; the variables that bring these about
-    are among `variables`, and named in `by_settings`.
+    `added_flags` follow ours; `variables` are set (None: unset) when programs run, and do not affect builds. `mpi` and
+    its chosen `settings` are only set for programs with ranks; `by_settings` names those of the `variables` that apply
+    the settings.
     """
 
     compiler: Compiler
@@ -57,7 +58,7 @@ class Environment:
     by_settings: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As stored in `environments/<key>.json` and shown in results."""
+        """The JSON document of `environments/<key>.json`."""
         optimise = [flag for flag in _FLAGS if flag.startswith("-O")]
         settings = [f"{name}={value}" for name, value in self.settings]
         settings += [
@@ -90,7 +91,7 @@ class Environment:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Environment:
-        """The environment that `document()` described."""
+        """The inverse of `document()`, without `by_settings`."""
         compiler, target = document["compiler"], document["target"]
         return cls(
             Compiler(tuple(compiler["path"].split(" ")), compiler["family"], compiler["version"]),
@@ -115,8 +116,8 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A program that is ready to run. `command` compiles its own source. `hello` is what it says of itself in a clean
-    loader environment: the libraries that it was built for."""
+    """A program that is ready to run. `command` compiles its own source. `hello` is its description in a clean loader
+    environment, with the libraries that it was built with."""
 
     path: Path
     key: str
@@ -127,14 +128,14 @@ class Built:
 
 
 def cache_folder() -> Path:
-    """Where builds are kept: $SEATRIAL_CACHE, else $XDG_CACHE_HOME/seatrial, else ~/.cache/seatrial."""
+    """The build cache: $SEATRIAL_CACHE, else $XDG_CACHE_HOME/seatrial, else ~/.cache/seatrial."""
     named = os.environ.get("SEATRIAL_CACHE")
     if named:
         return Path(named)
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError as error:
-        raise BuildError("there is no home folder to keep programs in", "name a folder in SEATRIAL_CACHE") from error
+        raise BuildError("no home folder to store programs in", "set SEATRIAL_CACHE to a folder") from error
     return Path(base) / "seatrial"
 
 
@@ -154,15 +155,15 @@ def _key(environment: Environment, *units: Unit) -> str:
 
 
 def _for_builds(environment: Environment) -> Environment:
-    """Only what decides about a program: where its ranks are started and with which settings does not."""
+    """Only what affects a build: not the launcher and the settings."""
     mpi = None if environment.mpi is None else environment.mpi.for_builds()
     return replace(environment, variables=(), settings=(), mpi=mpi)
 
 
 def build(environment: Environment, source: Path, announce: Callable[[], None] = lambda: None) -> Built:
-    """The program made from `source`, from the cache or built now, which is announced first.
+    """The program of `source`, from the cache or built now; `announce` is called before a build.
 
-    Raises BuildError with the compiler's words.
+    Raises BuildError with the compiler's message.
     """
     own, *parts = units_of(source, NATIVE_HEADERS)
     key = _key(environment, own, *parts)
@@ -178,12 +179,12 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
         side_by_side(item.make for item in objects)
         _make(_linking(environment, objects), program, environment)
         seconds = time.perf_counter() - start
-    return Built(program, key, objects[0].command, _introduce(program), seconds, from_cache)
+    return Built(program, key, objects[0].command, _describe(program), seconds, from_cache)
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """What the compiler makes of one source, kept for every program that shares it."""
+    """The object file of one source, cached for every program that shares it."""
 
     path: Path
     command: tuple[str, ...]
@@ -191,7 +192,7 @@ class _Object:
 
     @classmethod
     def of(cls, environment: Environment, unit: Unit, added: Sequence[str] = (), key: str | None = None) -> _Object:
-        """All MPI libraries share what knows nothing of MPI."""
+        """Objects that do not use MPI are shared by all MPI libraries."""
         own = environment if unit.needs_mpi else replace(environment, mpi=None)
         command = (
             *_compiler_words(own),
@@ -208,7 +209,7 @@ class _Object:
         return cls(home / f"{unit.source.stem}.o", command, own)
 
     def make(self, started: Started) -> None:
-        """Compile it, where it is not kept."""
+        """Compile it, unless it is in the cache."""
         if _recorded_seconds(self.path.parent, self.path) is None:
             _make(self.command, self.path, self.environment, started)
 
@@ -223,12 +224,12 @@ def _linking(environment: Environment, objects: Sequence[_Object]) -> tuple[str,
 
 
 def embedding(unit: Unit) -> tuple[str, ...]:
-    """Where the assembler finds the files that become part of a program (native/device/embedded.hpp)."""
+    """The assembler's search path for files embedded in a program (native/device/embedded.hpp)."""
     return (f"-Wa,-I,{NATIVE_HEADERS}", f"-Wa,-I,{unit.source.parent}") if unit.embeds else ()
 
 
 def _recorded_seconds(home: Path, program: Path) -> float | None:
-    """How long the kept build took; None where there is none or the binary is not the one that was built."""
+    """How long the cached build took; None if there is none, or the file differs from what was built."""
     try:
         kept = json.loads((home / _BUILD_FILE).read_bytes())
         if kept["sha256"] == hashlib.sha256(program.read_bytes()).hexdigest():
@@ -239,7 +240,7 @@ def _recorded_seconds(home: Path, program: Path) -> float | None:
 
 
 def kept_environments() -> list[Environment]:
-    """The environments of the programs in the cache, the latest build first: for a machine without a compiler."""
+    """The environments of the programs in the cache, the latest build first, for machines without a compiler."""
     found: dict[str, Environment] = {}
     kept = list((cache_folder() / "programs").glob(f"[0-9a-f]*/{_BUILD_FILE}"))
     for path in sorted(kept, key=lambda path: -path.stat().st_mtime):
@@ -254,8 +255,8 @@ def kept_environments() -> list[Environment]:
 def _make(
     command: Sequence[str], place: Path, environment: Environment, started: Started = lambda process: None
 ) -> None:
-    """Make the file of a build in a private folder beside its own and rename that into place. A process of this user
-    that makes the same already is waited for."""
+    """Build in a private folder and rename it into place. Waits if another process of this user makes the same
+    build."""
     home = place.parent
     try:
         with private_folder(home) as private:
@@ -268,11 +269,11 @@ def _make(
 def _make_in(private: Path, command: Sequence[str], place: Path, environment: Environment, started: Started) -> None:
     made = private / place.name
     start = time.perf_counter()
-    said = ask([*command, "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started)
+    answer = ask([*command, "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started)
     kept = {
         "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),
         "command": list(command),
-        "warnings": said.stderr,
+        "warnings": answer.stderr,
         "seconds": time.perf_counter() - start,
         "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
     }
@@ -282,10 +283,10 @@ def _make_in(private: Path, command: Sequence[str], place: Path, environment: En
 
 @contextmanager
 def private_folder(home: Path) -> Iterator[Path]:
-    """A folder beside `home` to make in what that will hold, unless it is there: a process of this user that makes the
-    same was waited for. What builds left behind that were killed on this host is removed, and the folder in the end.
+    """A private folder beside `home` to build in. Waits first if another process of this user builds the same, which
+    may then exist. Leftovers of builds killed on this host are removed, and the folder at the end.
 
-    Raises BuildError where it cannot be made, and for any OSError while it is in use.
+    Raises BuildError if it cannot be made, and for any OSError while it is in use.
     """
     private = home.with_name(f".{home.name}-{platform.node()}-{os.getpid()}")
     try:
@@ -296,8 +297,8 @@ def private_folder(home: Path) -> Iterator[Path]:
             yield private
     except OSError as error:
         raise BuildError(
-            f"{home.parent.name} cannot be kept in {home.parent}: {error.strerror or error}",
-            "name a writable folder in SEATRIAL_CACHE",
+            f"{home.parent.name} cannot be stored in {home.parent}: {error.strerror or error}",
+            "set SEATRIAL_CACHE to a writable folder",
         ) from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
@@ -305,8 +306,8 @@ def private_folder(home: Path) -> Iterator[Path]:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Hold a lock that ends with its holder (flock(2)), for as long as a compiler may take at most. A file system
-    without such locks gives none: the same is then made twice, and one of both is kept."""
+    """Hold a lock that is released when its holder ends (flock(2)); wait at most as long as a compiler may take. On
+    file systems without locks, two processes build the same, and one build is kept."""
     with lock.open("w") as file:
         until = time.monotonic() + _COMPILE_LIMIT_S
         while time.monotonic() < until:
@@ -324,7 +325,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 def _sweep(home: Path) -> None:
-    """Remove what builds of this program left behind that were killed on this host."""
+    """Remove leftovers of builds of this program that were killed on this host."""
     for path in home.parent.glob(f".{home.name}-{platform.node()}-*"):
         pid = path.name.rpartition("-")[2]
         if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
@@ -332,7 +333,8 @@ def _sweep(home: Path) -> None:
 
 
 def _put_in_place(private: Path, home: Path, stem: str) -> None:
-    """Rename a build to where it is kept. A sound build that another process put there meanwhile stays: it may run."""
+    """Rename a build into the cache. A valid build that another process put there meanwhile stays: it may be
+    running."""
     for _ in range(2):
         try:
             private.rename(home)
@@ -345,17 +347,17 @@ def _put_in_place(private: Path, home: Path, stem: str) -> None:
         home.rename(private / "damaged")
 
 
-def _introduce(program: Path) -> Hello:
-    """What the program says of itself, loaded without anything that bends the loader's search."""
+def _describe(program: Path) -> Hello:
+    """The program's description of itself, without variables that change the loader's search."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     return _described([str(program), "--describe"], clean)
 
 
-def introduce_with(program: Path, library: Path, variables: Mapping[str, str] | None = None) -> Hello:
-    """The same with a library that the program loads when it runs, and with all that this one brings along.
+def describe_with(program: Path, library: Path, variables: Mapping[str, str] | None = None) -> Hello:
+    """The same with a library that the program loads at run time, and with that library's dependencies.
 
-    The loader's search is that of the user: modules make their libraries known by LD_LIBRARY_PATH. Raises BuildError
-    where it cannot be loaded.
+    The loader's search is that of the user, since modules set LD_LIBRARY_PATH. Raises BuildError if the library cannot
+    be loaded.
     """
     environment = os.environ if variables is None else variables
     return _described([str(program), "--describe", str(library)], environment)
@@ -365,7 +367,7 @@ def _described(command: Sequence[str], environment: Mapping[str, str]) -> Hello:
     try:
         hello = parse_record(ask(command, environment=environment).stdout.encode()).hello
     except ProtocolError as error:
-        raise BuildError(f"{command[0]} does not introduce itself: {error}") from error
+        raise BuildError(f"{command[0]} does not describe itself: {error}") from error
     if hello is None:
-        raise BuildError(f"{command[0]} does not introduce itself")
+        raise BuildError(f"{command[0]} does not describe itself")
     return hello

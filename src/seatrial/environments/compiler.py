@@ -26,17 +26,17 @@ _NAMES = (
     *(f"clang++-{n}" for n in range(22, 12, -1)),
 )
 _TOOLSETS = Path("/opt/rh")
-"""Where Red Hat's newer compilers lie, off the search path (gcc-toolset-N/root/usr/bin)."""
+"""Red Hat's newer compilers, which are not on PATH (gcc-toolset-N/root/usr/bin)."""
 _ASK_LIMIT_S = 120.0
 _LOOK_AGAIN_S = 0.1
 
 Started = Callable[[subprocess.Popen[str]], None]
-"""What is called with the process of a tool once it runs; the process leads a group of its own."""
+"""Called with the process of a tool when it has started; the process leads its own group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """One compiler: how it is called (more than one word behind a launcher such as ccache), its family, its version."""
+    """One compiler: its command (several words with a launcher such as ccache), family and version."""
 
     command: tuple[str, ...]
     family: str
@@ -44,7 +44,7 @@ class Compiler:
 
     @property
     def identity(self) -> str:
-        """What tells it from other compilers, whichever way it was found on PATH."""
+        """Identifies the compiler, regardless of the name that it was found by."""
         return _program(self.command)
 
     @property
@@ -55,30 +55,30 @@ class Compiler:
 
 
 def find_compilers() -> tuple[Compiler, ...]:
-    """Every C++20 compiler: $CXX first, then those on PATH, then Red Hat's toolsets; each once."""
+    """Every C++20 compiler, each once: $CXX first, then those on PATH, then Red Hat's toolsets."""
     return tuple(answer for answer in map(_examine, _candidates()) if isinstance(answer, Compiler))
 
 
 def first_compiler() -> Compiler:
-    """The compiler that is used when nobody chooses. Raises NoCompilerError with the way to get one."""
+    """The default compiler. Raises NoCompilerError, which states how to install one."""
     tried: list[str] = []
     for candidate in _candidates():
         answer = _examine(candidate)
         if isinstance(answer, Compiler):
             return answer
         if os.environ.get("CXX") and not tried:
-            raise UsageError(f"CXX={os.environ['CXX']} cannot be used: {answer.message}", "mend it, or unset CXX")
+            raise UsageError(f"CXX={os.environ['CXX']} cannot be used: {answer.message}", "correct it, or unset CXX")
         tried.append(f"{' '.join(candidate)}: {answer.message}")
     raise NoCompilerError(
-        f"no C++20 compiler was found ({'; '.join(tried) or 'there is no g++ or clang++ on PATH'})",
-        "install one (Debian: apt install g++; RHEL: dnf install gcc-c++ or a gcc-toolset) or name it in CXX",
+        f"no C++20 compiler was found ({'; '.join(tried) or 'no g++ or clang++ on PATH'})",
+        "install one (Debian: apt install g++; RHEL: dnf install gcc-c++ or a gcc-toolset) or set CXX to one",
     )
 
 
 def compiler_named(name: str) -> Compiler:
-    """The compiler that is called so on PATH. Raises NoCompilerError where there is none, or it cannot be used."""
+    """The compiler of this name on PATH. Raises NoCompilerError if there is none, or it cannot be used."""
     path = shutil.which(name)
-    answer = BuildError(f"there is no {name} on PATH") if path is None else _examine((path,))
+    answer = BuildError(f"{name} is not on PATH") if path is None else _examine((path,))
     if isinstance(answer, Compiler):
         return answer
     known = ", ".join(Path(compiler.command[0]).name for compiler in find_compilers())
@@ -99,9 +99,9 @@ def ask(
     limit_s: float = _ASK_LIMIT_S,
     started: Started = lambda process: None,
 ) -> Answer:
-    """The answer of a tool. Raises BuildError where it fails, or does not end in time; its children end with it.
+    """The output of a tool. Raises BuildError if it fails or exceeds the time limit; its children are killed with it.
 
-    The streams stay apart: launchers and the loader write to stderr what is no answer.
+    The streams are separate: launchers and the loader write unrelated messages to stderr.
     """
     name = Path(command[0]).name
     try:
@@ -116,32 +116,32 @@ def ask(
             start_new_session=True,
         )
     except OSError as error:
-        hint = "programs cannot be run from there: name another folder in SEATRIAL_CACHE"
+        hint = "programs cannot be run from there: set SEATRIAL_CACHE to another folder"
         todo = hint if isinstance(error, PermissionError) else ""
         raise BuildError(f"{command[0]} cannot be started: {error.strerror or error}", todo, tuple(command)) from error
     with process:
         try:
             started(process)
-            answer, said = process.communicate(timeout=limit_s)
+            stdout, stderr = process.communicate(timeout=limit_s)
         except BaseException as interruption:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             if isinstance(interruption, subprocess.TimeoutExpired):
                 raise BuildError(
-                    f"{name} did not end in {limit_s:g} s and was ended",
-                    "see what hangs: run the same command by hand, or name another compiler in CXX",
+                    f"{name} did not finish within {limit_s:g} s and was killed",
+                    "run the same command by hand to see what hangs, or set CXX to another compiler",
                     tuple(command),
                 ) from interruption
             raise
     if process.returncode != 0:
         raise BuildError(
-            f"{name} failed: {_telling(said + answer, process.returncode)}", "", tuple(command), said + answer
+            f"{name} failed: {_summary(stderr + stdout, process.returncode)}", "", tuple(command), stderr + stdout
         )
-    return Answer(answer, said)
+    return Answer(stdout, stderr)
 
 
 class _Tools:
-    """The tools that jobs run side by side, to be ended together."""
+    """The tools that parallel jobs run, so that all can be killed together."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -149,14 +149,14 @@ class _Tools:
         self._is_over = False
 
     def started(self, process: subprocess.Popen[str]) -> None:
-        """One more; it ends at once where all others were ended."""
+        """Add a tool; it is killed at once if `end` was called before."""
         with self._lock:
             self._running.append(process)
             if self._is_over:
                 self._end(process)
 
     def end(self) -> None:
-        """End all, and whatever is started from now on."""
+        """Kill all tools, and any that starts later."""
         with self._lock:
             self._is_over = True
             for process in self._running:
@@ -170,13 +170,13 @@ class _Tools:
 
 
 def side_by_side(jobs: Iterable[Callable[[Started], object]]) -> None:
-    """Run jobs at once, as many as this process has CPUs. Each hands what it is called with to `ask` as `started`: an
-    interruption ends the tools of all. Raises the first error of a job, when all have ended."""
+    """Run jobs in parallel, as many as this process has CPUs. Each passes its argument to `ask` as `started`, so that
+    an interruption kills all their tools. Raises the first error of a job after all have ended."""
     tools = _Tools()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         try:
             running = [pool.submit(job, tools.started) for job in jobs]
-            while wait(running, _LOOK_AGAIN_S).not_done:  # a signal just before it waits would not end the wait
+            while wait(running, _LOOK_AGAIN_S).not_done:  # a signal just before an unlimited wait would not end it
                 pass
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -186,8 +186,8 @@ def side_by_side(jobs: Iterable[Callable[[Started], object]]) -> None:
         job.result()
 
 
-def _telling(output: str, returncode: int) -> str:
-    """The line that tells most about a failure."""
+def _summary(output: str, returncode: int) -> str:
+    """The most informative line about a failure."""
     if returncode < 0:
         return f"killed by {signal.Signals(-returncode).name}"
     lines = output.strip().splitlines()
@@ -195,12 +195,12 @@ def _telling(output: str, returncode: int) -> str:
         for line in lines:
             if mark in line:
                 return line.strip()
-    return lines[-1] if lines else f"exit status {returncode}, without a word"
+    return lines[-1] if lines else f"exit status {returncode}, no output"
 
 
 def _candidates() -> tuple[tuple[str, ...], ...]:
-    """Everything that could be a compiler, in order of preference, each program once. Raises UsageError for a $CXX that
-    is not there."""
+    """Everything that could be a compiler, in order of preference, each program once. Raises UsageError if $CXX is not
+    found."""
     found: dict[str, tuple[str, ...]] = {}
     for command in _commands():
         found.setdefault(_program(command), command)
@@ -212,7 +212,7 @@ def _commands() -> Iterator[tuple[str, ...]]:
     if named:
         words = shlex.split(named)
         if not words or shutil.which(words[0]) is None:
-            raise UsageError(f"CXX={named} names no program that can be run", "mend it, or unset CXX")
+            raise UsageError(f"CXX={named} is not an executable program", "correct it, or unset CXX")
         yield (shutil.which(words[0]) or words[0], *words[1:])
     for name in _NAMES:
         path = shutil.which(name)
@@ -228,8 +228,8 @@ def _toolset_number(path: Path) -> int:
 
 
 def _program(command: tuple[str, ...]) -> str:
-    """What tells one compiler from another: the file behind all links, but for launchers, which many names link to and
-    which behave by the name that they are called by."""
+    """Identifies a compiler: its file with links resolved, except for launchers, to which many names link and which
+    depend on the name that they are called by."""
     real = Path(command[0]).resolve()
     is_compiler = "++" in real.name or "clang" in real.name
     return " ".join((str(real) if is_compiler else command[0], *command[1:]))
@@ -237,15 +237,15 @@ def _program(command: tuple[str, ...]) -> str:
 
 @cache
 def _examine(command: tuple[str, ...]) -> Compiler | BuildError:
-    """What a compiler says of itself, from the macros it defines (one short call); an error where it cannot be used."""
+    """A compiler by its predefined macros (one short call) and version; an error if it cannot be used."""
     try:
         printed = ask([*command, "-std=c++20", "-include", "version", "-dM", "-E", "-x", "c++", "-"]).stdout
         version = ask([*command, "--version"]).stdout.strip().splitlines()[0]
     except BuildError as error:
         return error
     except IndexError:
-        return BuildError("it does not tell its version")
+        return BuildError("it does not report its version")
     macros = dict(re.findall(r"^#define (\w+) (.*)$", printed, re.MULTILINE))
-    if "__cpp_lib_atomic_wait" not in macros:  # waiting on atomics came with GCC 11's library, as did all else we use
-        return BuildError(f"{version}: its library is older than C++20 (GCC 11 or later has it)")
+    if "__cpp_lib_atomic_wait" not in macros:  # in GCC's library since 11, like everything else that we use
+        return BuildError(f"{version}: its standard library is older than C++20 (GCC 11 or later has it)")
     return Compiler(command, "clang" if "__clang__" in macros else "gcc", version)

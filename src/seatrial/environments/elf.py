@@ -1,7 +1,7 @@
-"""Programs and shared libraries as their ELF files describe them, without loading them.
+"""Reads the ELF files of programs and shared libraries without loading them.
 
-pyelftools knows the format. Symbols are unpacked in bulk: an object of its own for each takes 30 times as long. Tables
-are slices of the mapped file, so that no damaged or hostile header makes us read or allocate more than the file holds.
+pyelftools parses the headers. Symbols are unpacked in bulk: one object for each takes 30 times as long. Tables are
+slices of the mapped file, so a damaged or hostile header cannot cause more to be read or allocated than the file holds.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from elftools.construct import Struct
 
 _MOST_READ_B = 256 << 20
-"""Of tables and names of one file."""
+"""Limit for the tables and names of one file."""
 _MOST_ENTRIES = 0xFF00
-"""Of sections, segments or dynamic entries: here the format's extended numbering begins, which object files use."""
+"""Limit for sections, segments or dynamic entries: above it, the format uses extended numbering (object files only)."""
 _SYMBOL = struct.Struct("<IBBHQQ")
 """st_name, st_info, st_other, st_shndx, st_value, st_size."""
 _FUNCTION, _INDIRECT_FUNCTION = 2, 10
@@ -33,7 +33,7 @@ _MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64", "ppc64le": "EM_PPC6
 
 @dataclass(frozen=True, slots=True)
 class SharedObject:
-    """`defined` holds the names of the symbols that others may use of it, `used` those that it uses of others."""
+    """`defined` are the names of the symbols that it exports, `used` those that it imports."""
 
     machine: str
     soname: str
@@ -42,25 +42,25 @@ class SharedObject:
     used: frozenset[str]
 
     def runs_on(self, architecture: str) -> bool:
-        """Whether it is for the processors that `platform.machine()` calls so; True for one that we do not know."""
+        """Whether it is for this value of `platform.machine()`; True for an unknown one."""
         return _MACHINES.get(architecture, self.machine) == self.machine
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """`loads` are (offset in the file, address, bytes) of what is loaded. `starts` ascend and are the addresses of
-    functions, `symbols` their (size in bytes, table of strings, where in it the name begins)."""
+    """`loads` are (offset in the file, address, bytes) of the loaded segments. `starts` are the addresses of functions,
+    ascending, `symbols` their (size in bytes, string table, offset of the name in it)."""
 
     loads: tuple[tuple[int, int, int], ...]
     starts: tuple[int, ...]
     symbols: tuple[tuple[int, bytes, int], ...]
 
     def address(self, offset: int) -> int | None:
-        """The address, before relocation, of what stands at an offset in the file; None if it is not loaded."""
+        """The address, before relocation, of an offset in the file; None if it is not loaded."""
         return next((at + offset - begin for begin, at, size in self.loads if begin <= offset < begin + size), None)
 
     def name(self, address: int) -> str | None:
-        """The function whose symbol covers an address; a symbol without a size covers all up to the next."""
+        """The function whose symbol covers an address; a symbol without a size extends to the next one."""
         place = bisect_right(self.starts, address) - 1
         if place < 0:
             return None
@@ -71,7 +71,7 @@ class Functions:
 
 
 def read_shared_object(path: Path) -> SharedObject:
-    """The shared library in a file. Raises ParseError for any other content, OSError where it cannot be read."""
+    """The shared library in a file. Raises ParseError for any other content, OSError if it cannot be read."""
     with _opened(path) as file:
         if file.elf["e_type"] != "ET_DYN":
             raise ValueError("its header is not that of a shared object")
@@ -85,14 +85,14 @@ def read_shared_object(path: Path) -> SharedObject:
 
 
 def read_functions(path: Path) -> Functions:
-    """The functions that a program or library names, and where its parts are loaded.
+    """The functions of a program or library, and where its segments are loaded.
 
-    Raises ParseError for any other content, OSError where it cannot be read.
+    Raises ParseError for any other content, OSError if it cannot be read.
     """
     with _opened(path) as file:
         loads = file.loads()
         found: dict[int, tuple[int, bytes, int]] = {}
-        for kind in ("SHT_DYNSYM", "SHT_SYMTAB"):  # the full table, where it was not stripped, has the last word
+        for kind in ("SHT_DYNSYM", "SHT_SYMTAB"):  # the full table comes second and overrides, if not stripped
             for symbols, strings in file.symbols(kind):
                 for name, info, _, section, value, size in symbols:
                     if section and info & 15 in (_FUNCTION, _INDIRECT_FUNCTION):
@@ -103,7 +103,7 @@ def read_functions(path: Path) -> Functions:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_File]:
-    """The tables of a file; what is wrong with its content becomes a ParseError, whatever notices it."""
+    """The tables of a file. Any error caused by its content becomes a ParseError."""
     from elftools.common.exceptions import ELFError
 
     with path.open("rb") as stream:
@@ -121,22 +121,22 @@ class _File:
         from elftools.elf.elffile import ELFFile
 
         if image[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("it is not a little-endian ELF file of 64 bits")
+            raise ValueError("it is not a little-endian 64-bit ELF file")
         self._image = image
         self._left_B = _MOST_READ_B
-        self._stream = cast("IO[bytes]", image)  # it has what pyelftools uses of a stream: seek, tell, read
+        self._stream = cast("IO[bytes]", image)  # it has the methods that pyelftools uses: seek, tell, read
         self.elf = ELFFile(self._stream)
         form = self.elf.structs.Elf_Shdr
         self._sections = self._parsed(form, self.elf["e_shoff"], self.elf["e_shnum"], self.elf["e_shentsize"])
 
     def loads(self) -> tuple[tuple[int, int, int], ...]:
-        """(offset in the file, address, bytes) of what is loaded."""
+        """(offset in the file, address, bytes) of the loaded segments."""
         form = self.elf.structs.Elf_Phdr
         parts = self._parsed(form, self.elf["e_phoff"], self.elf["e_phnum"], self.elf["e_phentsize"])
         return tuple((p["p_offset"], p["p_vaddr"], p["p_filesz"]) for p in parts if p["p_type"] == "PT_LOAD")
 
     def symbols(self, kind: str) -> Iterator[tuple[Iterator[tuple[int, ...]], bytes]]:
-        """Each table of symbols of one type, as the fields of _SYMBOL, with the strings that hold its names."""
+        """Each symbol table of one type: its entries as the fields of _SYMBOL, and its string table."""
         for section in self._sections:
             if section["sh_type"] == kind:
                 content = self._content(section)
@@ -144,7 +144,7 @@ class _File:
                 yield entries, self._strings(section)
 
     def dependencies(self) -> tuple[str, tuple[str, ...]]:
-        """The SONAME, "" where there is none, and those of the libraries that it needs."""
+        """The SONAME ("" if there is none), and the names of needed libraries."""
         form = self.elf.structs.Elf_Dyn
         names: dict[str, list[str]] = {"DT_SONAME": [], "DT_NEEDED": []}
         for section in self._sections:
@@ -157,7 +157,7 @@ class _File:
         return next(iter(names["DT_SONAME"]), ""), tuple(names["DT_NEEDED"])
 
     def name(self, strings: bytes, at: int) -> str:
-        """The string at an offset of a table of strings."""
+        """The string at an offset of a string table; counts towards the limit."""
         text = _string(strings, at)
         self._read(len(text))
         return text
@@ -167,18 +167,18 @@ class _File:
         from elftools.common.utils import struct_parse
 
         if count > _MOST_ENTRIES:
-            raise ValueError(f"one of its tables has {count} entries")
+            raise ValueError(f"a table has {count} entries, more than {_MOST_ENTRIES}")
         if at + count * step > len(self._image):
             raise ValueError("it is cut off")
         return [struct_parse(form, self._stream, at + k * step) for k in range(count)]
 
     def _strings(self, section: Any) -> bytes:
-        """The names that a section refers to."""
+        """The string table that a section refers to."""
         if section["sh_link"] >= len(self._sections):
-            raise ValueError("one of its tables has no names")
+            raise ValueError("a table refers to no string table")
         strings = self._content(self._sections[section["sh_link"]])
         if not strings.endswith(b"\0"):
-            raise ValueError("one of its tables of names has no end")
+            raise ValueError("a string table is not terminated")
         return strings
 
     def _content(self, section: Any) -> bytes:
@@ -189,12 +189,12 @@ class _File:
         return self._image[begin : begin + size]
 
     def _read(self, size: int) -> None:
-        """Names and tables may overlap, so that their sum is what has to be limited."""
+        """Names and tables may overlap, so their sum is limited."""
         self._left_B -= size
         if self._left_B < 0:
             raise ValueError(f"its tables have more than {_MOST_READ_B} bytes")
 
 
 def _string(strings: bytes, at: int) -> str:
-    """What begins at an offset of a table of strings; "" where that lies outside."""
+    """The string at an offset of a string table; "" if the offset is outside."""
     return strings[at : strings.find(b"\0", at)].decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""The devices of a machine as drivers show them: a measuring program itself looks, since it loads the drivers anyway.
+"""The devices of a machine as drivers report them: a measuring program lists them, since it loads the drivers anyway.
 
-`lacking_gpu` tells without a program whether there is a driver at all.
+`lacking_gpu` checks without a program whether there is any driver.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 
 class NoGpuError(BuildError):
-    """There is no device as wanted: `need` says in one word what lacks (driver, device, ...)."""
+    """There is no such device: `need` is one word for what is missing (driver, device, ...)."""
 
     def __init__(self, need: str, why: str) -> None:
         super().__init__(why)
@@ -35,7 +35,7 @@ class NoGpuError(BuildError):
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One device of one backend; `facts` is all that its driver tells (native/device/facts.hpp)."""
+    """One device of one backend; `facts` is everything that its driver reports (native/device/facts.hpp)."""
 
     backend: str
     index: int
@@ -43,25 +43,25 @@ class Gpu:
     driver: str
     facts: Mapping[str, Any]
     local_cpus: frozenset[int] = frozenset()
-    """The CPUs next to it, as sysfs says; empty where it does not."""
+    """Its local CPUs by sysfs; empty if unknown."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What makes another device of the same index another experiment."""
+        """The device's part of an experiment's identity."""
         return {"backend": self.backend, "index": self.index, "name": self.name, "driver": self.driver}
 
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What a program found: the devices, and why a backend has none (backend -> (need, why))."""
+    """The devices that a program found, and why a backend has none (backend -> (need, why))."""
 
     devices: tuple[Gpu, ...]
     absent: Mapping[str, tuple[str, str]]
 
     def of(self, backend: str) -> tuple[Gpu, ...]:
-        """The devices of a backend; of `auto` those of the first that has any, CUDA before OpenCL.
+        """The devices of a backend; for `auto`, those of the first backend that has any, CUDA before OpenCL.
 
-        Raises NoGpuError where there is none.
+        Raises NoGpuError if there is none.
         """
         wanted = ("cuda", "opencl") if backend == AUTO else (backend,)
         for name in wanted:
@@ -70,11 +70,11 @@ class Gpus:
         reasons = [self.absent[name] for name in wanted if name in self.absent]
         need = reasons[-1][0] if reasons else "device"
         why = "; ".join(f"{name}: {self.absent[name][1]}" for name in wanted if name in self.absent)
-        raise NoGpuError(need, why or f"no device of {backend} was found; {HOW_TO_GET_ONE}")
+        raise NoGpuError(need, why or f"no {backend} device found; {HOW_TO_GET_ONE}")
 
 
 def find_gpus(program: Path, variables: Mapping[str, str]) -> Gpus:
-    """The devices that a measuring program finds. Raises BuildError where it cannot say."""
+    """The devices that a measuring program finds. Raises BuildError if it fails."""
     answer = ask([str(program), "--list"], environment=variables, limit_s=_ASKING_LIMIT_S)
     try:
         document = json.loads(answer.stdout)
@@ -86,12 +86,12 @@ def find_gpus(program: Path, variables: Mapping[str, str]) -> Gpus:
             {each["backend"]: (each["need"], each["why"]) for each in document["absent"]},
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise BuildError(f"{program} does not tell the devices of this machine: {error!r}") from error
+        raise BuildError(f"{program} did not list the devices of this machine: {error!r}") from error
 
 
 def local_cpus(address: str, folder: Path = _PCI_DEVICES) -> frozenset[int]:
-    """The CPUs that are next to the device at a PCI address (Linux, Documentation/ABI/testing/sysfs-bus-pci:
-    local_cpulist); empty where nothing tells."""
+    """The CPUs local to the device at a PCI address (Linux, Documentation/ABI/testing/sysfs-bus-pci:
+    local_cpulist); empty if unknown."""
     known = pci_address(address)
     if known is None:
         return frozenset()
@@ -102,10 +102,10 @@ def local_cpus(address: str, folder: Path = _PCI_DEVICES) -> frozenset[int]:
 
 
 def lacking_gpu() -> str | None:
-    """Why no device can be measured here, as far as files show; None where there is a driver."""
+    """Why no device can be measured here, judged by files alone; None if there is a driver."""
     try:
         if any(_VENDORS.glob("*.icd")):
             return None
     except OSError:
         pass
-    return None if Path("/dev/nvidiactl").exists() else f"no driver of a GPU, nor PoCL; {HOW_TO_GET_ONE}"
+    return None if Path("/dev/nvidiactl").exists() else f"no GPU driver and no PoCL found; {HOW_TO_GET_ONE}"

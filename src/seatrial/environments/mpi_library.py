@@ -1,4 +1,4 @@
-"""The file of libmpi behind a linker's words, the libraries that lie in a folder, and what starts their ranks."""
+"""Finds the libmpi that linker options refer to, the MPI libraries in a folder, and their launchers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MULTIARCH = f"{platform.machine()}-linux-gnu"
 LOADER_FOLDERS = tuple(
     map(Path, (f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"))
 )
-"""Where the loader looks by itself (ld.so(8)), with Debian's folders."""
+"""The loader's default folders (ld.so(8)), with Debian's."""
 
 HEADER_FOLDERS = (Path("/usr/include"), Path(f"/usr/include/{_MULTIARCH}"))
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/release", "intel64/lib/release", "intel64/lib")
@@ -34,12 +34,12 @@ _STARTERS = {
 _HYDRA = ("mpiexec.hydra", "mpirun", "mpiexec")
 _OF_OPENMPI = frozenset({"orterun", "prterun", "prte", "prun", "ompirun_wrapper"})
 _OF_HYDRA = frozenset({"mpiexec.hydra", "mpiexec.gforker", "hydra_pmi_proxy"})
-"""Files that launchers turn out to be behind their links: they start ranks of their own library only."""
+"""Files that launchers link to, each of which starts only ranks of its own library."""
 
 
 def linked_library(words: Iterable[str], folders: Sequence[Path]) -> Path | None:
-    """The file that -l words name, of which the first that is MPI's counts, in folders and then where the linker looks
-    by itself; links and linker scripts followed. None where there is no shared library for this machine."""
+    """The MPI library of the first -l option for one, searched in these and the default folders; links and linker
+    scripts are followed. None if there is no shared library for this machine."""
     for word in words:
         if match := _LINKED.fullmatch(word):
             for folder in (*folders, *LOADER_FOLDERS):
@@ -50,7 +50,7 @@ def linked_library(words: Iterable[str], folders: Sequence[Path]) -> Path | None
 
 
 def library_words(folder: Path) -> tuple[str, ...]:
-    """The -l word of the MPI library in a folder, for prefixes without a wrapper; none where there is none."""
+    """The -l option for the MPI library in a folder, for prefixes without a wrapper; () if there is none."""
     for name in ("mpi", "mpich"):
         if is_file(folder / f"lib{name}.so"):
             return (f"-l{name}",)
@@ -59,7 +59,7 @@ def library_words(folder: Path) -> tuple[str, ...]:
 
 
 def libraries_in(folder: Path) -> Iterator[Path]:
-    """The files of MPI libraries in a folder, links followed."""
+    """The files of MPI libraries in a folder, links resolved."""
     for path in sorted(_globbed(folder, "libmpi*.so.*")):
         if _FILE.fullmatch(path.name) and is_file(path) and is_for_this_machine(path):
             yield path.resolve()
@@ -73,7 +73,7 @@ def _globbed(folder: Path, pattern: str) -> list[Path]:
 
 
 def _followed(path: Path) -> Path | None:
-    """The library behind a name: a link, or a linker script as wheels have it (`INPUT(libmpi.so.40)`)."""
+    """The library that a link or a linker script (`INPUT(libmpi.so.40)`, as in wheels) refers to."""
     try:
         with path.open("rb") as stream:
             start = stream.read(_LARGEST_SCRIPT_B)
@@ -88,8 +88,8 @@ def _followed(path: Path) -> Path | None:
 
 
 def launcher_of(family: MpiFamily, wrapper: Path | None, prefix: Path, variables: Mapping[str, str]) -> Path | None:
-    """What starts the ranks of a library: beside its wrapper and with the same suffix, in its prefix, or (for libraries
-    that have none of their own: Cray's) on PATH. None where there is nothing that can be of it."""
+    """The launcher of a library: beside its wrapper with the same suffix, in its prefix, or (for libraries without
+    their own, such as Cray's) on PATH. None if no suitable one is found."""
     names = _STARTERS.get(family, _HYDRA)
     suffix = wrapper_suffix(wrapper) if wrapper is not None else ""
     folders = [*([wrapper.parent] if wrapper is not None else []), *(prefix / below for below in ("bin", "bin64"))]
@@ -105,8 +105,8 @@ def launcher_of(family: MpiFamily, wrapper: Path | None, prefix: Path, variables
 
 
 def wrapper_suffix(wrapper: Path) -> str:
-    """What Debian adds to the names of a library's programs: of mpicc.openmpi, to which the administrator's choice
-    mpicc is a link, ".openmpi"; else nothing."""
+    """Debian's suffix for a library's programs: ".openmpi" for mpicc.openmpi, and for mpicc if it links to that; else
+    ""."""
     for _ in range(8):
         if wrapper.name.startswith(("mpicc.", "mpicxx.")):
             return wrapper.suffix
@@ -117,7 +117,7 @@ def wrapper_suffix(wrapper: Path) -> str:
 
 
 def named_launcher(name: str, variables: Mapping[str, str]) -> Path | None:
-    """The launcher that the site file names, a command or a path; None where there is no such program."""
+    """The launcher that the site file states, a command or a path; None if it is not found."""
     found = shutil.which(name, path=variables.get("PATH", ""))
     return None if found is None else Path(found)
 

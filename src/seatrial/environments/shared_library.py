@@ -1,7 +1,7 @@
-"""Builds a shared library of C that other programs load, or a small program beside it: one compiler call for each
-source, as many at a time as there are CPUs, kept under the hash of what went into it.
+"""Builds a C shared library that other programs load, or a small C program: one compiler call for each source, as many
+at a time as there are CPUs, cached under the hash of all inputs.
 
-Both run wherever those programs run, so they are built for any machine of this kind, without the processor's own
+Both run wherever those programs run, so they are built for any machine of this architecture, without CPU-specific
 instructions and without the C++ library.
 """
 
@@ -28,7 +28,7 @@ _C_NAMES = (("clang++", "clang"), ("g++", "gcc"), ("c++", "cc"), ("icpx", "icx")
 
 
 def c_compiler(compiler: Compiler) -> tuple[str, ...]:
-    """The command of the C compiler that comes with a C++ compiler. Raises BuildError where there is none."""
+    """The command of the C compiler that belongs to a C++ compiler. Raises BuildError if there is none."""
     path = Path(shutil.which(compiler.command[-1]) or compiler.command[-1])
     for plus, plain in _C_NAMES:
         if plus in path.name:
@@ -39,7 +39,7 @@ def c_compiler(compiler: Compiler) -> tuple[str, ...]:
     found = shutil.which("cc")
     if found is None:
         raise BuildError(
-            f"there is no C compiler beside {path}, and no cc on PATH", "install one (Debian: apt install gcc)"
+            f"no C compiler found beside {path}, and no cc on PATH", "install one (Debian: apt install gcc)"
         )
     return (found,)
 
@@ -51,10 +51,10 @@ def build_library(
     texts: Mapping[str, str],
     link_flags: Sequence[str] = (),
 ) -> Path:
-    """`lib<name>.so` of the files and of `texts`, more sources by the names of their files, from the cache or built
-    now. The folders of the files are searched for headers. Without a compiler, one that any compiler has built.
+    """`lib<name>.so` of the files and of `texts` (file name -> source), from the cache or built now. The folders of the
+    files are searched for headers. Without a compiler, one built by any compiler is used.
 
-    Raises BuildError with the compiler's words, NoCompilerError where there is neither compiler nor library.
+    Raises BuildError with the compiler's message, NoCompilerError if there is neither compiler nor library.
     """
     key = _key((*_FLAGS, *_SHARED, *link_flags), sources, texts)
     if compiler is None:
@@ -68,11 +68,11 @@ def build_library(
 
 
 def build_program(name: str, compiler: Compiler | None, sources: Sequence[Path]) -> Path:
-    """A program of C of the files, from the cache or built now. It is linked statically, so that it runs in containers
-    of any age and takes no preloaded library; dynamically where the machine has no static C library. Without a
-    compiler, one that any compiler has built.
+    """A C program of the files, from the cache or built now. It is linked statically, so that it runs in containers of
+    any age and loads no preloaded library; dynamically if the machine has no static C library. Without a compiler, one
+    built by any compiler is used.
 
-    Raises BuildError with the compiler's words, NoCompilerError where there is neither compiler nor program.
+    Raises BuildError with the compiler's message, NoCompilerError if there is neither compiler nor program.
     """
     key = _key((*_PLAIN_FLAGS, *_STATIC), sources, {})
     if compiler is None:
@@ -98,8 +98,8 @@ def _kept(key: str, name: str) -> Path:
     found = sorted((cache_folder() / "libraries").glob(f"{key}-*/{name}"))
     if not found:
         raise NoCompilerError(
-            f"{name} is not built, and there is no compiler",
-            "seatrial build makes it on a machine that has one; nodes may share its cache (SEATRIAL_CACHE)",
+            f"{name} is not built, and no compiler was found",
+            "run seatrial build on a machine that has one; nodes can share its cache (SEATRIAL_CACHE)",
         )
     return found[0]
 
@@ -129,15 +129,15 @@ def _make(
     link_flags: Sequence[str],
     product: Path,
 ) -> None:
-    """Built in a private folder and renamed into place: nobody loads half a library. Sources are compiled side by side,
-    and linked by the first of the commands `links` that can."""
+    """Build in a private folder and rename into place, so that no process loads half a library. Sources are compiled in
+    parallel, and linked by the first of the commands `links` that succeeds."""
     home = product.parent
     with private_folder(home) as private:
         if product.exists():
             return
         for name, text in texts.items():
             (private / name).write_text(text, encoding="ascii")
-        environment = {**os.environ, "TMPDIR": str(private)}  # compilers that are killed leave files there
+        environment = {**os.environ, "TMPDIR": str(private)}  # killed compilers leave files there
         words = (*command, "-pipe", *_search(sources), "-c")
         files = [*(private / name for name in texts), *sources]
         objects = [str(private / f"{number}.o") for number in range(len(files))]

@@ -1,6 +1,6 @@
-"""The site file that is in force in this process, and where in the site its programs are to run.
+"""The site file in force in this process, and the system and partition on which programs are to run.
 
-The command line sets it once, before anything else; whoever finds compilers and MPI libraries asks it here.
+The command line sets it once at the start; the search for compilers and MPI libraries reads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from seatrial.plan.site_file import site_of
 
 @dataclass(slots=True)
 class _InForce:
-    """None: nobody has said, and the user's own site file is read at the first question."""
+    """`site` None: not set; the user's own site file is read at first use."""
 
     site: Site | None = None
     place: Place | None = None
@@ -25,13 +25,13 @@ _in_force = _InForce()
 
 
 def use_site(site: Site | None, place: Place | None = None) -> None:
-    """From now on this site (None: that of the user's own file), its environments in the order of this place."""
+    """Set the site (None: that of the user's own file) and the place whose order of environments applies."""
     _in_force.site, _in_force.place = site, place
 
 
 @contextmanager
 def use_site_within(site: Site, place: Place | None) -> Iterator[None]:
-    """The same until the end of the block, then what was in force before."""
+    """The same for the duration of the block."""
     before = replace(_in_force)
     use_site(site, place)
     try:
@@ -41,24 +41,24 @@ def use_site_within(site: Site, place: Place | None) -> Iterator[None]:
 
 
 def site_in_force() -> Site:
-    """The site. Raises UsageError where the user's own file is wrong."""
+    """The site. Raises UsageError if the user's own file is invalid."""
     if _in_force.site is None:
         _in_force.site = site_of(None)
     return _in_force.site
 
 
 def place_in_force() -> Place | None:
-    """Where programs are to run, None where nobody has said."""
+    """Where programs are to run; None if not set."""
     return _in_force.place
 
 
 def site_environments() -> tuple[SiteEnvironment, ...]:
-    """The site's environments for this place, the one to use first."""
+    """The site's environments for this place, the default first."""
     return site_in_force().environments_at(_in_force.place)
 
 
 def first_site_environment() -> SiteEnvironment | None:
-    """The one that is used when nobody chooses; None where the site has none."""
+    """The default environment; None if the site has none."""
     return next(iter(site_environments()), None)
 
 

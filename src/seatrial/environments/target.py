@@ -1,8 +1,8 @@
-"""Which instruction set a program is built for: that of the CPU that will run it, spelled out.
+"""The instruction set that a program is built for: that of the CPU that will run it, as explicit flags.
 
-`-march=native` is not enough. A compiler older than the CPU falls back without a word, and then the figure is that of
-another machine. So the compiler is asked what it makes of `native`; where that lacks features that the CPU has, the
-level of the x86-64 psABI is asked for by name, then the features one by one, and the choice is recorded.
+`-march=native` is not enough: a compiler older than the CPU silently falls back, and the figure is that of a lesser
+CPU. So the flags behind `native` are read from the compiler. If they miss features of the CPU, the level of the x86-64
+psABI is tried by name, then the features one by one, and the choice is recorded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MACROS = {
     "asimd": "__ARM_NEON",
     "sve": "__ARM_FEATURE_SVE",
 }
-"""The features that decide about vector width and FMA (names of /proc/cpuinfo), by the macro that compilers define."""
+"""Features that determine vector width and FMA (names of /proc/cpuinfo) -> the macro that compilers define."""
 
 DECISIVE_FEATURES = frozenset(_MACROS)
 
@@ -34,14 +34,14 @@ _PSABI_LEVELS = (
     ("x86-64-v4", frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})),
     ("x86-64-v3", frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"})),
 )
-"""x86-64 psABI, section 3.1.1: what each level needs beyond the one below (names of /proc/cpuinfo), highest first."""
+"""x86-64 psABI, section 3.1.1: what each level adds to the one below (names of /proc/cpuinfo), highest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`flags` for the compiler; `isa`: what they allow of the decisive features; `resolution`: how they were found.
+    """`flags` for the compiler; `isa`: the decisive features that they enable; `resolution`: how they were found.
 
-    `cpu` is what a flag such as `native` stands for on this machine, so that a build for it has a key of its own.
+    `cpu` is the meaning of a flag such as `native` on this machine, so that a build for it has a separate key.
     """
 
     flags: tuple[str, ...]
@@ -53,8 +53,8 @@ class Target:
 def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
     """The flags for a CPU with the features `cpu_isa` (names as in /proc/cpuinfo), which is the CPU of this machine.
 
-    Raises BuildError where no choice covers the features that decide: a program for a lesser CPU would give the figure
-    of that lesser CPU.
+    Raises BuildError if no choice covers the decisive features: a program for a lesser CPU would give the figure of
+    that CPU.
     """
     offered = frozenset(cpu_isa)
     wanted = offered & DECISIVE_FEATURES
@@ -71,12 +71,12 @@ def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
         tried.append(f"{how} lacks {' '.join(sorted(wanted - isa))}" if wanted - isa else f"{how} goes too far")
     raise BuildError(
         f"{compiler.name} cannot build for this CPU ({'; '.join(tried)})",
-        "use a newer compiler: name it in CXX",
+        "set CXX to a newer compiler",
     )
 
 
 def _choices(compiler: Compiler, offered: frozenset[str]) -> list[tuple[tuple[str, ...], str, str]]:
-    """Flags to try, best first, with how each came about and what `native` in them stands for."""
+    """Flags to try, best first, with their origin and the meaning of `native` in them."""
     native = "-mcpu=native" if platform.machine() == "aarch64" else "-march=native"
     flags, cpu = _native(compiler, native)
     choices = [(flags, f"{compiler.name} {native}", cpu)]
@@ -88,10 +88,10 @@ def _choices(compiler: Compiler, offered: frozenset[str]) -> list[tuple[tuple[st
 
 
 def _native(compiler: Compiler, native: str) -> tuple[tuple[str, ...], str]:
-    """What `native` means to this compiler: (flags, what `native` stands for where it is left in them).
+    """What `native` means to this compiler: (flags, meaning of `native` if it remains in them).
 
-    GCC's list is made of command-line flags, which mean the same on any machine. Clang's is not, so `native` itself
-    stays in the command and its meaning goes into the key.
+    GCC lists command-line flags, which mean the same on any machine. Clang does not, so `native` stays in the command
+    and its meaning goes into the key.
     """
     try:
         lines = ask([*compiler.command, native, "-###", "-E", "-x", "c++", "-"]).stderr.splitlines()
@@ -107,6 +107,6 @@ def _native(compiler: Compiler, native: str) -> tuple[tuple[str, ...], str]:
 
 
 def _isa(compiler: Compiler, flags: tuple[str, ...]) -> frozenset[str]:
-    """The decisive features that these flags allow, by the macros that the compiler then defines."""
+    """The decisive features that these flags enable, by the macros that the compiler defines."""
     macros = ask([*compiler.command, *flags, "-dM", "-E", "-x", "c++", "-"]).stdout
     return frozenset(feature for feature, macro in _MACROS.items() if f"#define {macro} " in macros)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def variables_with(changes: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """Those of this process, with these set or (None) unset; of two for one name the last counts."""
+    """Those of this process, with these set or (None) unset; the last one of a name counts."""
     variables = dict(os.environ)
     for name, value in changes:
         if value is None:

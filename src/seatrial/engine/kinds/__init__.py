@@ -1,4 +1,4 @@
-"""The kinds of programs, one file each: how the program of a point is found, identified, prepared, started and read."""
+"""The kinds of programs, one file each: how a point's program is found, identified, prepared, started and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real applications and tools: run as they are in the folder of the repeat, their output read by a pure function."""
+"""Installed applications and tools: run unmodified in the folder of the repeat; a pure function parses their output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOOK_EVERY_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ExternalProgram(Runnable):
-    """An application as it was found here."""
+    """An installed application."""
 
     writes_record: ClassVar[bool] = False
     runs_in_its_folder: ClassVar[bool] = True
@@ -44,13 +44,13 @@ class ExternalProgram(Runnable):
 
     @property
     def path(self) -> Path:
-        """Where it was found."""
+        """The file of the application."""
         return self.installed.path
 
     @contextmanager
     def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
-        """Its files are written, what it makes itself is made by one process after another, and the files of
-        `input_exchange` are put in place once it has come so far."""
+        """Write its files, run its preparation commands in sequence, and replace the files of `input_exchange` when the
+        application reaches their mark."""
         params = ready.point.parameters
         for name, content in self.declared.inputs(params).items():
             (directory / name).write_bytes(content)
@@ -58,7 +58,7 @@ class ExternalProgram(Runnable):
         for arguments in self.declared.preparation(params):
             completed = run([str(self.path), *arguments], variables, directory, limit_s, runs_in=directory)
             if completed.timed_out or completed.returncode != 0:
-                how = f"did not end within {limit_s:.0f} s" if completed.timed_out else completed.died_of
+                how = f"did not finish within {limit_s:.0f} s" if completed.timed_out else completed.died_of
                 raise NotPreparedError(f"{self.path.name} {' '.join(arguments)} {how}", completed.evidence)
         with ExitStack() as stack:
             if self.declared.input_exchange is not None:
@@ -71,18 +71,18 @@ class ExternalProgram(Runnable):
             yield
 
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
-        """As its declaration has them."""
+        """The arguments of its declaration."""
         return list(self.declared.arguments(ready.point.parameters, directory))
 
     def output(self, directory: Path) -> Path:
-        """The file that it leaves; one that is not there where it left none, or more than one that match."""
+        """The file that it leaves; a nonexistent path if none, or more than one, matches."""
         if "*" not in self.declared.output:
             return directory / self.declared.output
         found = sorted(directory.glob(self.declared.output))
         return found[0] if len(found) == 1 else directory / self.declared.output
 
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
-        """What its parser finds, with where its ranks were as those report that placed them."""
+        """The parsed output, with the placement that the placing helpers reported."""
         record = self.declared.parse(data)
         name, key, host = self.declared.name, self.installed.key, platform.node()
         if ready.mpi is None:
@@ -92,14 +92,14 @@ class ExternalProgram(Runnable):
 
 
 def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threading.Event) -> None:
-    """Look every 10 ms, and no more once it is done: nothing of ours runs while the application is measured."""
+    """Poll every 10 ms, and stop when done: nothing of ours may run while the application is measured."""
     contents = asked.inputs(params)
     while not stop.wait(_LOOK_EVERY_S):
         try:
-            has_come_so_far = asked.after in (directory / asked.file).read_bytes()
+            is_reached = asked.after in (directory / asked.file).read_bytes()
         except OSError:
             continue
-        if has_come_so_far:
+        if is_reached:
             for name, content in contents.items():
                 fresh = directory / f"{name}.later"
                 fresh.write_bytes(content)
@@ -108,8 +108,8 @@ def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threa
 
 
 def found_program(program: External) -> tuple[External, Installed]:
-    """The first of a program and its alternatives that is installed. Raises NotInstalledError for the first one where
-    none is, BuildError where one cannot be used."""
+    """The first installed one of a program and its alternatives. Raises NotInstalledError for the program if none is
+    installed, BuildError if one cannot be used."""
     try:
         return program, find_installed(program)
     except NotInstalledError:
@@ -121,13 +121,13 @@ def found_program(program: External) -> tuple[External, Installed]:
 
 @dataclass(slots=True)
 class ExternalKind(Kind[External]):
-    """Each application is looked for once."""
+    """Each application is looked up once."""
 
     _found: Once[str, tuple[External, Installed]] = field(default_factory=Once)
 
     @staticmethod
     def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
-        """The application, where it is not on PATH."""
+        """The application, if it is not on PATH."""
         try:
             found_program(program)
         except BuildError as problem:
@@ -135,7 +135,7 @@ class ExternalKind(Kind[External]):
         return None
 
     def identify(self, point: Point, program: External) -> Ready | Refused:
-        """By its file and version, the MPI library that it is linked with, and what changes how it runs."""
+        """By its file and version, the MPI library that it is linked with, and settings that affect its run."""
         try:
             chosen, found = self._found.get(program.name, lambda: found_program(program))
         except BuildError as problem:
@@ -169,12 +169,12 @@ class ExternalKind(Kind[External]):
 
 
 def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None) -> Outcome | None:
-    """Why an installed program cannot be started with these ranks, by the library that was chosen; None: it can."""
+    """Why an installed program cannot run with the chosen MPI library and ranks; None if it can."""
     if point.benchmark.ranks != "mpi":
         return None
     wanted = point.environment.mpi
     if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
-        return Outcome.unsupported("mpi", f"{found.path} is not linked with an MPI library that is known here")
+        return Outcome.unsupported("mpi", f"{found.path} is not linked with a known MPI library")
     if mpi is not None and wanted not in (None, mpi.name):
         return Outcome.unsupported("mpi", f"{found.path} is linked with {mpi.name}, not with {wanted}")
     return None

@@ -1,4 +1,4 @@
-"""No program: the figures come from the result files of other tools."""
+"""Benchmarks without a program: their figures come from the result files of other tools."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from seatrial.plan.points import Point
 
 
 class ImportedKind(Kind[ImportedOnly]):
-    """Every point is refused."""
+    """Refuses every point."""
 
     @staticmethod
     def missing(program: ImportedOnly, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
-        """The program."""
+        """The reason why there is no program."""
         return program.why
 
     def identify(self, point: Point, program: ImportedOnly) -> Refused:
-        """The experiment that it would be."""
+        """The refused experiment."""
         return self.refused(point, Outcome.unsupported("program", program.why))

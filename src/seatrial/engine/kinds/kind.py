@@ -1,4 +1,4 @@
-"""What every kind of program does for the engine: find what it needs here, and identify its experiments."""
+"""The interface of a kind of program: find what it needs on this machine, and identify its experiments."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ P = TypeVar("P", bound=Program)
 
 @dataclass(slots=True)
 class Kind(ABC, Generic[P]):
-    """A kind of program while points are prepared: what they share is built, hashed and asked once.
+    """A kind of program while points are prepared: what they share is built, hashed and looked up once.
 
-    Without `builds` only those programs are built that tell what identifies their experiments: none can be run.
+    Without `builds`, only programs that must report what identifies their experiments are built; none can be run.
     """
 
     environments: Environments
@@ -37,7 +37,7 @@ class Kind(ABC, Generic[P]):
     @staticmethod
     @abstractmethod
     def missing(program: P, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
-        """What this machine lacks to have such a program, for people; None where it has it or can build it."""
+        """What this machine lacks to run such a program, as text; None if it has or can build it."""
 
     @abstractmethod
     def identify(self, point: Point, program: P) -> Ready | Refused:
@@ -54,9 +54,9 @@ class Kind(ABC, Generic[P]):
         environment: tuple[str, Mapping[str, Any] | None] = ("", None),
         program: str = "",
     ) -> Refused:
-        """A point that cannot run. Its own refusal comes first: what this machine can never run needs no compiler.
+        """A point that cannot run. Its own refusal takes precedence: what can never run here needs no compiler.
 
-        `environment` is its key and its document, as far as they are known.
+        `environment` is the key and the document, as far as known.
         """
         key, document = environment
         if isinstance(why, BuildError):
@@ -65,6 +65,6 @@ class Kind(ABC, Generic[P]):
         return Refused(point, self.experiment(point, key, program), point.refusal or why, document)
 
     def make_helpers(self, point: Point, mpi: Mpi | None) -> None:
-        """Build what stands around ranks, and what is loaded beside the program. Raises BuildError."""
+        """Build the helper programs for ranks, and the MPI profiler if needed. Raises BuildError."""
         if self.builds:
             make_helpers(for_ranks=mpi is not None, with_profiler=point.is_profiled)

@@ -1,4 +1,4 @@
-"""Programs of ours: built from source in each environment, they write the record themselves (model/protocol.py)."""
+"""Our own programs: built from source in each environment; they write the record themselves (model/protocol.py)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECORD_FILE = "rank-000000.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class NativeProgram(Runnable):
-    """A program of ours as it was built. `library_arguments` name the library that it loads."""
+    """One of our programs, built. `library_arguments` name the library that it loads."""
 
     writes_record: ClassVar[bool] = True
     declared: Native
@@ -46,11 +46,11 @@ class NativeProgram(Runnable):
 
     @property
     def path(self) -> Path:
-        """Where the build is kept."""
+        """The program in the build cache."""
         return self.built.path
 
     def sampling_for(self, seconds: float) -> NativeProgram:
-        """By `--slice`, of those that have it among their arguments and of all for devices."""
+        """Set by `--slice`, for programs that have it among their arguments and for all device programs."""
         own, is_for_devices = self.declared.arguments, self.declared.library == "gpu"
 
         def arguments(params: Params) -> list[str]:
@@ -62,7 +62,7 @@ class NativeProgram(Runnable):
         return replace(self, declared=replace(self.declared, arguments=arguments))
 
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
-        """Where the record goes, where it runs, and what its parameters give."""
+        """The record's folder, the placement, and the arguments from its parameters."""
         if ready.mpi is None:
             where = ["--cpus", ",".join(map(str, ready.point.cpus)), "--parent", str(os.getpid())]
         else:
@@ -71,48 +71,49 @@ class NativeProgram(Runnable):
         return ["--record", str(directory), *where, *own, *self.library_arguments]
 
     def output(self, directory: Path) -> Path:
-        """The record, of rank 0 where there are many."""
+        """The record (of rank 0)."""
         return directory / RECORD_FILE
 
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
-        """By the protocol."""
+        """Parse the record."""
         return parse_record(data)
 
     def mismatch(self, machine: Machine, record: ProgramRecord) -> Outcome | None:
-        """Whether what ran is what was built, for this CPU, with its libraries."""
+        """None if the program that ran is the one that was built, for this CPU, with its libraries."""
         hello = record.hello
         if hello is None:
             return None
         if hello.build != self.built.key:
-            return Outcome.invalid("target", f"the program is of build {hello.build!r}, not {self.built.key!r}")
-        lacking = (frozenset(isa_of(machine)) & DECISIVE_FEATURES) - set(hello.isa)
-        if lacking:
+            return Outcome.invalid("target", f"the program reports build {hello.build!r} instead of {self.built.key!r}")
+        missing = (frozenset(isa_of(machine)) & DECISIVE_FEATURES) - set(hello.isa)
+        if missing:
             return Outcome.invalid(
-                "target", f"built without {' '.join(sorted(lacking))}, which this CPU has: a lesser CPU's figure"
+                "target",
+                f"built without {' '.join(sorted(missing))}, which this CPU has: the figure is that of a lesser CPU",
             )
-        # What a command runs is the program that it starts, which loads its own libraries: they are noted.
+        # A command starts another program, which loads its own libraries: they are only noted.
         return None if self.declared.commands is not None else self._other_library(hello)
 
     def _other_library(self, hello: Hello) -> Outcome | None:
         for name, build_id in self.built.hello.libs.items():
             if name not in hello.libs:
                 return Outcome.invalid("library", f"{name}, which the program was built with, was not loaded")
-            where = hello.lib_paths.get(name, "an unknown place")
-            expected = self.built.hello.lib_paths.get(name, "another place")
-            # Where the linker wrote no build id, only the place tells one file from another.
+            where = hello.lib_paths.get(name, "an unknown path")
+            expected = self.built.hello.lib_paths.get(name, "another path")
+            # Without a build id, only the path distinguishes the files.
             is_elsewhere = not build_id and Path(where).resolve() != Path(expected).resolve()
             if hello.libs[name] != build_id or is_elsewhere:
                 return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
         return None
 
     def added_libraries(self, hello: Hello) -> list[str]:
-        """Those that it was not built with."""
+        """Loaded libraries that are not among those of the build."""
         return sorted(hello.libs.keys() - self.built.hello.libs.keys())
 
 
 @dataclass(slots=True)
 class NativeKind(Kind[Native]):
-    """Each program is built once; devices, libraries and commands that programs need are found once."""
+    """Programs are built once; devices, libraries and commands are looked up once."""
 
     _builds: Once[tuple[str, Path], Built] = field(default_factory=Once)
     _devices: Devices = field(default_factory=Devices)
@@ -121,7 +122,7 @@ class NativeKind(Kind[Native]):
 
     @staticmethod
     def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
-        """A compiler, an MPI library, a device or a BLAS."""
+        """The missing compiler, MPI library, device or BLAS."""
         if isinstance(environment, BuildError):
             return f"a C++20 compiler: {environment.message}; {environment.todo}"
         if has_ranks and (need := lacking_mpi()) is not None:
@@ -131,7 +132,7 @@ class NativeKind(Kind[Native]):
         return f"a BLAS: {HOW_TO_GET_ONE}" if program.library == "blas" and not find_blas() else None
 
     def identify(self, point: Point, program: Native) -> Ready | Refused:
-        """By its build, and by all that it loads, starts and reads."""
+        """By its build and everything that it loads, starts and reads."""
         environment = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
         if isinstance(environment, BuildError):
             return self.refused(point, environment, absent_environment(point.environment))
@@ -146,21 +147,21 @@ class NativeKind(Kind[Native]):
             self.make_helpers(point, environment.mpi)
         except BuildError as problem:
             return self.refused(point, problem, described, key)
-        # A study's own variables have the last word.
+        # A study's own variables come last and override the others.
         changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
         experiment = self.experiment(point, described[0], key)
         return Ready(point, experiment, runnable, described[1], environment.mpi, changes)
 
     def _built(self, environment: Environment, program: Native, key: str, point: Point) -> Built:
-        """Its build; a plan needs that of programs alone that tell what they load."""
+        """Its build; a plan only builds programs that must report what they load."""
         if not self.builds and program.library is None:
             return Built(Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
         announce = partial(self.listener.building, point)
         return self._builds.get((key, program.source), lambda: build(environment, program.source, announce))
 
     def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, NativeProgram, str]:
-        """The point, its program, and the key of all that decides what runs: the build, the programs that it starts,
-        the library that it loads, and the variables that these are sensitive to."""
+        """The point, its program, and the key of everything that affects the run: the build, the programs that it
+        starts, the library that it loads, and the variables that these depend on."""
         variables = variables_with(point.environment.variables)
         identity: dict[str, Any] = {"build": built.key}
         arguments: tuple[str, ...] = ()
@@ -181,7 +182,7 @@ class NativeKind(Kind[Native]):
         return point, runnable, content_key(identity)
 
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
-        """What identifies the programs that it starts, and the files that these read; empty where there are none."""
+        """The identity of the programs that it starts and of the files that these read; {} if there are none."""
         identity: dict[str, Any] = {}
         if program.commands is not None:
             for name in program.commands(point.parameters):
