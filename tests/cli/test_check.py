@@ -150,7 +150,7 @@ def test_whose_results_they_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.
     assert "measured on one" in caplog.text
     monkeypatch.setattr(folder, "trials_in", lambda path: (only, another))
     assert trial_of(another.machine, Path("r")) is another and machine_in(Path("r")) is None
-    with pytest.raises(UsageError, match=r"2 machines \(one, two\), and this is none of them"):
+    with pytest.raises(UsageError, match=r"2 machines \(one, two\), but not of this one"):
         trial_of(NODE, Path("r"))
 
 

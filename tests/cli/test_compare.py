@@ -94,9 +94,9 @@ def test_a_wider_margin_makes_more_the_same(tmp_path: Path, capsys: pytest.Captu
         (("a",), {}, "two sides"),
         (("a", "b", "a"), {}, "two sides"),
         (("a", "b"), {"along": "label"}, "one results folder"),
-        (("a", "b"), {"margin": "0"}, "no share"),
-        (("a", "b"), {"margin": "150%"}, "no share"),
-        (("a", "b"), {"margin": "2GB"}, "no share"),
+        (("a", "b"), {"margin": "0"}, "not a percentage"),
+        (("a", "b"), {"margin": "150%"}, "not a percentage"),
+        (("a", "b"), {"margin": "2GB"}, "not a percentage"),
         (("a", "b"), {"margin": "two"}, "quantity"),
         (("a", "none"), {}, "not a results folder"),
         (("a", "reference:s0.none"), {}, "reference"),
@@ -211,8 +211,8 @@ def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path)
     ("arguments", "words"),
     [
         (("no-such.yaml",), "cannot be read"),
-        ((str(EXAMPLES / "itself.yaml"), "cpu.peak"), "stands by itself"),
-        ((str(EXAMPLES / "itself.yaml"), "--set", "cores=all"), "does not change a study"),
+        ((str(EXAMPLES / "itself.yaml"), "cpu.peak"), "must be the only target"),
+        ((str(EXAMPLES / "itself.yaml"), "--set", "cores=all"), "does not apply to a study"),
         (("/",), "cannot be read"),
     ],
 )

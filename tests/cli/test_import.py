@@ -224,7 +224,7 @@ def test_one_wrong_file_among_sound_ones_is_said_by_the_exit_status(put: Any, do
         ("strem=good.txt", (), UnknownNameError, "stream"),
         ("stream=good.txt", ("thread=2",), UnknownNameError, "threads"),
         ("stream=good.txt", ("threads=3",), UsageError, "contradicts"),
-        ("stream=good.txt", ("threads=1,2",), UsageError, "one after the other"),
+        ("stream=good.txt", ("threads=1,2",), UsageError, "separate commands"),
         ("stream=good.txt", ("nontemporal=perhaps",), UsageError, "true or false"),
         ("stream=good.txt", ("peak_flops=fast",), UsageError, "quantity"),
         ("stream=good.txt", ("peak_flops=0",), UsageError, "above 0"),

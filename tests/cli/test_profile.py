@@ -39,13 +39,13 @@ def document(completed: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "there is no command to profile"),
+        ([], "no command given"),
         (["--", "no-such-program"], "there is no such program"),
         (["--io", "5", "--", "true"], "is not a duration"),
         (["--trace", "5s", "--", "true"], "is not a size in bytes"),
         (["--trace", "100", "--", "true"], "give 64KiB or more"),
         (["--wait", "-1", "--", "true"], "--wait"),
-        (["--tables", "nowhere"], "is no folder"),
+        (["--tables", "nowhere"], "is not a folder"),
         (["--tables", ".", "--", "true"], "give one of them"),
     ],
 )

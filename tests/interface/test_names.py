@@ -83,7 +83,7 @@ def test_an_error_says_what_to_do() -> None:
     with pytest.raises(seatrial.UsageError) as error:
         seatrial.run("memory.strem")
     assert "memory.strem" in error.value.message and "memory.stream" in error.value.todo
-    with pytest.raises(seatrial.SeatrialError, match="is not a share"):
+    with pytest.raises(seatrial.SeatrialError, match="is not between 0 and 1"):
         seatrial.compare("a", "b", margin=2)
 
 

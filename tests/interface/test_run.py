@@ -33,17 +33,17 @@ def test_a_list_is_several_values_and_a_tuple_is_one() -> None:
     }
 
 
-def test_one_point_has_one_value_of_each_parameter() -> None:
-    with pytest.raises(seatrial.UsageError, match="make 2 points"):
+def test_an_experiment_has_one_value_of_each_parameter() -> None:
+    with pytest.raises(seatrial.UsageError, match="give 2 experiments"):
         prepare_point("cpu.peak", made_up_machine(), {"precision": ["fp64", "fp32"]})
 
 
-def test_a_study_says_itself_how_often(tmp_path: Path) -> None:
+def test_a_study_defines_its_number_of_repeats(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     study.write_text(STUDY)
-    with pytest.raises(seatrial.UsageError, match="says itself how often"):
+    with pytest.raises(seatrial.UsageError, match="defines its own number of repeats"):
         seatrial.run(study, repeats=2, results=tmp_path / "r")
-    with pytest.raises(seatrial.UsageError, match="0 repeats"):
+    with pytest.raises(seatrial.UsageError, match="repeats=0"):
         seatrial.run("cpu.peak", repeats=0)
     assert list(tmp_path.iterdir()) == [study]
 
