@@ -36,7 +36,7 @@ OTHERS = {
 REST = {"State", "Verdict", "Listener", "SeatrialError", "UsageError", "__version__"}
 
 
-def test_there_are_these_names_and_no_more() -> None:
+def test_exactly_these_names_are_public() -> None:
     assert set(seatrial.__all__) == {*SIGNATURES, *FIELDS, *OTHERS, *REST}
     assert set(dir(seatrial)) >= set(seatrial.__all__)
     with pytest.raises(AttributeError, match="no attribute 'measure'"):
@@ -79,7 +79,7 @@ def test_the_import_loads_nothing() -> None:
     assert done.stdout.strip() == "['seatrial', 'seatrial.version']"
 
 
-def test_an_error_says_what_to_do() -> None:
+def test_an_error_states_what_to_do() -> None:
     with pytest.raises(seatrial.UsageError) as error:
         seatrial.run("memory.strem")
     assert "memory.strem" in error.value.message and "memory.stream" in error.value.todo

@@ -59,7 +59,7 @@ def test_the_site_of_a_call_ends_with_it(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_just_so_many_repeats_are_made(tmp_path: Path) -> None:
+def test_exactly_the_given_number_of_repeats_is_made(tmp_path: Path) -> None:
     def repeats(**more: bool) -> tuple[bool, int]:
         (one,) = seatrial.run("command", set=TRUE, repeats=2, results=tmp_path / "r", **more).experiments
         assert one.outcome.is_ok, one.outcome
@@ -73,7 +73,7 @@ def test_just_so_many_repeats_are_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_each_repeat_of_a_point_has_a_number_of_its_own(tmp_path: Path, live_machine: Machine) -> None:
+def test_each_repeat_of_an_experiment_has_its_own_number(tmp_path: Path, live_machine: Machine) -> None:
     ready = prepare_point("command", live_machine, TRUE)
     assert isinstance(ready, Ready), ready.outcome
     folder = ResultsFolder.create(tmp_path / "r")
