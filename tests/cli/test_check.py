@@ -51,7 +51,7 @@ def trial(machine: Machine, *results: object) -> Trial:
     return Trial(machine=machine, results=results, findings=(), not_measured=(), environments={}, places={}, seen={})
 
 
-def test_the_document_is_what_the_contract_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_follows_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert check_command(NODE, None, True, None, 4) == 0
     document = answer(capsys.readouterr().out)
     rules = [entry["rule"] for entry in document["findings"]]
@@ -124,14 +124,14 @@ def test_the_text_shows_the_worst_first_and_wraps() -> None:
     assert check_text((), ()) == "no findings"
 
 
-def test_colours_are_for_terminals_and_names_cannot_bring_their_own() -> None:
+def test_colours_are_for_terminals_and_names_cannot_add_any() -> None:
     hostile = finding(Severity.ERROR, observation="\x1b[2J\x07.", diagnosis="\x9b1m.", remedy="\x00", evidence="\u202e")
     plain = check_text([hostile], bindings(Machine("m", (gpu("\x1b[31m", 0),))))
     assert not [character for character in plain if not character.isprintable() and character != "\n"]
     assert "\x1b[1;31merror\x1b[0m" in check_text([hostile], (), style=COLOURED)
 
 
-def test_results_of_this_machine_are_judged(
+def test_results_of_this_machine_are_checked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     low, other = result(made(0.4, limit(1.0))), result(outcome=Outcome.timed_out(1.0))
@@ -143,14 +143,14 @@ def test_results_of_this_machine_are_judged(
     assert "below-physical-limit" in rules and "experiment-timed-out" not in rules and captured.err == caplog.text == ""
 
 
-def test_whose_results_they_are(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_results_of_other_machines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     only, another = trial(Machine("one")), trial(Machine("two"))
     monkeypatch.setattr(folder, "trials_in", lambda path: (only,))
     assert trial_of(NODE, Path("r")) is only and machine_in(Path("r")) is only.machine
     assert "measured on one" in caplog.text
     monkeypatch.setattr(folder, "trials_in", lambda path: (only, another))
     assert trial_of(another.machine, Path("r")) is another and machine_in(Path("r")) is None
-    with pytest.raises(UsageError, match=r"2 machines \(one, two\), and this is none of them"):
+    with pytest.raises(UsageError, match=r"2 machines \(one, two\), but not of this one"):
         trial_of(NODE, Path("r"))
 
 
@@ -176,7 +176,7 @@ def test_this_machine_is_checked(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_what_was_measured_here_is_judged_with_it(tmp_path: Path) -> None:
+def test_measurements_are_checked_with_the_machine(tmp_path: Path) -> None:
     measured = seatrial("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", cwd=tmp_path)
     assert measured.returncode == 0, measured.stderr
     done = seatrial("check", "--results", "seatrial-results", "--format", "json", cwd=tmp_path)

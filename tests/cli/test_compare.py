@@ -45,7 +45,7 @@ def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return dict(document)
 
 
-def test_the_answer_has_what_the_contract_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_follows_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = compare(
         made(tmp_path / "a", seen={"variables": {}}),
         made(tmp_path / "b", 0.9, seed=2, seen={"variables": {"OMP_X": "1"}}),
@@ -79,7 +79,7 @@ def test_fail_on(tmp_path: Path, factor: float, noise: float, fail_on: Verdict |
     assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on) == status
 
 
-def test_a_wider_margin_makes_more_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wider_margin_gives_more_same_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sides = made(tmp_path / "a"), made(tmp_path / "b", 1.05, seed=2)
     compare(*sides)
     assert answer(capsys)["comparisons"][0]["verdict"] == "faster"
@@ -94,9 +94,9 @@ def test_a_wider_margin_makes_more_the_same(tmp_path: Path, capsys: pytest.Captu
         (("a",), {}, "two sides"),
         (("a", "b", "a"), {}, "two sides"),
         (("a", "b"), {"along": "label"}, "one results folder"),
-        (("a", "b"), {"margin": "0"}, "no share"),
-        (("a", "b"), {"margin": "150%"}, "no share"),
-        (("a", "b"), {"margin": "2GB"}, "no share"),
+        (("a", "b"), {"margin": "0"}, "not a percentage"),
+        (("a", "b"), {"margin": "150%"}, "not a percentage"),
+        (("a", "b"), {"margin": "2GB"}, "not a percentage"),
         (("a", "b"), {"margin": "two"}, "quantity"),
         (("a", "none"), {}, "not a results folder"),
         (("a", "reference:s0.none"), {}, "reference"),
@@ -127,7 +127,7 @@ def test_nodes_are_screened_and_the_slow_one_is_named(tmp_path: Path, capsys: py
     assert one["sureness"] > 0.95 and one["false_alarm_rate"] == 0.05
 
 
-def test_a_page_is_written_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_also_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compare(made(tmp_path / "a"), made(tmp_path / "b", 1.1, seed=2), output=tmp_path / "ab.html")
     page = (tmp_path / "ab.html").read_text()
     assert page.startswith("<!doctype html>") and "faster" in page and "<script" not in page
@@ -141,7 +141,7 @@ def test_comparing_only_reads(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
-def test_what_is_wrong_with_a_study_in_the_folder_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_damaged_study_in_the_folder_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     made(tmp_path / "a", blocks=side_by_side(20))
     (tmp_path / "a" / "studies").mkdir(exist_ok=True)
     (tmp_path / "a" / "studies" / "0000.json").write_text('{"study": 7}')
@@ -155,7 +155,7 @@ def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.real
 @pytest.mark.lab
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each within a few seconds: the budget is shortened, so verdicts may be open. On a busy machine a side may have no
     repeat."""
     monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
@@ -182,7 +182,7 @@ def test_examples_run_answer_and_make_a_page(example: Path, tmp_path: Path, monk
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_study_keeps_finished_repeats_and_resumes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "run", str(EXAMPLES / "itself.yaml"), "--results", str(tmp_path / "r")]
     process = subprocess.Popen(
         [*command, "--budget", "60s"],
@@ -211,12 +211,12 @@ def test_an_interrupted_study_keeps_what_is_finished_and_goes_on(tmp_path: Path)
     ("arguments", "words"),
     [
         (("no-such.yaml",), "cannot be read"),
-        ((str(EXAMPLES / "itself.yaml"), "cpu.peak"), "stands by itself"),
-        ((str(EXAMPLES / "itself.yaml"), "--set", "cores=all"), "does not change a study"),
+        ((str(EXAMPLES / "itself.yaml"), "cpu.peak"), "must be the only target"),
+        ((str(EXAMPLES / "itself.yaml"), "--set", "cores=all"), "does not apply to a study"),
         (("/",), "cannot be read"),
     ],
 )
-def test_a_study_is_run_by_itself(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+def test_a_study_must_be_the_only_target(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     done = seatrial("run", *arguments, "--results", str(tmp_path / "r"))
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "r").exists()
@@ -228,7 +228,7 @@ def test_an_unknown_reference_names_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fail_on", [None, Verdict.SLOWER, Verdict.AMBIGUOUS])
-def test_a_gate_does_not_open_for_a_side_that_died(tmp_path: Path, fail_on: Verdict | None) -> None:
+def test_fail_on_fails_for_a_side_that_died(tmp_path: Path, fail_on: Verdict | None) -> None:
     dead = MadeUpFolder(tmp_path / "b")
     dead.add(noisy(LEVEL, 1), outcome=Outcome.failed(Stage.RUN, "was killed by SIGSEGV"))
     status = compare(made(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)

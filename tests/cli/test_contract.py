@@ -64,7 +64,7 @@ def test_bad_usage_is_one_clear_message_and_exit_2_before_anything_runs(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_answers_as_the_command_does_here(tmp_path: Path) -> None:
+def test_a_process_prints_the_same_as_the_command_in_process(tmp_path: Path) -> None:
     arguments = ("run", "memory.steam")
     child, here = seatrial(*arguments, cwd=tmp_path), seatrial_here(*arguments, cwd=tmp_path)
     assert (child.returncode, child.stdout, child.stderr) == (here.returncode, here.stdout, here.stderr)
@@ -73,7 +73,7 @@ def test_a_process_answers_as_the_command_does_here(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_a_folder_that_cannot_be_made_is_refused_with_a_program_at_hand(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_rejected(tmp_path: Path) -> None:
     done = seatrial("run", "memory.stream", "--results", "/proc/nowhere", cwd=tmp_path)
     assert done.returncode == 2 and "--results" in done.stderr and done.stdout == "", done.stderr
     assert "Traceback" not in done.stderr and list(tmp_path.iterdir()) == []
@@ -88,7 +88,7 @@ def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
     assert not loaded & {"numpy", "scipy", "pydantic", "rich", "duckdb", "jinja2", "vl_convert", "elftools"}
 
 
-def test_a_pipe_is_answered_without_rich(tmp_path: Path) -> None:
+def test_output_to_a_pipe_does_not_load_rich(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "seatrial", "list"], cwd=tmp_path, capture_output=True, text=True
     )
@@ -119,7 +119,7 @@ def own_cache(tmp_path: Path) -> str:
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_without_a_compiler_everything_says_what_to_install_and_so_does_the_page(
+def test_without_a_compiler_everything_states_what_to_install_and_so_does_the_page(
     tmp_path: Path, own_cache: str
 ) -> None:
     bare = {"PATH": "/nowhere", "SEATRIAL_CACHE": own_cache}
@@ -155,7 +155,7 @@ def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, program_ca
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -> None:
+def test_how_a_compiler_is_found_does_not_change_the_experiment(tmp_path: Path) -> None:
     arguments = (*QUICK, "--format", "json")
     first = answer(seatrial(*arguments, cwd=tmp_path), "results-1")
     compiler = shutil.which("g++") or shutil.which("clang++") or ""
@@ -168,7 +168,7 @@ def test_the_way_a_compiler_is_found_makes_no_other_experiment(tmp_path: Path) -
 @pytest.mark.real
 @pytest.mark.lab
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
+def test_an_interrupted_run_reports_it_and_leaves_nothing_running(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
     command = [*SEATRIAL, "run", "cpu.peak", "--set", "cores=one", "--budget", "60s"]
@@ -188,7 +188,7 @@ def test_an_interrupted_run_says_so_leaves_nothing_running_and_goes_on(
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
     assert process.returncode == status
-    assert "every finished repeat is kept" in said and "Traceback" not in said
+    assert "finished repeats are kept" in said and "Traceback" not in said
     assert not list(tmp_path.glob("seatrial-results/artefacts/*/[0-9]*"))
 
 
@@ -269,7 +269,7 @@ def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
+def test_secrets_in_the_environment_are_not_recorded(tmp_path: Path) -> None:
     done = seatrial(
         *QUICK,
         cwd=tmp_path,
@@ -284,7 +284,7 @@ def test_secrets_in_the_environment_enter_no_record(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_rejected_before_anything_runs(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
     (tmp_path / "r").mkdir(mode=0o500)
@@ -293,7 +293,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_a_full_disk_is_said_once_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_once_and_loses_nothing(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     disk = tmp_path / "disk"

@@ -74,7 +74,7 @@ def test_a_matrix_is_a_machine(dumps: Path) -> None:
     assert document["allowed_cpus"] == [] and "kernel" not in document["facts"]  # nothing of this machine
 
 
-def test_several_dumps_are_one_machine_whatever_their_order(dumps: Path) -> None:
+def test_several_dumps_describe_one_machine_in_any_order(dumps: Path) -> None:
     sources = ["nvidia-smi-topo=topo", "lspci-tree=tree", "nvidia-smi-p2p=p2p"]
     document = discover(dumps, *sources)
     assert document == discover(dumps, *reversed(sources))
@@ -94,7 +94,7 @@ def test_the_nth_of_several_is_picked(dumps: Path) -> None:
     assert len(discover(dumps, "nvidia-smi-topo=two#2")["devices"]) == 2
 
 
-def test_a_file_whose_name_ends_so_is_that_file(dumps: Path) -> None:
+def test_an_existing_file_with_a_hash_in_its_name_is_read(dumps: Path) -> None:
     assert len(discover(dumps, "nvidia-smi-topo=topo#2")["devices"]) == 2
 
 
@@ -151,7 +151,7 @@ def test_a_drawing_is_xml_and_is_written_whole(dumps: Path) -> None:
     assert ET.parse(dumps / "node.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_check_says_how_to_bind(dumps: Path) -> None:
+def test_check_lists_bindings(dumps: Path) -> None:
     document = discover(dumps, "nvidia-smi-topo=topo", command="check")
     bindings = {entry["device"]: entry for entry in document["bindings"]}
     assert bindings["GPU1"]["cpus"] == [4, 5, 6, 7] and bindings["GPU1"]["numa"] == 1
@@ -167,12 +167,12 @@ def test_findings_can_fail_a_script(dumps: Path, fail_on: str, status: int) -> N
     assert "CNS" in done.stdout
 
 
-def test_findings_alone_are_no_failure(dumps: Path) -> None:
+def test_findings_alone_do_not_fail(dumps: Path) -> None:
     assert seatrial_here("check", "--from", "nvidia-smi-topo=topo", cwd=dumps).returncode == 0
     assert seatrial_here("check", "--from", "nvidia-smi-topo=topo", "--fail-on", "info", cwd=dumps).returncode == 2
 
 
-def test_a_terminal_is_not_steered_by_a_dump(dumps: Path) -> None:
+def test_a_dump_cannot_send_control_codes_to_the_terminal(dumps: Path) -> None:
     (dumps / "hostile").write_bytes(TREE.replace("GA100", "GA\x1b]0;owned\x07100").encode())
     done = subprocess.run(
         [sys.executable, "-m", "seatrial", "discover", "--from", "lspci-tree=hostile"],

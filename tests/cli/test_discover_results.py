@@ -47,7 +47,7 @@ def test_json_has_the_measured_rates_and_keeps_the_rest(results: Path, capsys: p
     assert document["links"] == plain["links"] and document["limits"] == plain["limits"]
 
 
-def test_text_and_drawing_have_them_too(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_and_drawing_have_the_measured_rates(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, results, "text")
     assert (
         "Links measured, per direction" in text
@@ -59,7 +59,7 @@ def test_text_and_drawing_have_them_too(results: Path, capsys: pytest.CaptureFix
     assert "measured 24" not in shown(capsys, None, "svg")
 
 
-def test_check_knows_which_gpus_slow_each_other(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_names_the_gpus_that_slow_each_other(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_command(MACHINE, results, True, None, None)
     (finding,) = (f for f in json.loads(capsys.readouterr().out)["findings"] if f["rule"] == "copies-slow-each-other")
     assert finding["devices"] == ["gpu-0", "gpu-1"] and "24.0 GB/s host to device all at once" in finding["observation"]

@@ -44,13 +44,13 @@ def test_figures_have_the_limits_of_the_links_that_they_cross(folder: Path) -> N
     assert whole.fraction_of_limit == pytest.approx(8 * AT_ONCE * 1.005 / (2 * GEN3_X16), rel=0.01)
 
 
-def test_the_shared_uplinks_explain_what_is_lost(folder: Path) -> None:
+def test_the_shared_uplinks_explain_the_lost_bandwidth(folder: Path) -> None:
     findings = {finding.rule: finding for finding in trial_in(folder).findings}
     assert "fill 84 % of it: the uplink is the bottleneck" in findings["copies-share-uplink"].diagnosis
     assert not {"below-physical-limit", "link-measured-low", "gpus-share-uplink"} & set(findings)
 
 
-def test_more_than_the_link_can_carry_is_no_figure(tmp_path: Path) -> None:
+def test_a_rate_above_the_link_is_rejected(tmp_path: Path) -> None:
     above = transfer_folder(tmp_path / "r", node(), lambda k: 1.1 * GEN3_X16, lambda k: AT_ONCE)
     (result,) = trial_in(above).results
     assert not result.outcome.is_ok and result.outcome.check == "limit" and result.figures == ()

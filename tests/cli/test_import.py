@@ -84,7 +84,7 @@ def test_files_are_repeats_of_one_experiment(tmp_path: Path, put: Any, do_import
     assert environment == {"name": "STREAM 5.10 (imported)", "tool": "STREAM", "version": "5.10", "kind": "stream"}
 
 
-def test_the_record_says_where_it_is_from_and_when(tmp_path: Path, put: Any, do_import: Import) -> None:
+def test_the_record_states_its_source_and_date(tmp_path: Path, put: Any, do_import: Import) -> None:
     path = put("deep.txt", stream())
     os.utime(path, (1_700_000_000, 1_700_000_000))
     do_import("stream=deep.txt")
@@ -101,13 +101,13 @@ def test_the_record_says_where_it_is_from_and_when(tmp_path: Path, put: Any, do_
     assert "nontemporal" in record.seen["parameters_not_told"]
 
 
-def test_a_file_that_tells_its_date_is_put_there(tmp_path: Path, put: Any, do_import: Import) -> None:
+def test_a_date_in_the_file_becomes_that_of_the_record(tmp_path: Path, put: Any, do_import: Import) -> None:
     put("f.json", as_bytes(fio()))
     do_import("fio-json=f.json")
     assert records(tmp_path)[0].t0 == 1795293280.212
 
 
-def test_the_same_file_is_no_second_repeat(tmp_path: Path, put: Any, do_import: Import) -> None:
+def test_the_same_file_is_recorded_once(tmp_path: Path, put: Any, do_import: Import) -> None:
     put("a.txt", stream())
     put("copy.txt", stream())
     _, first = do_import("stream=a.txt", "stream=copy.txt")
@@ -119,7 +119,7 @@ def test_the_same_file_is_no_second_repeat(tmp_path: Path, put: Any, do_import: 
     assert other["experiments"][0]["reused"] is False and len(records(tmp_path)) == 2
 
 
-def test_a_machine_that_only_a_file_names_is_not_this_one(tmp_path: Path, put: Any, do_import: Import) -> None:
+def test_a_machine_named_only_by_a_file_is_not_this_one(tmp_path: Path, put: Any, do_import: Import) -> None:
     put("g.json", as_bytes(google_benchmark()))
     put("a.txt", stream())
     do_import("google-benchmark-json=g.json", "stream=a.txt")
@@ -139,7 +139,7 @@ def test_a_machine_that_only_a_file_names_is_not_this_one(tmp_path: Path, put: A
         ((), 0, "ok"),
     ],
 )
-def test_a_rate_beyond_the_peak_that_was_given_is_invalid(
+def test_a_rate_above_the_given_peak_is_invalid(
     put: Any, do_import: Import, settings: tuple[str, ...], status: int, outcome: str
 ) -> None:
     put("hpl.txt", hpl())  # 55.5 GFLOP/s
@@ -153,14 +153,14 @@ def test_a_rate_beyond_the_peak_that_was_given_is_invalid(
         assert (limit is None) == (not settings or "flops" not in settings[0])
 
 
-def test_a_stream_beyond_the_memory_that_was_given_is_invalid(put: Any, do_import: Import) -> None:
+def test_a_stream_rate_above_the_given_memory_is_invalid(put: Any, do_import: Import) -> None:
     put("a.txt", stream())
     assert do_import("stream=a.txt", settings=("peak_Bps=40GB/s",))[0] == 3  # scale: 43.2 GB/s
     status, document = do_import("stream=a.txt", settings=("peak_Bps=50GB/s",))
     assert status == 0 and figure(document, "scale")["fraction_of_limit"] == pytest.approx(0.864778)
 
 
-def test_what_one_import_says_of_a_peak_does_not_reach_another(put: Any, do_import: Import) -> None:
+def test_a_peak_applies_to_one_import_only(put: Any, do_import: Import) -> None:
     put("a.txt", stream())
     put("b.txt", stream(rates_MBps=(38000.0, 43000.0, 39000.0, 38000.5)))
     assert do_import("stream=a.txt", settings=("peak_Bps=40GB/s",))[0] == 3
@@ -207,7 +207,7 @@ def test_wrong_results_are_invalid_and_keep_their_samples(tmp_path: Path, put: A
     assert all(record.samples for record in records(tmp_path))
 
 
-def test_one_wrong_file_among_sound_ones_is_said_by_the_exit_status(put: Any, do_import: Import) -> None:
+def test_one_invalid_file_among_valid_ones_sets_the_exit_status(put: Any, do_import: Import) -> None:
     os.utime(put("bad.txt", stream(validation="Failed Validation on array b[]")), (1e9, 1e9))
     put("good.txt", stream())
     assert do_import("stream=bad.txt", "stream=good.txt")[0] == 3
@@ -224,7 +224,7 @@ def test_one_wrong_file_among_sound_ones_is_said_by_the_exit_status(put: Any, do
         ("strem=good.txt", (), UnknownNameError, "stream"),
         ("stream=good.txt", ("thread=2",), UnknownNameError, "threads"),
         ("stream=good.txt", ("threads=3",), UsageError, "contradicts"),
-        ("stream=good.txt", ("threads=1,2",), UsageError, "one after the other"),
+        ("stream=good.txt", ("threads=1,2",), UsageError, "separate commands"),
         ("stream=good.txt", ("nontemporal=perhaps",), UsageError, "true or false"),
         ("stream=good.txt", ("peak_flops=fast",), UsageError, "quantity"),
         ("stream=good.txt", ("peak_flops=0",), UsageError, "above 0"),
@@ -243,21 +243,21 @@ def test_bad_usage_writes_nothing(
     assert not (tmp_path / "r").exists()
 
 
-def test_settings_say_what_a_file_cannot(put: Any, do_import: Import) -> None:
+def test_settings_add_what_a_file_does_not_state(put: Any, do_import: Import) -> None:
     put("serial.txt", stream(threads=None))
     _, document = do_import("stream=serial.txt", settings=("threads=8", "nontemporal=true"))
     assert document["experiments"][0]["parameters"]["threads"] == 8, "one thread was an assumption"
     assert document["experiments"][0]["parameters"]["nontemporal"] is True
 
 
-def test_a_setting_goes_to_the_benchmarks_that_have_it(put: Any, do_import: Import) -> None:
+def test_a_setting_applies_to_the_benchmarks_that_have_it(put: Any, do_import: Import) -> None:
     put("a.txt", stream())
     put("b.txt", babelstream())
     status, document = do_import("stream=a.txt", "babelstream=b.txt", settings=("nontemporal=true",))
     assert status == 0 and "nontemporal" not in document["experiments"][1]["parameters"]
 
 
-def test_two_results_under_the_same_settings_in_one_file_are_refused(put: Any, do_import: Import) -> None:
+def test_two_results_with_the_same_settings_in_one_file_are_rejected(put: Any, do_import: Import) -> None:
     text = hpl(((hpl_row(20000, 55.5), True), (hpl_row(20000, 56.5), True)))
     put("hpl.txt", text)
     _, document = do_import("hpl=hpl.txt")  # the same setting twice: samples of one repeat

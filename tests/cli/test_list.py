@@ -36,7 +36,7 @@ def test_the_library_that_was_loaded_comes_first(tmp_path: Path) -> None:
     assert document["environments"][0]["mpi"] == "mvapich"
 
 
-def test_the_users_site_file_comes_before_all_and_its_mistakes_are_bad_input(tmp_path: Path) -> None:
+def test_the_users_site_file_comes_first_and_its_errors_are_bad_input(tmp_path: Path) -> None:
     prefix = installation(tmp_path / "own", "openmpi")
     (tmp_path / "seatrial").mkdir()
     site = tmp_path / "seatrial/site.yaml"

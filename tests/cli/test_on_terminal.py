@@ -60,6 +60,6 @@ def test_text_is_as_wide_as_the_terminal_and_has_colours(tmp_path: Path, columns
 
 
 @pytest.mark.real
-def test_no_color_leaves_no_colour_and_a_dumb_terminal_no_code(tmp_path: Path) -> None:
+def test_no_color_disables_colours_and_a_dumb_terminal_all_codes(tmp_path: Path) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", in_terminal(tmp_path, 80, NO_COLOR="1"))
     assert "\x1b" not in in_terminal(tmp_path, 80, TERM="dumb")

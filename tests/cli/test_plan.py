@@ -63,7 +63,7 @@ def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path)
 
 
 @pytest.mark.real
-def test_a_plan_for_people(tmp_path: Path) -> None:
+def test_a_plan_as_text(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(STUDY)
     done = seatrial("plan", "s.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,7 @@ def test_a_plan_for_people(tmp_path: Path) -> None:
         ("", ("s.yaml", "empty")),
     ],
 )
-def test_a_wrong_study_ends_with_2_and_one_message(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+def test_an_invalid_study_ends_with_2_and_one_message(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     (tmp_path / "s.yaml").write_text(text)
     for arguments in (["plan", "s.yaml"], ["plan", "s.yaml", "--format", "json"]):
         done = seatrial_here(*arguments, cwd=tmp_path)
@@ -88,7 +88,7 @@ def test_a_wrong_study_ends_with_2_and_one_message(tmp_path: Path, text: str, wo
         assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 2
 
 
-def test_what_is_no_readable_file_ends_with_2(tmp_path: Path) -> None:
+def test_an_unreadable_file_ends_with_2(tmp_path: Path) -> None:
     for name, words in (("nowhere.yaml", "cannot be read"), (".", "cannot be read"), ("/dev/zero", "1 MiB")):
         done = seatrial_here("plan", name, cwd=tmp_path)
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -39,17 +39,17 @@ def document(completed: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "there is no command to profile"),
+        ([], "no command given"),
         (["--", "no-such-program"], "command not found"),
         (["--io", "5", "--", "true"], "is not a duration"),
         (["--trace", "5s", "--", "true"], "is not a size in bytes"),
         (["--trace", "100", "--", "true"], "give 64KiB or more"),
         (["--wait", "-1", "--", "true"], "--wait"),
-        (["--tables", "nowhere"], "is no folder"),
+        (["--tables", "nowhere"], "is not a folder"),
         (["--tables", ".", "--", "true"], "give one of them"),
     ],
 )
-def test_what_cannot_be_profiled_is_said_before_anything_runs(arguments: list[str], words: str, tmp_path: Path) -> None:
+def test_bad_usage_is_reported_before_anything_runs(arguments: list[str], words: str, tmp_path: Path) -> None:
     completed = seatrial_here("profile", "--results", str(tmp_path / "results"), *arguments, cwd=Path.cwd())
     assert completed.returncode == 2 and completed.stdout == ""
     assert words in completed.stderr and "Traceback" not in completed.stderr
@@ -59,7 +59,7 @@ def test_what_cannot_be_profiled_is_said_before_anything_runs(arguments: list[st
 @pytest.mark.real
 @pytest.mark.parallel
 @pytest.mark.parametrize("name", TWO)
-def test_a_program_is_profiled_as_it_is(name: str, tmp_path: Path) -> None:
+def test_an_unmodified_program_is_profiled(name: str, tmp_path: Path) -> None:
     command = ranks(name, "collectives")
     answer = document(profile(tmp_path, "--format", "json", "--", *command))
     assert answer["outcome"] == {"state": "ok", "reason": ""} and answer["exit_status"] == 0
@@ -77,7 +77,7 @@ def test_a_program_is_profiled_as_it_is(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_what_the_program_prints_is_left_alone(tmp_path: Path) -> None:
+def test_the_output_of_the_program_is_unchanged(tmp_path: Path) -> None:
     script = "read line; echo got $line; echo told >&2"
     bare = subprocess.run(["sh", "-c", script], input="abc\n", capture_output=True, text=True, check=True)
     command = [sys.executable, "-m", "seatrial", "profile", "--results", str(tmp_path / "r")]
@@ -111,7 +111,7 @@ def test_programs_without_mpi_have_a_clear_outcome(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.parallel
 @pytest.mark.parametrize("name", TWO)
-def test_ranks_that_are_killed_leave_what_they_did(name: str, tmp_path: Path) -> None:
+def test_killed_ranks_leave_their_tables(name: str, tmp_path: Path) -> None:
     completed = profile(tmp_path, "--format", "json", "--", *ranks(name, "killed"))
     answer = document(completed)
     assert completed.returncode == 3 and answer["exit_status"] != 0 and not answer["complete"]
@@ -130,7 +130,7 @@ def test_several_programs_of_one_command(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.parallel
 @pytest.mark.parametrize("name", TWO)
-def test_programs_that_run_beside_each_other_are_not_mixed(name: str, tmp_path: Path) -> None:
+def test_programs_that_run_at_the_same_time_are_not_mixed(name: str, tmp_path: Path) -> None:
     parts = ("collectives", "point_to_point")
     first, second = (" ".join(ranks(name, part)) for part in parts)
     answer = document(profile(tmp_path, "--format", "json", "--", "sh", "-c", f"{first} & {second} & wait"))
@@ -143,7 +143,7 @@ def test_programs_that_run_beside_each_other_are_not_mixed(name: str, tmp_path: 
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_a_signal_is_passed_on_and_what_was_done_is_told(tmp_path: Path) -> None:
+def test_a_signal_is_passed_on_and_the_profile_is_printed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "seatrial", "profile", "--results", str(tmp_path), "--format", "json", "--"]
     script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     with subprocess.Popen([*command, "bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -54,7 +54,7 @@ def test_a_terminal_has_a_bar_that_vanishes(monkeypatch: pytest.MonkeyPatch, poi
 
 
 @pytest.mark.parametrize(("is_terminal", "term"), [(False, "xterm"), (True, "dumb")])
-def test_elsewhere_there_are_lines_without_codes(
+def test_output_without_a_terminal_has_lines_without_codes(
     monkeypatch: pytest.MonkeyPatch, point: Point, is_terminal: bool, term: str
 ) -> None:
     text = shown(monkeypatch, point, is_terminal=is_terminal, term=term)

@@ -10,13 +10,13 @@ from seatrial.cli.chosen import choice_text
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 
 
-def test_a_choice_in_the_words_of_set() -> None:
+def test_a_choice_is_written_as_for_set() -> None:
     assert choice_text(AS_IT_IS) == ""
     choice = EnvironmentChoice("g++", ("-O2", "-g"), (("A", "1"), ("B", None)), "mpich", (("transport", "tcp"),))
     assert choice_text(choice) == "mpi=mpich compiler=g++ flags=-O2 -g transport=tcp A=1 without B"
 
 
-def test_libraries_that_are_not_here_are_unsupported_each_by_its_name(tmp_path: Path) -> None:
+def test_missing_libraries_are_unsupported_by_name(tmp_path: Path) -> None:
     done = seatrial_here("run", "mpi.latency", "--set", "environment.mpi=nompi,neither", cwd=tmp_path)
     assert done.returncode == 3 and "Traceback" not in done.stderr, done.stderr
     first, second = done.stdout.split("In mpi=")[1:]

@@ -36,7 +36,7 @@ OTHERS = {
 REST = {"State", "Verdict", "Listener", "SeatrialError", "UsageError", "__version__"}
 
 
-def test_there_are_these_names_and_no_more() -> None:
+def test_exactly_these_names_are_public() -> None:
     assert set(seatrial.__all__) == {*SIGNATURES, *FIELDS, *OTHERS, *REST}
     assert set(dir(seatrial)) >= set(seatrial.__all__)
     with pytest.raises(AttributeError, match="no attribute 'measure'"):
@@ -79,11 +79,11 @@ def test_the_import_loads_nothing() -> None:
     assert done.stdout.strip() == "['seatrial', 'seatrial.version']"
 
 
-def test_an_error_says_what_to_do() -> None:
+def test_an_error_states_what_to_do() -> None:
     with pytest.raises(seatrial.UsageError) as error:
         seatrial.run("memory.strem")
     assert "memory.strem" in error.value.message and "memory.stream" in error.value.todo
-    with pytest.raises(seatrial.SeatrialError, match="is not a share"):
+    with pytest.raises(seatrial.SeatrialError, match="is not between 0 and 1"):
         seatrial.compare("a", "b", margin=2)
 
 

@@ -33,17 +33,17 @@ def test_a_list_is_several_values_and_a_tuple_is_one() -> None:
     }
 
 
-def test_one_point_has_one_value_of_each_parameter() -> None:
-    with pytest.raises(seatrial.UsageError, match="make 2 points"):
+def test_an_experiment_has_one_value_of_each_parameter() -> None:
+    with pytest.raises(seatrial.UsageError, match="give 2 experiments"):
         prepare_point("cpu.peak", made_up_machine(), {"precision": ["fp64", "fp32"]})
 
 
-def test_a_study_says_itself_how_often(tmp_path: Path) -> None:
+def test_a_study_defines_its_number_of_repeats(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     study.write_text(STUDY)
-    with pytest.raises(seatrial.UsageError, match="says itself how often"):
+    with pytest.raises(seatrial.UsageError, match="defines its own number of repeats"):
         seatrial.run(study, repeats=2, results=tmp_path / "r")
-    with pytest.raises(seatrial.UsageError, match="0 repeats"):
+    with pytest.raises(seatrial.UsageError, match="repeats=0"):
         seatrial.run("cpu.peak", repeats=0)
     assert list(tmp_path.iterdir()) == [study]
 
@@ -59,7 +59,7 @@ def test_the_site_of_a_call_ends_with_it(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.lab
-def test_just_so_many_repeats_are_made(tmp_path: Path) -> None:
+def test_exactly_the_given_number_of_repeats_is_made(tmp_path: Path) -> None:
     def repeats(**more: bool) -> tuple[bool, int]:
         (one,) = seatrial.run("command", set=TRUE, repeats=2, results=tmp_path / "r", **more).experiments
         assert one.outcome.is_ok, one.outcome
@@ -73,7 +73,7 @@ def test_just_so_many_repeats_are_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_each_repeat_of_a_point_has_a_number_of_its_own(tmp_path: Path, live_machine: Machine) -> None:
+def test_each_repeat_of_an_experiment_has_its_own_number(tmp_path: Path, live_machine: Machine) -> None:
     ready = prepare_point("command", live_machine, TRUE)
     assert isinstance(ready, Ready), ready.outcome
     folder = ResultsFolder.create(tmp_path / "r")

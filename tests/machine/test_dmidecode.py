@@ -261,7 +261,7 @@ def test_a_refused_dmidecode_asks_for_root(text: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"hello\n", b"# dmidecode 3.3\n", bytes(range(256))])
-def test_what_is_no_dump_is_refused(data: bytes) -> None:
+def test_other_input_is_rejected(data: bytes) -> None:
     with pytest.raises(ParseError):
         read_dmidecode(data)
 

@@ -93,7 +93,7 @@ def test_a_real_dump_cut_at_any_structure_is_refused(name: str) -> None:
 
 
 @need_real
-def test_peak_says_how_it_came_about() -> None:
+def test_peak_has_its_derivation() -> None:
     memory = judge(read_dmidecode((TOPOLOGY / "dmi_dell-r740_8of24_unbalanced.txt").read_bytes()))
     assert memory.peak.derivation.startswith("8 populated channels x 8 B x 2400 MT/s configured")
     assert memory.peak.is_physical

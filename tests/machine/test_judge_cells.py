@@ -35,7 +35,7 @@ def test_other_tabs_too_many_are_refused(tail: str) -> None:
         read_nvidia_smi_topo(f"{TWO}GPU0\t X \tPHB\t{tail}\nGPU1\tPHB\t X \t{tail}\n".encode())
 
 
-def test_a_list_glued_to_its_node_is_no_list() -> None:
+def test_a_list_joined_to_its_node_is_not_a_list() -> None:
     # "0-47,96-143" and "0" in one: what follows has moved by a tab, under another column's name.
     text = (
         "        GPU0    GPU1    CPU Affinity       NUMA Affinity   GPU NUMA ID\n"
@@ -63,7 +63,7 @@ def _with_legend(legend: str) -> bytes:
         "  NIC0: mlx5_0\n  NIC1: a/b",
     ],
 )
-def test_a_legend_with_pieces_of_the_matrix_in_it_names_nobody(legend: str) -> None:
+def test_a_legend_mixed_with_matrix_rows_names_no_device(legend: str) -> None:
     survey = read_nvidia_smi_topo(_with_legend(legend))
     assert all(part.aliases == () for part in survey.named_parts)
     assert any("legend was ignored" in sentence for sentence in survey.unread)

@@ -191,7 +191,7 @@ def test_of_two_trees_one_must_be_picked() -> None:
     assert len(read(f"{TREE}\n{other}", 1)) == 11
 
 
-def test_no_tree_and_hostile_trees() -> None:
+def test_missing_and_hostile_trees() -> None:
     with pytest.raises(ParseError, match="no PCI tree"):
         read("01:00.0 VGA compatible controller: NVIDIA Corporation GA100\n")
     deep = "-[0000:00]-" + "".join(f"--00.0-[{bus:02x}-ff]--" for bus in range(1, 255))

@@ -247,7 +247,7 @@ def test_an_unfinished_last_line_is_ignored() -> None:
     assert "may be cut" in " ".join(cut.unread)
 
 
-def test_grepped_lines_and_plain_lspci_tell_no_bridges() -> None:
+def test_grepped_lines_and_plain_lspci_have_no_bridges() -> None:
     plain = read("00:00.0 Host bridge: Intel Corporation X\n41:00.0 3D controller: NVIDIA Corporation GA100 (rev a1)\n")
     assert (plain["0000:41:00.0"].class_id, plain["0000:41:00.0"].parent) == ("0302", None)
     grepped = read(f"41:00.0 3D controller: NVIDIA Corporation GA100\n{LINK.replace('			TrErr- Train-', '')}")
@@ -331,7 +331,7 @@ def test_passed_through_to_a_virtual_machine() -> None:
     assert parts["7ec6:00:00.0"].parent == "7ec6:00"
 
 
-def test_a_bus_in_the_range_of_a_bridge_is_no_root_bus() -> None:
+def test_a_bus_in_the_range_of_a_bridge_is_not_a_root_bus() -> None:
     text = (
         f"00:00.0 Host bridge: Intel Corporation Device 09a2\n{CONTROL}\n"
         f"00:01.0 PCI bridge: Intel Corporation Device 352a\n{CONTROL}"

@@ -89,7 +89,7 @@ def test_a_package_keeps_what_identifies_its_cpu() -> None:
         (b'<?xml version="1.0" encoding="klingon"?><topology/>', "encoding"),
     ],
 )
-def test_what_is_no_hwloc_xml_is_refused(xml: bytes, why: str) -> None:
+def test_invalid_hwloc_xml_is_rejected(xml: bytes, why: str) -> None:
     with pytest.raises(ParseError) as caught:
         read_hwloc_xml(xml)
     assert why in str(caught.value)

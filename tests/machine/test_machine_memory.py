@@ -115,7 +115,7 @@ def test_half_filled_channels_are_near_balanced(tmp_path: Path) -> None:
     assert memory.peak.value == 8 * 8 * 4400e6
 
 
-def test_names_that_tell_no_channel_leave_it_unknown(tmp_path: Path) -> None:
+def test_names_without_a_channel_leave_it_unknown(tmp_path: Path) -> None:
     dimms = [Dimm(f"CPU {socket} slot {n}", size_mib=0 if n > 8 else 32768) for socket in (1, 2) for n in range(1, 17)]
     memory = _machine(tmp_path, table(dimms)).memory
     assert memory.verdict is Population.UNKNOWN
@@ -172,7 +172,7 @@ def test_a_virtual_machine_has_no_real_modules(tmp_path: Path) -> None:
     assert memory.peak.value is None
 
 
-def test_memory_in_the_package_is_not_bound_by_the_modules(tmp_path: Path) -> None:
+def test_memory_in_the_package_is_not_limited_by_the_modules(tmp_path: Path) -> None:
     tree = two_sockets(tmp_path)
     text = (tmp_path / "proc/cpuinfo").read_text()
     tree.write("proc/cpuinfo", text.replace("Xeon(R) Platinum 8480+", "Xeon(R) CPU Max 9480"))
@@ -183,7 +183,7 @@ def test_memory_in_the_package_is_not_bound_by_the_modules(tmp_path: Path) -> No
     assert "HBM2e" in memory.peak.derivation
 
 
-def test_memory_without_cpus_is_not_bound_by_the_modules(tmp_path: Path) -> None:
+def test_memory_without_cpus_is_not_limited_by_the_modules(tmp_path: Path) -> None:
     tree = two_sockets(tmp_path)
     add_node(tree, 2, set(), 64 << 20, "14 24 10")
     tree.write("sys/firmware/dmi/tables/DMI", table(slots(2, 8), arrays=2))
@@ -192,7 +192,7 @@ def test_memory_without_cpus_is_not_bound_by_the_modules(tmp_path: Path) -> None
     assert "numa-2 is memory without CPUs" in memory.peak.derivation
 
 
-def test_channels_that_nobody_looked_up_give_an_unconfirmed_limit(tmp_path: Path) -> None:
+def test_unconfirmed_channels_give_an_unconfirmed_limit(tmp_path: Path) -> None:
     tree = two_sockets(tmp_path)
     tree.write("proc/cpuinfo", cpuinfo_x86(8, **{"model": 0xAD, "model name": "Intel(R) Xeon(R) 6980P"}))
     tree.write("sys/firmware/dmi/tables/DMI", table([Dimm(f"PROC {s} DIMM {n}") for s in (1, 2) for n in range(12)]))

@@ -75,7 +75,7 @@ def test_the_fma_limit_of_a_machine_that_states_its_clock(machine: Machine) -> N
     limit = machine.named_limit("cpu.fp64")
     assert limit is not None
     assert limit.value == 4 * 3.8e9 * 2 * 8 * 2
-    assert "4 cores x 3.800 GHz (the highest clock that cpufreq states) x 32 flop/cycle" in limit.derivation
+    assert "4 cores x 3.800 GHz (highest clock reported by cpufreq) x 32 flop/cycle" in limit.derivation
     assert not limit.is_physical, "Sapphire Rapids' pipes are unconfirmed in the table"
     single = machine.named_limit("cpu.fp32")
     assert single is not None

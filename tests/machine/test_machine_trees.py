@@ -62,19 +62,19 @@ def test_two_packages_in_one_node() -> None:
     assert tree["pu-3"].parent == "core-3"
 
 
-def test_packages_are_counted_whatever_firmware_numbers_them() -> None:
+def test_packages_are_counted_in_order_not_by_firmware_number() -> None:
     tree = _tree([_package(3180, 2, 3), _package(36, 0, 1)])
     assert list(tree) == ["package-0", "package-1"]
 
 
-def test_memory_without_cpus_is_beside_the_nearest_node() -> None:
+def test_memory_without_cpus_is_a_sibling_of_the_nearest_node() -> None:
     tree = _tree([_package(0, 0), _package(1, 1), _node(0, 0), _node(1, 1), _node(8, distances="0:30 1:17 8:10")])
     assert tree["numa-8"].parent == "package-1"
     tied = _tree([_package(0, 0), _package(1, 1), _node(0, 0), _node(1, 1), _node(8, distances="0:20 1:20 8:10")])
     assert tied["numa-8"].parent is None
 
 
-def test_hbm_beside_dram() -> None:
+def test_hbm_and_dram() -> None:
     tree = _tree([_package(0, 0, 1), _node(0, 0, 1), _node(1, 0, 1), *_cores(0, 1)])
     assert (tree["numa-0"].parent, tree["numa-1"].parent) == ("package-0", "package-0")
     assert (tree["core-1"].parent, tree["core-1"].numa) == ("numa-0", 0)
@@ -94,7 +94,7 @@ def test_a_second_source_adds_facts_and_no_parts() -> None:
     assert tree["package-0"].facts.text("vendor") == "ACME", "the cpuset hides half of it from the second source"
 
 
-def test_a_second_source_may_bring_what_the_first_lacks() -> None:
+def test_a_second_source_adds_kinds_missing_from_the_first() -> None:
     tree = _tree([_package(0, 0, 1), *_cores(0, 1)], [_package(0, 0, 1), _l3(0, 1), *_cores(0, 1)])
     assert tree["core-0"].parent == "l3-0"
 

@@ -123,7 +123,7 @@ def test_damage_is_refused_at_its_line(old: str, new: str, line: int) -> None:
     assert caught.value.text == text.splitlines()[line - 1]
 
 
-def test_a_topology_matrix_beside_it_is_no_reason_to_refuse() -> None:
+def test_a_topology_matrix_in_the_same_file_is_accepted() -> None:
     topology = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t0-3\nGPU1\tSYS\t X \t4-7\n"
     for text in (topology + MATRIX, MATRIX + "\n" + topology):
         assert _statuses(text.encode()) == [("GPU0", "GPU1", "OK", None)]

@@ -54,7 +54,7 @@ def test_two_runs_need_a_pick() -> None:
     assert _classes(read_rocm_smi_topo((_whole() + other).encode(), 2))["GPU0", "GPU1"] == "PCI"
 
 
-def test_a_run_without_link_types_beside_one_with_them() -> None:
+def test_a_run_without_link_types_and_one_with_them() -> None:
     text = _whole()
     start, end = text.index("====", 5), text.index("====", text.index("Link Type") - 60)
     weights = text[:end] + "=== End of ROCm SMI Log ===\n"

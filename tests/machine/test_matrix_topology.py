@@ -111,7 +111,7 @@ def test_a_row_that_is_missing_in_a_shuffled_matrix_is_missed_at_its_end() -> No
     assert "no row of GPU1" in caught.value.why
 
 
-def test_prefixed_lines_are_shown_as_they_stand() -> None:
+def test_prefixed_lines_are_shown_unchanged() -> None:
     text = "".join(f"# {line}\n" for line in GOOD.replace("GPU1\tNV4", "GPU1\tNV3").splitlines())
     with pytest.raises(ParseError) as caught:
         read_nvidia_smi_topo(text.encode())

@@ -229,7 +229,7 @@ def _mixed(**second: str) -> list[Slot]:
     ("slots", "verdict", "word"),
     [
         (_mixed(size="16 GB"), NEAR, "two capacities"),
-        (_mixed(size="64 GB"), UNBALANCED, "the larger belongs in the first slot"),
+        (_mixed(size="64 GB"), UNBALANCED, "the larger of two capacities belongs in the first slot"),
         (_mixed(rank="1"), NEAR, "1 and 2 ranks"),
         (_mixed(speed="2933 MT/s"), NEAR, "2933 and 3200 MT/s rated"),
         (_mixed(configured="2666 MT/s"), UNBALANCED, "different speeds"),
@@ -356,7 +356,7 @@ def test_processors_by_name_alone() -> None:
         assert memory.sockets[0].channels == channels_of, name
 
 
-def test_each_verdict_says_what_is_there_which_rule_and_what_it_costs() -> None:
+def test_each_verdict_states_modules_rule_and_loss() -> None:
     why = _judge(Server("Dell Inc.|PowerEdge R740", [SKYLAKE] * 2, dell(12, range(1, 5)))).why
     for part in ("4 of 6 channels", "4 x 32 GiB", "6 or 12 modules", "Lenovo Press", "35 to 65 %", "67%", "R740xd"):
         assert part in why

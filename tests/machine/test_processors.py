@@ -106,7 +106,7 @@ def test_memory_in_the_package() -> None:
     assert "microarchitecture" not in phi.facts
 
 
-def test_what_was_not_looked_up_says_so() -> None:
+def test_unchecked_values_are_marked_unconfirmed() -> None:
     sapphire = _package(vendor="GenuineIntel", family=6, model=0x8F, isa=AVX512).facts.best("fma_confirmed")
     zen = _package(vendor="AuthenticAMD", family=26, model=2, isa=AVX512).facts.best("fma_confirmed")
     assert sapphire is not None and sapphire.value is False
@@ -124,7 +124,7 @@ def test_every_asserted_fact_has_a_citation() -> None:
     assert len(asserted) >= 4
 
 
-def test_each_row_can_be_found_and_no_two_claim_one_cpu() -> None:
+def test_each_row_can_be_found_and_no_two_match_one_cpu() -> None:
     assert all(row.ids or row.models for row in PROCESSORS)
     ids = [
         (of.vendor, of.family, model, stepping)

@@ -119,7 +119,7 @@ def test_damage_and_harm_are_refused_at_their_line(text: str, line: int, why: st
 @pytest.mark.parametrize(
     "data", [b"", b"<html/>", b"see <system> here", b"\0", b"\n" * (MAX_LINES + 1), b" " * (MAX_BYTES + 1)]
 )
-def test_what_holds_no_document_is_refused(data: bytes) -> None:
+def test_input_without_a_document_is_rejected(data: bytes) -> None:
     with pytest.raises(ParseError):
         _read(data)
 

@@ -25,8 +25,10 @@ def build_command(
     site: Path | None,
     system: str | None,
 ) -> int:
-    """Build the programs of a study or of benchmarks (of all, when nothing is named) and print where they lie; 3 where
-    one could not be built, after the others."""
+    """Build the programs of a study or of benchmarks (default: all benchmarks) and print their paths.
+
+    Returns 3 if a program could not be built; the others are built first.
+    """
     failed, title = False, ""
     built = build(targets, parse_settings(settings), message, mpi_wheels=mpi_wheels, site=site, system=system)
     for item in built:
@@ -35,7 +37,7 @@ def build_command(
                 print(f"{item.name}: {item.title}, {item.library}")
             case NotBuilt():
                 failed = True
-                message(f"seatrial: {f'{item.what} are not built: ' if item.what else ''}{item.problem}")
+                message(f"seatrial: {f'{item.what} could not be built: ' if item.what else ''}{item.problem}")
             case BuiltAhead():
                 failed |= isinstance(item.result, BuildError)
                 if title != (title := _title(item.environment, item.choice)):

@@ -22,20 +22,20 @@ _FAILS = {
 def check_command(
     machine: Machine, results: Path | None, as_json: bool, fail_on: Severity | None, ranks: int | None
 ) -> int:
-    """Print what is wrong with a machine and how to bind to its devices; the exit status.
+    """Print the findings of a machine and how to bind to its devices; the exit status.
 
-    With `results`, what was measured on this machine is judged, too. The status is 1 where there is a finding of the
-    severity `fail_on` or worse, else 0. Raises UsageError.
+    `results` is a folder whose measurements are checked as well. The status is 1 if a finding has the severity
+    `fail_on` or higher, else 0. Raises UsageError.
     """
     checked = check(machine, results, ranks)
-    answer = checked.findings, checked.bindings, checked.layout
+    parts = checked.findings, checked.bindings, checked.layout
     if as_json:
-        print_json(check_document(*answer))
+        print_json(check_document(*parts))
     else:
-        print(check_text(*answer, style_of(sys.stdout)))
+        print(check_text(*parts, style_of(sys.stdout)))
     return status(checked.findings, fail_on)
 
 
 def status(found: tuple[Finding, ...], fail_on: Severity | None) -> int:
-    """1 where a finding is as severe as `fail_on` or more, else 0."""
+    """1 if a finding has the severity `fail_on` or higher, else 0."""
     return int(fail_on is not None and any(finding.severity in _FAILS[fail_on] for finding in found))

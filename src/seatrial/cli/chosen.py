@@ -1,4 +1,4 @@
-"""What was chosen of the environment, for people: as `--set` takes it."""
+"""The chosen parts of an environment as text, in the form that `--set` accepts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from seatrial.model.environment_choice import EnvironmentChoice
 
 
 def choice_text(choice: EnvironmentChoice) -> str:
-    """Such as "mpi=mpich transport=tcp flags=-O2"; "" where nothing was chosen."""
+    """Such as "mpi=mpich transport=tcp flags=-O2"; "" if nothing was chosen."""
     words = [f"{name}={value}" for name, value in (("mpi", choice.mpi), ("compiler", choice.compiler)) if value]
     words += [f"flags={' '.join(choice.flags)}"] if choice.flags else []
     words += [f"{name}={value}" for name, value in choice.mpi_settings]

@@ -27,7 +27,7 @@ def compare_command(
     output: Path | None = None,
     as_json: bool,
 ) -> int:
-    """Compare and print; 1 where a comparison is what `--fail-on` asks for, else 0."""
+    """Compare and print; 1 if `--fail-on` applies, else 0."""
     found = compare(*sides, along=along, margin=DEFAULT_MARGIN if margin is None else _margin(margin))
     if output is not None:
         write_file(output, compare_page(found.compared, found.outliers))
@@ -43,13 +43,13 @@ def compare_command(
 def _margin(text: str) -> float:
     quantity = parse_quantity(text)
     if quantity.unit != "1" or not 0 < quantity.value < 1:
-        raise UsageError(f"--margin {text!r} is no share", "write a percentage between 0 and 100, such as 2%")
+        raise UsageError(f"--margin {text!r} is not a percentage", "write a percentage between 0 and 100, such as 2%")
     return quantity.value
 
 
 def _status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
-    """`--fail-on ambiguous` fails on slower, too: what may be slower is no better than what is. Where a side did not
-    come out, or nothing could be compared, no question was answered: a gate must not open for a program that died."""
+    """1 if a verdict fails; `--fail-on ambiguous` includes slower. A side without results and an empty comparison fail
+    as well: a gate must not pass a program that died."""
     if fail_on is None:
         return 0
     if any(compared.lost or not compared.comparisons for compared in found):

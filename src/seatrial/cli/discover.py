@@ -17,7 +17,7 @@ from seatrial.report.text.terminal import PLAIN, Style
 def discover_command(
     dumps: Sequence[tuple[str, str]], live: bool, results: Path | None, form: str, output: Path | None
 ) -> None:
-    """Print what this machine is (`form`: text, json or svg), or write it to a file."""
+    """Print the description of a machine (`form`: text, json or svg), or write it to a file."""
     found = discovered(dumps, live=live, results=results)
     text = _shown(found, form, style_of(sys.stdout) if output is None else PLAIN)
     if output is None:

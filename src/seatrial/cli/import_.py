@@ -41,20 +41,18 @@ def import_command(
     else:
         print(results_text(found.experiments, style_of(sys.stdout)))
         message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
-    _tell(found.repeats)
+    _report(found.repeats)
     return 0 if found.is_ok else 3
 
 
-def _tell(repeats: Sequence[Repeat]) -> None:
-    """What the user should know of his files: which are wrong, and what they leave open."""
+def _report(repeats: Sequence[Repeat]) -> None:
+    """Report which files are invalid, and which parameters they do not state."""
     for repeat in repeats:
         if not repeat.outcome.is_ok:
             message(f"{repeat.file}: {repeat.experiment.benchmark} is {repeat.outcome.state}: {repeat.outcome.reason}")
-    open_ = {repeat.experiment.benchmark: repeat.defaults for repeat in repeats if repeat.defaults}
-    for benchmark, names in open_.items():
-        message(
-            f"{benchmark}: the files do not tell {', '.join(names)}, which stand at their defaults; --set gives them"
-        )
+    defaults = {repeat.experiment.benchmark: repeat.defaults for repeat in repeats if repeat.defaults}
+    for benchmark, names in defaults.items():
+        message(f"{benchmark}: the files do not state {', '.join(names)}; defaults are assumed (override with --set)")
 
 
 def _settings(options: Sequence[str]) -> dict[str, str]:
@@ -62,14 +60,14 @@ def _settings(options: Sequence[str]) -> dict[str, str]:
     several = next((name for name, values in settings.items() if len(values) > 1), None)
     if several is not None:
         raise UsageError(
-            f"--set gives {several} {len(settings[several])} values, and a result file has one",
-            "import the files that differ in it one after the other",
+            f"--set gives {several} {len(settings[several])} values, but a result file has one",
+            "import files with different values in separate commands",
         )
     return {name: values[0] for name, values in settings.items()}
 
 
 def _peak(name: str, text: str) -> float:
-    """A peak in SI: a bare number, or one with its unit (118Gflop/s)."""
+    """A peak in SI units, from a number with or without its unit (118Gflop/s)."""
     quantity = parse_quantity(text)
     if quantity.unit not in ("1", _PEAKS[name]) or "%" in text or not 0 < quantity.value < float("inf"):
         raise UsageError(f"{name} cannot be {text!r}", f"write a number above 0 in {_PEAKS[name]}, such as 1.18e11")

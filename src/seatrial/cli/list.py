@@ -15,8 +15,8 @@ from seatrial.report.text.list import list_text
 def list_command(
     *, as_json: bool, references: bool = False, site: Path | None = None, system: str | None = None
 ) -> None:
-    """Print every benchmark with its state on this machine, and what programs are built with; with `references` the
-    published values (JSON has both)."""
+    """Print every benchmark with its state on this machine, and the compilers and MPI libraries; with `references` the
+    published values instead (JSON: both)."""
     if references and not as_json:
         print_references()
         return

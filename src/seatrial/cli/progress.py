@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar that is redrawn on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PLAIN_EVERY_S = 10.0
 
 
 class TerminalProgress:
-    """An engine listener that shows what runs, how much is done, and how long the rest will take."""
+    """An engine listener that shows what runs, how much is done, and the time left."""
 
     def __init__(self) -> None:
         self._bar = _bar()
         self._last_plain = 0.0
 
     def building(self, point: Point) -> None:
-        """Say what is built."""
+        """Show which program is being built."""
         text = f"building the program of {point.benchmark.name}"
         if self._bar is not None:
             self._bar.show(text)
@@ -35,9 +35,9 @@ class TerminalProgress:
             self._now_and_then(text)
 
     def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
-        """Say what runs and how long the rest may take."""
+        """Show what runs and the time left."""
         decided = progress.experiments - progress.open_experiments
-        done = f"{decided}/{progress.experiments} done, about {_time(progress.remaining_s)} left at most"
+        done = f"{decided}/{progress.experiments} done, at most about {_time(progress.remaining_s)} left"
         what = f"{_named(point)} repeat {repeat + 1}"
         if self._bar is not None:
             self._bar.show(what, decided, progress.experiments, done)
@@ -45,17 +45,19 @@ class TerminalProgress:
             self._now_and_then(f"[{done}] {what}")
 
     def waits_for(self, pid: int | None) -> None:
-        """Say why nothing happens."""
+        """Report what the run is waiting for."""
         who = f"process {pid}" if pid else "another process"
-        self._always(f"waiting: {who} measures on this machine, and two at once would measure each other")
+        self._always(
+            f"waiting for {who}, which is measuring on this machine: two runs at once would disturb each other"
+        )
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
-        """Say at once what did not succeed."""
+        """Report a repeat that did not succeed."""
         if not outcome.is_ok:
             self._always(f"{_named(point)}: {outcome.state}: {outcome.reason}")
 
     def close(self) -> None:
-        """Leave a clean line behind."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
 
@@ -71,7 +73,7 @@ class TerminalProgress:
 
 
 def _bar() -> ProgressBar | None:
-    """None where stderr is no terminal that can redraw a line."""
+    """None unless stderr is a terminal that can redraw a line."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
     from seatrial.cli.progress_bar import ProgressBar, can_redraw

@@ -1,4 +1,4 @@
-"""The bar of `seatrial run` on a terminal, by rich: loaded only where there is one."""
+"""The progress bar of `seatrial run`, drawn by rich; loaded only on a terminal."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ _BAR_WIDTH = 24
 
 
 def can_redraw(stream: TextIO) -> bool:
-    """Whether a terminal can rewrite what it shows: all but those that say TERM=dumb."""
+    """Whether a terminal can redraw a line; with TERM=dumb it cannot."""
     return not Console(file=stream).is_dumb_terminal
 
 
 class ProgressBar:
-    """What runs, below a bar of how much is done. It is drawn when something happens and at no other time: a thread
-    that redraws it would take time from what is measured."""
+    """A bar of how much is done, with the current repeat below it.
+
+    It is redrawn only on events: a thread that refreshes it would disturb the measurement.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream)
         self._live: Live | None = None
 
     def show(self, what: str, done: int = 0, of: int = 0, words: str = "") -> None:
-        """`done` of `of` experiments; no bar where `of` is 0."""
+        """`done` of `of` experiments; no bar if `of` is 0."""
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
             self._live.start()
@@ -39,7 +41,7 @@ class ProgressBar:
         self._live.update(Group(*lines), refresh=True)
 
     def close(self) -> None:
-        """Remove it; the next `show` draws it again."""
+        """Remove the bar; the next `show` draws it again."""
         if self._live is not None:
             self._live.stop()
             self._live = None

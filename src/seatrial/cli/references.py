@@ -1,4 +1,4 @@
-"""`seatrial list --references`: the published values, and those of the site's own file."""
+"""`seatrial list --references`: the published values, and those in the site's own file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from seatrial.report.text.references import references_text
 
 
 def print_references() -> None:
-    """Print every reference with its source; what contradicts what stands beside it."""
+    """Print every reference with its source and the references that contradict it."""
     print(references_text(all_references()))
     own = own_file()
-    print(f"\nown file: {own or 'none (docs/references.md says where it would be)'}")
+    print(f"\nown file: {own or 'none (docs/references.md states where to create one)'}")
 
 
 def with_references(document: ListJson) -> ListJson:
-    """A `seatrial.list/1` document with its key `references`."""
+    """The `seatrial.list/1` document with the key `references`."""
     return {**document, "references": references_document(all_references())}

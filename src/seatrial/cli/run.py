@@ -63,12 +63,12 @@ def run_command(
 
 
 def _by_environment(found: RunResult, style: Style) -> str:
-    """The results; where points chose different environments, each under what it chose and what that came to."""
+    """The results; if experiments chose different environments, grouped by choice and resolved environment."""
     if len(set(found.choices.values())) <= 1:
         return results_text(found.experiments, style)
 
     def heading(result: ExperimentResult) -> str:
-        chosen = choice_text(found.choices[result.id]) or "nothing chosen"
+        chosen = choice_text(found.choices[result.id]) or "the default environment"
         document = found.environments.get(result.experiment.environment)
         return f"In {chosen}" + ("" if document is None else f" ({document.get('name', '')})")
 
@@ -77,6 +77,6 @@ def _by_environment(found: RunResult, style: Style) -> str:
 
 
 def exit_status(results: Sequence[ExperimentResult], *, named: bool) -> int:
-    """3 where anything failed, timed out or is invalid, or what was named is unsupported; else 0."""
+    """3 if an experiment failed, timed out or is invalid, or a named benchmark is unsupported; else 0."""
     bad = {State.FAILED, State.TIMED_OUT, State.INVALID} | ({State.UNSUPPORTED} if named else set())
     return 3 if any(result.outcome.state in bad for result in results) else 0

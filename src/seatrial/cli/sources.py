@@ -9,7 +9,7 @@ from seatrial.machine.dumps import READERS
 
 
 def parse_dumps(options: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
-    """(kind, file) of each `--from`. Raises UsageError for what has another form."""
+    """(kind, file) of each `--from`. Raises UsageError for any other form."""
     return tuple(map(_dump, options or ()))
 
 

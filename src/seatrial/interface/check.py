@@ -1,4 +1,4 @@
-"""What is wrong with a machine, and how to bind to its devices."""
+"""Findings of a machine, and how to bind to its devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seatrial.model.machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The findings, worst first, the binding of each GPU and adapter, and the layout of ranks that was asked for."""
+    """The findings, most severe first, the binding of each GPU and adapter, and the requested layout of ranks."""
 
     findings: tuple[Finding, ...]
     bindings: tuple[Binding, ...]
@@ -23,7 +23,7 @@ class Checked:
 
 
 def check(machine: Machine, results: Path | None = None, ranks: int | None = None) -> Checked:
-    """Judge a machine; with `results` also what was measured on it (see `trial_of`); with `ranks` lay out that many.
+    """Check a machine; with `results` also its measurements (see `trial_of`); with `ranks` lay out that many ranks.
 
     Raises UsageError for ranks that do not fit, and for a folder without results of this machine.
     """

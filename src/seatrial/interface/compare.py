@@ -1,4 +1,4 @@
-"""Two sides, or one folder along an axis: do they truly differ?"""
+"""Compare two sides, or one folder along an axis."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from seatrial.model.study_result import Compared
 
 def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAULT_MARGIN) -> Comparisons:
     """Compare two results folders (baseline, candidate), one of which may be a published value (`reference:ID`), or
-    what is in one folder `along` an axis: a parameter, node, repeat, rank, pair.
+    the results in one folder `along` an axis: a parameter, node, repeat, rank, pair.
 
-    `margin` is the share (0.02 is 2 %) up to which a difference counts as none. Nothing is measured, and no verdict
-    comes without its interval. Raises UsageError where there is nothing to compare.
+    `margin` is the relative difference (0.02 is 2 %) that counts as none. Nothing is measured, and every verdict has
+    its interval. Raises UsageError if there is nothing to compare.
     """
     if not 0 < margin < 1:
-        raise UsageError(f"the margin {margin!r} is not a share", "give a number between 0 and 1: 0.02 is 2 %")
+        raise UsageError(f"margin={margin!r} is not between 0 and 1", "give a fraction: 0.02 is 2 %")
     if along is not None:
         if len(sides) != 1:
             raise UsageError("--along takes one results folder", "seatrial compare DIR --along AXIS")

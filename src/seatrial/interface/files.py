@@ -1,4 +1,4 @@
-"""Files that a caller names."""
+"""Read files named by the caller."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ STDIN = "-"
 
 
 def read_file(path: str | Path, most: int, todo: str) -> bytes:
-    """What a file holds: at most one byte more than its reader takes, so that an endless file ends in an error. Raises
-    UsageError where it cannot be read."""
+    """The first `most` + 1 bytes of a file: the extra byte makes its reader reject a file that is too long.
+
+    Raises UsageError, which suggests `todo`, if the file cannot be read.
+    """
     try:
         with Path(path).open("rb") as file:
             return file.read(most + 1)
@@ -22,7 +24,7 @@ def read_file(path: str | Path, most: int, todo: str) -> bytes:
 
 
 def read_output(name: str, most: int) -> bytes:
-    """The same of another tool's output; "-" is standard input."""
+    """The same for the output of another tool; "-" is standard input."""
     if name == STDIN:
         return sys.stdin.buffer.read(most + 1)
     return read_file(name, most, "give the file with the tool's output")

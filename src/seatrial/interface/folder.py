@@ -1,4 +1,4 @@
-"""Results folders that a caller points at."""
+"""Results folders named by the caller."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _log = logging.getLogger(__name__)
 
 
 def contents_in(folder: Path, *, may_be_empty: bool = False) -> Contents:
-    """What a results folder holds; what is damaged in it is logged.
+    """The contents of a results folder; damaged lines are logged.
 
-    Raises UsageError where there is no such folder, or nothing in it, unless it may be empty.
+    Raises UsageError if the folder does not exist, or if it is empty and must not be.
     """
     contents = read_contents(ResultsFolder.existing(folder))
     for line in contents.damaged:
-        _log.warning("not accepted: %s", line)
+        _log.warning("ignored: %s", line)
     if not contents.experiments and not may_be_empty:
-        raise UsageError(f"{folder} holds no finished repeat", "measure first: seatrial run")
+        raise UsageError(f"{folder} contains no finished repeat", "measure first: seatrial run")
     return contents
 
 
 def trials_in(folder: Path) -> tuple[Trial, ...]:
-    """The trials of a results folder, one for each machine; see `contents_in`."""
+    """The trials of a results folder, one per machine; see `contents_in`."""
     return trials_of(contents_in(folder))
 
 
 def machine_in(results: Path) -> Machine | None:
-    """The machine of a results folder that holds one, None where it holds several.
+    """The machine of a results folder; None if the folder has results of several.
 
-    It is what is looked at when nothing but a folder is named: it may have been copied from the node that it was
-    measured on.
+    It is the default machine of a command that names only a folder: the folder may be a copy from another node.
     """
     trials = trials_in(results)
     return trials[0].machine if len(trials) == 1 else None
 
 
 def trial_of(machine: Machine, results: Path) -> Trial:
-    """What the folder holds about this machine; where it knows no such machine but only one, that, which is logged.
+    """The results of this machine in a folder. If the folder has results of one other machine only, those, with a
+    warning.
 
-    Raises UsageError where the folder holds several machines and this is none of them.
+    Raises UsageError if the folder has results of several machines but not of this one.
     """
     trials = trials_in(results)
     identity = machine_identity(machine)
@@ -57,12 +57,11 @@ def trial_of(machine: Machine, results: Path) -> Trial:
     names = ", ".join(trial.machine.name for trial in trials)
     if len(trials) > 1:
         raise UsageError(
-            f"{results} holds the results of {len(trials)} machines ({names}), and this is none of them",
+            f"{results} contains results of {len(trials)} machines ({names}), but not of this one",
             "give a folder with the results of this machine, or of one machine only",
         )
     _log.warning(
-        "the results in %s were measured on %s, which is not just this machine (or not with these "
-        "settings): they are judged as they stand",
+        "the results in %s were measured on %s, which is not this machine or had other settings; they are used anyway",
         results,
         names,
     )

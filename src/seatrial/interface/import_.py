@@ -1,4 +1,4 @@
-"""Other tools' results as records of a results folder."""
+"""Import results of other tools into a results folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The repeats that the files hold, and the experiments that they belong to."""
+    """The repeats in the files, and the experiments that they belong to."""
 
     repeats: tuple[Repeat, ...]
     experiments: tuple[ExperimentResult, ...]
@@ -30,26 +30,26 @@ class ImportResult:
 
     @property
     def is_ok(self) -> bool:
-        """Whether all repeats are: one that is invalid beside sound ones leaves its experiment ok."""
+        """Whether all repeats are ok. (An experiment is ok if one of its repeats is.)"""
         outcomes = [*(repeat.outcome for repeat in self.repeats), *(result.outcome for result in self.experiments)]
         return all(outcome.is_ok for outcome in outcomes)
 
 
 def import_results(files: Iterable[ResultFile], given: Given, results: Path) -> ImportResult:
-    """Record what the files hold, each as one repeat, however often it is imported. `given` is what is known beside
-    them. Raises UsageError before anything is written, StoreError."""
+    """Record each file as one repeat, even if it is imported several times. `given` is what is known in addition to the
+    files. Raises UsageError before anything is written, and StoreError."""
     repeats = read_repeats(tuple(files), given)
     run = record_repeats(repeats, ResultsFolder.create(results))
     contents = read_contents(ResultsFolder.existing(results))
     for line in contents.damaged:
-        _log.warning("not accepted: %s", line)
+        _log.warning("ignored: %s", line)
     found = results_of(contents, [Asked(e, measured_now=e.id in run.added) for e in run.experiments])
     return ImportResult(repeats, found, run.environments)
 
 
 def result_file(kind: str, name: str) -> ResultFile:
-    """A file with another tool's results; "-" for standard input. Raises UsageError where it cannot be read, or no
-    reader has that name."""
+    """A result file of another tool; "-" is standard input. Raises UsageError for an unknown kind and for a file that
+    cannot be read."""
     reader_of(kind)
     data = read_output(name, MAX_BYTES)
     if name == STDIN:

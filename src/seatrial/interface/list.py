@@ -1,4 +1,4 @@
-"""What can be measured on this machine, and what with."""
+"""The benchmarks, and the tools that they need, on this machine."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from seatrial.report.documents.list import Tools
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The benchmarks that can be run, with what programs are built with; `missing` says of those whose program cannot
-    be had here what they would need."""
+    """The benchmarks, and the tools that build programs. `missing` has the benchmarks whose program cannot be built or
+    found here, with what they need."""
 
     benchmarks: tuple[Benchmark, ...]
     machine: Machine
@@ -33,7 +33,7 @@ class Listing:
 
 
 def list_benchmarks(*, site: Path | None = None, system: str | None = None) -> Listing:
-    """What this machine can measure. Raises UsageError for a wrong site file or $CXX."""
+    """List the benchmarks. Raises UsageError for an invalid site file or $CXX."""
     with at_site(site, system):
         machine = discover_live()
         try:

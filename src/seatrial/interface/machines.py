@@ -1,4 +1,4 @@
-"""Which machine is meant: this one, the one that other tools' outputs describe, or the one of a results folder."""
+"""Select a machine: this one, one described by outputs of other tools, or that of a results folder."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
 
 Dumps = Mapping[str, str | Path] | Iterable[tuple[str, str | Path]]
-"""Outputs of other tools: kind -> file, or pairs of them; `file#2` is the second dump in it, "-" standard input."""
+"""Outputs of other tools: kind -> file, or (kind, file) pairs. `file#2` is the second dump in a file, "-" is standard
+input."""
 
 _PICK = re.compile(r"(?P<file>.*)#(?P<pick>[0-9]{1,6})\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Discovered:
-    """A machine, with what a results folder holds about it (None: no folder was named)."""
+    """A machine, with its results if a folder was named."""
 
     machine: Machine
     trial: Trial | None = None
 
     @cached_property
     def measured(self) -> Machine:
-        """The machine with what was measured of its links and limits laid over it."""
+        """The machine, with the measured rates of its links and limits."""
         return self.machine if self.trial is None else with_measured(self.machine, self.trial.results, self.trial.seen)
 
     @cached_property
     def copies(self) -> tuple[PeerRates, ...]:
-        """The rates of copies between its GPUs that were measured."""
+        """The measured rates of copies between its GPUs."""
         return () if self.trial is None else peer_rates(self.machine, self.trial.results, self.trial.seen)
 
 
 def discover(dumps: Dumps = (), *, live: bool = False, results: str | Path | None = None) -> Machine:
-    """What a machine is: its devices, links, memory and limits.
+    """Describe a machine: its devices, links, memory and limits.
 
-    Without `dumps` it is this machine. `dumps` maps a kind (hwloc-xml, lspci-vv, lspci-tree, dmidecode,
-    nvidia-smi-topo, nvidia-smi-p2p, rocm-smi-topo, nccl-xml) to a file with that tool's output: then no local fact is
-    read, unless `live` adds them. With `results` the machine has the rates that were measured in that folder; where
-    neither dumps nor `live` are given and the folder holds one machine, it is that one.
+    Without `dumps` this is the local machine. `dumps` maps a kind (hwloc-xml, lspci-vv, lspci-tree, dmidecode,
+    nvidia-smi-topo, nvidia-smi-p2p, rocm-smi-topo, nccl-xml) to a file with that tool's output; local facts are
+    then read only if `live` is set. With `results` the machine has the rates measured in that folder; without dumps and
+    `live` it is the machine of the folder, if the folder has results of one machine only.
 
     Raises UsageError for a file that is missing or damaged, and for a folder without results of this machine.
     """
@@ -57,13 +58,13 @@ def discover(dumps: Dumps = (), *, live: bool = False, results: str | Path | Non
 
 
 def discovered(dumps: Dumps, *, live: bool, results: Path | None) -> Discovered:
-    """The same, with what the folder holds beside it."""
+    """The same, with the results in the folder."""
     machine = machine_of(dumps, live=live, results=results)
     return Discovered(machine, None if results is None else trial_of(machine, results))
 
 
 def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = None) -> Machine:
-    """The machine that is meant, without what was measured; see `discover`."""
+    """The same, without measured rates."""
     sources = tuple(dumps.items() if isinstance(dumps, Mapping) else dumps)
     if results is not None and not sources and not live and (machine := machine_in(results)) is not None:
         return machine

@@ -1,4 +1,4 @@
-"""What a study would run on this machine."""
+"""The experiments that a study would run on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seatrial.plan.study_points import plan_study
 
 
 def plan(study: Path, *, site: Path | None = None, system: str | None = None) -> PlannedStudy:
-    """The experiments of a study file on this machine. Raises UsageError for a study that cannot be understood."""
+    """The experiments of a study file on this machine. Raises UsageError for an invalid study."""
     with at_site(site, system):
         return planned_study(read_study_file(study), discover_live())
 

@@ -1,4 +1,4 @@
-"""One point of a benchmark, measured once: for callers that choose the order and the number of repeats themselves."""
+"""Prepare one experiment and measure it once, for callers that choose the order and number of repeats themselves."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ def prepare_point(
     set: Settings | None = None,
     environment: Environment | BuildError | None = None,
 ) -> Ready | Refused:
-    """One point of a benchmark with its program built, or why it cannot run here.
+    """One experiment with its program built, or why it cannot run here.
 
-    A declaration replaces the benchmark of its name. Programs are built in `environment`; without it in the one that
-    `set` chooses. Raises UsageError where the settings are not those of one point.
+    A declaration replaces the benchmark of its name. The program is built in `environment`, by default the one that
+    `set` chooses. Raises UsageError if the settings do not give exactly one experiment.
     """
     declared = benchmark_named(benchmark) if isinstance(benchmark, str) else benchmark
     points = plan_points([declared.name], values_of(set or {}), machine)
     if len(points) != 1:
-        raise UsageError(f"these settings make {len(points)} points of {declared.name}", "give each one value")
+        raise UsageError(
+            f"these settings give {len(points)} experiments of {declared.name}", "give each parameter one value"
+        )
     point = replace(points[0], benchmark=declared)
     environments = Environments(machine) if environment is None else Environments.always(environment)
     (item,) = prepare([point], environments, machine_identity(machine)[:16], Silent())
@@ -55,10 +57,10 @@ def prepare_point(
 def measure_point(
     ready: Ready, machine: Machine, folder: ResultsFolder | None = None, *, sample_s: float | None = None
 ) -> RepeatRecord:
-    """One repeat, judged: its record with all samples, whatever its outcome.
+    """Make and check one repeat; its record with all samples, for any outcome.
 
-    It is recorded in the folder; without one nothing is kept. `sample_s` is how long the program takes samples, in
-    place of the time that its benchmark declares. Raises StoreError.
+    It is recorded in the folder; without a folder nothing is kept. `sample_s` replaces the time that the benchmark
+    declares for sampling. Raises StoreError.
     """
     with _folder(folder) as kept:
         keep_point(ready, machine, kept)
@@ -75,7 +77,7 @@ def measure_point(
 
 
 def keep_point(ready: Ready, machine: Machine, folder: ResultsFolder) -> None:
-    """Write down what the records of an experiment refer to. Raises StoreError."""
+    """Store the machine, environment and experiment that the records refer to. Raises StoreError."""
     experiment = ready.experiment
     keep_machine(folder, machine, experiment.machine)
     folder.put("environments", experiment.environment, ready.environment)

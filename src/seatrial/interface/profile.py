@@ -1,4 +1,4 @@
-"""Profiles of MPI programs: of a command that is run now, or of the tables that an earlier run left."""
+"""Profiles of MPI programs: of a command, or of the tables of an earlier run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 LEAST_TRACE_B = 64 << 10
-"""A thousand calls, with the header."""
+"""Enough for the header and a thousand calls."""
 IO_EVERY_S = 0.2
 
 _log = logging.getLogger(__name__)
@@ -36,10 +36,10 @@ _log = logging.getLogger(__name__)
 class ProfileResult:
     """The profiles of a command, and how it ended.
 
-    `profiles` has one for each program, the one that took most time first; where no rank left a table, an empty one.
-    `state` is ok, failed or unsupported, `reason` says why it is not ok: a program that fails has a profile as well, up
-    to its end. `folder` keeps it all (profile.json, Parquet, tables); None where nothing is kept. `exit_status` is the
-    command's, None where none was run.
+    `profiles` has one profile per program, the longest-running first, or an empty one if no rank wrote a table.
+    `state` is ok, failed or unsupported, and `reason` explains it; a program that fails has a profile up to its end.
+    `folder` contains profile.json, Parquet files and tables; None if nothing is kept. `exit_status` is that of the
+    command; None if none was run.
     """
 
     profiles: tuple[Profile, ...]
@@ -52,11 +52,11 @@ class ProfileResult:
 
     @property
     def is_ok(self) -> bool:
-        """Whether the command succeeded and there is a profile of it."""
+        """Whether the command succeeded and was profiled."""
         return self.state == "ok"
 
     def json(self) -> Iterator[str]:
-        """`seatrial.profile/1` as text, in pieces: the matrix of thousands of ranks has millions of rows."""
+        """`seatrial.profile/1` as text, in pieces, since the matrix of thousands of ranks has millions of rows."""
         return profile_json(self.profiles[0], self.exit_status, self.circumstances)
 
 
@@ -71,25 +71,27 @@ def profile(
 ) -> ProfileResult:
     """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
 
-    It runs unchanged, with our terminal and input; `stdout` is a descriptor for its output instead of ours. Its profile
-    is kept in the results folder. `io_s`: seconds between two looks at each rank's input and output (0: none).
-    `wait_every`: every so many collectives one has a barrier before it, which measures waiting apart (0: none).
-    `trace_B`: keep each call, at most so many bytes for each rank, for a replay with SimGrid (0: none).
+    The command runs unmodified, with our terminal and standard input; `stdout` is a file descriptor for its output
+    instead of ours. Its profile is kept in the results folder. `io_s`: sampling interval of each rank's I/O in seconds
+    (0: off). `wait_every`: insert a barrier before every N-th collective, to measure waiting separately (0: off).
+    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off).
 
-    Signals are passed on to the command, so it is for the main thread. Raises UsageError where the command cannot be
-    started, BuildError where the profiler cannot be built, StoreError.
+    Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
+    started, BuildError if the profiler cannot be built, and StoreError.
     """
     if 0 < trace_B < LEAST_TRACE_B:
-        raise UsageError(f"--trace leaves {trace_B} B for a rank", "give 64KiB or more, such as 64MiB")
+        raise UsageError(f"--trace allows only {trace_B} B per rank", "give 64KiB or more, such as 64MiB")
     if not command:
-        raise UsageError("there is no command to profile", "for example: seatrial profile -- mpirun -n 8 ./app")
+        raise UsageError("no command given", "for example: seatrial profile -- mpirun -n 8 ./app")
     started_s = time.time()
     folder = ResultsFolder.create(Path(results)).path / "profiles" / profile_name(started_s)
     tables = folder / "tables"
     try:
         tables.mkdir(parents=True)
     except OSError as error:
-        raise UsageError(f"{tables} cannot be made: {error.strerror}", "name another folder with --results") from error
+        raise UsageError(
+            f"{tables} cannot be created: {error.strerror}", "name another folder with --results"
+        ) from error
     try:
         ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B), stdout)
     except BaseException:
@@ -99,12 +101,14 @@ def profile(
 
 
 def profile_of_tables(tables: Path) -> ProfileResult:
-    """The profile of tables that are there: of a run that was killed, or that preloaded the library by itself. Raises
-    UsageError where there are none."""
+    """The profile of existing tables, such as those of a run that was killed or that preloaded the library itself.
+
+    Raises UsageError if there are none.
+    """
     if not tables.is_dir():
-        raise UsageError(f"{tables} is no folder", "give the folder `tables` of a profile")
+        raise UsageError(f"{tables} is not a folder", "give the folder `tables` of a profile")
     if not any(tables.glob("*.mpi")):
-        raise UsageError(f"{tables} holds no table (*.mpi)", "give the folder `tables` of a profile")
+        raise UsageError(f"{tables} contains no table (*.mpi)", "give the folder `tables` of a profile")
     return _result((), tables, None, None, None)
 
 
@@ -119,7 +123,7 @@ def _remove_if_empty(*folders: Path) -> None:
 def _result(
     command: Sequence[str], tables: Path, folder: Path | None, ended: Ended | None, traced: Path | None
 ) -> ProfileResult:
-    """Read the tables, export the traces (`traced`: the results folder of which the network is), keep it all."""
+    """Read the tables, export the traces (`traced`: the results folder with the network figures), store everything."""
     made, damaged = profiles_of_tables(tables)
     status = None if ended is None else ended.exit_status
     state, reason = _outcome(command, made, damaged, status)
@@ -142,12 +146,14 @@ def _result(
 
 
 def _trace(tables: Path, folder: Path, results: Path) -> TraceExport | None:
-    """The traces, written for SimGrid's replay; with the platform, where the results hold what it is made from. None
-    where there are none: what is missing is logged."""
+    """Write the traces for replay with SimGrid, and a platform file if the results have the figures for it.
+
+    None if there are no traces; what is missing is logged.
+    """
     try:
         figures = network_tables(results_without_limits(read_contents(ResultsFolder.existing(results))))
     except UsageError as problem:
-        _log.warning("no platform to replay on: %s", problem)
+        _log.warning("no platform file written: %s", problem)
         figures = None
     try:
         return write_trace(tables, folder / "trace", figures)
@@ -159,7 +165,7 @@ def _trace(tables: Path, folder: Path, results: Path) -> TraceExport | None:
 
 
 def _outcome(command: Sequence[str], made: Sequence[Profile], damaged: int, status: int | None) -> tuple[str, str]:
-    """(state, reason) of what the command came to."""
+    """(state, reason) of the command."""
     if status:
         return "failed", f"the command ended with exit status {status}"
     if made:
@@ -170,7 +176,7 @@ def _outcome(command: Sequence[str], made: Sequence[Profile], damaged: int, stat
 
 
 def _keep(result: ProfileResult, folder: Path, tables: Path) -> None:
-    """Write the profile beside its tables: as JSON, and its rows as Parquet."""
+    """Write the profile next to its tables, as JSON and Parquet."""
     private = folder / ".profile.json"
     try:
         with private.open("w", encoding="utf-8") as stream:
@@ -178,7 +184,7 @@ def _keep(result: ProfileResult, folder: Path, tables: Path) -> None:
         private.replace(folder / "profile.json")
     except OSError as error:
         raise StoreError(
-            f"{folder} cannot be written: {error.strerror or error}", f"the tables lie in {tables}"
+            f"{folder} cannot be written: {error.strerror or error}", f"the tables are in {tables}"
         ) from error
     if result.profiles[0].ranks:
         write_parquet(result.profiles[0], folder)

@@ -1,4 +1,4 @@
-"""Profiles that lie in a results folder, or in a folder of tables."""
+"""Profiles in a results folder, or in a folder of tables."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ _log = logging.getLogger(__name__)
 
 
 def profiles_of_tables(folder: Path) -> tuple[list[Profile], int]:
-    """The profiles of the tables in a folder, and how many tables could not be read, each of which is
-    logged."""
+    """The profiles of the tables in a folder, and the number of tables that could not be read, which are logged."""
     tables, damaged = _tables(folder)
     resolve = Symbols.of_this_machine().frames
     return profiles(tables, function_names(), resolve, damaged, _samples(folder)), damaged
 
 
 def profiles_in(results: Path) -> list[Profile]:
-    """All profiles of a results folder, in order of time."""
+    """All profiles of a results folder, oldest first."""
     folders = sorted((results / "profiles").glob("*/tables"))
     return [profile for folder in folders for profile in profiles_of_tables(folder)[0]]
 
@@ -44,7 +43,7 @@ def _tables(folder: Path) -> tuple[list[ProcessTable], int]:
 
 
 def _samples(folder: Path) -> list[IoSamples]:
-    """What the collectors of all nodes saw of input and output; a file that could not be read is logged."""
+    """The I/O samples of all nodes; a file that cannot be read is logged."""
     found: list[IoSamples] = []
     for path in sorted(folder.glob("*.io")):
         try:

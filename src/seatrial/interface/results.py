@@ -1,4 +1,4 @@
-"""All that a results folder holds."""
+"""The contents of a results folder."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from seatrial.profiler.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One trial for each machine (its experiments, findings and environments), the latest run of each study by name,
-    and the profiles in order of time."""
+    """One trial per machine (its experiments, findings and environments), the latest run of each study by name, and the
+    profiles, oldest first."""
 
     trials: tuple[Trial, ...]
     studies: tuple[StudyResult, ...]
@@ -31,7 +31,7 @@ class Results:
 
 
 def results(folder: str | Path = "seatrial-results") -> Results:
-    """Read a results folder. Raises UsageError where there is none, or nothing in it."""
+    """Read a results folder. Raises UsageError if it does not exist or is empty."""
     path = Path(folder)
     profiles = profiles_in(path)
     contents = contents_in(path, may_be_empty=bool(profiles))

@@ -1,4 +1,4 @@
-"""Measure: benchmarks, a study, or the standard trial of this machine."""
+"""Measure benchmarks, a study, or the standard trial of this machine."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The experiments of a run in the order in which they were asked for, whatever their outcome.
+    """The experiments of a run in the requested order, with any outcome.
 
-    `environments` describes what the `environment` of an experiment stands for, `choices` says by the id of an
-    experiment what was chosen of it. `study` is the answer to a study. `problem` is set where the results folder failed
-    on the way: what was recorded before stays.
+    `environments` describes each environment by the key that experiments refer to; `choices` has, by the id of an
+    experiment, which parts of it were chosen. `study` is the result of a study. `problem` is set if writing to the
+    results folder failed; earlier records are kept.
     """
 
     experiments: tuple[ExperimentResult, ...]
@@ -61,20 +61,20 @@ def run(
     system: str | None = None,
     progress: Listener | None = None,
 ) -> RunResult:
-    """Measure benchmarks by name, one study file, or without targets the standard trial, into a results folder.
+    """Measure benchmarks by name, one study file, or (without targets) the standard trial, and record the results.
 
     `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
-    experiment for each. `budget_s` is the time of all experiments together (default: 20 s for each, and for a study
-    what its file says). `repeats` makes exactly that many of each experiment instead. With `results=None` nothing is
+    experiment for each. `budget_s` is the time for all experiments together (default: 20 s each; for a study, the
+    budget in its file). `repeats` makes exactly that many of each experiment instead. With `results=None` nothing is
     kept: `run("memory.latency", repeats=1, results=None)` is a quick measurement.
 
-    An experiment that is finished is not run again, unless `again`. `keep` keeps the output of every repeat. `site` is
-    a site file, `system` a part of it (`NAME[:PARTITION]`). `progress` is called between repeats.
+    A finished experiment is not run again unless `again` is set. `keep` keeps the output of every repeat. `site` is a
+    site file, `system` a system in it (`NAME[:PARTITION]`). `progress` is called between repeats.
 
     Raises UsageError before anything runs. KeyboardInterrupt passes through: finished repeats are kept.
     """
     if repeats is not None and repeats < 1:
-        raise UsageError(f"{repeats} repeats were asked for", "ask for one or more")
+        raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
     listener = progress or Silent()
     names = [str(target) for target in targets]
     with at_site(site, system), _folder(results) as path:
@@ -99,7 +99,7 @@ def run(
 
 @contextmanager
 def _folder(results: str | Path | None) -> Iterator[Path]:
-    """The folder of results; None: one that is gone afterwards."""
+    """The results folder; for None a temporary one."""
     if results is not None:
         yield Path(results)
         return
@@ -108,24 +108,24 @@ def _folder(results: str | Path | None) -> Iterator[Path]:
 
 
 def _within(study: Study, budget_s: float | None, repeats: int | None) -> Study:
-    """The study with the time that the caller gives it."""
+    """The study with the caller's budget. Raises UsageError for a number of repeats."""
     for probe in {*study.probes} - PROBES:
-        _log.warning("probe %s: this version has none; the study is measured without it", probe)
+        _log.warning("this version has no probe %s; the study runs without it", probe)
     if repeats is not None:
         raise UsageError(
-            f"study {study.name} says itself how often its experiments are repeated", "give it a budget, or change it"
+            f"study {study.name} defines its own number of repeats", "set a budget instead, or change the study file"
         )
     return study if budget_s is None else replace(study, repeat=replace(study.repeat, budget_s=budget_s))
 
 
 def _contents(results: Path) -> Contents:
-    """What the folder holds; nothing where it vanished during the run, which the trial has reported."""
+    """The contents of the folder; empty if it vanished during the run, which the trial has reported."""
     try:
         contents = read_contents(ResultsFolder.existing(results))
     except UsageError:
         return Contents()
     for line in contents.damaged:
-        _log.warning("not accepted: %s", line)
+        _log.warning("ignored: %s", line)
     return contents
 
 

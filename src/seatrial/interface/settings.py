@@ -1,4 +1,4 @@
-"""Settings of benchmarks as Python values."""
+"""Benchmark settings as Python values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from seatrial.model.parameter import Value
 
 Setting = Value | Path | None
 Settings = Mapping[str, Setting | list[Any]]
-"""Parameter -> its value, or a list of values of which each makes an experiment. Text is read as on the command line
-("64MiB"); None unsets an environment variable; a tuple of words is one value (an argument list)."""
+"""Parameter -> its value, or a list of values, each of which makes an experiment. Text is parsed as on the command line
+("64MiB"); None unsets an environment variable; a tuple of strings is one value (an argument list)."""
 
 
 def values_of(settings: Settings) -> dict[str, Sequence[Value]]:
-    """The values that each parameter takes."""
+    """Parameter -> its values."""
     listed = {name: value if isinstance(value, list) else [value] for name, value in settings.items()}
     return {name: [_value(value) for value in values] for name, values in listed.items()}
 

@@ -1,4 +1,4 @@
-"""The site that a call is made for: a site file, and a system and partition of it."""
+"""The site file, system and partition that a call uses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def at_site(site: str | Path | None, system: str | None) -> Iterator[None]:
-    """Inside, this site file is in force, and programs are to run in this part of it (`NAME[:PARTITION]`).
+    """Use this site file, and run programs on this system of it (`NAME[:PARTITION]`), within the context.
 
-    Where neither is given nothing changes: the user's own site file is read when it is needed. Raises UsageError for a
-    file that cannot be read, and for a system or partition that it does not name.
+    If neither is given, the user's own site file is read when it is needed. Raises UsageError for a file that cannot be
+    read, and for an unknown system or partition.
     """
     if site is None and system is None:
         yield

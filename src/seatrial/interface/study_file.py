@@ -1,4 +1,4 @@
-"""Study files that a caller names."""
+"""Study files named by the caller."""
 
 from __future__ import annotations
 
@@ -13,32 +13,30 @@ _ENDINGS = (".yaml", ".yml")
 
 
 def is_study_file(target: str) -> bool:
-    """Whether a target of `run` is a file and no benchmark's name: by its ending, or because it lies there."""
+    """Whether a target of `run` is a file, not a benchmark: it ends in .yaml or .yml, contains a slash, or exists."""
     return target.endswith(_ENDINGS) or "/" in target or Path(target).is_file()
 
 
 def only_study(targets: Sequence[str], settings: Collection[str]) -> Study | None:
-    """The study that the targets name: one file, and nothing else. None where they name benchmarks.
+    """The study that the targets name; None if they name benchmarks.
 
-    Raises UsageError where more stands beside it, where settings would change it, and as `read_study_file` does.
+    Raises UsageError for a study with further targets or with settings, and as `read_study_file` does.
     """
     files = [target for target in targets if is_study_file(target)]
     if not files:
         return None
     if len(targets) > 1:
         raise UsageError(
-            f"{files[0]} is a study, which stands by itself, not together with {len(targets) - 1} more",
+            f"{files[0]} is a study and must be the only target, but {len(targets) - 1} more were given",
             "name one study at a time",
         )
     if settings:
-        raise UsageError(
-            f"--set does not change a study ({files[0]})", "change the file: it is the record of what was asked"
-        )
+        raise UsageError(f"--set does not apply to a study ({files[0]})", "edit the study file instead")
     return read_study_file(Path(files[0]))
 
 
 def read_study_file(path: Path) -> Study:
-    """The study in a file. Raises UsageError where it cannot be read or is no study."""
-    from seatrial.plan.study_file import MAX_BYTES, read_study  # pydantic and YAML: only where there is a study
+    """The study in a file. Raises UsageError if it cannot be read or is invalid."""
+    from seatrial.plan.study_file import MAX_BYTES, read_study  # loads pydantic and YAML
 
     return read_study(read_file(path, MAX_BYTES, "give a study file; examples/ has some"), str(path))

@@ -1,5 +1,5 @@
-"""What a machine is: readers (text -> facts), the graph that they fill, and what is known of its processors.
+"""Discovery of a machine: readers (bytes -> facts), the graph of its devices, and facts about its processors.
 
-`live.discover_live` is the recipe. Each source gives a `Survey`; `assemble` joins surveys into one `Machine`;
-`processors`, `memory_population` and `limits` add what follows from it.
+`live.discover_live` is the entry point. Each source produces a `Survey`; `assemble` joins surveys into one `Machine`;
+`processors`, `memory_population` and `limits` derive further facts.
 """

@@ -1,6 +1,6 @@
-"""Surveys -> one `Machine`: the join of all sources, then what follows from it.
+"""Surveys -> one `Machine`: joins all sources, then derives limits and memory population.
 
-The first survey is the most trusted: its statements stand first, and its shape of the CPU tree holds.
+The first survey is the most trusted: its facts come first, and it determines the shape of the CPU tree.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from seatrial.model.machine import Device, DeviceKind, Machine
 
 
 def assemble(surveys: Sequence[Survey]) -> Machine:
-    """One machine of everything that the surveys say. Never fails: what does not fit together is kept side by side."""
-    cpu_devices = tuple(with_asserted_facts(device) for device in build_cpu_tree(_with_told_nodes(surveys)))
+    """Join surveys into one machine. Never fails: contradictory facts are kept next to each other."""
+    cpu_devices = tuple(with_asserted_facts(device) for device in build_cpu_tree(_with_pci_nodes(surveys)))
     parts = join_io_parts(surveys)
     io = build_io_tree(parts, cpu_devices)
     modules, slots = _modules(surveys)
@@ -48,55 +48,55 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
             product=facts.text("product"),
         ),
         allowed_cpus=next((survey.allowed_cpus for survey in surveys if survey.allowed_cpus), ()),
-        sources=tuple(survey.source for survey in surveys if _says_something(survey)),
+        sources=tuple(survey.source for survey in surveys if _has_content(survey)),
         unread=(*(sentence for survey in surveys for sentence in survey.unread), *parts.unread),
     )
     return replace(machine, limits=machine_limits(machine))
 
 
-def _with_told_nodes(surveys: Sequence[Survey]) -> Sequence[Survey]:
-    """With the NUMA nodes that only PCI functions name, as in a listing of the bus: their CPUs are unknown."""
+def _with_pci_nodes(surveys: Sequence[Survey]) -> Sequence[Survey]:
+    """Add the NUMA nodes that only PCI functions refer to (as in lspci output); their CPUs are unknown."""
     if any(part.kind is DeviceKind.NUMA for survey in surveys for part in survey.cpu_parts):
         return surveys
-    told = {part.numa for survey in surveys for part in survey.pci_parts if part.numa is not None}
-    nodes = [CpuPart(DeviceKind.NUMA, frozenset(), numa) for numa in sorted(told)]
+    numbers = {part.numa for survey in surveys for part in survey.pci_parts if part.numa is not None}
+    nodes = [CpuPart(DeviceKind.NUMA, frozenset(), numa) for numa in sorted(numbers)]
     return (*surveys, Survey("PCI", cpu_parts=tuple(nodes))) if nodes else surveys
 
 
-def _says_something(survey: Survey) -> bool:
+def _has_content(survey: Survey) -> bool:
     parts = (survey.cpu_parts, survey.pci_parts, survey.named_parts, survey.modules, survey.peer_links, survey.p2p)
     return bool(survey.facts) or any(parts)
 
 
 def _modules(surveys: Sequence[Survey]) -> tuple[tuple[MemoryModule, ...], int | None]:
-    """The modules and slots of one survey: sources name slots so differently that joining them would be a guess.
+    """The modules and slots of one survey: slot names differ too much between sources to join them.
 
-    One that tells speeds (SMBIOS) goes before one that does not (EDAC).
+    A survey with speeds (SMBIOS) precedes one without (EDAC).
     """
-    told = [survey for survey in surveys if survey.modules]
-    told.sort(key=lambda survey: not any(module.configured_MTps for module in survey.modules))
-    return (told[0].modules, told[0].memory_slots) if told else ((), None)
+    described = [survey for survey in surveys if survey.modules]
+    described.sort(key=lambda survey: not any(module.configured_MTps for module in survey.modules))
+    return (described[0].modules, described[0].memory_slots) if described else ((), None)
 
 
 def _why_no_modules(surveys: Sequence[Survey]) -> str:
-    """What the source of modules says it missed, else that there is no such source."""
-    told = (survey.why_no_modules for survey in surveys if survey.why_no_modules is not None)
-    return next(told, "no source describes the memory modules")
+    """Why no source describes the memory modules."""
+    reasons = (survey.why_no_modules for survey in surveys if survey.why_no_modules is not None)
+    return next(reasons, "no source describes the memory modules")
 
 
 def _derived_facts(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> Facts:
-    """Whether SMT is in use, counted from the tree where no kernel file says it (before Linux 4.19; hwloc alone)."""
+    """Whether SMT is in use, counted from the tree if no kernel file states it (before Linux 4.19; hwloc alone)."""
     book = FactBook()
     if not any("smt_active" in survey.facts for survey in surveys):
         cores = [device for device in cpu_devices if device.kind is DeviceKind.CORE]
         pus = [device for device in cpu_devices if device.kind is DeviceKind.PU]
         if cores and pus:
-            book.say("smt_active", len(pus) > len(cores), "counted: hardware threads against cores")
+            book.say("smt_active", len(pus) > len(cores), "counted: hardware threads compared with cores")
     return book.facts()
 
 
 def _in_tree_order(devices: Sequence[Device]) -> tuple[Device, ...]:
-    """All devices as one depth-first walk; children keep the order in which they are given."""
+    """All devices in depth-first order; children keep their given order."""
     known = {device.id for device in devices}
     children: dict[str | None, list[Device]] = {}
     for device in devices:

@@ -1,21 +1,21 @@
-"""One tree of packages, NUMA nodes, caches, cores and PUs from what any number of surveys say.
+"""One tree of packages, NUMA nodes, caches, cores and PUs from any number of surveys.
 
-The parent of a part is the smallest part that holds all its CPUs. Parts with the same CPUs are ordered as
+The parent of a part is the smallest part that contains all its CPUs. Parts with the same CPUs are ordered as
 package > NUMA node > L3 > L2 > L1d > L1i > core > PU (hwloc's order, with NUMA nodes inside the tree as in hwloc 1).
-So the tree follows the machine without a case for each:
+This covers all machines without special cases:
 
 * one NUMA node per package: package > numa > l3 > ... ;
 * sub-NUMA clustering, NPS2, NPS4, "L3 as NUMA": package > several numa > l3 ..., or package > l3 > numa where one
   cache spans the clusters (as Skylake's does);
 * several packages in one NUMA node (NPS0, NUMA switched off): numa > packages;
-* a NUMA node without CPUs (CXL, HBM, a GPU's memory) has no place in such a tree: it stands beside the nearest node
-  that has CPUs (by distance), or at the top;
-* parts that overlap without nesting (numa=fake, a damaged source): the one that does not fit becomes a leaf, and its
-  CPUs hang on what is around it.
+* a NUMA node without CPUs (CXL, HBM, a GPU's memory) becomes a sibling of the nearest node with CPUs (by distance), or
+  is at the top;
+* parts that overlap without nesting (numa=fake, a damaged source): the part that does not fit becomes a leaf, and its
+  CPUs are children of the part around it.
 
-The first survey that tells any part of a kind (for caches: of a level and type) tells all of that kind; later surveys
-add facts to those parts but cannot make new ones. So two sources never give one core twice, also where one of them sees
-only the CPUs that a cpuset leaves.
+The first survey with any part of a kind (for caches: of a level and type) determines all parts of that kind; later
+surveys only add facts to them. Therefore two sources never produce the same core twice, even if one of them sees only
+the CPUs of a cpuset.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Node:
 
 
 def build_cpu_tree(surveys: Sequence[Survey]) -> tuple[Device, ...]:
-    """The devices in depth-first order. A machine whose sources tell no CPU gives ()."""
+    """The devices in depth-first order; () if no source has CPUs."""
     nodes = _nest(_joined_parts(surveys))
     _place_nodes_without_cpus(nodes)
     roots = sorted((node for node in nodes if node.parent is None), key=_order)
@@ -55,23 +55,23 @@ def _group(part: CpuPart) -> tuple[DeviceKind, str]:
 
 def _joined_parts(surveys: Sequence[Survey]) -> list[CpuPart]:
     joined: list[CpuPart] = []
-    told: set[tuple[DeviceKind, str]] = set()
+    known: set[tuple[DeviceKind, str]] = set()
     for survey in surveys:
         seen = frozenset(cpu for part in survey.cpu_parts for cpu in part.cpus)
         by_key = {_key(part, seen): part for part in survey.cpu_parts}
         joined = [_with_facts(part, by_key.get(_key(part, seen))) for part in joined]
         joined = _with_packages_in_order(joined, survey.cpu_parts)
-        new = [part for part in survey.cpu_parts if _group(part) not in told]
-        # A part with the same CPUs twice in one source (a damaged file) counts once.
+        new = [part for part in survey.cpu_parts if _group(part) not in known]
+        # A part listed twice with the same CPUs in one source (a damaged file) counts once.
         joined += {_key(part, part.cpus): part for part in new}.values()
-        told |= {_group(part) for part in survey.cpu_parts}
+        known |= {_group(part) for part in survey.cpu_parts}
     return joined
 
 
 def _key(part: CpuPart, seen: frozenset[int]) -> tuple[object, ...]:
-    """What tells that two sources mean the same part: a NUMA node's number; else kind and CPUs, as far as both see.
+    """Identifies a part in two sources: a NUMA node by its number, others by kind and those CPUs that both sources see.
 
-    Packages of firmware, which knows no CPU numbers, are told apart by their own.
+    Packages listed by firmware, which has no CPU numbers, are identified by their own number.
     """
     if part.kind is DeviceKind.NUMA or not part.cpus:
         return (part.kind, part.os_index)
@@ -79,7 +79,7 @@ def _key(part: CpuPart, seen: frozenset[int]) -> tuple[object, ...]:
 
 
 def _with_packages_in_order(joined: list[CpuPart], parts: Sequence[CpuPart]) -> list[CpuPart]:
-    """Packages with what a source says of them that knows no CPU numbers, where both know as many: in their order."""
+    """Add the facts of a source without CPU numbers to the packages, in order, if both have the same number of them."""
     known = [part for part in joined if part.kind is DeviceKind.PACKAGE]
     others = [part for part in parts if part.kind is DeviceKind.PACKAGE]
     is_by_number = all(part.cpus for part in known) and not any(part.cpus for part in others)
@@ -101,7 +101,7 @@ def _inner_order(part: CpuPart) -> tuple[int, int, int, int]:
 
 
 def _nest(parts: list[CpuPart]) -> list[_Node]:
-    """Nodes with parents, the largest first; linear in the CPUs of all parts together."""
+    """Nodes with parents, the largest first; linear in the total number of CPUs of all parts."""
     nodes = [_Node(part) for part in sorted(parts, key=lambda p: (-len(p.cpus), *_inner_order(p), sorted(p.cpus)))]
     innermost: dict[int, _Node] = {}
     for node in nodes:
@@ -114,7 +114,7 @@ def _nest(parts: list[CpuPart]) -> list[_Node]:
         fits = all(innermost.get(cpu) is around for cpu in node.part.cpus)
         same_numa = node.part.kind is DeviceKind.NUMA and around is not None and around.part.kind is DeviceKind.NUMA
         if same_numa and around is not None and node.part.cpus == around.part.cpus:
-            node.parent, node.is_leaf = around.parent, True  # HBM beside DRAM: two nodes next to the same CPUs
+            node.parent, node.is_leaf = around.parent, True  # HBM and DRAM: two nodes with the same CPUs
         elif fits:
             innermost.update(dict.fromkeys(node.part.cpus, node))
         else:
@@ -161,7 +161,7 @@ def _depth_first(node: _Node) -> Iterator[_Node]:
 
 
 def _ids(walk: list[_Node]) -> dict[int, str]:
-    """id(node) -> the device's id. NUMA nodes and PUs keep Linux's numbers (numactl and taskset take those).
+    """id(node) -> the device's id. NUMA nodes and PUs keep Linux's numbers, which numactl and taskset use.
 
     Packages, cores and caches are counted in the order of the walk, because their own numbers are not unique or not
     small on some machines (core_id repeats in each package; Arm packages are numbered by ACPI offsets).
@@ -180,7 +180,7 @@ def _ids(walk: list[_Node]) -> dict[int, str]:
 
 
 def _numa_of_cpu(walk: list[_Node]) -> dict[int, int]:
-    """CPU -> its NUMA node; where two nodes are next to it (HBM beside DRAM), the lower number."""
+    """CPU -> its NUMA node; of two nodes with the same CPUs (HBM and DRAM), the lower number."""
     numa_of: dict[int, int] = {}
     for node in walk:
         if node.part.kind is DeviceKind.NUMA and node.part.os_index is not None:
@@ -193,7 +193,7 @@ def _device(node: _Node, ids: dict[int, str], numa_of: dict[int, int]) -> Device
     part, device_id = node.part, ids[id(node)]
     if part.kind is DeviceKind.NUMA:
         numa = part.os_index
-    else:  # None also where a part spans several nodes
+    else:  # None if a part spans several nodes
         around = {numa_of.get(cpu) for cpu in part.cpus}
         numa = around.pop() if len(around) == 1 else None
     name = part.facts.text("model_name") if part.kind is DeviceKind.PACKAGE else None

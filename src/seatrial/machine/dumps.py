@@ -1,7 +1,6 @@
-"""Dumps of other tools as sources of a machine: `--from KIND=FILE`.
+"""Output of other tools as sources of a machine: `--from KIND=FILE`.
 
-The kinds, in the order in which they are trusted when several are given: what a kernel or driver says of the machine
-goes before what a file only asserts.
+The kinds are listed in order of trust: what a kernel or driver reports precedes what a file merely asserts.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ READERS: Mapping[str, Reader] = {
     "rocm-smi-topo": read_rocm_smi_topo,
     "nccl-xml": read_nccl_xml,
 }
-"""Kind -> its reader, which takes the file and which of several dumps in it is meant (from 1; None: the only one)."""
+"""Kind -> its reader, which takes the file and the number of the dump in it (from 1; None: the only one)."""
 
 _TRUST = {kind: rank for rank, kind in enumerate(READERS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A file with what it is said to hold; `name` is how people know it."""
+    """A file and its kind; `name` is the name shown in messages."""
 
     kind: str
     name: str
@@ -48,14 +47,14 @@ class Dump:
 
 
 def check_kind(kind: str) -> str:
-    """The kind; UnknownNameError names the nearest."""
+    """The kind itself. Raises UnknownNameError, which suggests the nearest one."""
     if kind not in READERS:
         raise UnknownNameError("kind of dump", kind, READERS)
     return kind
 
 
 def survey_dumps(dumps: Sequence[Dump]) -> list[Survey]:
-    """What each says, the most trusted first. Raises ParseError or UsageError for the first that is damaged."""
+    """The survey of each dump, the most trusted first. Raises ParseError or UsageError for the first damaged one."""
     ordered = sorted(dumps, key=lambda dump: _TRUST[check_kind(dump.kind)])
     return [_survey(dump) for dump in ordered]
 

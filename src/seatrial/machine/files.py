@@ -1,7 +1,7 @@
-"""Files below a root folder: the only way in which machine/ reads sysfs and procfs.
+"""Files below a root folder: all access of machine/ to sysfs and procfs.
 
-A made-up or recorded tree is read by the same code as the live one. A file that is absent or cannot be read is None;
-what was refused for want of permission is remembered, because the user can do something about that.
+Synthetic and recorded trees are read by the same code as the live one. A file that is missing or unreadable is None;
+files that require more permissions are listed in `refused`, since the user can act on that.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class FileTree:
 
     @property
     def is_live(self) -> bool:
-        """Whether this is the running system's own root."""
+        """Whether this is the root of the running system."""
         return self.root == Path("/")
 
     def data(self, path: str) -> bytes | None:
         """The bytes of a file, at most 16 MiB, or None."""
         try:
-            # In small pieces: /proc/sys refuses a read of 4 MiB or more, because it allocates as much in the kernel.
+            # In small pieces: /proc/sys refuses reads of 4 MiB or more, which would need a kernel buffer of that size.
             with (self.root / path.lstrip("/")).open("rb", buffering=0) as stream:
                 data = bytearray()
                 while len(data) < _LIMIT_BYTES and (piece := stream.read(_PIECE_BYTES)):
@@ -36,7 +36,7 @@ class FileTree:
         except PermissionError:
             self.refused.add(path)
             return None
-        except OSError:  # absent; a folder; EINVAL and EIO of drivers that have nothing to say
+        except OSError:  # missing; a folder; EINVAL and EIO of drivers without a value
             return None
 
     def text(self, path: str) -> str | None:
@@ -45,7 +45,7 @@ class FileTree:
         return None if data is None else data.decode("utf-8", "replace")
 
     def word(self, path: str) -> str | None:
-        """The text of a one-value file without the space around it; None when it is absent or empty."""
+        """The text of a one-value file, stripped; None if it is missing or empty."""
         text = self.text(path)
         return (text.strip() or None) if text is not None else None
 
@@ -60,21 +60,21 @@ class FileTree:
             return None
 
     def names(self, path: str) -> tuple[str, ...]:
-        """The names in a folder, sorted; () when there is none."""
+        """The names in a folder, sorted; () if it does not exist."""
         try:
             return tuple(sorted(entry.name for entry in (self.root / path.lstrip("/")).iterdir()))
         except OSError:
             return ()
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder that can be seen."""
+        """Whether the file or folder exists and is accessible."""
         try:
             return (self.root / path.lstrip("/")).exists()
         except OSError:
             return False
 
     def real(self, path: str) -> str | None:
-        """The path that symbolic links lead to, written as on the live system, or None when it leaves the root."""
+        """The path with symbolic links resolved, written as on the live system; None if it leaves the root."""
         try:
             resolved = (self.root / path.lstrip("/")).resolve(strict=True)
             below = resolved.relative_to(self.root.resolve())

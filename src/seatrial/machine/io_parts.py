@@ -1,10 +1,10 @@
-"""The I/O parts of all surveys, each thing once: what makes two sources' words mean one device.
+"""The I/O parts of all surveys, each once, with the rules for identifying a device in several sources.
 
-* PCI functions are the same by address.
-* Named devices of one kind are the same when they share a name or an alias (NIC0 of a matrix's legend is mlx5_1).
-* GPUs that a tool only numbers (GPU3 of nvidia-smi) are joined to PCI functions by the driver's own number (nvml3), or
-  else in the order of addresses, in which nvidia-smi numbers them, where there are as many of them. Where there are
-  not, both stay, and it is said: a wrong join would be a wrong machine.
+* PCI functions are identified by address.
+* Named devices of one kind are the same if they share a name or an alias (NIC0 of a matrix's legend is mlx5_1).
+* GPUs that a tool only numbers (GPU3 of nvidia-smi) are joined to PCI functions by the driver's number (nvml3), or
+  else by the order of addresses, which nvidia-smi uses, if the number of GPUs is the same. Otherwise both are kept and
+  the mismatch is reported.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from seatrial.machine.survey import NamedPart, PciPart, Survey, merge_facts
 from seatrial.model.machine import DeviceKind
 
-_UNTOLD = "0000"
+_UNKNOWN_CLASS = "0000"
 _DRIVER_NUMBERS = ("nvml", "rsmi")  # hwloc's names of GPUs, by the number of the vendor's management library
 
 
 @dataclass(frozen=True, slots=True)
 class IoParts:
-    """Every PCI part by address, every named part once (in the order of first mention), and what did not fit."""
+    """Every PCI part by address, every named part once (in the order of first mention), and the mismatches."""
 
     pci: Mapping[str, PciPart]
     named: tuple[NamedPart, ...]
@@ -29,7 +29,7 @@ class IoParts:
 
 
 def join_io_parts(surveys: Sequence[Survey]) -> IoParts:
-    """One list of parts of any number of surveys, the most trusted first."""
+    """Join the parts of any number of surveys, the most trusted first."""
     pci = _joined_pci(surveys)
     drivers = _addresses_by_driver_number(surveys)
     named = _Named()
@@ -57,10 +57,10 @@ def _joined_pci(surveys: Sequence[Survey]) -> dict[str, PciPart]:
 
 
 def _join_pci(known: PciPart, part: PciPart) -> PciPart:
-    is_told = known.class_id != _UNTOLD
+    has_class = known.class_id != _UNKNOWN_CLASS
     return replace(
         known,
-        class_id=known.class_id if is_told else part.class_id,
+        class_id=known.class_id if has_class else part.class_id,
         parent=known.parent if known.parent is not None else part.parent,
         numa=known.numa if known.numa is not None else part.numa,
         cpus=known.cpus or part.cpus,
@@ -68,13 +68,13 @@ def _join_pci(known: PciPart, part: PciPart) -> PciPart:
         trained=known.trained or part.trained,
         trained_Bps=known.trained_Bps or part.trained_Bps,
         is_condensed=known.is_condensed and part.is_condensed,
-        kind=(known.kind or part.kind) if is_told or part.class_id == _UNTOLD else part.kind,
+        kind=(known.kind or part.kind) if has_class or part.class_id == _UNKNOWN_CLASS else part.kind,
         facts=merge_facts(known.facts, part.facts),
     )
 
 
 def _nearest(parents: Sequence[str], pci: Mapping[str, PciPart]) -> str | None:
-    """The innermost of the parents that sources give: NCCL leaves out bridges that other sources show."""
+    """The innermost of the parents in all sources: NCCL omits bridges that other sources show."""
     for parent in dict.fromkeys(parents):
         others = set(parents) - {parent}
         if others <= _above(parent, pci):
@@ -92,7 +92,7 @@ def _above(address: str, pci: Mapping[str, PciPart]) -> set[str]:
 
 
 def _addresses_by_driver_number(surveys: Sequence[Survey]) -> dict[int, str]:
-    """GPU number of the vendor's library -> PCI address, from hwloc's names; none where two sources differ."""
+    """GPU number of the vendor's library -> PCI address, from hwloc's names, if all sources agree."""
     numbers: dict[int, set[str]] = {}
     for survey in surveys:
         for part in survey.named_parts:
@@ -105,7 +105,7 @@ def _addresses_by_driver_number(surveys: Sequence[Survey]) -> dict[int, str]:
 def _with_addresses(
     survey: Survey, pci: Mapping[str, PciPart], drivers: Mapping[int, str]
 ) -> tuple[list[NamedPart], str | None]:
-    """The survey's named parts, its numbered GPUs with the addresses that they have in other sources."""
+    """The survey's named parts; its numbered GPUs get their addresses from other sources."""
     numbered = [p for p in survey.named_parts if p.kind is DeviceKind.GPU and p.pci is None and p.index is not None]
     if not numbered or not pci:
         return list(survey.named_parts), None
@@ -121,7 +121,7 @@ def _with_addresses(
     elif gpus:
         problem = (
             f"{survey.source}: its {len(numbered)} GPUs were not matched with the {len(gpus)} that other sources find "
-            "on PCI: their numbers differ, and nothing else tells which is which"
+            "on PCI: the counts differ, and nothing else identifies them"
         )
         return list(survey.named_parts), problem
     else:
@@ -139,7 +139,7 @@ _NVIDIA = "10de"
 
 
 def kind_of(part: PciPart) -> DeviceKind | None:
-    """What a PCI function is, by its source's word, else by class and vendor; None for what is not shown."""
+    """The kind of a PCI function, as its source states, else by class and vendor; None for functions not shown."""
     vendor = part.facts.text("vendor_id")
     if part.kind is not None:
         return part.kind
@@ -148,7 +148,7 @@ def kind_of(part: PciPart) -> DeviceKind | None:
     is_management = vendor in _NO_GPU_VENDORS or (vendor, part.facts.text("device_id")) in _MANAGEMENT_DISPLAYS
     if part.class_id[:2] in ("03", "12") and not is_management:  # display controller; processing accelerator
         return DeviceKind.GPU
-    if part.class_id == "0680" and vendor == _NVIDIA:  # an NVSwitch calls itself "bridge, other"
+    if part.class_id == "0680" and vendor == _NVIDIA:  # the class of an NVSwitch is "bridge, other"
         return DeviceKind.SWITCH
     return None
 
@@ -159,14 +159,14 @@ def gpu_or_none(part: PciPart) -> bool:
 
 
 class _Named:
-    """Named parts, each once: of one kind with a name in common; GPUs also with an address in common."""
+    """Named parts, each once: parts of one kind are joined by a common name, GPUs also by a common address."""
 
     def __init__(self) -> None:
         self.parts: list[NamedPart] = []
         self._positions: dict[tuple[DeviceKind, str], int] = {}
 
     def add(self, part: NamedPart) -> None:
-        """Add a part, or join it to the one that it is."""
+        """Add a part, or join it to the same part from another source."""
         position = next((self._positions[key] for key in _keys(part) if key in self._positions), None)
         if position is None:
             position = len(self.parts)
@@ -185,7 +185,7 @@ def _keys(part: NamedPart) -> list[tuple[DeviceKind, str]]:
 
 
 def _join(known: NamedPart, part: NamedPart) -> NamedPart:
-    """Both in one. A matrix's label becomes the name; what the other called it is an alias."""
+    """Both as one part. The label of a matrix becomes the name, other names become aliases."""
     name = part.name if part.is_label and not known.is_label else known.name or part.name
     names = dict.fromkeys((known.name, *known.aliases, part.name, *part.aliases))
     first, second = (part, known) if part.is_label and not known.is_label else (known, part)

@@ -1,9 +1,9 @@
-"""Bridges, GPUs, switches, adapters and disks from what any number of surveys say, hung on the CPU tree.
+"""Bridges, GPUs, switches, adapters and disks from any number of surveys, attached to the CPU tree.
 
-A host bridge hangs on the NUMA node (else the package) that it is next to; where its source says nothing and there is
-one NUMA node, on that. A function that is neither a bridge, a GPU, a switch nor said to be an adapter or disk by its
-source appears only as what the operating system named on it; a bridge only when it leads to something. What a matrix
-labels has that label as its id.
+The parent of a host bridge is its local NUMA node (else package); if its source states none and there is one NUMA node,
+that one. A function that is not a bridge, GPU or switch, nor an adapter or disk according to its source, appears only
+as the devices that the operating system names on it; a bridge appears only if it leads to a device. The id of a device
+in a matrix is its label.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PROCESSORS = (DeviceKind.GPU, DeviceKind.SWITCH)
 
 @dataclass(frozen=True, slots=True)
 class IoTree:
-    """The devices in depth-first order, their links and their places."""
+    """The devices in depth-first order, their links and affinities."""
 
     devices: tuple[Device, ...] = ()
     links: tuple[Link, ...] = ()
@@ -33,7 +33,7 @@ class IoTree:
 
 @dataclass(slots=True)
 class _Slot:
-    """A device to be, what it was made of, and what hangs below it; `order` is that of its making."""
+    """A device, the parts that it was made from, and its children; `order` is the order of creation."""
 
     device: Device
     pci: PciPart | None
@@ -43,7 +43,7 @@ class _Slot:
 
 
 def build_io_tree(parts: IoParts, cpu_devices: Sequence[Device]) -> IoTree:
-    """The I/O side of the machine; `cpu_devices` is the tree that it hangs on."""
+    """The I/O devices of the machine; `cpu_devices` is the tree that they are attached to."""
     slots: dict[str | None, _Slot] = {}
     for order, slot in enumerate(_Maker(parts, cpu_devices).slots()):
         slot.order = order
@@ -61,7 +61,7 @@ def build_io_tree(parts: IoParts, cpu_devices: Sequence[Device]) -> IoTree:
 
 
 class _Maker:
-    """Makes a slot of each part that is shown."""
+    """Makes a slot for each part that is shown."""
 
     def __init__(self, parts: IoParts, cpu_devices: Sequence[Device]) -> None:
         self._pci = parts.pci
@@ -70,7 +70,7 @@ class _Maker:
         self._by_address = {(p.kind, p.pci): p for p in reversed(parts.named) if p.pci is not None}
 
     def slots(self) -> Iterator[_Slot]:
-        """PCI functions in order of address, then what has no address or stands beside others on a function."""
+        """PCI functions in order of address, then devices without an address, or with an address that others share."""
         numbers = self._gpu_numbers()
         counters: dict[DeviceKind, int] = {}
         for part in sorted(self._pci.values(), key=lambda p: p.address):
@@ -92,10 +92,10 @@ class _Maker:
         return any(named.pci == part.address for named in self._named if named.kind not in _PROCESSORS)
 
     def _gpu_numbers(self) -> dict[str, int]:
-        """Address -> the number that the driver gives a GPU, where it numbers all of them, each once."""
+        """Address -> the driver's number of a GPU; empty unless all GPUs have distinct numbers."""
         gpus = [part.address for part in self._pci.values() if kind_of(part) is DeviceKind.GPU]
-        told = {a: p.index for a in gpus if (p := self._by_address.get((DeviceKind.GPU, a))) is not None}
-        numbers = {address: index for address, index in told.items() if index is not None}
+        indexes = {a: p.index for a in gpus if (p := self._by_address.get((DeviceKind.GPU, a))) is not None}
+        numbers = {address: index for address, index in indexes.items() if index is not None}
         return numbers if len(numbers) == len(gpus) == len(set(numbers.values())) else {}
 
     def _bridge(self, part: PciPart) -> Device:
@@ -103,7 +103,7 @@ class _Maker:
         return self._device(part, f"pci-{part.address}", DeviceKind.BRIDGE, name, part.facts)
 
     def _processor(self, part: PciPart, kind: DeviceKind, number: int, named: NamedPart | None) -> Device:
-        """A GPU or NVSwitch with its number and what its driver says, which goes before what the bus says."""
+        """A GPU or NVSwitch with its number; facts from its driver precede those from the bus."""
         facts = part.facts if named is None else merge_facts(named.facts, part.facts)
         own_id = f"{_PREFIX[kind]}-{number}"
         device_id = named.name if named is not None and named.is_label else own_id
@@ -114,7 +114,7 @@ class _Maker:
         )
 
     def _nameless(self, part: PciPart, kind: DeviceKind) -> Device:
-        """An adapter or disk for which the operating system has no name here, as in a listing of the bus."""
+        """An adapter or disk without a name from the operating system, as in lspci output."""
         name = _gpu_name(part.facts) or f"{kind} {part.address}"
         return self._device(part, f"{kind}-{part.address}", kind, name, part.facts)
 
@@ -133,7 +133,7 @@ class _Maker:
         numa = part.numa
         if function is not None:
             numa = numa if numa is not None else _numa(function.numa, function.cpus, self._cpu_devices)
-            # What the driver says goes before what the bus says; the bus's names stay under their own names.
+            # Facts from the driver precede those from the bus.
             facts = merge_facts(part.facts, _without(function.facts, part.facts, "driver"))
         is_on_node = function is not None or part.is_label or (part.numa is not None and part.pci is None)
         above = self._bridge_above(function) if function is not None else None
@@ -143,7 +143,7 @@ class _Maker:
         return _Slot(device, function, part)
 
     def _bridge_above(self, part: PciPart) -> str | None:
-        """The id of the nearest bridge above; functions that are none (Intel VMD) are passed by."""
+        """The id of the nearest bridge above; other functions (Intel VMD) are skipped."""
         seen: set[str] = set()
         above = part.parent
         while above is not None and above in self._pci and above not in seen:
@@ -154,8 +154,9 @@ class _Maker:
         return None
 
 
-def _without(facts: Facts, told: Facts, *names: str) -> Facts:
-    return Facts({name: said for name, said in facts.items() if name not in names or name not in told})
+def _without(facts: Facts, preferred: Facts, *names: str) -> Facts:
+    """The facts, without those of these names that `preferred` has as well."""
+    return Facts({name: known for name, known in facts.items() if name not in names or name not in preferred})
 
 
 def _gpu_name(facts: Facts) -> str | None:
@@ -163,10 +164,10 @@ def _gpu_name(facts: Facts) -> str | None:
     return facts.text("model_name") or facts.text("pci_name") or (f"PCI {ids[0]}:{ids[1]}" if all(ids) else None)
 
 
-def _numa(told: int | None, cpus: frozenset[int] | None, cpu_devices: Sequence[Device]) -> int | None:
-    """The node that the source names, else the only one, else the one that has just these CPUs."""
-    if told is not None:
-        return told
+def _numa(stated: int | None, cpus: frozenset[int] | None, cpu_devices: Sequence[Device]) -> int | None:
+    """The node that the source states, else the only node, else the node with exactly these CPUs."""
+    if stated is not None:
+        return stated
     nodes = [device for device in cpu_devices if device.kind is DeviceKind.NUMA]
     if len(nodes) == 1:
         return nodes[0].numa
@@ -189,7 +190,7 @@ def _cpus(device: Device) -> frozenset[int]:
 
 
 def _order(slot: _Slot) -> tuple[str, int]:
-    """By address; what has none as its source lists it."""
+    """By address; devices without one in the order of their source."""
     return (slot.device.pci or "~", slot.order)
 
 
@@ -197,7 +198,7 @@ def _depth_first(slot: _Slot) -> Iterator[_Slot]:
     stack, seen = [slot], set[str]()
     while stack:
         current = stack.pop()
-        if current.device.id in seen:  # a damaged source that makes a ring
+        if current.device.id in seen:  # a cycle in a damaged source
             continue
         seen.add(current.device.id)
         yield current
@@ -209,7 +210,7 @@ def _leads_somewhere(slot: _Slot) -> bool:
 
 
 def _affinity(slot: _Slot) -> Affinity:
-    """What the driver's matrix says, else the bus. A matrix that says nothing leaves it unknown."""
+    """From the driver's matrix, else from the bus; unknown if neither states it."""
     cpus = slot.named.cpus if slot.named is not None else None
     if cpus is None and slot.pci is not None:
         cpus = slot.pci.cpus

@@ -12,7 +12,7 @@ from seatrial.model.role import Role
 
 
 def machine_limits(machine: Machine) -> tuple[NamedLimit, ...]:
-    """Every limit by name; one that cannot be derived says what is missing."""
+    """Every limit by name; a limit that cannot be derived states what is missing."""
     return (
         NamedLimit("dram.bandwidth", machine.memory.peak),
         *(NamedLimit(f"cpu.{precision}", _fma_limit(machine, precision)) for precision in ELEMENT_BITS),
@@ -23,12 +23,12 @@ def machine_limits(machine: Machine) -> tuple[NamedLimit, ...]:
 def _fma_limit(machine: Machine, precision: str) -> Limit:
     """Peak FMA rate of all cores at the highest clock that the machine states: sum of clock x pipes x lanes x 2.
 
-    An upper bound: all cores at once, and wide vectors, may run slower. What a run reached is judged by the clock
-    measured in that run.
+    An upper bound: with all cores active, or with wide vectors, the clock may be lower. A measured rate is compared
+    with the limit at the clock measured in the same run.
     """
     cores = machine.of_kind(DeviceKind.CORE)
     if not cores:
-        return Limit.unknown("flop/s", "no source tells the cores")
+        return Limit.unknown("flop/s", "the number of cores is unknown")
     threads: dict[str | None, dict[int, Device]] = {}
     for cpu, pu in machine.pus().items():
         threads.setdefault(pu.parent, {})[cpu] = pu
@@ -37,27 +37,25 @@ def _fma_limit(machine: Machine, precision: str) -> Limit:
         own = threads.get(core.id, {})
         unit = machine.fma_unit(min(own)) if own else None
         if unit is None:
-            return Limit.unknown(
-                "flop/s", f"no document in our table settles the FMA pipes of {_package(core, machine)}"
-            )
+            return Limit.unknown("flop/s", f"the number of FMA pipes of {_package(core, machine)} is unknown")
         clock = _max_clock(machine, tuple(own.values()))
         if isinstance(clock, str):
             return Limit.unknown("flop/s", clock)
         clocked.append((clock, unit))
-    return fma_rate(clocked, precision, "(the highest clock that cpufreq states)")
+    return fma_rate(clocked, precision, "(highest clock reported by cpufreq)")
 
 
 def _max_clock(machine: Machine, threads: Sequence[Device]) -> float | str:
     """The highest clock in Hz of the core with these threads, or what is missing."""
     clock = max((value for pu in threads if (value := pu.facts.number("max_frequency"))), default=None)
     if clock is None:
-        where = " (cpufreq is absent in this virtual machine)" if "hypervisor" in machine.facts else ""
-        return f"no source states the highest clock{where}; {benchmark_of(Role.FMA_RATE)} measures the clock in its run"
+        where = " (this virtual machine has no cpufreq)" if "hypervisor" in machine.facts else ""
+        return f"the highest clock is unknown{where}; {benchmark_of(Role.FMA_RATE)} measures the clock"
     boost = machine.facts.best("boost")
     drivers = {pu.facts.text("frequency_driver") for pu in threads}
     if drivers == {"acpi-cpufreq"} and boost is not None and boost.value is True:
-        measured = f"{benchmark_of(Role.FMA_RATE)} measures it in its run"
-        return f"acpi-cpufreq states the highest clock without boost, and boost is on; {measured}"
+        benchmark = benchmark_of(Role.FMA_RATE)
+        return f"acpi-cpufreq reports the highest clock without boost, and boost is on; {benchmark} measures the clock"
     return clock
 
 

@@ -23,16 +23,16 @@ LSTOPO_TIMEOUT_S = 30.0
 
 
 def discover_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> Machine:
-    """The machine as sysfs, procfs, SMBIOS and (when installed, and only for the live root) hwloc describe it.
+    """The machine as described by sysfs, procfs, SMBIOS and (if installed, and only for the live root) hwloc.
 
-    `root` is "/" or a folder with a copy of /sys and /proc. What cannot be read is missing in the result and named in
-    its `unread`; nothing here raises because a file is absent or damaged.
+    `root` is "/" or a folder with a copy of /sys and /proc. What cannot be read is missing in the result and listed
+    in its `unread`; missing and damaged files raise no error.
     """
     return assemble(survey_live(root, use_hwloc=use_hwloc))
 
 
 def survey_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> list[Survey]:
-    """What each source on this machine says, the most trusted first: see `discover_live`."""
+    """The survey of each source on this machine, the most trusted first; see `discover_live`."""
     files = FileTree(root)
     is_live = files.is_live
     surveys = [survey_sysfs(files, os.environ if is_live else {})]
@@ -45,7 +45,7 @@ def survey_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> list[Surve
 
 
 def _survey_process() -> Survey:
-    """What only a running process can ask its C library and interpreter."""
+    """Facts that the C library and the interpreter of this process provide."""
     book = FactBook()
     book.say("page_size", os.sysconf("SC_PAGE_SIZE"), "sysconf(_SC_PAGE_SIZE)", "B")
     try:
@@ -64,8 +64,8 @@ def _musl() -> str | None:
 def _survey_hwloc() -> Survey:
     program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
     if program is None:
-        return Survey("hwloc (absent)", unread=("hwloc: lstopo is not installed; sysfs alone was read",))
-    # `--disallowed` also shows what a cpuset hides, as sysfs does; hwloc 1 and 2.0 do not know it under that name.
+        return Survey("hwloc (absent)", unread=("hwloc: lstopo is not installed; only sysfs was read",))
+    # `--disallowed` also shows what a cpuset hides, as sysfs does; hwloc 1 and 2.0 have no option of that name.
     problem = ""
     for options in (["--disallowed"], ["--whole-system"], []):
         command = [program, *options, "--of", "xml"]
@@ -78,15 +78,15 @@ def _survey_hwloc() -> Survey:
                 return read_hwloc_xml(done.stdout)
             problem = f"exit status {done.returncode}: {done.stderr.decode('utf-8', 'replace').strip()[:200]}"
         except subprocess.TimeoutExpired:
-            problem = f"no answer within {LSTOPO_TIMEOUT_S:g} s"
+            problem = f"no output within {LSTOPO_TIMEOUT_S:g} s"
             break
         except (OSError, UsageError) as error:
             problem = str(error)
             break
-    return Survey("hwloc (failed)", unread=(f"hwloc: {program} gave nothing usable ({problem}); sysfs alone was read",))
+    return Survey("hwloc (failed)", unread=(f"hwloc: {program} failed ({problem}); only sysfs was read",))
 
 
 def _hwloc_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without HWLOC_* (which can put another machine's topology in its place) and without a display to open."""
+    """Without HWLOC_* (which can substitute the topology of another machine) and without DISPLAY."""
     kept = {key: value for key, value in environment.items() if not key.startswith("HWLOC_") and key != "DISPLAY"}
     return kept | {"LC_ALL": "C"}

@@ -1,7 +1,8 @@
 """Memory modules -> devices, and `Memory`: channels, peak and verdict.
 
-A slot's channel is told by its name (`readers.memory_locators`), or by the vendor's table (`slot_tables`) once the CPU
-has told how many channels there are. `population_rules` judges. What no name and no document settles stays unknown.
+The channel of a slot follows from its name (`readers.memory_locators`), or from the vendor's table (`slot_tables`) if
+the number of channels is known. `population_rules` makes the verdict. Whatever neither names nor documents settle is
+unknown.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from seatrial.model.limit import Limit, dram_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Memory, Population, SocketMemory
 
 _CHANNEL_IS_8_BYTES = frozenset({"DDR3", "DDR4", "DDR5"})
-"""LPDDR and HBM channels have other widths, which SMBIOS does not tell."""
+"""LPDDR and HBM channels have other widths, which SMBIOS does not state."""
 
-_NAMED = "channels as the slots' names tell them"
+_NAMED = "channels from the slot names"
 _MOST_SOCKETS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Socket:
-    """All slots of one socket, and the filled ones as the rules see them."""
+    """One socket: its populated slots as input of the rules, and whether its channels are confirmed."""
 
     load: SocketLoad
     is_confirmed: bool
@@ -40,10 +41,10 @@ def judge_memory(
     why_none: str = "no source describes the memory modules",
     product: str | None = None,
 ) -> Memory:
-    """The memory of a machine with these modules. `slots` is the declared number, `why_none` why there may be none;
-    `product` (vendor and name of the machine) guards the vendors' slot tables.
+    """The memory of a machine with these modules. `slots` is the declared number, `why_none` the reason if there are
+    none; `product` (vendor and name of the machine) limits the choice of the vendors' slot tables.
 
-    A virtual machine's SMBIOS describes no real modules: sizes are kept, everything else is unknown.
+    The SMBIOS of a virtual machine describes no real modules: sizes are kept, everything else is unknown.
     """
     if not any(module.size_bytes for module in modules):
         return Memory(why=why_none, peak=Limit.unknown("B/s", f"populated channels: {why_none}"))
@@ -54,41 +55,42 @@ def judge_memory(
     is_complete = slots is not None and slots == len(modules) and is_sorted
     platform = _common_platform(cpu_devices)
     sockets = [_socket(name, group, platform, is_complete, product) for name, group in groups]
-    told = tuple(_socket_memory(socket.load, is_virtual) for socket in sockets)
+    memories = tuple(_socket_memory(socket.load, is_virtual) for socket in sockets)
     if is_virtual:
         why = "a virtual machine's firmware describes no real modules"
-        return Memory(why=why, peak=Limit.unknown("B/s", f"populated channels: {why}"), sockets=told)
+        return Memory(why=why, peak=Limit.unknown("B/s", f"populated channels: {why}"), sockets=memories)
     verdict, why = judge_population([socket.load for socket in sockets])
     empty = {m.socket for m in modules} - {m.socket for m in modules if m.size_bytes}
-    is_told = any(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
-    if empty - {None} and not is_told and verdict in (Population.BALANCED, Population.NEAR_BALANCED):
+    has_packages = any(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
+    if empty - {None} and not has_packages and verdict in (Population.BALANCED, Population.NEAR_BALANCED):
         verdict, why = (
             Population.UNKNOWN,
-            f"{why}; but whether the sockets without a module have a processor is not reported",
+            f"{why}; but it is unknown whether the sockets without a module have a processor",
         )
     other = _other_memory(cpu_devices)
-    peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, told)
-    return Memory(verdict, why, peak, told)
+    peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, memories)
+    return Memory(verdict, why, peak, memories)
 
 
 def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
-    """Why the modules do not bound the bandwidth of memory: there is memory beside them. None where there is none.
+    """Why the modules do not limit the memory bandwidth: the other memory of the machine. None if there is no other.
 
-    A processor's own memory may work as a cache that nobody sees (Xeon Max); as nodes, it shows as memory without CPUs.
+    Memory in the processor package (Xeon Max) may be a hidden cache; otherwise it appears as nodes without CPUs.
     """
     for package in cpu_devices:
         memory = package.facts.text("package_memory") if package.kind is DeviceKind.PACKAGE else None
         if memory is not None:
-            return f"the modules are not all: {package.name} has {memory} in its package, whose rate is not reported"
+            return f"the modules are not all of the memory: {package.name} has {memory} of unknown rate in its package"
     of_cpus = {device.numa for device in cpu_devices if device.kind is DeviceKind.PU}
     for node in cpu_devices:
         if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
-            return f"the modules are not all: {node.id} is memory without CPUs (HBM, CXL, a GPU's) of unknown rate"
+            kind = "memory without CPUs (HBM, CXL, a GPU) of unknown rate"
+            return f"the modules are not all of the memory: {node.id} is {kind}"
     return None
 
 
 def _common_platform(cpu_devices: Sequence[Device]) -> Platform:
-    """The platform of all packages; an unknown one where they differ or none is told."""
+    """The platform of all packages; an unknown one if they differ or there are none."""
     found = {platform_of(device) for device in cpu_devices if device.kind is DeviceKind.PACKAGE}
     return found.pop() if len(found) == 1 else Platform(None, None)
 
@@ -96,10 +98,9 @@ def _common_platform(cpu_devices: Sequence[Device]) -> Platform:
 def _by_socket(
     modules: Sequence[MemoryModule], cpu_devices: Sequence[Device]
 ) -> list[tuple[str, tuple[MemoryModule, ...]]] | str:
-    """(name, all slots) of each socket with a processor, in order; a sentence where that cannot be determined.
+    """(name, all slots) of each socket with a processor, in order; the reason as text if that is unknown.
 
-    Slots of a socket without a processor are left out; a processor whose slots are all empty, or that has none listed,
-    stays.
+    Slots of a socket without a processor are omitted; a processor without modules, or without any slot listed, is kept.
     """
     packages = sum(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
     modules = _with_split_letters(modules, cpu_devices, packages)
@@ -107,10 +108,10 @@ def _by_socket(
     if None in filled:
         if packages == 1:
             return [("the socket", tuple(modules))]
-        return "the slots' names do not tell their sockets"
+        return "the slot names do not state their sockets"
     named = sorted({module.socket for module in modules if module.socket is not None})
     if packages and len(filled) > packages:
-        return f"modules stand at {len(filled)} sockets, but the number of processors reported is {packages}"
+        return f"modules are listed for {len(filled)} sockets, but the number of processors is {packages}"
     empty = [number for number in named if number not in filled]
     kept = sorted(number for number in filled if number is not None)
     if packages > len(kept):
@@ -124,9 +125,9 @@ def _by_socket(
 def _with_split_letters(
     modules: Sequence[MemoryModule], cpu_devices: Sequence[Device], packages: int
 ) -> Sequence[MemoryModule]:
-    """Modules with sockets where letters of channels run on over the sockets: A to F, then G to M (ASUS, Gigabyte).
+    """Assign sockets if channel letters continue across sockets: A to F, then G to M (ASUS, Gigabyte).
 
-    Told only where the letters of all slots divide evenly by the channels of a processor.
+    Only if the letters of all slots divide evenly by the channels of a processor.
     """
     channels = _common_platform(cpu_devices).channels
     if any(m.socket is not None or m.channel is None or len(m.channel) != 1 for m in modules) or not channels:
@@ -141,7 +142,7 @@ def _with_split_letters(
 def _socket(
     name: str, modules: tuple[MemoryModule, ...], platform: Platform, is_complete: bool, product: str | None
 ) -> _Socket:
-    """The filled slots with their channels: as named, else by the vendor's table."""
+    """The populated slots with their channels, from their names or else from the vendor's table."""
     filled = tuple(module for module in modules if module.size_bytes)
     is_named = bool(filled) and all(module.channel is not None for module in filled)
     mapping, table = _NAMED if is_named else "", None
@@ -151,14 +152,14 @@ def _socket(
     for module in filled:
         slot = None if table is None else table.slots.get(slot_number(module.locator) or 0)
         if slot is not None and table is not None:
-            mapping = f"channels by {table.source}"
+            mapping = f"channels from {table.source}"
             placed.append(Placed(module, slot.channel, slot.position))
         else:
             placed.append(Placed(module, module.channel if is_named else None))
     if is_named and platform.channels is None and is_complete:
         channels = len({module.channel for module in modules})
         if None not in {module.channel for module in modules}:
-            platform = replace(platform, channels=channels, source="the slots' names", confirmed=True)
+            platform = replace(platform, channels=channels, source="the slot names", confirmed=True)
     load = SocketLoad(name, platform, tuple(placed), len(modules) if is_complete else None, mapping)
     return _Socket(load, platform.confirmed or is_named)
 
@@ -182,35 +183,33 @@ def _socket_memory(load: SocketLoad, is_virtual: bool) -> SocketMemory:
 
 
 def _common(values: Sequence[float | None]) -> float | None:
-    """The value that all have; None where one is unknown or they differ."""
+    """The common value; None if one is unknown or they differ."""
     return values[0] if values and len(set(values)) == 1 else None
 
 
-def _peak(sockets: Sequence[_Socket], told: Sequence[SocketMemory]) -> Limit:
-    """Sum over the sockets of populated channels x 8 B x configured rate; unknown where one of them is."""
+def _peak(sockets: Sequence[_Socket], memories: Sequence[SocketMemory]) -> Limit:
+    """Sum over the sockets of populated channels x 8 B x configured rate; unknown if one of them is."""
     types = {placed.module.memory_type for socket in sockets for placed in socket.load.placed}
     if not types <= _CHANNEL_IS_8_BYTES:
         names = ", ".join(sorted(str(name) for name in types))
-        return Limit.unknown("B/s", f"the width of a channel of {names} is not reported")
-    rates = {t.configured_MTps for t in told if t.dimms}
+        return Limit.unknown("B/s", f"the width of a {names} channel is unknown")
+    rates = {memory.configured_MTps for memory in memories if memory.dimms}
     if None in rates or len(rates) != 1:
-        return Limit.unknown("B/s", "the modules' configured speed is not reported, or differs between them")
-    populated = [t.populated_channels for t in told]
+        return Limit.unknown("B/s", "the configured speed of the modules is unknown or differs")
+    populated = [memory.populated_channels for memory in memories]
     known = [count for count in populated if count is not None]
     if len(known) != len(populated):
-        return Limit.unknown(
-            "B/s", "which channels are populated is stated neither by the slots' names nor by a document"
-        )
+        return Limit.unknown("B/s", "neither the slot names nor a document state which channels are populated")
     rate = rates.pop()
-    where = f"{len(told)} socket{'s' if len(told) > 1 else ''}, from SMBIOS"
+    where = f"{len(memories)} socket{'s' if len(memories) > 1 else ''}, from SMBIOS"
     confirmed = all(socket.is_confirmed for socket in sockets)
     if not confirmed:
-        where += "; the channels of a socket are unconfirmed"
+        where += "; the number of channels per socket is unconfirmed"
     return dram_bandwidth(sum(known), rate if rate is not None else 0.0, where, confirmed=confirmed)
 
 
 def memory_devices(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device]) -> tuple[Device, ...]:
-    """A device for each module that is there, hung on its package where that is certain."""
+    """A device for each installed module, below its package if that is certain."""
     packages = [device.id for device in cpu_devices if device.kind is DeviceKind.PACKAGE]
     numbers = sorted({module.socket for module in modules if module.socket is not None})
     devices: list[Device] = []

@@ -1,9 +1,9 @@
-"""How near GPUs and adapters are to each other by the PCI tree, in the classes of `nvidia-smi topo -m`.
+"""Distance of GPUs and adapters in the PCI tree, in the classes of `nvidia-smi topo -m`.
 
-PIX: below one PCIe switch (or one function beside another); PXB: over several switches; PHB: over the host bridge;
-NODE: over two host bridges of one NUMA node; SYS: between NUMA nodes (legend of nvidia-smi topo). A source that shows
-no host bridges (NCCL) leaves PHB, which is true of both and what NCCL itself says. Two GPUs of one vendor may have
-links of their own (NVLink, XGMI) that the PCI tree does not show: their class is left open (None).
+PIX: below one PCIe switch (or two functions of one device); PXB: through several switches; PHB: through the host
+bridge; NODE: through two host bridges of one NUMA node; SYS: between NUMA nodes (legend of nvidia-smi topo). For a
+source without host bridges (NCCL) PHB stands for both PHB and NODE, as in NCCL itself. Two GPUs of one vendor may have
+direct links (NVLink, XGMI) that the PCI tree does not show: their class is None.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ def pci_paths(
     lone: Container[tuple[str, str]] = frozenset(),
     condensed: Container[str] = frozenset(),
 ) -> tuple[Path, ...]:
-    """Each pair of GPUs and adapters once, in the order of `devices`; those that are not on PCI are left out.
+    """Each pair of GPUs and adapters once, in the order of `devices`; devices that are not on PCI are left out.
 
-    `lone` names the pairs of GPUs that are known to have no links of their own, `condensed` the bridges that stand for
-    a whole switch.
+    `lone` has the pairs of GPUs that are known to have no direct links, `condensed` the bridges that represent a whole
+    switch.
     """
     by_id = {device.id: device for device in devices}
     ends = [device for device in devices if device.kind in (DeviceKind.GPU, DeviceKind.NIC) and device.pci is not None]
 
-    def told(a: Device, b: Device) -> str | None:
-        is_open = _may_have_own_links(a, b) and (a.id, b.id) not in lone
-        return None if is_open else _class(a, b, by_id, condensed)
+    def path_class(a: Device, b: Device) -> str | None:
+        is_unknown = _may_have_direct_links(a, b) and (a.id, b.id) not in lone
+        return None if is_unknown else _class(a, b, by_id, condensed)
 
-    return tuple(Path(a.id, b.id, told(a, b)) for a, b in combinations(ends, 2))
+    return tuple(Path(a.id, b.id, path_class(a, b)) for a, b in combinations(ends, 2))
 
 
-def _may_have_own_links(a: Device, b: Device) -> bool:
+def _may_have_direct_links(a: Device, b: Device) -> bool:
     vendors = {device.facts.text("vendor_id") for device in (a, b)}
     return a.kind is DeviceKind.GPU and b.kind is DeviceKind.GPU and bool(vendors & _WITH_OWN_LINKS)
 

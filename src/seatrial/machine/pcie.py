@@ -1,4 +1,4 @@
-"""PCIe links of the tree: capable and trained rate of each, and the narrowest one on the way to a device."""
+"""PCIe links of the tree: capable and trained rate of each, and the narrowest one on the path to a device."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from seatrial.model.machine import Device, DeviceKind, Link, NamedLimit
 
 KIND = "pcie"
 HOST = "host"
-"""The end of a link of which no source tells where it leads: somewhere towards the processor."""
+"""The upper end of a link if no source states it: somewhere towards the processor."""
 _WITH_LIMIT = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
 
 
 def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPart]) -> tuple[Link, ...]:
-    """A link for each device whose speed some source tells, towards the bridge above it. Where no bridge is told (NCCL
-    shows no ports of the processor) it leads to the NUMA node or package, and else to `HOST`.
+    """A link from each device with a known link speed to the bridge above it. If the bridge is unknown (NCCL shows no
+    ports of the processor) the link leads to the NUMA node or package, otherwise to `HOST`.
 
-    A link can do what both its ends can, so `capable` is the slower speed and the narrower width of the function and
-    the port above it (their facts keep them apart: an x16 card in an x8 slot). `trained` is what the function reads.
+    A link is as fast as both of its ends, so `capable` is the lower speed and the smaller width of the function and
+    the port above it (their facts list both: an x16 card in an x8 slot). `trained` is what the function reports.
     """
     links: list[Link] = []
     for device, part in placed:
@@ -34,7 +34,7 @@ def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPa
 
 def _slower(function: LinkRate | None, port: LinkRate | None) -> LinkRate | None:
     if function is None or port is None:
-        return function  # a host bridge, or a port that does not say: the function's own word
+        return function  # a host bridge, or a port of unknown speed: the value of the function
     return LinkRate(min(function.GTps, port.GTps), min(function.lanes, port.lanes))
 
 
@@ -45,7 +45,7 @@ def _rate(link: LinkRate | None) -> float | None:
 def pcie_limits(devices: Sequence[Device], links: Sequence[Link]) -> tuple[NamedLimit, ...]:
     """`pcie.<device>` for each GPU, adapter and NVMe disk: the narrowest capable link between it and the CPU.
 
-    The trained rate is no limit: an idle device lowers it and raises it under load.
+    The trained rate is not a limit: devices lower it when idle and raise it under load.
     """
     above = {link.b: link for link in links if link.kind == KIND}
     parents = {device.id: device.parent for device in devices}
@@ -65,9 +65,9 @@ def pcie_limits(devices: Sequence[Device], links: Sequence[Link]) -> tuple[Named
 
 def _narrowest(chain: Sequence[Link]) -> Limit:
     if chain[0].capable_Bps is None:
-        return Limit.unknown("B/s", "only the trained speed of its link is told, which an idle device lowers")
+        return Limit.unknown("B/s", "only the trained link speed is known, which is lower while the device is idle")
     known = [(link.capable_Bps, link) for link in chain if link.capable_Bps is not None]
     value, link = min(known, key=lambda pair: pair[0])
-    where = "its own link" if link is chain[0] else f"the link {link.a} to {link.b}, the narrowest on its way"
+    where = "its own link" if link is chain[0] else f"the link {link.a} to {link.b}, the narrowest on the path"
     derivation = f"{value / 1e9:.4g} GB/s per direction: capable rate of {where}, after encoding"
     return Limit(value, "B/s", derivation, Basis.PHYSICAL)

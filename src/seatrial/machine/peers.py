@@ -1,7 +1,7 @@
-"""What sources say of pairs of devices: classes of matrices, direct links, permission to reach each other's memory.
+"""Facts about pairs of devices: path classes from matrices, direct links, access to each other's memory.
 
-Ends are names in the words of a source; here they become ids of devices. Of several sources that speak of one pair the
-first is heard; a pair of which none speaks has the class that the PCI tree gives it (`paths.pci_paths`).
+A source refers to devices by its own names; here these become ids. If several sources describe a pair, the first one
+counts; a pair that no source describes has the class that follows from the PCI tree (`paths.pci_paths`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ class Peers:
         self._ids = _ids_by_name(devices)
 
     def paths(self, by_tree: Sequence[Path]) -> tuple[Path, ...]:
-        """Each pair of GPUs and adapters once: those of the tree, and those that a matrix labels."""
-        told = self._told_paths()
+        """Each pair of GPUs and adapters once: those of the tree, and those in a matrix."""
+        stated = self._stated_paths()
         linked = self._linked_paths()
         known = {(path.a, path.b): path for path in by_tree}
-        ends = {end for pair in (*told, *linked, *known) for end in pair}
+        ends = {end for pair in (*stated, *linked, *known) for end in pair}
         ordered = [device for device in self._devices if device.id in ends]
         found: list[Path] = []
         for a, b in combinations(ordered, 2):
             pair = (a.id, b.id)
-            path = told.get(pair) or linked.get(pair) or known.get(pair)
+            path = stated.get(pair) or linked.get(pair) or known.get(pair)
             found.append(path if path is not None else Path(a.id, b.id, None))
         return tuple(found)
 
     def links(self) -> tuple[Link, ...]:
-        """The direct links, once each; the ends in the order of the devices."""
+        """The direct links, each once; the ends in the order of the devices."""
         found: dict[tuple[str, str], Link] = {}
         for a, b, link in self._peer_links():
             found.setdefault(
@@ -48,7 +48,7 @@ class Peers:
         return tuple(found.values())
 
     def access(self) -> tuple[PeerAccess, ...]:
-        """Who may read and write whose memory; what one source says of reading and another of writing is one entry."""
+        """Which device can read and write whose memory; read and write status from two sources form one entry."""
         found: dict[tuple[str, str], PeerAccess] = {}
         for survey in self._surveys:
             for entry in survey.p2p:
@@ -60,14 +60,14 @@ class Peers:
         return tuple(found[pair] for pair in sorted(found, key=self._order))
 
     def lone_links(self) -> frozenset[tuple[str, str]]:
-        """Pairs of GPUs of which a source that names all direct links names none: only PCI joins them."""
+        """Pairs of GPUs connected only by PCI, according to a source that lists all direct links."""
         if not any(survey.knows_peer_links for survey in self._surveys):
             return frozenset()
         linked = self._linked_paths()
         gpus = [device.id for device in self._devices if device.kind is DeviceKind.GPU]
         return frozenset(pair for pair in combinations(gpus, 2) if pair not in linked)
 
-    def _told_paths(self) -> dict[tuple[str, str], Path]:
+    def _stated_paths(self) -> dict[tuple[str, str], Path]:
         found: dict[tuple[str, str], Path] = {}
         for survey in self._surveys:
             for path in survey.paths:
@@ -77,15 +77,15 @@ class Peers:
         return found
 
     def _linked_paths(self) -> dict[tuple[str, str], Path]:
-        """GPU pairs that direct links join, also over switches: then as many as the end with the fewer has."""
+        """GPU pairs with direct links; through switches, the number of links is that of the end with fewer."""
         found: dict[tuple[str, str], Path] = {}
         to_switches: dict[str, list[PeerLink]] = {}
         kinds = {device.id: device.kind for device in self._devices}
-        heard: set[tuple[str, str]] = set()
+        seen: set[tuple[str, str]] = set()
         for a, b, link in self._peer_links():
-            if (a, b) in heard:
+            if (a, b) in seen:
                 continue
-            heard.add((a, b))
+            seen.add((a, b))
             switches = [end for end in (a, b) if kinds[end] is DeviceKind.SWITCH]
             if not switches:
                 found[a, b] = Path(a, b, _CLASS.get(link.kind), link.count)
@@ -106,7 +106,7 @@ class Peers:
                     yield *pair, link
 
     def _pair(self, a: str, b: str) -> tuple[str, str] | None:
-        """The ids of two ends in the order of the devices; None where one is unknown, or both are one."""
+        """The ids of two ends in the order of the devices; None if one is unknown or both are the same."""
         one, other = self._ids.get(a), self._ids.get(b)
         if one is None or other is None or one == other:
             return None
@@ -117,11 +117,11 @@ class Peers:
 
 
 def _ids_by_name(devices: Sequence[Device]) -> Mapping[str, str]:
-    """Everything that a device may be called -> its id: ids before addresses before names before aliases."""
+    """Any name of a device -> its id: ids take precedence over addresses, names and aliases, in this order."""
     peers = [d for d in devices if d.kind in (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.SWITCH)]
     ids = {device.id: device.id for device in peers}
     for device in peers:
-        if device.pci is not None and device.kind is not DeviceKind.NIC:  # a function may carry several adapters
+        if device.pci is not None and device.kind is not DeviceKind.NIC:  # a function may have several adapters
             ids.setdefault(device.pci, device.id)
     for device in peers:
         for name in (device.name, *device.aliases):

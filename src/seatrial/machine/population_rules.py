@@ -1,10 +1,9 @@
-"""How well memory slots are filled: the rules of each platform, as pure functions of sockets, channels and modules.
+"""Memory population: the rules of each platform, as pure functions of sockets, channels and modules.
 
-Two questions: coverage (how many channels have a module) and interleaving (whether all memory is one uniform set of
-channels, or split into regions with fewer channels each). Balanced: every channel filled alike with identical modules,
-and sockets alike. Near-balanced: one set, but not the best one. Unbalanced: several sets, or unequal sockets. Unknown:
-no rule for the platform, or nobody tells which channel a slot belongs to. The rule of the platform goes before the
-general one.
+Two criteria: coverage (how many channels have a module) and interleaving (whether all memory is one uniform set of
+channels, or split into regions with fewer channels each). Balanced: all channels and sockets populated identically.
+Near-balanced: one set, but not the best one. Unbalanced: several sets, or unequal sockets. Unknown: no rule for the
+platform, or the channels of the slots are unknown. The rule of the platform takes precedence over the general one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A module in its slot: channel and position of the slot in it (0 is filled first); None: not reported."""
+    """A module, its channel and the position of its slot in the channel (0 is populated first); None: unknown."""
 
     module: MemoryModule
     channel: str | None
@@ -33,8 +32,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class SocketLoad:
-    """The filled slots of one socket. `slots` is the number of all its slots, None where some may not be listed.
-    `mapping` says what tells the channels."""
+    """The populated slots of one socket. `slots` is the number of all its slots, None if some may not be listed.
+    `mapping` is the source of the channels."""
 
     name: str
     platform: Platform
@@ -44,16 +43,16 @@ class SocketLoad:
 
     @property
     def dimms(self) -> int:
-        """How many modules there are."""
+        """The number of modules."""
         return len(self.placed)
 
     @property
     def capacity_bytes(self) -> int:
-        """The sum of the modules whose size is known."""
+        """The total size of the modules whose size is known."""
         return sum(placed.module.size_bytes or 0 for placed in self.placed)
 
     def by_channel(self) -> Mapping[str, tuple[Placed, ...]] | None:
-        """Channel -> its modules; None where the channel of one of them is not reported."""
+        """Channel -> its modules; None if the channel of one of them is unknown."""
         channels: dict[str, list[Placed]] = {}
         for placed in self.placed:
             if placed.channel is None:
@@ -62,7 +61,7 @@ class SocketLoad:
         return {channel: tuple(modules) for channel, modules in channels.items()}
 
     def populated_channels(self) -> int | None:
-        """How many channels have a module; None where that is not certain."""
+        """The number of channels with a module; None if that is uncertain."""
         channels = self.by_channel()
         if channels is not None:
             return len(channels)
@@ -71,7 +70,7 @@ class SocketLoad:
         return self.platform.channels if self.is_filled_evenly() else None
 
     def is_filled_evenly(self) -> bool:
-        """Whether every slot there is holds a like module, and the channels have equally many slots."""
+        """Whether all slots have identical modules, and all channels the same number of slots."""
         if not self.placed or self.slots != self.dimms or not is_alike([placed.module for placed in self.placed]):
             return False
         if self.platform.channels is not None:
@@ -80,45 +79,49 @@ class SocketLoad:
 
 
 _SLOTS_OF_UNEQUAL_CHANNELS = frozenset({8, 10, 14})
-"""Boards with six channels a socket have 8 or 10 slots: two of the channels have a second one (Dell C6420, R540)."""
+"""Boards with six channels per socket may have 8 or 10 slots: some channels have a second one (Dell C6420, R540)."""
 
 
 def rule_of(platform: Platform) -> Interleaving | None:
-    """The rule of a platform, or None; it holds for the processors with as many channels as it has."""
+    """The rule of a platform, or None; it applies only to processors with the same number of channels."""
     rule = platform.interleaving
     return rule if rule is not None and rule.channels == platform.channels else None
 
 
 def is_alike(modules: Sequence[MemoryModule]) -> bool:
-    """Whether all modules are of one capacity, kind, rank and speed, as far as told. Makers may differ."""
-    told = (
+    """Whether all modules have the same capacity, type, rank and speed, as far as known. Manufacturers may differ."""
+    properties = (
         {module.memory_type for module in modules},
         {module.buffering for module in modules},
         {module.rank for module in modules},
         {module.rated_MTps for module in modules},
         {module.configured_MTps for module in modules},
     )
-    return len({module.size_bytes for module in modules}) == 1 and all(len(values - {None}) <= 1 for values in told)
+    return len({module.size_bytes for module in modules}) == 1 and all(
+        len(values - {None}) <= 1 for values in properties
+    )
 
 
 def judge_population(sockets: Sequence[SocketLoad]) -> tuple[Population, str]:
-    """The verdict on all sockets that have a processor, and the reason: what is there, which rule, what it costs."""
+    """The verdict on all sockets with a processor, and the reason: the modules, the rule, the loss."""
     modules = [placed.module for socket in sockets for placed in socket.placed]
     if not modules:
-        return Population.UNKNOWN, "no module is described"
+        return Population.UNKNOWN, "no module is listed"
     if any(module.size_bytes is None for module in modules):
-        return Population.UNKNOWN, "the size of a module is not reported"
+        return Population.UNKNOWN, "the size of a module is unknown"
     unequal = _unequal_sockets(sockets) or _forbidden_mix(modules)
     if unequal is not None:
         return Population.UNBALANCED, unequal
-    told = [_judge_socket(socket) for socket in sockets]
+    judged = [_judge_socket(socket) for socket in sockets]
     for verdict in (Population.UNBALANCED, Population.UNKNOWN, Population.NEAR_BALANCED):
-        worst = next((why for found, why in told if found is verdict), None)
+        worst = next((why for found, why in judged if found is verdict), None)
         if worst is not None:
             return verdict, _of_each(sockets) + worst
     if not is_alike(modules):
-        return Population.NEAR_BALANCED, _of_each(sockets) + "the sockets are filled alike, with modules that differ"
-    return Population.BALANCED, _of_each(sockets) + told[0][1]
+        return Population.NEAR_BALANCED, _of_each(
+            sockets
+        ) + "the sockets are populated alike, but with different modules"
+    return Population.BALANCED, _of_each(sockets) + judged[0][1]
 
 
 def _of_each(sockets: Sequence[SocketLoad]) -> str:
@@ -126,7 +129,7 @@ def _of_each(sockets: Sequence[SocketLoad]) -> str:
 
 
 def _unequal_sockets(sockets: Sequence[SocketLoad]) -> str | None:
-    """Why the sockets are not filled alike, or None. How modules lie on channels counts where all sockets tell it."""
+    """Why the sockets are not populated alike, or None. Channels are compared if they are known for all sockets."""
     by_sizes: dict[object, SocketLoad] = {}
     by_loads: dict[object, SocketLoad] = {}
     for socket in sockets:
@@ -140,7 +143,7 @@ def _unequal_sockets(sockets: Sequence[SocketLoad]) -> str | None:
     seen = "; ".join(f"{socket.name} has {_inventory(socket)}" for socket in list(differing.values())[:4])
     return (
         f"the sockets are unequal: {seen}. The processors differ in bandwidth or capacity, and memory that is "
-        f"interleaved over the sockets splits into regions; every socket must be filled alike ({DELL_XEON})"
+        f"interleaved over the sockets splits into regions; all sockets must be populated alike ({DELL_XEON})"
     )
 
 
@@ -149,7 +152,7 @@ def _sizes(placed: Sequence[Placed]) -> tuple[int, ...]:
 
 
 def _inventory(socket: SocketLoad) -> str:
-    """As "8 modules (8 x 32 GiB) on 4 channels"."""
+    """Such as "8 modules (8 x 32 GiB) on 4 channels"."""
     if not socket.placed:
         return "no module"
     channels = socket.by_channel()
@@ -167,7 +170,7 @@ def _capacities(placed: Sequence[Placed]) -> str:
 
 
 def _forbidden_mix(modules: Sequence[MemoryModule]) -> str | None:
-    """Why these modules must not stand in one machine, or None."""
+    """Why these modules must not be combined in one machine, or None."""
     kinds = {module.buffering for module in modules} - {None}
     if len(kinds) > 1:
         return f"{' and '.join(sorted(str(kind) for kind in kinds))} must not be mixed ({_MIXING})"
@@ -175,51 +178,57 @@ def _forbidden_mix(modules: Sequence[MemoryModule]) -> str | None:
     if "LRDIMM" in kinds and {64 * GIB, 128 * GIB} <= sizes:
         return f"64 GB and 128 GB LRDIMMs must not be mixed ({_MIXING})"
     if len(sizes) > 2:
-        told = ", ".join(f"{size / GIB:g} GiB" for size in sorted(sizes, reverse=True))
-        return f"modules of {len(sizes)} capacities ({told}): at most two interleave as one set ({_MIXING})"
+        listed = ", ".join(f"{size / GIB:g} GiB" for size in sorted(sizes, reverse=True))
+        return f"modules of {len(sizes)} capacities ({listed}): at most two interleave as one set ({_MIXING})"
     speeds = {module.configured_MTps for module in modules} - {None}
     if len(speeds) > 1:
-        told = " and ".join(f"{speed:g}" for speed in sorted(speed for speed in speeds if speed is not None))
-        return f"the modules run at different speeds ({told} MT/s)"
+        listed = " and ".join(f"{speed:g}" for speed in sorted(speed for speed in speeds if speed is not None))
+        return f"the modules run at different speeds ({listed} MT/s)"
     return None
 
 
 def _judge_socket(socket: SocketLoad) -> tuple[Population, str]:
-    """The verdict on one socket by the rule of its platform, else by the general one."""
+    """The verdict on one socket by the rule of its platform, or else by the general rule."""
     if not socket.placed:
-        return Population.UNBALANCED, "a processor without memory of its own fetches all of it from the other one"
+        return Population.UNBALANCED, "a processor without local memory fetches all data from the other one"
     channels = socket.by_channel()
     if channels is None:
         return _judge_by_counts(socket)
     all_channels = socket.platform.channels
     if all_channels is None:
-        return Population.UNKNOWN, f"{_inventory(socket)}; how many channels the processor has is not reported"
+        return Population.UNKNOWN, f"{_inventory(socket)}; the number of channels of the processor is unknown"
     if len(channels) > all_channels:
         seen = f"{len(channels)} channels are named, the processor has {all_channels}"
-        return Population.UNKNOWN, f"{seen}: the slots' names are not what they seem"
+        return Population.UNKNOWN, f"{seen}: the slot names are misleading"
     if len(channels) == all_channels:
         return _judge_covered(socket, channels)
     return _judge_partly_covered(socket, channels, all_channels)
 
 
 def _judge_covered(socket: SocketLoad, channels: Mapping[str, Sequence[Placed]]) -> tuple[Population, str]:
-    """Every channel has a module: balanced where all are filled alike."""
-    seen = f"all {_counted(len(channels), 'channel')} are filled, {_inventory_of(socket)}"
+    """Every channel has a module: balanced if all are populated alike."""
+    seen = f"all {_counted(len(channels), 'channel')} are populated, {_inventory_of(socket)}"
     rule = rule_of(socket.platform)
     if len({_sizes(placed) for placed in channels.values()}) > 1:
         if rule is not None and socket.dimms in rule.near and len(set(_sizes(socket.placed))) == 1:
-            return Population.NEAR_BALANCED, f"{seen}, but not all with equally many; {_by_rule(socket, rule)}"
-        return Population.UNBALANCED, f"{seen}, but not alike: several regions arise, {_by_rule(socket, rule)}"
+            return (
+                Population.NEAR_BALANCED,
+                f"{seen}, but not with the same number of modules; {_by_rule(socket, rule)}",
+            )
+        return (
+            Population.UNBALANCED,
+            f"{seen}, but not alike, which splits memory into several regions; {_by_rule(socket, rule)}",
+        )
     if len(set(_sizes(socket.placed))) > 1:
         if not _largest_first(channels):
             return (
                 Population.UNBALANCED,
-                f"{seen}: of two capacities the larger belongs in the first slot of each channel, here it does not "
-                f"stand there ({_MIXING})",
+                f"{seen}: the larger of two capacities belongs in the first slot of each channel, but is not there "
+                f"({_MIXING})",
             )
         return (
             Population.NEAR_BALANCED,
-            f"{seen}: two capacities, the same in every channel, make one interleave set but not the best ({_MIXING})",
+            f"{seen}: two capacities, the same in every channel, form one interleave set, but not the best ({_MIXING})",
         )
     if not is_alike([placed.module for placed in socket.placed]):
         ranks = _spread([placed.module.rank for placed in socket.placed], "ranks")
@@ -232,47 +241,47 @@ def _judge_covered(socket: SocketLoad, channels: Mapping[str, Sequence[Placed]])
 def _judge_partly_covered(
     socket: SocketLoad, channels: Mapping[str, Sequence[Placed]], all_channels: int
 ) -> tuple[Population, str]:
-    """Some channels are empty: at best one set on fewer channels."""
+    """Some channels are empty: at best, one set of fewer channels."""
     count = len(channels)
-    seen = f"{count} of {_counted(all_channels, 'channel')} are filled, {_inventory_of(socket)}"
-    cost = f"at most {count / all_channels:.0%} of the socket's bandwidth can be had"
+    seen = f"{count} of {_counted(all_channels, 'channel')} are populated, {_inventory_of(socket)}"
+    cost = f"at most {count / all_channels:.0%} of the socket's bandwidth is available"
     rule = rule_of(socket.platform)
     is_even = len({_sizes(placed) for placed in channels.values()}) == 1 and len(set(_sizes(socket.placed))) == 1
-    # 12 modules are named by the rule of EPYC 7002 itself, also as two in each of six channels.
+    # The rule of EPYC 7002 allows 12 modules, which includes two in each of six channels.
     subsets = frozenset() if rule is None else rule.subsets | ({6} if 12 in rule.near and socket.dimms == 12 else set())
     if is_even and count in subsets:
         return (
             Population.NEAR_BALANCED,
-            f"{seen}: they interleave as one set, but leave channels empty: {cost}; {_by_rule(socket, rule)}",
+            f"{seen}: they interleave as one set with fewer channels: {cost}; {_by_rule(socket, rule)}",
         )
     if rule is None and is_even and count > 1 and 2 * count >= all_channels:
         name = socket.platform.name or "this processor"
-        return Population.UNKNOWN, f"{seen}: {cost}; no rule is known for how {name} interleaves them"
+        return Population.UNKNOWN, f"{seen}: {cost}; how {name} interleaves them is unknown"
     return Population.UNBALANCED, f"{seen}: {cost}; {_by_rule(socket, rule)}"
 
 
 def _judge_by_counts(socket: SocketLoad) -> tuple[Population, str]:
-    """What the number of modules alone settles, where nobody tells their channels."""
+    """The verdict from the number of modules alone, if their channels are unknown."""
     seen = _inventory(socket)
     channels = socket.platform.channels
     rule = rule_of(socket.platform)
     if socket.is_filled_evenly() and (rule is None or socket.dimms in rule.balanced):
-        return Population.BALANCED, f"{seen}: every slot is filled with the same module, {_by_rule(socket, rule)}"
+        return Population.BALANCED, f"{seen}: every slot has the same module, {_by_rule(socket, rule)}"
     if rule is not None and socket.dimms not in (*rule.balanced, *rule.near):
         return Population.UNBALANCED, f"{seen} for {rule.channels} channels, {_by_rule(socket, rule)}"
     if rule is None and channels is not None and channels > 1 and 2 * socket.dimms < channels:
         return Population.UNBALANCED, f"{seen} for {channels} channels: most of them are empty"
-    missing = "neither the slots' names nor a document for this product say which channel each slot belongs to"
+    missing = "neither the slot names nor a document for this product state the channel of each slot"
     if channels is None:
-        missing += "; nor is the processor's number of channels"
+        missing += "; the number of channels of the processor is also unknown"
     return Population.UNKNOWN, f"{seen}; {missing}"
 
 
-_MIXING = "rule of mixing: at most two capacities, the larger first; Lenovo Press LP1089, Dell installation manuals"
+_MIXING = "mixing rule: at most two capacities, the larger first; Lenovo Press LP1089, Dell installation manuals"
 
 
 def _largest_first(channels: Mapping[str, Sequence[Placed]]) -> bool:
-    """Whether no channel is known to have a smaller module in an earlier slot than a larger one."""
+    """Whether no channel has a smaller module in an earlier slot than a larger one, as far as known."""
     for placed in channels.values():
         known = sorted((one.position, one.module.size_bytes or 0) for one in placed if one.position is not None)
         if len(known) == len(placed) and any(first[1] < second[1] for first, second in pairwise(known)):
@@ -291,13 +300,15 @@ def _spread(values: Sequence[float | None], what: str) -> str:
 
 
 def _by_rule(socket: SocketLoad, rule: Interleaving | None) -> str:
-    """What the platform asks for, with its source and the published loss where this is not it."""
+    """What the platform requires, with the source, and the published loss if this is not satisfied."""
     channels = socket.platform.channels
     if rule is None:
         return (
-            f"the general rule (all {channels} channels alike; {socket.platform.source})" if channels else "as counted"
+            f"the general rule (all {channels} channels alike; {socket.platform.source})"
+            if channels
+            else "the general rule"
         )
-    asked = " or ".join(str(count) for count in rule.balanced)
-    near = f", {' or '.join(str(count) for count in rule.near)} are near-balanced" if rule.near else ""
+    required = " or ".join(str(count) for count in rule.balanced)
+    near = f" ({' or '.join(str(count) for count in rule.near)}: near-balanced)" if rule.near else ""
     loss = f"; {rule.loss}" if rule.loss and socket.dimms not in rule.balanced else ""
-    return f"{socket.platform.name} asks for {asked} modules a socket{near} ({rule.source}){loss}"
+    return f"{socket.platform.name} requires {required} modules per socket{near}; {rule.source}{loss}"

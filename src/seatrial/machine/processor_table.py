@@ -1,18 +1,18 @@
-"""The table of processors, a row for each generation: what a CPU cannot be asked, from documents, with sources.
+"""The table of processors, a row for each generation: facts that a CPU does not report, from documents, with sources.
 
-A value is None, or missing, where the documents do not settle it: unknown, never guessed. What was not looked up says
-"unconfirmed". Patterns are searched in the model name without "(R)", "(TM)" and "CPU", whatever the case: "Intel Xeon
-Gold 6142 @ 2.60GHz"; the first that matches counts. The columns rest on:
+A value that the documents do not settle is None or missing, never guessed. A value that was not checked in the document
+is marked "unconfirmed". Patterns are searched, ignoring case, in the model name without "(R)", "(TM)" and "CPU" ("Intel
+Xeon Gold 6142 @ 2.60GHz"); the first match counts. Sources of the columns:
 
 * generation by family and model: Linux, arch/x86/kernel/cpu/amd.c (X86_FEATURE_ZEN1 .. 5) and asm/intel-family.h;
 * FMA pipes and latency: LLVM's scheduling models (llvm/lib/Target/X86), which cite the vendors' guides and
   llvm-exegesis measurements; Arm's Software Optimization Guides, "ASIMD FP multiply accumulate";
-* memory channels of a socket: Linux EDAC drivers (amd64_edac.c `max_mcs`; i10nm_base.c and skx_base.c,
+* memory channels per socket: Linux EDAC drivers (amd64_edac.c `max_mcs`; i10nm_base.c and skx_base.c,
   controllers x channels);
 * one or two AVX-512 FMA units (Skylake, Cascade Lake): the Intel ARK list in github.com/jeffhammond/vpu-count;
 * highest memory speed by model number: "Memory Types" of Intel ARK and "System Memory Specification" of AMD's product
   pages, as listed in July 2023 (github.com/felixsteinke/cpu-spec-dataset) and 2024 (github.com/toUpperCase78/
-  intel-processors); of two values the higher. It is that of one module on each channel.
+  intel-processors); of two values the higher, with one module per channel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cpuid:
-    """Family and models of an x86 CPU; `steppings` is None where all are meant."""
+    """Family and models of an x86 CPU; `steppings` is None for all."""
 
     vendor: str
     family: int
@@ -41,7 +41,7 @@ class MainId:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The FMA hardware of a core: pipes, bits per pipe, cycles from an FMA to a dependent one; None is not settled."""
+    """The FMA hardware of a core: pipes, bits per pipe, cycles from an FMA to a dependent one; None is unknown."""
 
     pipes: int | None
     bits: int | None
@@ -50,29 +50,29 @@ class Vector:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the source says of none of them that it was not looked up."""
+        """Whether no part of the source is marked unconfirmed."""
         return "unconfirmed" not in self.source
 
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """Memory channels of a socket."""
+    """Memory channels per socket."""
 
     count: int
     source: str
 
     @property
     def confirmed(self) -> bool:
-        """Whether the source does not say that it was not looked up."""
+        """Whether the source is not marked unconfirmed."""
         return "unconfirmed" not in self.source
 
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """Which populations of a socket with so many channels interleave as one set.
+    """Which populations of a socket with this number of channels interleave as one set.
 
-    `balanced` and `near` are modules of a socket, `subsets` the numbers of channels, fewer than all, that still make
-    one set; `loss` is what was published about other populations.
+    `balanced` and `near` are numbers of modules per socket, `subsets` the numbers of channels, fewer than all, that
+    still form one set; `loss` is the published loss of other populations.
     """
 
     channels: int
@@ -85,7 +85,7 @@ class Interleaving:
 
 @dataclass(frozen=True, slots=True)
 class PackageMemory:
-    """Memory in the processor's package, beside the modules, of models whose name matches `model`."""
+    """Memory in the processor package, in addition to the modules, of models whose name matches `model`."""
 
     model: str
     memory: str
@@ -94,10 +94,10 @@ class PackageMemory:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """One generation. `name` is that of its microarchitecture, None where a row is several of them.
+    """One generation. `name` is its microarchitecture, None if a row covers several.
 
-    It is known by `ids`, or by `models`, a pattern of the model name, which firmware and people always give. `vectors`,
-    `channels` and `memory_MTps` (the highest speed that the memory controllers drive) go by model name.
+    It is identified by `ids`, or by `models`, a pattern of the model name, which every source has. `vectors`,
+    `channels` and `memory_MTps` (the highest speed that the memory controllers support) depend on the model name.
     """
 
     name: str | None

@@ -1,7 +1,7 @@
-"""What the table of processors knows of a CPU: its microarchitecture, FMA pipes and memory, as asserted facts.
+"""Asserted facts from the table of processors: microarchitecture, FMA pipes and memory of a CPU.
 
-A CPU is looked up by vendor, family, model and stepping, or by implementer and part; where these are missing or the row
-is silent, by its model name. An unknown CPU gets nothing: a wrong limit is worse than none.
+A CPU is identified by vendor, family, model and stepping, or by implementer and part; if these are missing or the row
+has no value, by its model name. An unknown CPU gets no facts: a wrong limit is worse than none.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What the rules for memory ask of a package: its microarchitecture, the channels of a socket (None where no
-    document settles them) and which populations of them interleave."""
+    """Facts about a package that the rules for memory use: its microarchitecture, the channels of a socket (None if no
+    document states them) and which populations of them interleave."""
 
     name: str | None
     channels: int | None
@@ -32,15 +32,15 @@ class Platform:
 
 
 def find_processors(facts: Facts) -> tuple[Processor, ...]:
-    """The rows for a package or core, the surer one first: that of its identification, that of its model name."""
+    """The rows for a package or core: first the one for its identification, then the one for its model name."""
     name = _plain_name(facts)
-    by_id = next((row for row in PROCESSORS if any(_is(of, facts) for of in row.ids)), None)
+    by_id = next((row for row in PROCESSORS if any(_identifies(of, facts) for of in row.ids)), None)
     by_name = next((row for row in PROCESSORS if row.models is not None and _matches(row.models, name)), None)
     return tuple(row for row in dict.fromkeys((by_id, by_name)) if row is not None)
 
 
 def platform_of(package: Device) -> Platform:
-    """The platform of a package; one without name and channels where nothing is known."""
+    """The platform of a package, without name and channels if they are unknown."""
     rows, name = find_processors(package.facts), _plain_name(package.facts)
     known = next((row for row in rows if row.name is not None), Processor(None))
     channels = _first(_by_model(row.channels, name) for row in rows)
@@ -50,16 +50,16 @@ def platform_of(package: Device) -> Platform:
 
 
 def highest_memory_MTps(package: Device) -> float | None:
-    """The highest speed of memory in MT/s that the maker states for a package's model, or for its generation."""
+    """The highest memory speed in MT/s that the manufacturer states for a package's model, or for its generation."""
     name = _plain_name(package.facts)
     return _first(_by_model(row.memory_MTps, name) for row in find_processors(package.facts))
 
 
 def with_asserted_facts(device: Device) -> Device:
-    """A package or core with what the table knows of it; any other device as it is.
+    """A package or core with its facts from the table; any other device unchanged.
 
-    `fma_vector_bits` is never wider than the instruction set that programs may use: where AVX-512 is masked, both FMA
-    pipes of these CPUs work on 256 bits; without FMA in the instruction set nothing is said of them.
+    `fma_vector_bits` is limited to the instruction set that programs may use: if AVX-512 is masked, both FMA pipes of
+    these CPUs work on 256 bits; without FMA in the instruction set there are no facts about them.
     """
     if device.kind not in (DeviceKind.PACKAGE, DeviceKind.CORE):
         return device
@@ -68,13 +68,13 @@ def with_asserted_facts(device: Device) -> Device:
         memory = row.package_memory
         if memory is not None and _matches(memory.model, name) and "package_memory" not in book.facts():
             book.say("package_memory", memory.memory, memory.source, kind=FactKind.ASSERTED)
-        if any(_is(of, device.facts) for of in row.ids):
+        if any(_identifies(of, device.facts) for of in row.ids):
             _say_row(row, name, device.facts.text("isa"), book)
     return replace(device, facts=merge_facts(device.facts, book.facts()))
 
 
-def _is(identification: Cpuid | MainId, facts: Facts) -> bool:
-    """Whether this is the CPU of these facts."""
+def _identifies(identification: Cpuid | MainId, facts: Facts) -> bool:
+    """Whether these are the facts of this CPU."""
     implementer, part = facts.integer("implementer"), facts.integer("part")
     if isinstance(identification, MainId):
         return (implementer, part) == (identification.implementer, identification.part)
@@ -106,7 +106,7 @@ def _first(values: Iterable[_Value | None]) -> _Value | None:
 
 
 def _say_row(row: Processor, name: str, isa: str | None, book: FactBook) -> None:
-    """What a row knows of a CPU with this model name and instruction set."""
+    """Add the facts of a row about a CPU with this model name and instruction set."""
     book.say("microarchitecture", row.name, row.ids_source, kind=FactKind.ASSERTED)
     vector = _by_model(row.vectors, name)
     if vector is not None:
@@ -124,7 +124,7 @@ def _say_row(row: Processor, name: str, isa: str | None, book: FactBook) -> None
 
 
 def _visible_unit(vector: Vector, isa: str | None) -> tuple[int, int] | None:
-    """Pipes and bits as far as the visible instruction set lets programs use them; None where that is not settled."""
+    """Pipes and bits that programs can use with the visible instruction set; None if unknown."""
     if vector.pipes is None or vector.bits is None:
         return None
     if isa is None:
@@ -135,5 +135,5 @@ def _visible_unit(vector: Vector, isa: str | None) -> tuple[int, int] | None:
     if "fma" not in features:
         return None
     if vector.bits > 256 and "avx512f" not in features:
-        return 2, 256  # also where there is one 512-bit unit: ports 0 and 1 each do 256 bits
+        return 2, 256  # also with one 512-bit unit: ports 0 and 1 each process 256 bits
     return vector.pipes, vector.bits

@@ -1,8 +1,7 @@
-"""Slot number -> memory channel, where the number is the vendor's own. Each table names the document that it is from.
+"""Slot number -> memory channel, for vendors' own slot numbers. Each table names its source document.
 
-A table is chosen by the form of the slots' names, the number of slots of a socket and the number of its channels, which
-the CPU tells. So a dump that names no product is read as well; where the product is named, it must be that vendor's.
-What no document settles is left open: None.
+A table is chosen by the format of the slot names, the number of slots per socket and the number of channels of the CPU.
+The product name is therefore not required; if it is known, it must be of that vendor. What no document settles is None.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Channel of a slot (a name that is unique within its socket) and its place in it: 0 is filled first, None is not
-    told."""
+    """The channel of a slot (a name that is unique within its socket) and its position in the channel: 0 is populated
+    first, None is unknown."""
 
     channel: str
     position: int | None = None
@@ -23,7 +22,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class SlotTable:
-    """The channels of a socket's slots by slot number, and the document that says so."""
+    """The channels of a socket's slots by slot number, and the source document."""
 
     slots: Mapping[int, Slot]
     source: str
@@ -54,9 +53,9 @@ _LENOVO_BANK = re.compile(r"CPU \d\Z", re.ASCII | re.IGNORECASE)
 
 
 def find_table(slots: Sequence[tuple[str, str]], channels: int, product: str | None) -> SlotTable | None:
-    """The table for the (locator, bank locator) pairs of all slots of one socket, or None where no document tells.
+    """The table for the (locator, bank locator) pairs of all slots of one socket, or None if no document covers it.
 
-    The slots must be numbered from the first of the socket without a gap: a list with holes is not understood.
+    The slots must be numbered from the first of the socket without gaps.
     """
     for locator, bank, vendor, table in _FORMS:
         numbers = [_number(locator, bank, slot) for slot in slots]
@@ -76,7 +75,7 @@ def find_table(slots: Sequence[tuple[str, str]], channels: int, product: str | N
 
 
 def slot_number(locator: str) -> int | None:
-    """The number in a slot's name, as the tables count."""
+    """The number in a slot name, as used by the tables."""
     matches = (form.match(locator.strip()[:80]) for form in (_DELL, _HPE, _LENOVO))
     return next((int(match[1]) for match in matches if match), None)
 
@@ -89,13 +88,13 @@ def _number(locator: re.Pattern[str], bank: re.Pattern[str] | None, slot: tuple[
 
 
 def _modulo(count: int, channels: int, source: str) -> SlotTable:
-    """The first slots of all channels, then the second ones, then the third ones."""
+    """Numbered across channels: the first slots of all channels, then the second ones, then the third ones."""
     slots = {n: Slot(str((n - 1) % channels), (n - 1) // channels) for n in range(1, count + 1)}
     return SlotTable(slots, source)
 
 
 def _pairs(count: int, source: str) -> SlotTable:
-    """Neighbours share a channel; the outer slot of each, seen from the processor in the middle, is filled first."""
+    """Neighbours share a channel; of each pair, the slot farther from the processor is populated first."""
     half = count // 2
     slots = {n: Slot(str((n - 1) // 2), (n - 1) % 2 if n <= half else n % 2) for n in range(1, count + 1)}
     return SlotTable(slots, source)
@@ -115,7 +114,7 @@ def _dell(count: int, channels: int, product: str) -> SlotTable | None:
         if re.search(r"\bR[45]40\b", product) and count == 10:
             second = {7: "0", 8: "1", 9: "3", 10: "4"}
             return SlotTable(slots | {n: Slot(channel, 1) for n, channel in second.items()}, _DELL_R540)
-        return SlotTable(slots, _DELL_14G)  # where A7 and A8 belong is not looked up
+        return SlotTable(slots, _DELL_14G)  # the channels of A7 and A8 are unknown
     if channels == 4 and count in (8, 12):
         return _modulo(count, channels, _DELL_13G)
     if channels == 8 and count == 16:
@@ -156,4 +155,4 @@ _FORMS: tuple[
     (_HPE, None, re.compile(r"HPE?\b|Hewlett|ProLiant|Synergy|Apollo", re.IGNORECASE), _hpe),
     (_LENOVO, _LENOVO_BANK, re.compile(r"Lenovo|ThinkSystem", re.IGNORECASE), _lenovo),
 )
-"""(locator, bank locator, who names slots so, tables by slots of a socket, channels and product)."""
+"""(locator, bank locator, vendors that use these names, table by slots of a socket, channels and product)."""

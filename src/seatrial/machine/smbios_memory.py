@@ -1,4 +1,4 @@
-"""Memory slots and arrays of SMBIOS -> modules and facts, the same for the binary table and for dmidecode's text."""
+"""Memory slots and arrays of SMBIOS -> modules and facts, for both the binary table and the text of dmidecode."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NO_SYSTEM_MEMORY = frozenset({"Flash"})
 def system_modules(
     modules: Sequence[SmbiosModule], arrays: Sequence[SmbiosArray], source: str
 ) -> tuple[MemoryModule, ...]:
-    """The slots for system memory, each with the socket and channel that its names tell.
+    """The slots for system memory, with the socket and channel that their names state.
 
-    A slot with persistent memory (Optane, NVDIMM) holds no DRAM: its size is 0, as if it were empty.
+    A slot with persistent memory (Optane, NVDIMM) has no DRAM: its size is 0, as if it were empty.
     """
     handles = {array.handle for array in arrays}
     slots = [m for m in modules if m.array in handles or not handles]
@@ -32,7 +32,7 @@ def say_memory_facts(
     arrays: Sequence[SmbiosArray],
     source: str,
 ) -> None:
-    """Write down `memory_total`, `persistent_memory_total`, `memory_slots` and `ecc`."""
+    """Record `memory_total`, `persistent_memory_total`, `memory_slots` and `ecc`."""
     sizes = [module.size_bytes for module in system]
     if None not in sizes:
         total = sum(size for size in sizes if size is not None)

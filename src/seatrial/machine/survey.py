@@ -1,8 +1,8 @@
-"""What one source says about a machine, before the sources are put together.
+"""The facts about a machine from one source, before the sources are joined.
 
-Every reader of a whole topology (sysfs, hwloc; later lspci, NCCL, ...) gives a `Survey`: flat lists of parts, each with
-what identifies it in the words of that source. `seatrial.machine.assemble` makes one tree of any number of surveys, so
-that hwloc and sysfs cannot give different shapes for one machine.
+Every reader of a topology (sysfs, hwloc, lspci, NCCL, ...) produces a `Survey`: flat lists of parts with the source's
+own identifiers. `seatrial.machine.assemble` builds one tree from any number of surveys, so that hwloc and sysfs cannot
+produce different shapes of one machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seatrial.model.units import Unit
 
 
 class FactBook:
-    """Collects statements. A missing value is not written down, so readers need no `if` around each."""
+    """Collects facts. Missing values are skipped, so that readers need no `if` around each."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, list[Fact]] = {}
@@ -31,31 +31,31 @@ class FactBook:
         kind: FactKind = FactKind.DISCOVERED,
         volatile: bool = False,
     ) -> None:
-        """Write down one statement; None, an empty text and a number that is not finite are no statements."""
+        """Add one fact; None, empty text and numbers that are not finite are skipped."""
         if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
             return
         self._by_name.setdefault(name, []).append(Fact(value, source, kind, unit, volatile))
 
     def facts(self) -> Facts:
-        """All statements, those of one name in the order in which they were made."""
+        """All facts; those of one name in the order in which they were added."""
         return Facts({name: tuple(facts) for name, facts in self._by_name.items()})
 
 
 def merge_facts(*several: Facts) -> Facts:
-    """All statements of several sources, the first source first; an exact repetition is dropped."""
+    """The facts of several sources, in their order; exact duplicates are dropped."""
     merged: dict[str, list[Fact]] = {}
     for facts in several:
-        for name, statements in facts.items():
+        for name, several_facts in facts.items():
             known = merged.setdefault(name, [])
-            known += [statement for statement in statements if statement not in known]
-    return Facts({name: tuple(statements) for name, statements in merged.items()})
+            known += [fact for fact in several_facts if fact not in known]
+    return Facts({name: tuple(known) for name, known in merged.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class CpuPart:
-    """A package, NUMA node, cache, core or PU, known by the CPUs (operating system's numbers) that it holds.
+    """A package, NUMA node, cache, core or PU, identified by its CPUs (numbers of the operating system).
 
-    `cpus` of a NUMA node are those next to it; a node without CPUs (CXL, HBM, a GPU's memory) has none. `cache` is the
+    `cpus` of a NUMA node are its local CPUs; a node without CPUs (CXL, HBM, a GPU's memory) has none. `cache` is the
     usual short name of a cache ("l1d", "l2"), else "".
     """
 
@@ -69,7 +69,7 @@ class CpuPart:
 
 @dataclass(frozen=True, slots=True)
 class LinkRate:
-    """One end's speed of a PCIe link: transfers per second of one lane in GT/s, and lanes."""
+    """Speed of one end of a PCIe link: GT/s per lane, and number of lanes."""
 
     GTps: float
     lanes: int
@@ -79,11 +79,11 @@ class LinkRate:
 class PciPart:
     """A PCI function, or a host bridge (whose `address` is "domain:bus" and whose `class_id` is "").
 
-    `class_id` has four hex digits ("0302"); "0000", which no device since PCI 2.0 has, where the source does not tell.
-    `parent` is the address of the bridge above. `capable` and `trained` are of the link towards that bridge as this
-    function reads it; `trained_Bps` is set by sources that tell only a rate. `kind` is set where the source itself says
-    what the function is. `is_condensed` marks a source in whose trees a bridge is a whole switch and `capable` is what
-    both ends of the link can do (NCCL); others show each port.
+    `class_id` has four hex digits ("0302"); "0000", which no device since PCI 2.0 has, if it is unknown. `parent` is
+    the address of the bridge above. `capable` and `trained` describe the link towards that bridge as this function
+    reports it; `trained_Bps` is set by sources that state only a rate. `kind` is set if the source states what the
+    function is. `is_condensed` marks sources in which a bridge is a whole switch and `capable` is what both ends of the
+    link support (NCCL); other sources show each port.
     """
 
     address: str
@@ -107,12 +107,12 @@ class PciPart:
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:
-    """A device that the operating system or a tool has a name for: eth0, mlx5_0, nvme0n1, vda, nvml0, GPU0.
+    """A device named by the operating system or a tool: eth0, mlx5_0, nvme0n1, vda, nvml0, GPU0.
 
     `is_label` marks the row of a matrix: `name` is then that matrix's own label, which becomes the device's id, and
     `aliases` its other name (NIC0, of the legend's mlx5_1). `index` is a GPU's number in the vendor's tool (3 of GPU3,
-    of nvml3, of NCCL's dev="3"), by which sources that tell no PCI address are joined to those that do. `cpus` are the
-    CPUs next to it where the source says so itself.
+    of nvml3, of NCCL's dev="3"), which joins sources without PCI addresses to those with them. `cpus` are its local
+    CPUs if the source lists them.
     """
 
     kind: DeviceKind
@@ -145,7 +145,7 @@ class PeerLink:
 
 @dataclass(frozen=True, slots=True)
 class MemoryModule:
-    """One memory slot; `size_bytes` is 0 when it is known to be empty. Rates in MT/s. None is unknown.
+    """One memory slot; `size_bytes` is 0 if it is known to be empty. Rates in MT/s. None is unknown.
 
     `buffering` is "RDIMM", "LRDIMM" or "UDIMM".
     """
@@ -167,8 +167,8 @@ class MemoryModule:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All that one source says. `memory_slots` counts the slots that it declares, whether or not it describes each;
-    `why_no_modules` says why a source that should describe the memory modules does not."""
+    """All facts from one source. `memory_slots` is the number of slots that it declares, even if it does not describe
+    each; `why_no_modules` is the reason if a source that should describe the memory modules does not."""
 
     source: str
     name: str | None = None
@@ -182,8 +182,8 @@ class Survey:
     allowed_cpus: tuple[int, ...] = ()
     unread: tuple[str, ...] = ()
     paths: tuple[Path, ...] = ()
-    """Classes of a matrix; ends as those of a PeerLink. SOC is written SYS, NV12 is class NV with 12 links."""
+    """Path classes of a matrix; ends as in PeerLink. SOC becomes SYS, NV12 becomes class NV with 12 links."""
     p2p: tuple[PeerAccess, ...] = ()
     peer_links: tuple[PeerLink, ...] = ()
     knows_peer_links: bool = False
-    """Whether the source names all direct links between processors: a pair without one then has none."""
+    """Whether the source lists all direct links between processors, so that other pairs have none."""
