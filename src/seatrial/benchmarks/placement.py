@@ -14,7 +14,7 @@ THREADS = Parameter(
     "threads",
     ParameterKind.INTEGER,
     "all",
-    "threads, each bound to a CPU of its own; all: one per core",
+    "threads, each bound to its own CPU; all: one per core",
     words=("all",),
     minimum=1,
 )
@@ -31,12 +31,12 @@ MEMORY = Parameter(
     "memory",
     ParameterKind.INTEGER,
     "local",
-    "NUMA node that the memory comes from; local: that of the CPU which touches it first",
+    "NUMA node to allocate memory on; local: that of the CPU that first touches it",
     words=("local",),
 )
 
 HUGE_PAGES = Parameter(
-    "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them TLB misses count"
+    "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them, TLB misses add to the time"
 )
 
 
@@ -55,7 +55,7 @@ def thread_count(machine: Machine, threads: Value, node: Value = "auto") -> int:
     there = len(_allowed(machine, node))
     if count > there:
         where = "" if node == "auto" else f" of NUMA node {node}"
-        raise Skip(f"{count} threads want as many CPUs; this process may use {there}{where}")
+        raise Skip(f"{count} threads need {count} CPUs; this process may use {there}{where}")
     return count
 
 
@@ -103,7 +103,7 @@ def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Chec
 
     return Check(
         "pages_astray",
-        "share of pages that lie on another NUMA node than they should",
+        "share of pages on the wrong NUMA node",
         bound=between(0.0, _ASTRAY),
         derive=astray,
     )
@@ -134,7 +134,7 @@ def _node(machine: Machine, number: int) -> Device:
     nodes = {device.numa: device for device in machine.of_kind(DeviceKind.NUMA)}
     if number not in nodes:
         known = ", ".join(str(node) for node in sorted(node for node in nodes if node is not None))
-        raise Skip(f"this machine has no NUMA node {number}; it has {known or 'none that a source tells of'}")
+        raise Skip(f"this machine has no NUMA node {number}; known nodes: {known or 'none'}")
     return nodes[number]
 
 

@@ -51,9 +51,9 @@ _MODES = {"fp64": "double", "mixed": "mixed", "fp32": "single"}
 def _prepare(machine: Machine, params: Params) -> Params:
     package = str(params["package"])
     if whole(params["threads"]) > 1 and package not in _THREADED:
-        raise Skip(f"package={package} has no threads; omp and intel have")
+        raise Skip(f"package={package} does not support threads; omp and intel do")
     if params["precision"] != "fp64" and package != "intel":
-        raise Skip(f"package={package} computes in fp64; only intel has a choice")
+        raise Skip(f"package={package} computes in fp64 only; package=intel offers others")
     params = resolved(machine, params)
     cells = _auto_edge(thread_count(machine, "all")) if params["cells"] == "auto" else whole(params["cells"])
     return {**params, "cells": cells}
@@ -153,34 +153,32 @@ _PROGRAM = External(
 
 BENCHMARK = Benchmark(
     name="apps.lammps",
-    question="How fast does LAMMPS move the atoms of a Lennard-Jones liquid?",
+    question="How fast does LAMMPS simulate a Lennard-Jones liquid?",
     program=_PROGRAM,
     parameters=(
         Parameter(
             "cells",
             ParameterKind.INTEGER,
             "auto",
-            "fcc cells along each edge, of 4 atoms; auto: 20 (32,000 atoms), or more for 16,000 atoms a core",
+            "fcc cells of 4 atoms along each edge; auto: 20 (32,000 atoms), or more for 16,000 atoms per core",
             words=("auto",),
             minimum=10,
         ),
-        Parameter(
-            "steps", ParameterKind.INTEGER, 200, "time steps that are measured, after 100 of melting", minimum=100
-        ),
+        Parameter("steps", ParameterKind.INTEGER, 200, "measured time steps, after 100 of melting", minimum=100),
         RANKS,
         THREADS,
         Parameter(
             "package",
             ParameterKind.CHOICE,
             "none",
-            "the accelerator package whose kernels are used, where the build has it",
+            "accelerator package to use; the build must include it",
             words=("none", "opt", *_THREADED),
         ),
         Parameter(
             "precision",
             ParameterKind.CHOICE,
             "fp64",
-            "of the forces; mixed and fp32 with package=intel only",
+            "precision of the forces; mixed and fp32 with package=intel only",
             words=tuple(_MODES),
         ),
     ),
@@ -198,12 +196,12 @@ BENCHMARK = Benchmark(
     ),
     checks=(
         *counted_by("LAMMPS"),
-        Check("atoms", "atoms, as LAMMPS counted them", exactly(_atoms)),
-        Check("steps", "time steps that were measured", exactly("steps")),
-        Check("settling_steps", "time steps before these", exactly(_SETTLING_STEPS)),
-        Check("runs", "one measured run after one of melting", exactly(1), _measured_only_once),
-        Check("list_builds", "times that the neighbour lists were built", exactly(_lists)),
-        Check("kernels", "the kernels of the package and precision that were asked for", exactly(1), _kernels),
+        Check("atoms", "atoms, as LAMMPS reports", exactly(_atoms)),
+        Check("steps", "measured time steps", exactly("steps")),
+        Check("settling_steps", "time steps before the measured ones", exactly(_SETTLING_STEPS)),
+        Check("runs", "1 if one measured run followed one of melting", exactly(1), _measured_only_once),
+        Check("list_builds", "number of neighbour list builds", exactly(_lists)),
+        Check("kernels", "1 if the kernels are those of the requested package and precision", exactly(1), _kernels),
         Check("energy_drift", "change of the total energy per atom, in epsilon", bound=_drift),
     ),
     placement=placement,

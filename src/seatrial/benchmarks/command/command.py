@@ -54,7 +54,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
     there = spread(machine, len(machine.allowed_cpus), node_of_cpus(params))
     count = len(there) if params["cpus"] == "all" else whole(params["cpus"])
     if count > len(there):
-        raise Skip(f"{count} CPUs are wanted; this process may use {len(there)} there")
+        raise Skip(f"{count} CPUs requested; this process may use {len(there)}")
     return {**params, "cpus": count}
 
 
@@ -84,7 +84,7 @@ BENCHMARK = Benchmark(
             "cpus",
             ParameterKind.INTEGER,
             "all",
-            "CPUs that the program may use, first one of each core; all: every one that this process may use",
+            "CPUs that the program may use, one per core first; all: all that this process may use",
             words=("all",),
             minimum=1,
         ),
@@ -93,7 +93,7 @@ BENCHMARK = Benchmark(
             "expected_s",
             ParameterKind.INTEGER,
             1,
-            "seconds that it takes, roughly: it counts as hung at 20 times that, at least 30 s",
+            "approximate run time in seconds; the program is considered hung after 20 times as long, at least 30 s",
             minimum=1,
         ),
     ),
@@ -111,7 +111,7 @@ BENCHMARK = Benchmark(
         Check("exit_status", "exit status of the program", bound=zero),
         Check(
             "use_of_cpus",
-            "share of its CPUs' time that the program used: above one it ran elsewhere too",
+            "CPU time over the time of the program's CPUs; above 1, it ran on other CPUs too",
             bound=between(0.0, IMPOSSIBLE_ABOVE),
             derive=_use_of_cpus,
         ),

@@ -147,7 +147,7 @@ def _ceiling(params: Params) -> Ceiling:
         roles=(Role.FMA_RATE,),
         parameters={"precision": params["precision"], "cores": "one"},
         factor=threads,
-        derivation=f"best rate of FMA on one core measured here ({{benchmark}}) x {threads} threads",
+        derivation=f"best FMA rate of one core measured here ({{benchmark}}) x {threads} threads",
     )
 
 
@@ -165,7 +165,7 @@ def _exactly(value: float, machine: Machine, params: Params) -> tuple[float, flo
 
 BENCHMARK = Benchmark(
     name="cpu.gemm",
-    question="How near does the BLAS of this site bring a matrix product to the peak of the cores?",
+    question="How close to the peak of the cores is a matrix product by the site's BLAS?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="blas", variables=KERNEL_VARIABLES),
     parameters=(
         Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
@@ -173,7 +173,7 @@ BENCHMARK = Benchmark(
             "n",
             ParameterKind.INTEGER,
             "auto",
-            "rows and columns of the matrices; auto: enough to be near the best rate, by the number of threads",
+            "rows and columns of the matrices; auto: large enough for a rate near the best, by number of threads",
             words=("auto",),
             minimum=_N_MULTIPLE,
         ),
@@ -182,23 +182,23 @@ BENCHMARK = Benchmark(
             "blas",
             ParameterKind.TEXT,
             "auto",
-            "the library; auto: the first that is tuned, of LD_LIBRARY_PATH, modules, the system, seatrial's own",
+            "the library; auto: the first tuned one in LD_LIBRARY_PATH, modules, the system, seatrial's own",
             words=("auto",),
         ),
         Parameter(
             "binding",
             ParameterKind.CHOICE,
             "bound",
-            "bound: each thread of the BLAS to a CPU of its own (all of them to just these CPUs where it makes new"
-            " threads in each product); none: as the library and the kernel place them",
+            "bound: each BLAS thread to its own CPU (if the library starts new threads for each product, all to the"
+            " same set of CPUs); none: as the library and the kernel place them",
             words=("bound", "none"),
         ),
         Parameter(
             "kernels",
             ParameterKind.CHOICE,
             "own",
-            "own: those that the library chooses for this CPU; forced: those that the environment forces on it"
-            " (OPENBLAS_CORETYPE and its like)",
+            "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
+            " OPENBLAS_CORETYPE)",
             words=("own", "forced"),
         ),
     ),
@@ -209,7 +209,7 @@ BENCHMARK = Benchmark(
             unit="flop/s",
             better=Better.HIGHER,
             value=_rate,
-            work="2 n^3 flop in each product",
+            work="2 n^3 flop per product",
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("n", "blas", "binding", "kernels"),
@@ -222,27 +222,27 @@ BENCHMARK = Benchmark(
         _error("element", "largest deviation of single elements from their sums in higher precision"),
         Check(
             "distinct_inputs",
-            "share of input elements that are distinct and not zero: constant data may save power",
+            "share of input elements that are distinct and nonzero; constant data may save power",
             bound=between(0.99, 1.0),
         ),
         Check(
             "blas_threads",
-            "threads that computed: a BLAS that takes fewer or more than it was given is not what was asked for",
+            "threads that computed; a BLAS may use fewer or more than requested",
             bound=lambda machine, params: _exactly(whole(params["threads"]), machine, params),
         ),
         Check(
             "unbound_threads",
-            "threads of the BLAS that the kernel does not say to be on their CPU, after the products",
+            "BLAS threads that were not on their CPU after the products, as the kernel reports",
             bound=partial(_exactly, 0.0),
         ),
         Check(
             "crowded_threads",
-            "threads of the BLAS that have no CPU of their own to run on: all inherit the mask of one, say",
+            "BLAS threads without a CPU of their own, for example if all inherit the mask of one",
             bound=partial(_exactly, 0.0),
         ),
         Check(
             "counted_flop",
-            "flop that samples count, over 2 n^3: the largest deviation, either way",
+            "flop counted by a sample, over 2 n^3; the sample with the largest deviation",
             bound=partial(_exactly, 1.0),
             derive=_counted,
         ),

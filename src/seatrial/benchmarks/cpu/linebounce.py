@@ -127,7 +127,7 @@ def _in_order_of_place(machine: Machine, threads: int) -> tuple[int, ...]:
 def _prepare(machine: Machine, params: Params) -> Params:
     threads = thread_count(machine, params["threads"])
     if threads < 2:
-        raise Skip("a line needs two cores to bounce between; here there is one")
+        raise Skip("a cache line bounces between two cores; this process may use one")
     match params["pairs"]:
         case "all":
             pairs = _all_pairs(threads)
@@ -138,7 +138,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if pairs > _all_pairs(threads):
         raise Skip(f"{threads} threads have {_all_pairs(threads)} pairs, not {pairs}")
     if _MOST_NAMED < pairs < _all_pairs(threads):
-        raise Skip(f"at most {_MOST_NAMED} pairs can be picked out; pairs=all measures every one")
+        raise Skip(f"at most {_MOST_NAMED} pairs can be selected; pairs=all measures all of them")
     return {**params, "threads": threads, "pairs": pairs}
 
 
@@ -181,7 +181,7 @@ BENCHMARK = Benchmark(
             "pairs",
             ParameterKind.INTEGER,
             "auto",
-            f"pairs of threads that are measured; auto: all of 16 cores, {_ENOUGH} of more, spread over all distances",
+            f"pairs of threads to measure; auto: all up to 16 cores, else at least {_ENOUGH} spread over all distances",
             words=("auto", "all"),
             minimum=1,
         ),
@@ -193,16 +193,16 @@ BENCHMARK = Benchmark(
             unit="s",
             better=Better.LOWER,
             value=_time_of_one_trip,
-            work="one trip of the line, half a round",
+            work="one trip of the line, half a round trip",
             role=Role.LINE_BOUNCE,
         ),
     ),
     checks=(
-        Check("lost_updates", "turns that were lost or came out of order", bound=zero),
+        Check("lost_updates", "lost or out-of-order trips", bound=zero),
         Check("moved_threads", "threads found off their CPU before a sample", bound=zero),
         Check(
             "pairs_measured",
-            "pairs that have samples, of those that were to be measured",
+            "requested pairs that have samples",
             bound=exactly("pairs"),
             derive=_pairs_measured,
         ),

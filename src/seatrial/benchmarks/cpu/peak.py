@@ -84,7 +84,7 @@ def _as_used(unit: FmaUnit, used_bits: int | None) -> FmaUnit:
     """
     if used_bits is None or used_bits >= unit.vector_bits:
         return unit
-    source = f"program uses {used_bits} of {unit.vector_bits} bits; {unit.source}"
+    source = f"the program uses {used_bits} of {unit.vector_bits} bits; {unit.source}"
     return replace(unit, vector_bits=used_bits, source=source, confirmed=False)
 
 
@@ -144,11 +144,11 @@ def _latency_bound(machine: Machine, params: Params) -> tuple[float, float]:
 
 BENCHMARK = Benchmark(
     name="cpu.peak",
-    question="Do the cores reach the arithmetic rate that their clock and their FMA units allow?",
+    question="Do the cores reach the arithmetic rate that their clock and FMA units allow?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
-        Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
-        Parameter("cores", ParameterKind.CHOICE, "all", "one core, or all of them at once", words=("one", "all")),
+        Parameter("precision", ParameterKind.CHOICE, "fp64", "floating-point precision", words=("fp64", "fp32")),
+        Parameter("cores", ParameterKind.CHOICE, "all", "one core, or all cores at once", words=("one", "all")),
     ),
     figures=(
         Figure(
@@ -157,7 +157,7 @@ BENCHMARK = Benchmark(
             unit="flop/s",
             better=Better.HIGHER,
             value=_rate,
-            work="2 flop per FMA and lane",
+            work="2 flop per FMA and vector lane",
             limit=_limit,
             role=Role.FMA_RATE,
         ),
@@ -165,23 +165,23 @@ BENCHMARK = Benchmark(
     checks=(
         Check(
             "state_mismatches",
-            "lanes of the accumulators that differ, bit for bit, from a scalar replay of the same FMAs",
+            "accumulator lanes that differ, bit for bit, from a scalar replay of the same FMAs",
             bound=zero,
         ),
         Check(
             "distinct_state",
-            "share of lanes whose final value no other lane has: equal lanes could be computed once",
+            "share of lanes with a unique final value; equal lanes could be computed once",
             bound=between(0.99, 1.0),
         ),
         Check(
             "fma_per_cycle",
-            "vector FMAs that a core starts in a cycle: no core has more than four pipes, whatever the table says",
+            "vector FMAs that a core starts per cycle; no core has more than four pipes",
             bound=between(0.0, 4.0 * IMPOSSIBLE_ABOVE),
             derive=_fma_per_cycle,
         ),
         Check(
             "fma_latency",
-            "FMA latency in cycles of a chain of additions; the limit rests on that of the table",
+            "FMA latency, in cycles counted by a chain of additions; the limit uses the latency in the table",
             bound=_latency_bound,
             derive=_measured_latency,
         ),

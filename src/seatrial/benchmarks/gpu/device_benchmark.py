@@ -17,7 +17,7 @@ from seatrial.model.units import Unit
 LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
 
 _CLASSES: Mapping[str, tuple[Value, Value]] = {"size": ("large", "1")}
-_ALL = "the same of all devices together, by the time of the slowest"
+_ALL = "all devices together, over the time of the slowest"
 
 
 def device_benchmark(
@@ -61,8 +61,8 @@ def _has_gpus(machine: Machine) -> bool:
 
 def size_class(sizes: Mapping[str, int], meaning: str) -> Parameter:
     """SHOC's classes by their numbers, and `large`, which is beyond the caches of today."""
-    told = f"{meaning}; auto: large, or 1 where the device is a processor"
-    return Parameter("size", ParameterKind.CHOICE, AUTO, told, words=(AUTO, *sizes))
+    description = f"{meaning}; auto: large, or 1 if the device is a CPU"
+    return Parameter("size", ParameterKind.CHOICE, AUTO, description, words=(AUTO, *sizes))
 
 
 def chosen_size(sizes: Mapping[str, int], params: Params) -> int:

@@ -19,7 +19,7 @@ BACKEND = Parameter(
     "backend",
     ParameterKind.CHOICE,
     "auto",
-    "what drives the devices; auto: cuda where it shows a device, else opencl",
+    "driver interface; auto: cuda if it finds a device, else opencl",
     words=("auto", "cuda", "opencl"),
 )
 
@@ -27,17 +27,19 @@ DEVICES = Parameter(
     "devices",
     ParameterKind.INTEGER,
     "auto",
-    "how many devices work at once, from `device` on; auto: 1 for S, all for EP and TP",
+    "number of devices that work at once, starting at `device`; auto: 1 for S, all for EP and TP",
     words=("auto",),
     minimum=1,
 )
 
-DEVICE = Parameter("device", ParameterKind.INTEGER, 0, "the first device, as the backend counts", minimum=0)
+DEVICE = Parameter(
+    "device", ParameterKind.INTEGER, 0, "index of the first device, as numbered by the backend", minimum=0
+)
 
-PRECISION = Parameter("precision", ParameterKind.CHOICE, "fp32", "of the numbers", words=("fp32", "fp64"))
+PRECISION = Parameter("precision", ParameterKind.CHOICE, "fp32", "floating-point precision", words=("fp32", "fp64"))
 
 OPTIMISED = Parameter(
-    "optimised", ParameterKind.FLAG, True, "whether the kernels' compiler optimises; false finds its faults"
+    "optimised", ParameterKind.FLAG, True, "compile kernels with optimisation; false helps to find compiler errors"
 )
 
 
@@ -47,15 +49,15 @@ def mode_among(*words: str) -> Parameter:
         "mode",
         ParameterKind.CHOICE,
         "S",
-        "S: one device; EP: a copy on each device at once; TP: devices share one problem",
+        "S: one device; EP: the same problem on each device at once; TP: devices share one problem",
         words=words,
     )
 
 
 def size_of(name: str, large: int, small: int, meaning: str, minimum: int) -> Parameter:
     """How large the problem is, as a number. `auto` is settled by `for_devices`."""
-    told = f"{meaning}; auto: {large}, or {small} where the device is a processor"
-    return Parameter(name, ParameterKind.INTEGER, AUTO, told, words=(AUTO,), minimum=minimum)
+    description = f"{meaning}; auto: {large}, or {small} if the device is a CPU"
+    return Parameter(name, ParameterKind.INTEGER, AUTO, description, words=(AUTO,), minimum=minimum)
 
 
 def for_devices(sizes: Mapping[str, tuple[Value, Value]]) -> Callable[[Params, bool], Params]:
@@ -73,7 +75,7 @@ def one_or_more(machine: Machine, params: Params) -> Params:
     use several."""
     if params.get("mode", "S") == "S":
         if params["devices"] not in ("auto", 1):
-            raise Skip(f"S is of one device, not {params['devices']}; EP and TP take more")
+            raise Skip(f"mode=S uses one device, not {params['devices']}; for more, use EP or TP")
         return {**params, "devices": 1}
     return params
 

@@ -59,10 +59,10 @@ def matrix_limit(machine: Machine, params: Params, samples: Sequence[Sample]) ->
 def _limit(rates: Mapping[int, Mapping[str, int]], what: str, params: Params, samples: Sequence[Sample]) -> Limit:
     facts = samples[0].extra.get("device")
     if not isinstance(facts, dict) or not facts.get("clock_Hz"):
-        return Limit.unknown("flop/s", f"the device's {what} are not known")
+        return Limit.unknown("flop/s", f"the rate of the device's {what} is unknown")
     rate = rates.get(facts.get("capability", 0), {}).get(str(params["precision"]))
     if rate is None:
-        return Limit.unknown("flop/s", f"the device's {what} are not known")
+        return Limit.unknown("flop/s", f"the rate of the device's {what} is unknown")
     units, clock_Hz, count = facts["compute_units"], facts["clock_Hz"], facts.get("devices", 1)
     derivation = f"{what}: {units} multiprocessors x {rate} multiply-adds per cycle x 2 flop x {clock_Hz / 1e9:.3f} GHz"
     derivation += ", the highest clock" + (f", x {count} devices" if count > 1 else "")

@@ -22,7 +22,7 @@ def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Par
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
         facts = samples[0].extra.get("device")
         if not isinstance(facts, dict) or not facts.get("memory_clock_Hz") or not facts.get("memory_bus_bits"):
-            return Limit.unknown("B/s", "the driver tells neither clock nor width of the device's memory")
+            return Limit.unknown("B/s", "the driver reports no clock or bus width of the device's memory")
         clock_Hz, bits, count = facts["memory_clock_Hz"], facts["memory_bus_bits"], facts.get("devices", 1)
         cache_B = facts.get("cache_bytes", 0)
         on_each_B = touched_B(params) / (count if params.get("mode") == "TP" else 1)

@@ -57,12 +57,12 @@ def _prepare(machine: Machine, params: Params) -> Params:
     folder = str(params["folder"])
     if folder != _RESULTS:
         if not Path(folder).is_dir():
-            raise UsageError(f"folder={folder} is no folder", "name one on the file system that is to be measured")
+            raise UsageError(f"folder={folder} is not a folder", "name a folder on the file system to measure")
         params = {**params, "folder": str(Path(folder).resolve())}
     if not surface(params):
         raise Skip("a record cannot be longer than its file")
     if params["direct"] and any(record_B % 512 for _, record_B in surface(params)):
-        raise Skip("direct I/O takes whole blocks of the disk: records of a multiple of 512 B")
+        raise Skip("direct I/O needs whole disk blocks: use records of a multiple of 512 B")
     return params
 
 
@@ -140,7 +140,7 @@ def read_fio(data: bytes) -> ProgramRecord:
             ended=True,
         )
     except UNREADABLE as error:
-        raise ProtocolError(f"fio's output is not understood ({error!r})") from error
+        raise ProtocolError(f"cannot read fio's output ({error!r})") from error
 
 
 def _sample(job: Mapping[str, Any]) -> Sample | None:
@@ -174,8 +174,8 @@ def _all_points(machine: Machine, params: Params) -> tuple[float, float]:
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     if params["direct"]:
-        return Limit.unknown("B/s", "no source tells how fast the disks below this file system are")
-    return Limit.unknown("B/s", "the page cache answers, whose rate is that of copying in memory")
+        return Limit.unknown("B/s", "the rate of the disks below this file system is unknown")
+    return Limit.unknown("B/s", "served by the page cache, at the rate of memory copies")
 
 
 def _estimate_s(params: Params) -> float:
@@ -197,7 +197,7 @@ def _figure(call: str, verb: str) -> Figure:
         unit="B/s",
         better=Better.HIGHER,
         value=_rate,
-        work=f"bytes {verb}, by synchronous calls of one thread",
+        work=f"bytes {verb} by synchronous calls of one thread",
         limit=_limit,
     )
 
@@ -220,7 +220,7 @@ BENCHMARK = Benchmark(
             "order of the records in the file",
             words=tuple(_CALLS),
         ),
-        Parameter("direct", ParameterKind.FLAG, False, "past the page cache, to the device"),
+        Parameter("direct", ParameterKind.FLAG, False, "bypass the page cache"),
         Parameter(
             "file_B",
             ParameterKind.BYTES,
@@ -241,19 +241,19 @@ BENCHMARK = Benchmark(
             "folder",
             ParameterKind.TEXT,
             _RESULTS,
-            "where the files lie: a folder on the file system in question",
+            "folder on the file system to measure; results: the results folder",
             words=(_RESULTS,),
         ),
     ),
     figures=(_figure("write", "written"), _figure("read", "read")),
     checks=(
-        Check("errors", "jobs of fio that failed", bound=zero),
+        Check("errors", "fio jobs that failed", bound=zero),
         Check(
             "verified_B",
-            "bytes read back and found as written",
+            "bytes read back and verified",
             bound=exactly(_file_B),
         ),
-        Check("short_ios", "calls that moved less than a record", bound=zero),
+        Check("short_ios", "calls that transferred less than a record", bound=zero),
         Check(
             "points_measured",
             "points of the surface that have samples",

@@ -80,12 +80,12 @@ def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> flo
 
 
 def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    return Limit.unknown("op/s", "no formula gives the rate of random updates; compare machines and page sizes")
+    return Limit.unknown("op/s", "no formula predicts the rate of random updates; compare machines and page sizes")
 
 
 BENCHMARK = Benchmark(
     name="memory.gups",
-    question="How many updates at random places of memory are possible in a second?",
+    question="How many random memory updates per second are possible?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
         THREADS,
@@ -95,8 +95,8 @@ BENCHMARK = Benchmark(
             "table_B",
             ParameterKind.BYTES,
             "auto",
-            f"the table, a power of two; auto: {_TIMES_BEYOND_CACHES * CACHES_TIMES} x the last-level caches, at least "
-            f"256 MiB, at most 1/{_SHARE_OF_MEMORY} of the memory",
+            f"table size, a power of two; auto: {_TIMES_BEYOND_CACHES * CACHES_TIMES} x the last-level caches, at "
+            f"least 256 MiB, at most 1/{_SHARE_OF_MEMORY} of memory",
             words=("auto",),
             minimum=_LEAST_TABLE_B,
         ),
@@ -108,25 +108,25 @@ BENCHMARK = Benchmark(
             unit="op/s",
             better=Better.HIGHER,
             value=_rate,
-            work="one update: a word is read, changed and written",
+            work="one update: read, modify and write a word",
             limit=_no_limit,
         ),
     ),
     checks=(
         Check(
             "lost_updates",
-            "share of the table's words that the same updates, made again, do not bring back",
+            "share of words not restored when the same updates are applied a second time",
             bound=between(0.0, 0.01),
         ),
         Check(
             "words_reached",
-            "words that were changed, over those that as many updates at random places change",
+            "words changed, over the number expected for as many random updates",
             bound=between(0.9, 1.1),
         ),
         Check("moved_threads", "threads found off their CPU", bound=zero),
         Check(
             "counted_updates",
-            "updates that each sample counts, over those of its threads",
+            "updates counted by a sample, over those of its threads",
             bound=exactly(lambda params: 1.0),
             derive=_counted,
         ),

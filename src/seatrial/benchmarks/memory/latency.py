@@ -80,11 +80,11 @@ def _prepare(machine: Machine, params: Params) -> Params:
     told = _line_size(machine, cpu)
     line = told if params["line_B"] == "auto" else whole(params["line_B"])
     if line & (line - 1) or not 16 <= line <= _SMALLEST_B // 4:
-        raise Skip(f"lines of {line} B are not a power of two from 16 B to {_SMALLEST_B // 4} B")
+        raise Skip(f"line_B={line} is not a power of two from 16 B to {_SMALLEST_B // 4} B")
     largest = params["largest_B"]
     size = _largest(machine, cpu) if largest == "auto" else _whole_lines(whole(largest), line)
     if size > _LARGEST_OF_ALL_B or size // line >= 1 << 32:
-        raise Skip(f"a working set of {size} B is beyond what the program can number")
+        raise Skip(f"a working set of {size} B is too large for the program")
     return {**params, "largest_B": size, "line_B": line}
 
 
@@ -110,7 +110,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
         return spread(machine, 1, node)
     number = whole(cpu)
     if number not in machine.allowed_cpus:
-        raise Skip(f"CPU {number} is not one that this process may use")
+        raise Skip(f"this process may not use CPU {number}")
     if node != "auto" and numa_node(machine, number) != whole(node):
         raise Skip(f"CPU {number} is not on NUMA node {node}")
     return (number,)
@@ -158,15 +158,17 @@ def _sets_measured(machine: Machine, params: Params, samples: Sequence[Sample]) 
 
 
 def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    return Limit.unknown("s", "no formula gives the latency of a cache or of memory; compare levels and machines")
+    return Limit.unknown("s", "no formula predicts the latency of a cache or of memory; compare levels and machines")
 
 
 BENCHMARK = Benchmark(
     name="memory.latency",
-    question="How long does a load take that waits for the one before it, in each cache and in memory?",
+    question="What is the load latency of each cache level and of memory?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
-        Parameter("cpu", ParameterKind.INTEGER, "auto", "CPU that loads; auto: the first one", words=("auto",)),
+        Parameter(
+            "cpu", ParameterKind.INTEGER, "auto", "CPU that runs the loads; auto: the first one", words=("auto",)
+        ),
         NODE,
         MEMORY,
         HUGE_PAGES,
@@ -174,16 +176,16 @@ BENCHMARK = Benchmark(
             "largest_B",
             ParameterKind.BYTES,
             "auto",
-            f"largest set; auto: {CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of the memory",
+            f"largest working set; auto: {CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of memory",
             words=("auto",),
             minimum=_SMALLEST_B,
         ),
-        Parameter("per_octave", ParameterKind.INTEGER, 2, "working sets from one size to its double", minimum=1),
+        Parameter("per_octave", ParameterKind.INTEGER, 2, "working sets per doubling of the size", minimum=1),
         Parameter(
             "line_B",
             ParameterKind.BYTES,
             "auto",
-            "distance of the pointers; auto: the longest cache line",
+            "distance between pointers; auto: the longest cache line",
             words=("auto",),
             minimum=16,
         ),
@@ -195,36 +197,36 @@ BENCHMARK = Benchmark(
             unit="s",
             better=Better.LOWER,
             value=_time_of_one_load,
-            work="one load, whose address the load before it gave",
+            work="one load, whose address comes from the load before",
             limit=_no_limit,
         ),
     ),
     checks=(
         Check(
             "broken_links",
-            "pointers that lead elsewhere than the ring goes, or to a line where one led before",
+            "pointers that leave the ring or lead to a line visited before",
             bound=zero,
         ),
         Check(
             "lost_loads",
-            "samples that ended elsewhere on the ring than the loads that they count lead",
+            "samples that did not end where the counted loads lead",
             bound=zero,
         ),
         Check(
             "predictable_steps",
-            "share of steps that are as long as the one before, or at most 8 lines: a prefetcher could guess them",
+            "share of steps that a prefetcher could predict: as long as the one before, or at most 8 lines",
             bound=between(0.0, 0.05),
         ),
         Check("moved_thread", "whether the thread was found off its CPU", bound=zero),
         Check(
             "sets_measured",
-            "working sets that have samples, of those that were to be measured",
+            "requested working sets that have samples",
             bound=exactly(lambda params: len(working_sets(params))),
             derive=_sets_measured,
         ),
         Check(
             "fewest_cycles",
-            "cycles of a load where they are fewest: what is faster did not wait for the load before",
+            "cycles of the fastest load; with fewer, it did not wait for the load before",
             bound=between(_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
             derive=_fewest_cycles,
         ),

@@ -31,10 +31,8 @@ _LEAST_WINDOWS = 9
 _SLOW_BPS = 4e9
 """What a stream of great messages is sure to reach, for the estimate."""
 
-WINDOW = Parameter(
-    "window", ParameterKind.INTEGER, 64, "messages that are under way at once", minimum=1, when_unknown=UNKNOWN
-)
-TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the pair", minimum=2)
+WINDOW = Parameter("window", ParameterKind.INTEGER, 64, "messages in flight", minimum=1, when_unknown=UNKNOWN)
+TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the pair", minimum=2)
 STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)
 """The parameters of all that streams, after those of the ranks."""
 
@@ -48,7 +46,7 @@ def prepared(machine: Machine, params: Params) -> Params:
 def prepared_pair(machine: Machine, params: Params) -> Params:
     """The parameters of a point of two ranks."""
     if params["ranks"] != 2:
-        raise UsageError(f"ranks={params['ranks']}: one pair has two", "`seatrial list mpi` shows what has more")
+        raise UsageError(f"ranks={params['ranks']}: a pair has two", "for more ranks, see `seatrial list mpi`")
     return prepared(machine, params)
 
 

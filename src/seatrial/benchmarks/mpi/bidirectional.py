@@ -29,7 +29,7 @@ def _arguments(params: Params) -> Sequence[str]:
 
 BENCHMARK = Benchmark(
     name="mpi.bidirectional",
-    question="How fast do messages stream between two ranks, both ways at once?",
+    question="How fast do messages stream between two ranks in both directions at once?",
     program=Native(PROGRAM, _arguments),
     parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
     figures=(bandwidth("bytes of messages of size_B, both directions together"),),

@@ -25,23 +25,27 @@ def _figure(name: str, series: str, unit: Unit, amount: str, work: str) -> Figur
 
 BENCHMARK = Benchmark(
     name="mpi.init",
-    question="How long does MPI take to begin, and how much memory does it take?",
+    question="How long does MPI_Init take, and how much memory does MPI use?",
     program=Native(Path(__file__).with_suffix(".cpp"), lambda params: []),
     parameters=(RANKS, NODES, OVERSUBSCRIBE),
     figures=(
         _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank"),
         _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks"),
-        _figure("memory_max", "memory", "B", "bytes", "memory that MPI_Init takes, in the largest rank"),
+        _figure("memory_max", "memory", "B", "bytes", "memory that MPI_Init takes, of the rank with the most"),
         _figure("memory_mean", "memory", "B", "mean", "memory that MPI_Init takes, mean over ranks"),
         _figure(
-            "memory_connected_max", "memory_connected", "B", "bytes", "the same when all ranks have exchanged messages"
+            "memory_connected_max",
+            "memory_connected",
+            "B",
+            "bytes",
+            "memory after all ranks have exchanged messages, of the rank with the most",
         ),
         _figure(
             "memory_connected_mean",
             "memory_connected",
             "B",
             "mean",
-            "the same when all ranks have exchanged messages, mean over ranks",
+            "memory after all ranks have exchanged messages, mean over ranks",
         ),
     ),
     checks=(WRONG_BYTES,),

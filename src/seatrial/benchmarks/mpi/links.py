@@ -6,7 +6,7 @@ from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Params, whole
 
-ONE_HOST = "ranks of one host pass messages through its memory, and no link bounds them"
+ONE_HOST = "ranks of one host exchange messages through memory, not over a link"
 
 
 def links_of_node(machine: Machine, params: Params, links: float = 1.0, times: str = "") -> Limit:
@@ -18,6 +18,6 @@ def links_of_node(machine: Machine, params: Params, links: float = 1.0, times: s
     rates = [adapter.facts.number("rate") for adapter in adapters]
     known = [rate for rate in rates if rate is not None]
     if not known or len(known) < len(rates):
-        return Limit.unknown("B/s", "no source tells the rate of every adapter of this node")
+        return Limit.unknown("B/s", "the rates of this node's adapters are not all known")
     names = " + ".join(f"{adapter.name} {rate / 1e9:.4g} GB/s" for adapter, rate in zip(adapters, known, strict=True))
     return Limit(sum(known) * links, "B/s", f"{names}{times}", Basis.PHYSICAL)

@@ -11,7 +11,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params
 from seatrial.model.sample import Sample
 
-WRONG_BYTES = Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=zero)
+WRONG_BYTES = Check("wrong_bytes", "bytes that arrived wrong", bound=zero)
 
 
 def bytes_per_second(sample: Sample) -> float:
