@@ -1,11 +1,11 @@
-"""cpu.gemm: the product of two square matrices by the BLAS of the site, held against what the cores can do.
+"""cpu.gemm: the product of two square matrices by the site's BLAS, compared with the peak of the cores.
 
 The product is C <- A B with 2 n^3 flop (a multiplication and an addition for each of n products in n^2 sums), of random
-numbers, and every product is verified as a whole: gemm.cpp says how. The limit is that of `cpu.peak`, cores x clock x
+numbers, and every product is verified completely (see gemm.cpp). The limit is that of `cpu.peak`, cores x clock x
 flop per cycle, with the clock of a chain of dependent additions (one cycle each) right before and after each product.
 
-`n` is a size at which a sound BLAS is near its best: its panels then outgrow the caches of every core many times, and
-the packing of them, n^2 work, is lost in n^3. Beyond some cores it is the time of a product that bounds it.
+`n` is large enough for a good BLAS to be near its best rate: the matrices exceed the caches of every core many times,
+and packing, n^2 work, is small beside n^3. With many cores, the time of a product bounds `n`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _SLOW_CORE_FLOPS = 2e10
 _LEAST_SAMPLES = 3
 _PRODUCTS_BEFORE = 3
 _WORST_ERROR = 0.5
-"""In units of n x eps x the size of what is compared (native/matrix_product.hpp). A sound product is at some standard
-deviations of 0.35 / sqrt(n) at most: 0.05 for n = 1000, 0.2 for n = 64. Numbers of 16 bits in fp32 give more than 1."""
+"""In units of n x eps x the magnitude of what is compared (native/matrix_product.hpp). A correct product stays within a
+few standard deviations of 0.35 / sqrt(n): 0.05 for n = 1000, 0.2 for n = 64. 16-bit inputs in fp32 give more than 1."""
 
 KERNEL_VARIABLES = (
     "OPENBLAS_CORETYPE",
@@ -49,11 +49,11 @@ KERNEL_VARIABLES = (
     "BLIS_MODEL_TYPE",
     "NVPL_BLAS_DEBUG_CPU_TYPE",
 )
-"""Environment variables that force the kernels of some processor on a library, whatever it runs on."""
+"""Environment variables that make a library use the kernels of another processor."""
 
 
 def _n(threads: int) -> int:
-    """The size for so many threads: n^2 grows with them, and n^3 no faster than the time of a product allows."""
+    """The size for this many threads: n^2 grows with them, and n^3 within the time allowed for a product."""
     largest: int = round((_FLOP_OF_A_THREAD * threads / 2) ** (1 / 3))
     n = min(isqrt(_N_OF_ONE_THREAD**2 * threads), largest)
     return int(-(-n // _N_MULTIPLE) * _N_MULTIPLE)
@@ -93,7 +93,7 @@ def _rate(sample: Sample) -> float:
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """The share of 2 n^3 that each sample counts, of the sample that is furthest off."""
+    """The flop that a sample counts over 2 n^3, of the sample with the largest deviation."""
     shares = (sample.work["flops"] / _flop(params) for sample in samples)
     return max(shares, key=lambda share: abs(share - 1.0))
 
@@ -131,7 +131,7 @@ def _has_matrix_unit(machine: Machine, cpus: Sequence[int]) -> bool:
 
 
 def _intensity(params: Params) -> Intensity | None:
-    """Of n x n numbers at least four times as many must move: two factors are read, the result is read and written."""
+    """At least 4 n^2 numbers must move: two factors are read, and the result is read and written."""
     n, precision = params.get("n"), str(params["precision"])
     if not isinstance(n, int) or isinstance(n, bool) or n <= 0:
         return None
@@ -141,7 +141,7 @@ def _intensity(params: Params) -> Intensity | None:
 
 
 def _ceiling(params: Params) -> Ceiling:
-    """Where the FMA units are unknown: what the cores' arithmetic reached here without a BLAS."""
+    """If the FMA units are unknown: the FMA rate that `cpu.peak` reached here."""
     threads = whole(params["threads"])
     return Ceiling(
         roles=(Role.FMA_RATE,),
