@@ -4,8 +4,8 @@ The kernels and the counting of bytes are those of STREAM (J. D. McCalpin, "Memo
 Current High Performance Computers", IEEE TCCA Newsletter, December 1995): 16 B per element for copy and scale, 24 for
 add and triad. Plain stores move 8 B more, because a line is read before it is overwritten; non-temporal stores do not.
 
-`node` chooses the CPUs and `memory` the NUMA node that the arrays come from, so that every pair of nodes can be
-measured; where the pages really lie is looked up after the run.
+`node` selects the CPUs and `memory` the NUMA node of the arrays, so that every pair of nodes can be measured; the
+program checks where the pages are after the run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
 
 
 def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
-    """The smallest array, in bytes, whose figure is one of memory and not of caches."""
+    """The smallest array, in bytes, that measures memory and not caches."""
     least_B = beyond_caches_B(machine, cpus)
     return _ARRAY_WITHOUT_CACHES if least_B is None else least_B
 
@@ -84,7 +84,7 @@ def _rate(sample: Sample) -> float:
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
-    """The share of the bytes that each sample should count which it does count, of the sample that is furthest off."""
+    """The bytes that a sample counts over the expected ones, of the sample with the largest deviation."""
     elements = whole(params["array_B"]) // 8
     shares = (
         sample.work["bytes"] / (elements * _BYTES_PER_ELEMENT[sample.series])
@@ -95,7 +95,7 @@ def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> flo
 
 
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """The DRAM bandwidth of the sockets that the threads run on: first touch puts each part beside its thread."""
+    """The DRAM bandwidth of the sockets that the threads run on: first touch makes each part local to its thread."""
     cpus = _placement(machine, params)
     if not is_local(machine, cpus, node_of_memory(params)):
         missing = f"threads reach NUMA node {node_of_memory(params)} over links between nodes, whose rate is unknown"

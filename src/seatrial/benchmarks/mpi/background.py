@@ -1,8 +1,8 @@
 """mpi.background: how much longer a small message takes while all other ranks stream to each other.
 
 Ranks 0 and ranks / 2 play ping-pong (with ranks placed node after node: on the first node and on that in the middle).
-The others, i with i + ranks / 2, are idle in one sample and stream in the next. Where ranks share CPUs the load takes
-CPU time from the two, and `slowdown` tells about the scheduler of the operating system more than about any network.
+The others, i with i + ranks / 2, are idle in one sample and stream in the next. If ranks share CPUs, the load takes
+CPU time from the two, and `slowdown` measures the operating system's scheduler more than the network.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""mpi.bisection: what passes between two halves of the ranks when all of them exchange at once.
+"""mpi.bisection: the bandwidth between two halves of the ranks when all of them exchange at once.
 
 The first bisection is that of the rank numbers, i with i + ranks / 2 (with ranks placed node after node: the nodes of
-the first half with those of the second). In the others chance deals the ranks to the halves, each time alike, so that
-neighbours exchange with ranks far away. The bandwidth counts what all ranks send, both directions together.
+the first half with those of the second). The others split the ranks at random, the same way in each run, so that
+neighbours exchange with distant ranks. The bandwidth counts what all ranks send, both directions together.
 
-`worst` is the slowest of the bisections in each round of samples, `median` the middle one: with noise the slowest of
-several is slower than any of them is by itself.
+`worst` is the slowest bisection in each round of samples, `median` the middle one: with noise, the slowest of several
+is slower than each of them alone.
 """
 
 from __future__ import annotations

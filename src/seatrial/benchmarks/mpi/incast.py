@@ -1,8 +1,8 @@
-"""mpi.incast: what one rank takes when all others send to it at once, and how evenly it does.
+"""mpi.incast: how fast one rank receives when all others send to it at once, and how evenly.
 
-Each sender keeps a window of messages under way for as long as the receiver, rank 0, looks at the clock. `fairness` is
-the share of the sender that got least: its bytes over the mean of all senders, 1 where all got the same. Where ranks
-share CPUs it tells about the scheduler of the operating system more than about any network.
+Each sender keeps a window of messages in flight until the time set by the receiver, rank 0, is over. `fairness` is the
+bytes of the slowest sender over the mean of all senders: 1 if all are equal. If ranks share CPUs, it measures the
+operating system's scheduler more than the network.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""mpi.init: how long MPI takes to begin, and the memory that it takes in each rank.
+"""mpi.init: the time of MPI_Init, and the memory that MPI uses in each rank.
 
-The time is that of MPI_Init alone; what the launcher needs before it stands in each record (`program_s`, the whole of
-the process). Memory is counted twice: after MPI_Init, and after every rank has exchanged a byte with every other, since
-libraries connect when they are asked to. On a machine of many nodes the second grows with the ranks.
+The time is that of MPI_Init alone; each record also has the time of the whole process, including the launcher
+(`program_s`). Memory is measured twice: after MPI_Init, and after every rank has exchanged a byte with every other,
+because libraries connect on demand. On many nodes the second grows with the number of ranks.
 """
 
 from __future__ import annotations

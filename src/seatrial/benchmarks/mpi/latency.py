@@ -1,9 +1,9 @@
 """mpi.latency: how long a message takes from one rank to another.
 
 Half the round trip of a ping-pong, as the OSU micro-benchmarks (osu_latency) and Intel MPI Benchmarks (PingPong) both
-define it. Where both ranks are on one host a cache line bounces between the same two CPUs in the same run: no message
-between them can be faster, and since the time of a bounce hangs on which two cores a virtual machine or a batch system
-gives, the multiple of it compares where the time itself does not.
+define it. If both ranks are on one host, a cache line bounces between the same two CPUs in the same run: no message
+between them can be faster. The time of a bounce depends on the two cores that a virtual machine or batch system gives,
+so the multiple of it is comparable where the time itself is not.
 """
 
 from __future__ import annotations

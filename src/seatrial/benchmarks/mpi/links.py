@@ -1,4 +1,4 @@
-"""The most that a node's links let through: what bounds messages between hosts, and nothing on one."""
+"""The limit of a node's links, for messages between hosts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ ONE_HOST = "ranks of one host exchange messages through memory, not over a link"
 
 
 def links_of_node(machine: Machine, params: Params, links: float = 1.0, times: str = "") -> Limit:
-    """The rate of all adapters of a node together, per direction, times `links` (so many nodes send at once; `times`
-    says so); unknown on one host, and where no source tells the rate of every adapter."""
+    """The rate of all adapters of a node together, per direction, times `links` (the nodes that send at once, described
+    by `times`); unknown on one host, or if the rate of any adapter is unknown."""
     if whole(params["nodes"]) == 1:
         return Limit.unknown("B/s", ONE_HOST)
     adapters = machine.of_kind(DeviceKind.NIC)

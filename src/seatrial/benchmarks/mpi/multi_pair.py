@@ -1,8 +1,8 @@
-"""mpi.multi-pair: how many messages and bytes all pairs of ranks together can stream.
+"""mpi.multi-pair: the message rate and bandwidth of all pairs of ranks together.
 
-Rank p streams to rank p + pairs, all pairs at once, each with a window of non-blocking sends that the receiver answers,
-as in osu_mbw_mr of the OSU micro-benchmarks, and the time is the mean over the pairs, as there. A mean hides who is
-slow: `slowest_pair` is the rate of the pair that took longest.
+Rank p streams to rank p + pairs, all pairs at once, each with a window of non-blocking sends that the receiver
+acknowledges, as in osu_mbw_mr of the OSU micro-benchmarks; as there, the time is the mean over the pairs. A mean hides
+slow pairs: `slowest_pair` is the rate of the slowest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _pairs(machine: Machine, params: Params) -> int:
-    """The number of pairs, from itself or from that of the ranks; all cores where neither is given."""
+    """The number of pairs, from `pairs` or `ranks`; all cores if neither is given."""
     pairs, ranks = params["pairs"], params["ranks"]
     if pairs != "all":
         return whole(pairs)

@@ -1,7 +1,7 @@
-"""What the benchmarks of message passing share: how many ranks, where they are, what memory they send from.
+"""Parameters shared by message-passing benchmarks: the number of ranks, their place, and the memory of their buffers.
 
-The result files of other tools (`seatrial import`) do not tell everything, and what they do not tell is `unknown`:
-nobody may take two results for one experiment because both were silent.
+What the result files of other tools (`seatrial import`) do not state is `unknown`, so that two results with missing
+values are not taken for the same experiment by default values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 UNKNOWN = "unknown"
-"""The value of a parameter that an imported file does not tell."""
+"""The value of a parameter that an imported file does not state."""
 
 RANKS = Parameter(
     "ranks",
@@ -59,11 +59,11 @@ DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype o
 
 
 def resolved_ranks(machine: Machine, params: Params) -> Params:
-    """The parameters with the number that `ranks` stands for on this machine.
+    """The parameters with the number of ranks on this machine.
 
-    `oversubscribe` is true afterwards only where there are more ranks than CPUs. Raises Skip where there are not that
-    many CPUs and ranks may not share them, or where the buffers are in no memory that our programs use; UsageError for
-    what only an imported file has.
+    `oversubscribe` is true afterwards only if there are more ranks than CPUs. Raises Skip if there are too few CPUs and
+    ranks may not share them, or if the buffers are not in host memory; UsageError for values that only imported files
+    have.
     """
     refuse_untold(params)
     if params.get("buffers", "host") != "host":
@@ -82,14 +82,14 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
 
 
 def refuse_untold(params: Params) -> None:
-    """Raise UsageError where a value is one that only imported results have."""
+    """Raise UsageError for a value that only imported results have."""
     for name, value in params.items():
         if value == UNKNOWN:
             raise UsageError(f"{name}={UNKNOWN} is only for imported results", "give a value")
 
 
 def rank_cpus(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPU of each rank; none where ranks share what there is."""
+    """The CPU of each rank; empty if ranks share CPUs."""
     ranks = whole(params["ranks"])
     if params["oversubscribe"] and ranks > len(machine.allowed_cpus):
         return ()

@@ -10,7 +10,7 @@ from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 _LARGEST_B = 4 << 20
 _SHARE_OF_MEMORY = 2
-"""All buffers take at most this part of a node's memory: MPI, and whoever else is there, want some as well."""
+"""All buffers take at most this fraction of a node's memory (1/2); MPI and other processes need some too."""
 
 SIZE = Parameter(
     "size_B",
