@@ -78,7 +78,7 @@ def test_what_is_kept_of_a_rate() -> None:
     (reading,) = readings(CONTENTION, made_up_machine(cores=4), point.parameters, [sample])
     assert reading.value == pytest.approx(0.75)
     spoken = reading.figure.customary
-    assert spoken is not None and spoken({}, 0.75) == "25 % lost" and spoken({}, 1.01) == "nothing lost"
+    assert spoken is not None and spoken({}, 0.75) == "25 % lost" and spoken({}, 1.01) == "no loss"
 
 
 @two_cpus

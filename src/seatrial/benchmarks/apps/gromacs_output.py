@@ -33,7 +33,7 @@ _FACTS = {
     "simd_possible": re.compile(r"Highest SIMD level supported by all nodes in run: +([A-Za-z0-9_.-]{1,40})"),
     "grid": re.compile(r"Domain decomposition grid ([0-9]{1,6} x [0-9]{1,6} x [0-9]{1,6}), .{1,80}"),
 }
-"""Fact -> the line of the log that tells it; some logs have not all of them."""
+"""Fact -> the line of the log that states it; some logs do not have all of them."""
 _ENERGY_COLUMN = 15
 """Width of a column in a table of energies."""
 _AVERAGES = "A V E R A G E S"
@@ -45,7 +45,7 @@ MEASURED = "run"
 
 
 def read_gromacs(data: bytes) -> ProgramRecord:
-    """The run that a log of mdrun tells of. A record that is not `ended` tells that it stopped early.
+    """The run in a log of mdrun. A record that is not `ended` means that it stopped early.
 
     Raises ProtocolError where the log is none of mdrun, holds two runs, or contradicts itself.
     """
@@ -78,7 +78,7 @@ def read_gromacs(data: bytes) -> ProgramRecord:
 
 
 def _built_for(facts: dict[str, str]) -> dict[str, Any]:
-    """What a build for another processor costs cannot be determined, but that it is one."""
+    """A note if GROMACS was built for another processor; what that costs is unknown."""
     built, possible = facts.get("simd"), facts.get("simd_possible")
     if built is None or possible is None or built == possible:
         return {}

@@ -1,10 +1,10 @@
 """apps.hpl: the High-Performance Linpack benchmark (HPL) over block sizes and grids of processes.
 
-It is the real program: `xhpl` where the site has one, else the HPL inside `hpcc`. One process solves a system for each
-block size and each grid; another layout of ranks and threads is another experiment. The best of all is the answer.
+It runs the site's `xhpl`, else the HPL inside `hpcc`. One run solves a system for each block size and each grid; each
+layout of ranks and threads is a separate experiment. The result is the best of all.
 
 `n` is the largest order that the time allows (all repeats of the default sweep within 4 minutes on 2 cores), and never
-more than 80 % of memory; the parameter `bound` tells which of the two it was. The rate grows with `n`.
+more than 80 % of memory; the parameter `bound` states which of the two limited it. The rate grows with `n`.
 
 hpcc reads its input twice: when it starts, where it sizes its thirteen other tests by it, which take minutes at the
 sizes of a good HPL; and again when HPL begins, the last test (src/io.c, HPL_pddriver.c of 1.5.0). It finds a small
@@ -148,14 +148,14 @@ def _sure_flops(machine: Machine, params: Params) -> float:
 
 
 def _memory_B(machine: Machine) -> float | None:
-    """The least of all that sources tell of the memory's size, limits of control groups among them."""
-    told = [
+    """The smallest memory size that any source reports, including limits of control groups."""
+    reported = [
         float(fact.value)
         for name in ("memory_total", "cgroup_memory_limit")
         for fact in machine.facts.get(name, ())
         if isinstance(fact.value, int | float) and fact.value > 0
     ]
-    return min(told, default=None)
+    return min(reported, default=None)
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ def _estimate_s(params: Params) -> float:
 
 
 def _variables(params: Params) -> Mapping[str, str | None]:
-    """As many threads of the BLAS as each rank has CPUs, and (unless told otherwise) the kernels that it chooses."""
+    """As many BLAS threads as each rank has CPUs, and (unless kernels=forced) the library's choice of kernels."""
     threads = dict.fromkeys(_THREADS_OF_BLAS, str(whole(params[THREADS])))
     own = dict.fromkeys(KERNEL_VARIABLES) if params["kernels"] == "own" else {}
     return {**openmp_variables(params), **threads, **own}
@@ -191,7 +191,7 @@ def _wanted(params: Params) -> list[tuple[int, int, str]]:
 
 
 def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """1 where the systems that were solved are those that were asked for, each once; else 0."""
+    """1 if exactly the requested systems were solved, each once; else 0."""
     solved = sorted(
         (whole(sample.point["n"]), whole(sample.point["nb"]), str(sample.point["grid"])) for sample in samples
     )

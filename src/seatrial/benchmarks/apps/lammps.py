@@ -1,11 +1,11 @@
-"""apps.lammps: the Lennard-Jones melt of LAMMPS, the molecular dynamics code of many machines' acceptance tests.
+"""apps.lammps: the Lennard-Jones melt of LAMMPS, a molecular dynamics code used in many acceptance tests.
 
 The problem is that of the benchmark `lj` which comes with LAMMPS (https://www.lammps.org/bench.html): atoms on an fcc
 lattice of reduced density 0.8442 melt at a reduced temperature of 1.44, with a cutoff of 2.5 sigma, a skin of 0.3
 sigma, neighbour lists that are built every 20 steps, and constant energy. Two things differ. The atoms melt for 100
 steps before the measured ones, so these are all alike. And pair energies are shifted to zero at the cutoff, which
-changes no force: without it the total energy changes with each pair that crosses the cutoff, and nobody can see
-whether it is conserved.
+changes no force: without it the total energy changes with each pair that crosses the cutoff, which hides whether it
+is conserved.
 
 The check of the energy. Lists that live for 20 steps (0.1 tau) miss pairs that come from beyond the skin. At the melt's
 temperature of 0.75 the distance of a pair changes by sqrt(2 T) 0.1 = 0.12 sigma meanwhile (one standard deviation,
@@ -115,7 +115,7 @@ def atom_steps(params: Params, rate: float) -> str:
 
 
 def _kernels(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """1 where every run used the kernels of the package that was asked for, in its precision; else 0."""
+    """1 if every run used the kernels of the requested package and precision; else 0."""
     suffix = "" if params["package"] == "none" else f"/{params['package']}"
     wanted = (f"lj/cut{suffix}", _MODES[str(params["precision"])])
     return float(all((sample.extra["pair"], sample.extra["precision"]) == wanted for sample in samples))

@@ -63,8 +63,8 @@ def read_lammps(data: bytes) -> ProgramRecord:
             f"it contains {len(banners)} runs; ranks that run separately were started by another MPI library's launcher"
         )
     notes: dict[str, Any] = {"version": banners[0][1]}
-    if lacking := text.found(_NO_PACKAGE):
-        return ProgramRecord(notes=notes, skip=f"this LAMMPS was built without its package {lacking[0][1]}", ended=True)
+    if missing := text.found(_NO_PACKAGE):
+        return ProgramRecord(notes=notes, skip=f"this LAMMPS was built without its package {missing[0][1]}", ended=True)
     if errors := text.found(_ERROR):
         return ProgramRecord(notes={**notes, "error": errors[0][0][:300]})
     if not text.found(_END):
@@ -126,9 +126,9 @@ def _run(text: Text, lines: Sequence[str]) -> _Run:
     if not loop_s > 0 or steps == 0:
         raise text.error(f"{steps} steps took {loop[1]} s")
     rate = text.only(_PERFORMANCE, "the performance", lines)[1]
-    told = text.number(rate, "the performance")
-    slacks = (rounding(loop[1]) / loop_s, rounding(rate) / max(told, rounding(rate)))
-    if not is_near(told, steps / loop_s, slacks):
+    printed = text.number(rate, "the performance")
+    slacks = (rounding(loop[1]) / loop_s, rounding(rate) / max(printed, rounding(rate)))
+    if not is_near(printed, steps / loop_s, slacks):
         raise text.error(f"{rate} timesteps/s are not {steps} steps in {loop[1]} s")
     sections_s = _sections(text, lines)
     # Each mean is printed to five digits.

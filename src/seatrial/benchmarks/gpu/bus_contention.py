@@ -1,14 +1,14 @@
-"""gpu.bus-contention: what copies between host and devices cost messages between ranks, and the other way round, as
+"""gpu.bus-contention: how much copies between host and devices and messages between ranks slow each other down, as
 SHOC's BusCont and MTBusCont.
 
-Rank r drives device r mod their number, and all ranks copy at once; ranks i and i + ranks / 2 pass messages to each
-other. Each of the four rates is measured alone, and `_loaded` beside the other side, which is made to last longer: a
-sample in which it did not is left out. `_kept` is the share of the rate alone that is kept right after it; SHOC's loss
-is 1 less this share (it is not the figure itself, because what is not positive has no ratio to anything).
+Rank r drives device r mod the number of devices, and all ranks copy at once; ranks i and i + ranks / 2 exchange
+messages. Each of the four rates is measured alone and, as `_loaded`, during the other activity, which must last longer:
+samples in which it did not are left out. `_kept` is the loaded rate over the rate alone right before it; SHOC's loss is
+1 minus this share (the loss is not the figure, because it may be zero or negative and then has no ratio).
 
-With `threads=1` a rank hands copies to its device and passes messages while they are under way (BusCont); with
-`threads=2` a second thread of each rank does nothing but copy (MTBusCont), on a CPU of its own where there are enough.
-Where ranks share CPUs, or a device is a processor, what is lost tells more about those CPUs than about any bus.
+With `threads=1` a rank enqueues copies and exchanges messages while they run (BusCont); with `threads=2` a second
+thread of each rank only copies (MTBusCont), on its own CPU if there are enough. If ranks share CPUs, or a device is a
+CPU, the loss is caused by those CPUs more than by any bus.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPUs of each rank's threads, rank by rank; none where they share what there is."""
+    """The CPUs of each rank's threads, rank by rank; empty if they share CPUs."""
     return () if params["oversubscribe"] else spread(machine, _wanted_cpus(params))
 
 
@@ -85,12 +85,12 @@ def _beside(name: str) -> str:
 
 
 def _three(name: str) -> tuple[Figure, ...]:
-    """A rate alone and beside the other side, and what is kept of it."""
+    """A rate alone and under load, and the share kept."""
     is_copy = name in ("download", "readback")
 
-    def rate(suffix: str, said: str) -> Figure:
+    def rate(suffix: str, condition: str) -> Figure:
         if name == "latency":
-            work = f"half the round trip of a ping-pong of message_B{said}"
+            work = f"half the round trip of a ping-pong of message_B{condition}"
             return Figure(name + suffix, name + suffix, "s", Better.LOWER, _one_way, work)
         return Figure(
             name + suffix,
@@ -98,7 +98,7 @@ def _three(name: str) -> tuple[Figure, ...]:
             "B/s",
             Better.HIGHER,
             bytes_per_second,
-            _RATES[name] + said,
+            _RATES[name] + condition,
             limit=link_limit() if is_copy else None,
             attainable=lambda params: PACKETS if is_copy else ALL_OF_IT,
             one_limit_over=_ONE_LINK,

@@ -1,7 +1,8 @@
-"""What all benchmarks of devices have in common: which devices, how many at once, in which precision.
+"""Parameters shared by all device benchmarks: which devices, how many at once, in which precision.
 
 S, EP and TP are those of SHOC (A. Danalis et al., "The Scalable Heterogeneous Computing (SHOC) Benchmark Suite",
-GPGPU-3, 2010): one device; a copy on each device at once; devices that share one problem. A thread drives each device.
+GPGPU-3, 2010): one device; the same problem on each device at once; devices that share one problem. Each device is
+driven by its own thread.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ OPTIMISED = Parameter(
 
 
 def mode_among(*words: str) -> Parameter:
-    """The ways of working that a benchmark has."""
+    """The modes that a benchmark supports."""
     return Parameter(
         "mode",
         ParameterKind.CHOICE,
@@ -55,13 +56,13 @@ def mode_among(*words: str) -> Parameter:
 
 
 def size_of(name: str, large: int, small: int, meaning: str, minimum: int) -> Parameter:
-    """How large the problem is, as a number. `auto` is settled by `for_devices`."""
+    """The problem size as a number. `auto` is resolved by `for_devices`."""
     description = f"{meaning}; auto: {large}, or {small} if the device is a CPU"
     return Parameter(name, ParameterKind.INTEGER, AUTO, description, words=(AUTO,), minimum=minimum)
 
 
 def for_devices(sizes: Mapping[str, tuple[Value, Value]]) -> Callable[[Params, bool], Params]:
-    """Settles `auto` of each parameter: what fills a GPU, and what a processor that plays one ends in time."""
+    """Resolves `auto` of each parameter: a size that fills a GPU, and one that a CPU finishes in time."""
 
     def settled(params: Params, are_processors: bool) -> Params:
         autos = {name: small if are_processors else large for name, (large, small) in sizes.items()}
@@ -71,8 +72,8 @@ def for_devices(sizes: Mapping[str, tuple[Value, Value]]) -> Callable[[Params, b
 
 
 def one_or_more(machine: Machine, params: Params) -> Params:
-    """The parameters with `devices` as far as it is known before devices were looked for. Raises Skip where S is to
-    use several."""
+    """The parameters with `devices` resolved as far as possible before devices are detected. Raises Skip if mode=S is
+    given several."""
     if params.get("mode", "S") == "S":
         if params["devices"] not in ("auto", 1):
             raise Skip(f"mode=S uses one device, not {params['devices']}; for more, use EP or TP")
@@ -81,12 +82,12 @@ def one_or_more(machine: Machine, params: Params) -> Params:
 
 
 def placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """A CPU for each device's thread; where nobody knows yet how many there are, for as many as can be."""
+    """A CPU for each device's thread; if the number of devices is not known yet, one per core."""
     return spread(machine, thread_count(machine, "all" if params["devices"] == "auto" else params["devices"]))
 
 
 def device_arguments(params: Params) -> list[str]:
-    """The command line that all programs of devices understand."""
+    """The command line options that all device programs accept."""
     first, count = whole(params["device"]), 1 if params["devices"] == "auto" else whole(params["devices"])
     return [
         *("--backend", str(params["backend"])),

@@ -1,4 +1,4 @@
-"""The rate of a device's vector units and tensor cores: the limit of what computes and hardly touches memory."""
+"""The limit of compute-bound kernels: the rate of a device's vector units and tensor cores."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Brief", 2024)."""
 
 
 def flop_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """Multiprocessors x multiply-adds per cycle x 2 flop x the highest clock that the driver tells, of all devices."""
+    """Multiprocessors x multiply-adds per cycle x 2 flop x the highest clock reported by the driver, of all devices."""
     return _limit(_FMAS_PER_CYCLE, "vector units", params, samples)
 
 
 def matrix_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """The same of the tensor cores, where they have the precision; else of the vector units.
+    """The rate of the tensor cores if they support the precision, else of the vector units.
 
     Datasheets give tensor cores at a lower clock: 989 TFLOP/s of an H100 in fp16 are at 1.83 GHz, not its highest 1.98.
     """

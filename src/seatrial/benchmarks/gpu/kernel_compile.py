@@ -1,5 +1,5 @@
-"""gpu.kernel-compile: how long a program of kernels takes from its source until it can be launched, as SHOC's
-KernelCompile, with the drivers' caches off and other numbers in the source each time."""
+"""gpu.kernel-compile: the time to build kernels from source until they can be launched, as SHOC's KernelCompile, with
+the drivers' caches off and different numbers in the source each time."""
 
 from __future__ import annotations
 

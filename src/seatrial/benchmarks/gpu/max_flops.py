@@ -1,6 +1,6 @@
 """gpu.max-flops: the rate of a device's vector units, by chains of additions, multiplications and multiply-adds.
 
-As SHOC's MaxFlops; every result is held against the same chain on the host, bit by bit.
+As SHOC's MaxFlops; every result is compared with the same chain on the host, bit by bit.
 """
 
 from __future__ import annotations

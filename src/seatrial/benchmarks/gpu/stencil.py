@@ -1,5 +1,5 @@
 """gpu.stencil: steps of a 9-point stencil on a square grid, as SHOC's Stencil2D. Several devices share the grid by rows
-and hand each other the rows at their edges after each step, by the host's memory.
+and exchange the rows at their edges after each step, through host memory.
 
 The weights are 1/4, 1/8 (four near neighbours) and 1/16 (four diagonal ones), 1 together: values stay in their range
 however long it runs.

@@ -1,7 +1,7 @@
 """Parameters shared by message-passing benchmarks: the number of ranks, their place, and the memory of their buffers.
 
-What the result files of other tools (`seatrial import`) do not state is `unknown`, so that two results with missing
-values are not taken for the same experiment by default values.
+What the result files of other tools (`seatrial import`) do not state is `unknown`, so that default values do not make
+two results look like the same experiment.
 """
 
 from __future__ import annotations
