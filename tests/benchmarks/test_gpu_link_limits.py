@@ -139,7 +139,7 @@ def test_gpus_in_two_trees_have_the_narrowest_link_of_both_ways() -> None:
     machine = replace(switched(4, GEN3_X16 / 2, switches=2), facts=BARE)
     far = replace(machine, paths=(Path("gpu-0", "gpu-2", "SYS"),))
     limit = peer_limit()(far, S, sample(addresses(far)[0], addresses(far)[2]))
-    assert limit.value == GEN3_X16 / 2 and "narrowest between the two" in limit.derivation
+    assert limit.value == GEN3_X16 / 2 and "slowest between the two" in limit.derivation
 
 
 def test_direct_links_carry_what_they_are_capable_of_together() -> None:
