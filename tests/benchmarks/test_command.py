@@ -74,7 +74,7 @@ def test_it_may_use_all_cpus_cores_first(given: dict[str, object], cpus: tuple[i
 
 def test_more_cpus_than_there_are_is_skipped() -> None:
     refusal = plan(made_up_machine(cores=2), cpus=3).refusal
-    assert refusal is not None and refusal.reason == "3 CPUs are wanted; this process may use 2 there"
+    assert refusal is not None and refusal.reason == "3 CPUs requested; this process may use 2"
 
 
 def test_how_long_it_takes_is_what_the_user_says() -> None:

@@ -54,9 +54,9 @@ def test_ranks_keep_their_cpus_whatever_devices_there_are() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"ranks": "3"}, "no pairs"),
-        ({"threads": "3"}, "a second one that copies"),
-        ({"ranks": "4", "threads": "2"}, "want 8 CPUs"),
+        ({"ranks": "3"}, "must be even, not 3"),
+        ({"threads": "3"}, "1 thread, or 2 with one only for copies"),
+        ({"ranks": "4", "threads": "2"}, "need 8 CPUs"),
         ({"nodes": "2"}, "several nodes"),
     ],
 )
@@ -78,7 +78,7 @@ def test_what_is_kept_of_a_rate() -> None:
     (reading,) = readings(CONTENTION, made_up_machine(cores=4), point.parameters, [sample])
     assert reading.value == pytest.approx(0.75)
     spoken = reading.figure.customary
-    assert spoken is not None and spoken({}, 0.75) == "25 % lost" and spoken({}, 1.01) == "nothing lost"
+    assert spoken is not None and spoken({}, 0.75) == "25 % lost" and spoken({}, 1.01) == "no loss"
 
 
 @two_cpus

@@ -55,7 +55,7 @@ def test_one_of_several_at_once_has_none_of_its_own() -> None:
     machine = four()
     for params, series in ((EP, "download"), ({"devices": 4}, "h2d_together")):
         limit = link_limit()(machine, params, sample(addresses(machine)[0], series=series))
-        assert limit.value is None and "the sum of all has a limit" in limit.derivation
+        assert limit.value is None and "only their sum has a limit" in limit.derivation
 
 
 def test_addresses_are_the_same_however_they_are_written() -> None:
@@ -70,9 +70,9 @@ def test_addresses_are_the_same_however_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("samples", "missing"),
     [
-        (sample(""), "does not tell where on PCI"),
-        ([Sample("download", 0, 1.0)], "does not tell where on PCI"),
-        (sample("0000:f1:00.0"), "no source shows the device at 0000:f1:00.0"),
+        (sample(""), "does not report the device's PCI address"),
+        ([Sample("download", 0, 1.0)], "does not report the device's PCI address"),
+        (sample("0000:f1:00.0"), "the device at 0000:f1:00.0 is not in"),
     ],
 )
 def test_what_is_not_told_is_unknown(samples: list[Sample], missing: str) -> None:
@@ -131,7 +131,7 @@ def test_gpus_below_one_switch_do_not_use_its_uplink() -> None:
     pair = sample(*addresses(machine)[:2])
     assert peer_limit()(named, S, pair).value == GEN3_X16
     assert peer_limit(2)(named, S, pair).value == 2 * GEN3_X16
-    assert peer_limit()(machine, S, pair).value is None, "they may have links of their own"
+    assert peer_limit()(machine, S, pair).value is None, "they may have direct links"
     assert peer_limit()(named, S, sample(*[addresses(machine)[0]] * 2)).value is None
 
 
@@ -139,7 +139,7 @@ def test_gpus_in_two_trees_have_the_narrowest_link_of_both_ways() -> None:
     machine = replace(switched(4, GEN3_X16 / 2, switches=2), facts=BARE)
     far = replace(machine, paths=(Path("gpu-0", "gpu-2", "SYS"),))
     limit = peer_limit()(far, S, sample(addresses(far)[0], addresses(far)[2]))
-    assert limit.value == GEN3_X16 / 2 and "narrowest between the two" in limit.derivation
+    assert limit.value == GEN3_X16 / 2 and "slowest between the two" in limit.derivation
 
 
 def test_direct_links_carry_what_they_are_capable_of_together() -> None:

@@ -71,7 +71,7 @@ def test_a_real_log() -> None:
         "ranks": 2,
         "threads": 1,
     }
-    assert record.notes["build"] == "built for SSE4.1; GROMACS says that AVX2_256 is possible here"
+    assert record.notes["build"] == "built for SSE4.1; according to GROMACS, this CPU supports AVX2_256"
     assert record.ended
 
 

@@ -149,7 +149,7 @@ def test_layouts_fill_the_cores() -> None:
     assert (resolved(eight, threads="4")["ranks"], resolved(eight, threads="4")["threads"]) == (2, 4)
     assert (resolved(eight, ranks="2")["ranks"], resolved(eight, ranks="2")["threads"]) == (2, 4)
     assert "16 CPUs" in refusal(eight, ranks="16")
-    assert "wants 4 ranks" in refusal(eight, ranks="8", grid="2x2")
+    assert "needs 4 ranks" in refusal(eight, ranks="8", grid="2x2")
 
 
 @pytest.mark.parametrize("grid", ["2", "2x", "0x2", "x", "2X1", "2x2x2", "-1x2", "2x1; rm"])

@@ -78,7 +78,7 @@ def test_the_surface_leaves_out_records_that_are_longer_than_the_file() -> None:
 
 
 def test_a_folder_that_is_none_is_bad_usage() -> None:
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         plan_points(["io.file"], {"folder": ["/no/such/folder"]}, MACHINE)
 
 

@@ -49,10 +49,10 @@ def test_ranks_and_threads_fill_the_cores() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"ranks": "3"}, "3 ranks of 1 threads want 3 CPUs; this process may use 2"),
-        ({"threads": "2"}, "package=none has no threads; omp and intel have"),
-        ({"threads": "3", "package": "omp"}, "1 ranks of 3 threads want 3 CPUs; this process may use 2"),
-        ({"precision": "fp32"}, "package=none computes in fp64; only intel has a choice"),
+        ({"ranks": "3"}, "3 ranks of 1 threads need 3 CPUs; this process may use 2"),
+        ({"threads": "2"}, "package=none does not support threads; omp and intel do"),
+        ({"threads": "3", "package": "omp"}, "1 ranks of 3 threads need 3 CPUs; this process may use 2"),
+        ({"precision": "fp32"}, "package=none computes in fp64 only; package=intel offers others"),
     ],
 )
 def test_what_means_nothing_here_is_skipped(settings: Mapping[str, str], reason: str) -> None:

@@ -101,7 +101,7 @@ def test_a_greater_sample_holds_a_smaller_one() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"threads": "1"}, "a line needs two cores"),
+        ({"threads": "1"}, "a cache line bounces between two cores"),
         ({"threads": "4", "pairs": "7"}, "4 threads have 6 pairs, not 7"),
         ({"pairs": "70000"}, "at most 10000 pairs"),
     ],

@@ -24,7 +24,7 @@ def test_one_rank_cannot_reach_into_anothers_memory(live_machine: Machine) -> No
     for operation in OPERATIONS:
         (point,) = plan_points([f"mpi.{operation}"], {"ranks": ["3"], "oversubscribe": ["true"]}, live_machine)
         assert point.refusal is not None
-        assert point.refusal.reason == "one rank reaches into the memory of one other: two ranks, not 3"
+        assert point.refusal.reason == "one-sided operations are measured between two ranks, not 3"
 
 
 @two_cpus

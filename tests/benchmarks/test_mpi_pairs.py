@@ -98,9 +98,9 @@ def test_the_number_of_pairs_is_bounded(cores: int, settings: dict[str, str], ex
     ("cores", "settings", "reason"),
     [
         (1, {}, "a pair needs two ranks"),
-        (8, {"at_once": "5"}, "8 ranks make 4 pairs at once, not 5"),
-        (8, {"rounds": "8"}, "after 7 rounds every two of 8 ranks have met"),
-        (1024, {"rounds": "all"}, "at most 25000 pairs fit in a record: rounds=48"),
+        (8, {"at_once": "5"}, "8 ranks form 4 pairs at once, not 5"),
+        (8, {"rounds": "8"}, "8 ranks need only 7 rounds for all pairs, not 8"),
+        (1024, {"rounds": "all"}, "at most 25000 pairs fit in a record: use rounds=48"),
     ],
 )
 def test_what_means_nothing_is_skipped(cores: int, settings: dict[str, str], reason: str) -> None:

@@ -88,16 +88,14 @@ def test_hardware_threads_of_a_node_come_after_its_cores() -> None:
     machine = made_up_machine(cores=4, threads=2)
     assert plan(machine, threads="6").cpus == (0, 1, 2, 3, 4, 5)
     refusal = plan(numa_machine(), node="0", threads="5").refusal
-    assert (
-        refusal is not None and refusal.reason == "5 threads want as many CPUs; this process may use 4 of NUMA node 0"
-    )
+    assert refusal is not None and refusal.reason == "5 threads need 5 CPUs; this process may use 4 of NUMA node 0"
 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
         ({"node": "2"}, "NUMA node 2 has no CPU that this process may use"),
-        ({"node": "5"}, "this machine has no NUMA node 5; it has 0, 1, 2, 3"),
+        ({"node": "5"}, "this machine has no NUMA node 5; known nodes: 0, 1, 2, 3"),
         ({"memory": "3"}, "NUMA node 3 has no memory"),
         ({"memory": "5"}, "this machine has no NUMA node 5"),
     ],

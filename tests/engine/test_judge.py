@@ -150,7 +150,7 @@ def test_bytes_that_differ_from_the_arrays_are_reported() -> None:
 def test_arrays_that_fit_a_cache_give_no_figure() -> None:
     record = stream_record()
     state, reason = judged(replace(record, checks={**record.checks, "array_bytes": (4 << 20) - 1}))
-    assert state is State.INVALID and "one of a cache" in reason
+    assert state is State.INVALID and "caches serve part of it" in reason
 
 
 def test_more_than_is_physically_possible_is_invalid() -> None:

@@ -122,8 +122,8 @@ def seen_and_places(results, *, load=(0.4, 2.6), steal=0.0, cpus=2):
     return seen, places
 
 
-STREAM_QUESTION = "How fast do threads stream through memory that no cache holds?"
-PEAK_QUESTION = "Do the cores reach the arithmetic rate that their clock and their FMA units allow?"
+STREAM_QUESTION = "What memory bandwidth do threads reach on arrays larger than the caches?"
+PEAK_QUESTION = "Do the cores reach the arithmetic rate that their clock and FMA units allow?"
 ENVIRONMENTS = {
     "env1": {
         "name": "gcc-12",
@@ -198,7 +198,7 @@ def peak(clock: float, cores: int, *, share=0.995) -> list[ExperimentResult]:
                             spread=0.0008,
                             seed=number + lanes,
                             start=3 + number,
-                            work="2 flop per FMA and lane",
+                            work="2 flop per FMA and vector lane",
                         )
                     ],
                 )

@@ -161,8 +161,8 @@ def files(direct: bool, pattern: str, *, brief: bool = False) -> ExperimentResul
 def gemm(precision: str, rate: float, n: int, threads: int) -> ExperimentResult:
     """A matrix product."""
     parameters = {"precision": precision, "n": n, "threads": threads, "blas": "openblas", "binding": "bound"}
-    made = [figure("gemm", rate, None, unit="flop/s", n=9, work="2 n^3 flop in each product")]
-    return experiment("cpu.gemm", "How near does the BLAS come?", parameters, made)
+    made = [figure("gemm", rate, None, unit="flop/s", n=9, work="2 n^3 flop per product")]
+    return experiment("cpu.gemm", "How close to the peak is the BLAS?", parameters, made)
 
 
 def thread_scaling(limit: Limit | None) -> list[ExperimentResult]:

@@ -1,5 +1,5 @@
-"""The benchmarks: every module below this package that has a `BENCHMARK`, or a family of them in `BENCHMARKS`. Nothing
-else lists them."""
+"""The benchmarks: every module of this package that defines a `BENCHMARK`, or a family of them in `BENCHMARKS`. There
+is no other list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seatrial.model.role import Role
 
 @cache
 def registry() -> dict[str, Benchmark]:
-    """Name -> declaration of all benchmarks, by name."""
+    """Name -> declaration of all benchmarks, sorted by name."""
     found: dict[str, Benchmark] = {}
     for module_info in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
         if module_info.ispkg:
@@ -35,12 +35,12 @@ def benchmark_named(name: str) -> Benchmark:
 
 
 def declared_figure(benchmark: str, figure: str) -> Figure | None:
-    """The declaration behind a figure of some result; None where no benchmark of ours has it."""
+    """The declaration of a result's figure; None if no benchmark here declares it."""
     found = registry().get(benchmark)
     return next((one for one in found.figures if one.name == figure), None) if found is not None else None
 
 
 @cache
 def benchmark_of(role: Role) -> str:
-    """The name of the (first) benchmark that measures this: what to run for it."""
+    """The name of the first benchmark with a figure of this role."""
     return next(name for name, found in registry().items() if any(figure.role is role for figure in found.figures))

@@ -1,4 +1,4 @@
-"""The bounds of checks that many benchmarks have."""
+"""Bounds of checks, shared by many benchmarks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from seatrial.model.parameter import Params, whole
 
 
 def zero(machine: Machine, params: Params) -> tuple[float, float]:
-    """Nothing of it: errors, lost messages, wrong bytes."""
+    """Must be zero: errors, lost messages, wrong bytes."""
     return (0, 0)
 
 
 def between(low: float, high: float) -> Bound:
-    """From one number to another, both allowed."""
+    """From `low` to `high`, both included."""
     return lambda machine, params: (low, high)
 
 
 def exactly(value: str | float | Callable[[Params], float]) -> Bound:
-    """A number, or that of the parameter of this name, or what follows from all parameters."""
+    """Exactly this number, the parameter of this name, or a function of the parameters."""
 
     def bound(machine: Machine, params: Params) -> tuple[float, float]:
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Where threads and their memory go: the rules that benchmarks of the processor and its memory share."""
+"""Placement of threads and their memory, shared by benchmarks of the processor and its memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THREADS = Parameter(
     "threads",
     ParameterKind.INTEGER,
     "all",
-    "threads, each bound to a CPU of its own; all: one per core",
+    "threads, each bound to its own CPU; all: one per core",
     words=("all",),
     minimum=1,
 )
@@ -31,23 +31,23 @@ MEMORY = Parameter(
     "memory",
     ParameterKind.INTEGER,
     "local",
-    "NUMA node that the memory comes from; local: that of the CPU which touches it first",
+    "NUMA node to allocate memory on; local: that of the CPU that first touches it",
     words=("local",),
 )
 
 HUGE_PAGES = Parameter(
-    "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them TLB misses count"
+    "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them, TLB misses add to the time"
 )
 
 
 _ASTRAY = 0.01
-"""Pages that may lie elsewhere: a kernel short of memory takes the last of them where it can."""
+"""Allowed share of misplaced pages: a kernel short of memory takes the last ones from any node."""
 
 
 def thread_count(machine: Machine, threads: Value, node: Value = "auto") -> int:
-    """The number that `threads` stands for on this machine, or on one NUMA node of it.
+    """The number of threads on this machine, or on one NUMA node of it.
 
-    Raises Skip where there are not that many CPUs: threads that share a CPU measure the scheduler.
+    Raises Skip if there are fewer CPUs: threads that share a CPU measure the scheduler.
     """
     if threads == "all":
         return len(_cores(machine, node))
@@ -55,14 +55,14 @@ def thread_count(machine: Machine, threads: Value, node: Value = "auto") -> int:
     there = len(_allowed(machine, node))
     if count > there:
         where = "" if node == "auto" else f" of NUMA node {node}"
-        raise Skip(f"{count} threads want as many CPUs; this process may use {there}{where}")
+        raise Skip(f"{count} threads need {count} CPUs; this process may use {there}{where}")
     return count
 
 
 def spread(machine: Machine, count: int, node: Value = "auto") -> tuple[int, ...]:
-    """The CPUs for `count` threads: a core each as long as there are cores, then the cores' other hardware threads.
+    """The CPUs for `count` threads: first one per core, then the cores' other hardware threads.
 
-    With a number as `node`, only CPUs of that NUMA node. Raises Skip where it has none for us.
+    If `node` is a number, only CPUs of that NUMA node. Raises Skip if this process may use none there.
     """
     first = _cores(machine, node)
     taken = frozenset(first)
@@ -71,28 +71,28 @@ def spread(machine: Machine, count: int, node: Value = "auto") -> tuple[int, ...
 
 
 def numa_node(machine: Machine, cpu: int) -> int | None:
-    """The NUMA node that a CPU belongs to, as the operating system numbers them, or None where no source tells."""
+    """The NUMA node of a CPU, as numbered by the operating system, or None if unknown."""
     pu = machine.pus().get(cpu)
     return None if pu is None else pu.numa
 
 
 def require_memory(machine: Machine, memory: Value) -> None:
-    """Raises Skip where `memory` names a NUMA node that is not there or has no memory."""
+    """Raises Skip if `memory` names a NUMA node that does not exist or has no memory."""
     if memory != "local" and not _has_memory(_node(machine, whole(memory))):
         raise Skip(f"NUMA node {memory} has no memory")
 
 
 def is_local(machine: Machine, cpus: Iterable[int], memory: Value) -> bool:
-    """Whether memory taken from `memory` lies on the NUMA node of each of these CPUs."""
+    """Whether memory allocated on `memory` is local to each of these CPUs."""
     return memory == "local" or all(numa_node(machine, cpu) == whole(memory) for cpu in cpus)
 
 
 def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Check:
-    """The check that memory lies where the parameter `memory` says, for the CPUs that `placement` gives.
+    """The check that memory is on the node that the parameter `memory` requests, for the CPUs of `placement`.
 
-    Programs report with each sample at how many pages they looked and how many of those were on a wrong node. Where the
-    kernel tells no page's node (a container's filter), or memory is to be local to CPUs whose node has none, there is
-    nothing to check.
+    Programs report with each sample how many pages they inspected and how many of those were on a wrong node. Nothing
+    is checked if the kernel reports no page's node (a container's filter), or if memory should be local to CPUs whose
+    node has none.
     """
 
     def astray(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
@@ -103,7 +103,7 @@ def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Chec
 
     return Check(
         "pages_astray",
-        "share of pages that lie on another NUMA node than they should",
+        "share of pages on the wrong NUMA node",
         bound=between(0.0, _ASTRAY),
         derive=astray,
     )
@@ -120,7 +120,7 @@ def node_of_memory(params: Params) -> Value:
 
 
 def memory_arguments(params: Params) -> list[str]:
-    """What tells a program the node of its memory."""
+    """The arguments with which a program allocates its memory on this node."""
     memory = node_of_memory(params)
     return [] if memory == "local" else ["--memory-node", str(memory)]
 
@@ -134,12 +134,12 @@ def _node(machine: Machine, number: int) -> Device:
     nodes = {device.numa: device for device in machine.of_kind(DeviceKind.NUMA)}
     if number not in nodes:
         known = ", ".join(str(node) for node in sorted(node for node in nodes if node is not None))
-        raise Skip(f"this machine has no NUMA node {number}; it has {known or 'none that a source tells of'}")
+        raise Skip(f"this machine has no NUMA node {number}; known nodes: {known or 'none'}")
     return nodes[number]
 
 
 def _has_memory(node: Device) -> bool:
-    return node.facts.number("memory_total") != 0  # not told is not none
+    return node.facts.number("memory_total") != 0  # unknown does not mean none
 
 
 def _allowed(machine: Machine, node: Value) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""apps.gromacs: a box of water in GROMACS, the code that much of the time of many machines goes to.
+"""apps.gromacs: a box of water in GROMACS, one of the most used codes on HPC machines.
 
 The box is made by GROMACS' own tools from `spc216.gro`, the 216 molecules of liquid water at 300 K that come with it:
 `solvate` fills a box of that edge, `genconf` repeats it `edge` times in each direction, and `grompp` gives each atom a
@@ -7,7 +7,7 @@ is SPC, rigid by SETTLE (H. J. C. Berendsen et al., in: Intermolecular Forces, R
 cutoff of 0.9 nm and a grid of 0.12 nm, 2 fs a step, held at 300 K by velocity rescaling: what its users run.
 
 Everything that mdrun would tune while it runs is fixed (PME tuning, load balancing, the life of a pair list: options of
-the versions from 2020 on), and the counters are reset after 100 steps. The lab binds the ranks, so mdrun does not.
+the versions from 2020 on), and the counters are reset after 100 steps. seatrial binds the ranks, so mdrun does not.
 
 The check of the energy. The pair list's buffer is chosen by GROMACS so that missed pairs let the conserved energy drift
 by no more than `verlet-buffer-tolerance`, 0.005 kJ/mol/ps per atom (its default; GROMACS manual, mdp options). Beside
@@ -45,7 +45,7 @@ _TOLERANCE = 0.005
 _CHANGE_AT_FIRST = 0.004
 """kJ/mol per atom."""
 _TEMPERATURE_K, _TEMPERATURE_SLACK_K = 300.0, 15.0
-_BENDING = ("GMX_NO_NONBONDED", "GMX_EMULATE_GPU", "GMX_MAXCONSTRWARN", "GMX_VERLET_BUFFER_RES")
+_OVERRIDING = ("GMX_NO_NONBONDED", "GMX_EMULATE_GPU", "GMX_MAXCONSTRWARN", "GMX_VERLET_BUFFER_RES")
 _SENSITIVE_TO = (
     "GMX_DISABLE_SIMD_KERNELS",
     "GMX_NBNXN_SIMD_2XNN",
@@ -168,11 +168,11 @@ def _arguments(params: Params, directory: Path) -> list[str]:
 
 
 def _variables(params: Params) -> dict[str, str | None]:
-    return {**openmp_variables(params), **dict.fromkeys(_BENDING)}
+    return {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)}
 
 
 def ns_per_day(params: Params, steps_per_s: float) -> str:
-    """A step rate as its users say it."""
+    """A step rate in ns/day, the customary unit."""
     value = steps_per_s * _DT_PS * 86.4
     return f"{value:.0f} ns/day" if value >= 100 else f"{value:.3g} ns/day"
 
@@ -213,13 +213,11 @@ BENCHMARK = Benchmark(
             "edge",
             ParameterKind.INTEGER,
             "auto",
-            "the box's edge, in boxes of 1.862 nm, 216 molecules; auto: 2 (5184 atoms), or more for 2592 atoms a core",
+            "box edge, in cells of 1.862 nm and 216 molecules; auto: 2 (5184 atoms), or more for 2592 atoms per core",
             words=("auto",),
             minimum=_SMALLEST_EDGE,
         ),
-        Parameter(
-            "steps", ParameterKind.INTEGER, 500, "time steps that are measured, after 100 that are not", minimum=100
-        ),
+        Parameter("steps", ParameterKind.INTEGER, 500, "measured time steps, after 100 unmeasured ones", minimum=100),
         RANKS,
         THREADS,
     ),
@@ -230,27 +228,27 @@ BENCHMARK = Benchmark(
             unit="op/s",
             better=Better.HIGHER,
             value=lambda sample: sample.work["steps"] / sample.elapsed_s,
-            work="time steps of 2 fs; 1000 a second are 172.8 ns/day",
+            work="time steps of 2 fs; 1000 per second are 172.8 ns/day",
             customary=ns_per_day,
         ),
         time_step(MEASURED, "one time step of 2 fs"),
     ),
     checks=(
         *counted_by("GROMACS"),
-        Check("atoms", "atoms, as GROMACS counted them", exactly(_atoms)),
+        Check("atoms", "atoms, as GROMACS reports", exactly(_atoms)),
         Check("steps", "time steps of the whole run", exactly(_steps)),
         Check(
             "measured_steps",
-            "time steps after the reset of the counters, that of the reset with them",
+            "time steps after the counters were reset, including the step of the reset",
             bound=exactly(lambda params: whole(params["steps"]) + 1),
             derive=lambda machine, params, samples: samples[0].work["steps"],
         ),
-        Check("constraint_warnings", "molecules that could not be held rigid", zero),
+        Check("constraint_warnings", "molecules that could not be kept rigid", zero),
         Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", bound=_drift),
         Check("temperature_K", "mean temperature", bound=_temperature),
         Check(
             "time_step_ps",
-            "the time step that ns/day is reckoned with",
+            "the time step that ns/day is based on",
             bound=exactly(_DT_PS),
             derive=lambda machine, params, samples: samples[0].extra["dt_ps"],
         ),

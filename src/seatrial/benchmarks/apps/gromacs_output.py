@@ -33,7 +33,7 @@ _FACTS = {
     "simd_possible": re.compile(r"Highest SIMD level supported by all nodes in run: +([A-Za-z0-9_.-]{1,40})"),
     "grid": re.compile(r"Domain decomposition grid ([0-9]{1,6} x [0-9]{1,6} x [0-9]{1,6}), .{1,80}"),
 }
-"""Fact -> the line of the log that tells it; some logs have not all of them."""
+"""Fact -> the line of the log that states it; some logs do not have all of them."""
 _ENERGY_COLUMN = 15
 """Width of a column in a table of energies."""
 _AVERAGES = "A V E R A G E S"
@@ -45,7 +45,7 @@ MEASURED = "run"
 
 
 def read_gromacs(data: bytes) -> ProgramRecord:
-    """The run that a log of mdrun tells of. A record that is not `ended` tells that it stopped early.
+    """The run in a log of mdrun. A record that is not `ended` means that it stopped early.
 
     Raises ProtocolError where the log is none of mdrun, holds two runs, or contradicts itself.
     """
@@ -78,11 +78,11 @@ def read_gromacs(data: bytes) -> ProgramRecord:
 
 
 def _built_for(facts: dict[str, str]) -> dict[str, Any]:
-    """What a build for another processor costs cannot be determined, but that it is one."""
+    """A note if GROMACS was built for another processor; what that costs is unknown."""
     built, possible = facts.get("simd"), facts.get("simd_possible")
     if built is None or possible is None or built == possible:
         return {}
-    return {"build": f"built for {built}; GROMACS says that {possible} is possible here"}
+    return {"build": f"built for {built}; according to GROMACS, this CPU supports {possible}"}
 
 
 def _sample(text: Text, facts: dict[str, str]) -> Sample:
@@ -117,7 +117,7 @@ def _average(text: Text, name: str) -> float | None:
         for names, values in zip(text.lines[start:], text.lines[start + 1 :], strict=False):
             if name in (columns := _columns(names)) and len(cells := _columns(values)) == len(columns):
                 return text.number_or_none(cells[columns.index(name)], f"the mean {name}")
-    raise text.error(f"there is no mean {name}")
+    raise text.error(f"mean {name} not found")
 
 
 def _columns(line: str) -> list[str]:
@@ -128,19 +128,19 @@ def _accounts(text: Text, wall: str) -> dict[str, float]:
     """Part of a step -> seconds of wall time, of the table whose total must be the wall time."""
     start = next((i for i, line in enumerate(text.lines) if line.strip() == _ACCOUNTS), None)
     if start is None:
-        raise text.error("there is no account of the time")
+        raise text.error("table of the time accounting not found")
     parts: dict[str, float] = {}
     for line in text.lines[start + 1 :]:
         name, figures = _account(line.split())
         if name == "Total":
             if figures[:1] != [wall]:
-                raise text.error(f"the parts add up to {figures[:1]} s, and the wall time is {wall} s")
+                raise text.error(f"the time accounting has a total of {figures[:1]} s, but the wall time is {wall} s")
             return parts
         if name and len(figures) in (3, 6):
             parts[f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}_s"] = text.number(
                 figures[-3], f"the time of {name}"
             )
-    raise text.error("the account of the time has no total")
+    raise text.error("the time accounting has no total")
 
 
 def _account(words: Sequence[str]) -> tuple[str, list[str]]:

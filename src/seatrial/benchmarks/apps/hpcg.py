@@ -77,7 +77,7 @@ def _arguments(params: Params, directory: Path) -> list[str]:
 def read_report(data: bytes) -> ProgramRecord:
     """The rating in a report of HPCG. Raises ProtocolError where it is not one whole report that fits together."""
     if len(data) > _LARGEST_B or b"\0" in data:
-        raise ProtocolError("HPCG's report is no text, or longer than any that it writes")
+        raise ProtocolError("HPCG's report is not text, or larger than any that HPCG writes")
     lines = [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")[:-1]]
     try:
         report = read_hpcg(lines)
@@ -115,11 +115,13 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     memory = machine.named_limit("dram.bandwidth")
     least_B = beyond_caches_B(machine, placement(machine, params))
     if least_B is None or _matrix_B(params) < least_B:
-        return Limit.unknown("flop/s", "the matrix is not known to be four times the caches, so the memory is no limit")
+        return Limit.unknown(
+            "flop/s", "memory is a limit only if the matrix is known to be at least four times the caches"
+        )
     if memory is None or memory.value is None:
-        return Limit.unknown("flop/s", memory.derivation if memory is not None else "no source tells the memory")
+        return Limit.unknown("flop/s", memory.derivation if memory is not None else "the memory modules are unknown")
     flop_per_B = _FLOP_PER_NONZERO / _BYTES_PER_NONZERO
-    derivation = f"{memory.derivation}; 12 B of each nonzero for 2 flop"
+    derivation = f"{memory.derivation}; 12 B per nonzero for 2 flop"
     return Limit(memory.value * flop_per_B, "flop/s", derivation, memory.basis, memory.confirmed)
 
 
@@ -128,7 +130,7 @@ def _ceiling(params: Params) -> Ceiling:
         roles=(Role.MEMORY_BANDWIDTH, Role.MEMORY_STREAM),
         parameters={"nontemporal": True},
         factor=_FLOP_PER_NONZERO / _BYTES_PER_NONZERO,
-        derivation="best non-temporal rate of {benchmark} measured here; 12 B of each nonzero for 2 flop",
+        derivation="best non-temporal rate of {benchmark} measured here; 12 B per nonzero for 2 flop",
         ignored=("threads", "node", "memory", "huge_pages", "kernel", "array_B"),
     )
 
@@ -140,7 +142,7 @@ def _customary(params: Params, value: float) -> str:
 
 BENCHMARK = Benchmark(
     name="apps.hpcg",
-    question="How fast does this machine solve a sparse system by conjugate gradients?",
+    question="How fast does this machine solve a sparse linear system by conjugate gradients?",
     program=External(
         name="xhpcg",
         install="build HPCG (https://www.hpcg-benchmark.org; Spack: spack install hpcg) and put xhpcg on PATH",
@@ -155,8 +157,7 @@ BENCHMARK = Benchmark(
             "size",
             ParameterKind.INTEGER,
             "auto",
-            "rows along each edge of the cube that one rank has, a multiple of 8; auto: 64, or more to be beyond the"
-            " caches",
+            "rows along each edge of the cube of one rank, a multiple of 8; auto: 64, or more to exceed the caches",
             words=("auto",),
             minimum=16,
         ),
@@ -164,7 +165,7 @@ BENCHMARK = Benchmark(
             "seconds",
             ParameterKind.INTEGER,
             10,
-            "how long the timed sets last at least; an official run takes 1800",
+            "minimum duration of the timed sets; an official run takes 1800",
             minimum=1,
         ),
         RANKS,
@@ -177,7 +178,7 @@ BENCHMARK = Benchmark(
             unit="flop/s",
             better=Better.HIGHER,
             value=lambda sample: sample.work["flops"] / sample.elapsed_s,
-            work="operations as HPCG counts them, over all time with its overheads",
+            work="operations as HPCG counts them, over the total time with overheads",
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("ranks", "threads", "size", "seconds"),
@@ -187,11 +188,11 @@ BENCHMARK = Benchmark(
     checks=(
         Check(
             "tests_failed",
-            "0 where HPCG's own tests passed: convergence, symmetry, iterations, reproducibility",
+            "0 if HPCG's own tests passed: convergence, symmetry, iterations, reproducibility",
             bound=zero,
         ),
         *counted_by("HPCG"),
-        *(Check(axis, f"rows along {axis[1]} of one rank", exactly("size")) for axis in ("nx", "ny", "nz")),
+        *(Check(axis, f"rows of one rank along {axis[1]}", exactly("size")) for axis in ("nx", "ny", "nz")),
     ),
     placement=placement,
     prepare=_prepare,

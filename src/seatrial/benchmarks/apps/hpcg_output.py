@@ -108,7 +108,7 @@ class _Entries:
     def text(self, key: str) -> str:
         """The value of a key. Raises ParseError where there is none."""
         if key not in self.of:
-            why = f"the report has no {key!r}: it is cut off, or of a version not known here"
+            why = f"the report has no {key!r}: it is cut off, or of an unknown version"
             raise ParseError(TOOL, None, "", why)
         return self.of[key][0]
 
@@ -117,14 +117,14 @@ class _Entries:
         token = self.text(key)
         value = float(token) if _NUMBER.fullmatch(token) else 0.0
         if not 0 < value < _MOST:
-            raise self.error(key, f"{key} is {token[:40]!r}, and must be a plain number above zero")
+            raise self.error(key, f"{key} is {token[:40]!r}, expected a plain number above zero")
         return value
 
     def whole(self, key: str, what: str) -> int:
         """The value of a key as a whole number from 1 on."""
         token = self.text(key)
         if _WHOLE.fullmatch(token) is None or int(token) < 1:
-            raise self.error(key, f"{what} is {token[:40]!r}, and must be a whole number from 1")
+            raise self.error(key, f"{what} is {token[:40]!r}, expected an integer >= 1")
         return int(token)
 
 
@@ -135,26 +135,26 @@ def _entries(lines: Sequence[str]) -> tuple[_Entries, str]:
     """
     start = next((place for place, text in enumerate(lines) if text.strip() == "HPCG-Benchmark"), None)
     if start is None:
-        raise ParseError(TOOL, None, "", "there is no line `HPCG-Benchmark`: give the report HPCG-Benchmark_*.txt")
+        raise ParseError(TOOL, None, "", "no line `HPCG-Benchmark` found: give the report HPCG-Benchmark_*.txt")
     entries: dict[str, tuple[str, int]] = {}
     invalid = ""
     for place in range(start + 1, len(lines)):
         text = lines[place].strip()
         match = _ENTRY.fullmatch(text)
         if text == "HPCG-Benchmark":
-            why = "a second report begins here; give each in a file of its own"
+            why = "a second report begins here; put each in its own file"
             raise ParseError(TOOL, place + 1, lines[place], why)
         if _INVALID.match(text):
             invalid = text.removeprefix(f"{_FINAL}::")
         if match is None:
             continue
         if match[1] in entries and "Coarse Grids" not in match[1]:
-            why = f"this key stands in line {entries[match[1]][1] + 1} too"
+            why = f"duplicate key (first on line {entries[match[1]][1] + 1})"
             raise ParseError(TOOL, place + 1, lines[place], why)
         entries[match[1]] = (match[2].strip(), place)
     is_whole = _RATING in entries and any(_LAST.match(key) for key in entries)
     if not invalid and not is_whole:
-        raise ParseError(TOOL, len(lines), lines[-1], "the report is cut off: its final summary is not whole")
+        raise ParseError(TOOL, len(lines), lines[-1], "the report is cut off: its final summary is incomplete")
     return _Entries(entries, lines), invalid
 
 
@@ -170,7 +170,7 @@ def _failed(entries: _Entries, invalid: str) -> str:
 def _rates(entries: _Entries, total_s: float) -> dict[str, float]:
     rating = entries.number(_RATING)
     if entries.text(_RATING) != entries.text(f"GFLOP/s Summary::{_OVERHEAD}"):
-        raise entries.error(_RATING, "the rating is not that of the GFLOP/s summary")
+        raise entries.error(_RATING, "the rating differs from that of the GFLOP/s summary")
     _check(entries, "GFLOP/s Summary::Raw Total", "Floating Point Operations Summary::Total", total_s)
     for name, kernel in _KERNELS.items():
         time_s = entries.number(f"Benchmark Time Summary::{kernel}")
@@ -189,7 +189,7 @@ def _check_bandwidth(entries: _Entries, share: float) -> None:
     sum_of_both = sum(entries.number(f"{group}Raw {way} B/W") for way in ("Read", "Write"))
     left = entries.number(f"{group}{_OVERHEAD}")
     if abs(sum_of_both - total) > 1e-4 * total or abs(left - share * total) > 1e-4 * total:
-        raise entries.error(f"{group}Raw Total B/W", "the bandwidths of the report do not fit together")
+        raise entries.error(f"{group}Raw Total B/W", "the bandwidths of the report are inconsistent")
 
 
 def _check(entries: _Entries, rate_key: str, work_key: str, time_s: float) -> None:
@@ -197,7 +197,7 @@ def _check(entries: _Entries, rate_key: str, work_key: str, time_s: float) -> No
     rate, work = entries.number(rate_key), entries.number(work_key) / 1e9
     off = max(_PRINTED, _half_unit(entries.text(rate_key)) / rate)
     if abs(rate * time_s - work) > (off + 1.5 * _PRINTED) * work:
-        raise entries.error(rate_key, f"this rate x {time_s:g} s is not the work of the report")
+        raise entries.error(rate_key, f"this rate x {time_s:g} s does not give the work in the report")
 
 
 def _half_unit(token: str) -> float:

@@ -1,10 +1,10 @@
 """apps.hpl: the High-Performance Linpack benchmark (HPL) over block sizes and grids of processes.
 
-It is the real program: `xhpl` where the site has one, else the HPL inside `hpcc`. One process solves a system for each
-block size and each grid; another layout of ranks and threads is another experiment. The best of all is the answer.
+It runs the site's `xhpl`, else the HPL inside `hpcc`. One run solves a system for each block size and each grid; each
+layout of ranks and threads is a separate experiment. The result is the best of all.
 
 `n` is the largest order that the time allows (all repeats of the default sweep within 4 minutes on 2 cores), and never
-more than 80 % of memory; the parameter `bound` tells which of the two it was. The rate grows with `n`.
+more than 80 % of memory; the parameter `bound` states which of the two limited it. The rate grows with `n`.
 
 hpcc reads its input twice: when it starts, where it sizes its thirteen other tests by it, which take minutes at the
 sizes of a good HPL; and again when HPL begins, the last test (src/io.c, HPL_pddriver.c of 1.5.0). It finds a small
@@ -70,10 +70,10 @@ def _prepare(machine: Machine, params: Params) -> Params:
     params = {**params, RANKS: ranks, THREADS: threads}
     there = len(machine.allowed_cpus)
     if ranks * threads > there:
-        raise Skip(f"{ranks} ranks of {threads} threads want {ranks * threads} CPUs; this process may use {there}")
+        raise Skip(f"{ranks} ranks of {threads} threads need {ranks * threads} CPUs; this process may use {there}")
     for p, q in grids(params):
         if p * q != ranks:
-            raise Skip(f"a grid of {p}x{q} wants {p * q} ranks, and there are {ranks}")
+            raise Skip(f"a grid of {p}x{q} needs {p * q} ranks, not {ranks}")
     return {**params, **_order(machine, params)}
 
 
@@ -106,7 +106,7 @@ def grids(params: Params) -> tuple[Grid, ...]:
         return grids_of(whole(params[RANKS]))
     match = _GRID.fullmatch(str(params["grid"]))
     if match is None:
-        raise UsageError(f"grid cannot be {params['grid']!r}", "it takes auto, or rows x columns such as 2x4")
+        raise UsageError(f"grid cannot be {params['grid']!r}", "give auto, or rows x columns such as 2x4")
     return ((int(match[1]), int(match[2])),)
 
 
@@ -119,7 +119,7 @@ def _order(machine: Machine, params: Params) -> Params:
             raise Skip(f"a matrix of {needed_B / 1e9:.3g} GB does not fit into {memory_B / 1e9:.3g} GB of memory")
         return {"bound": "given"}
     if memory_B is None and params["bound"] == "memory":
-        raise Skip("no source tells how much memory there is; give n")
+        raise Skip("the memory size is unknown; give n")
     by_memory = None if memory_B is None else largest_in_memory(_SHARE_OF_MEMORY * memory_B)
     if by_memory is not None and params["bound"] == "memory":
         return {"n": by_memory, "bound": "memory"}
@@ -148,14 +148,14 @@ def _sure_flops(machine: Machine, params: Params) -> float:
 
 
 def _memory_B(machine: Machine) -> float | None:
-    """The least of all that sources tell of the memory's size, limits of control groups among them."""
-    told = [
+    """The smallest memory size that any source reports, including limits of control groups."""
+    reported = [
         float(fact.value)
         for name in ("memory_total", "cgroup_memory_limit")
         for fact in machine.facts.get(name, ())
         if isinstance(fact.value, int | float) and fact.value > 0
     ]
-    return min(told, default=None)
+    return min(reported, default=None)
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ def _estimate_s(params: Params) -> float:
 
 
 def _variables(params: Params) -> Mapping[str, str | None]:
-    """As many threads of the BLAS as each rank has CPUs, and (unless told otherwise) the kernels that it chooses."""
+    """As many BLAS threads as each rank has CPUs, and (unless kernels=forced) the library's choice of kernels."""
     threads = dict.fromkeys(_THREADS_OF_BLAS, str(whole(params[THREADS])))
     own = dict.fromkeys(KERNEL_VARIABLES) if params["kernels"] == "own" else {}
     return {**openmp_variables(params), **threads, **own}
@@ -191,7 +191,7 @@ def _wanted(params: Params) -> list[tuple[int, int, str]]:
 
 
 def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """1 where the systems that were solved are those that were asked for, each once; else 0."""
+    """1 if exactly the requested systems were solved, each once; else 0."""
     solved = sorted(
         (whole(sample.point["n"]), whole(sample.point["nb"]), str(sample.point["grid"])) for sample in samples
     )
@@ -206,7 +206,7 @@ def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Lim
     """The peak of the cores that are used, at the highest clock that the machine states: HPL measures no clock."""
     peak = machine.named_limit("cpu.fp64")
     if peak is None or peak.value is None:
-        return peak or Limit.unknown("flop/s", "no source tells the peak of the cores")
+        return peak or Limit.unknown("flop/s", "the peak of the cores is unknown")
     cores = len(machine.cpus_one_per_core())
     used = min(cores, cpus_of(params))
     if used == cores:
@@ -220,7 +220,7 @@ def _of_peak(params: Params) -> Ceiling:
         roles=(Role.FMA_RATE,),
         parameters={"precision": "fp64", "cores": "one"},
         factor=cpus,
-        derivation=f"best rate of FMA on one core measured here ({{benchmark}}) x {cpus} CPUs",
+        derivation=f"best FMA rate of one core measured here ({{benchmark}}) x {cpus} CPUs",
     )
 
 
@@ -236,7 +236,7 @@ def _of_gemm(params: Params) -> Ceiling:
 
 
 _SETTINGS = ("n", "bound", "nb", "grid", RANKS, THREADS, "kernels")
-_COUNTED = "2/3 n^3 + 3/2 n^2 flop, as HPL counts; n is what `bound` tells: the largest by time or memory, or given"
+_COUNTED = "2/3 n^3 + 3/2 n^2 flop, as HPL counts; `bound` states what limited n: time, memory, or given"
 
 
 _HPCC = External(
@@ -253,7 +253,7 @@ _HPCC = External(
 )
 _XHPL = External(
     name="xhpl",
-    install="install HPL (Spack: spack install hpl; Debian: package hpcc, which has it inside) and put xhpl on PATH",
+    install="install HPL (Spack: spack install hpl; Debian: package hpcc, which contains HPL) and put xhpl on PATH",
     output=OUTPUT_FILE,
     arguments=lambda params, directory: [],
     parse=read_xhpl,
@@ -273,7 +273,7 @@ BENCHMARK = Benchmark(
             "n",
             ParameterKind.INTEGER,
             "auto",
-            "order of the matrix; auto: the largest for which the default sweep ends in time, at most 80 % of memory",
+            "order of the matrix; auto: the largest that the default sweep solves in 4 minutes, at most 80 % of memory",
             words=("auto",),
             minimum=2,
         ),
@@ -281,15 +281,15 @@ BENCHMARK = Benchmark(
             "bound",
             ParameterKind.CHOICE,
             "auto",
-            "what n=auto goes by: time, memory (80 % of it, however long that takes), auto: the lower one; it then says"
-            " which that was (given: n was)",
+            "what limits n=auto; time; memory: 80 % of it, however long that takes; auto: the lower of the two; records"
+            " state the one applied (given: n was set)",
             words=("auto", "time", "memory", "given"),
         ),
         Parameter(
             "nb",
             ParameterKind.INTEGER,
             "auto",
-            f"block size; auto: {', '.join(map(str, _BLOCKS))}, each",
+            f"block size; auto: each of {', '.join(map(str, _BLOCKS))}",
             words=("auto",),
             minimum=2,
         ),
@@ -297,14 +297,14 @@ BENCHMARK = Benchmark(
             "grid",
             ParameterKind.TEXT,
             "auto",
-            "rows x columns of the grid of processes, such as 2x4; auto: the two that are nearest to a square, each",
+            "rows x columns of the process grid, such as 2x4; auto: each of the two closest to a square",
             words=("auto",),
         ),
         Parameter(
             RANKS,
             ParameterKind.INTEGER,
             "all",
-            "MPI ranks; all: as many as the cores have room for; numa: one for each NUMA node",
+            "MPI ranks; all: as many as fit on the cores; numa: one per NUMA node",
             words=("all", "numa"),
             minimum=1,
         ),
@@ -312,7 +312,7 @@ BENCHMARK = Benchmark(
             THREADS,
             ParameterKind.INTEGER,
             "auto",
-            "threads of the BLAS in each rank, each on a CPU of its own; auto: the cores of the rank",
+            "BLAS threads per rank, each on its own CPU; auto: the cores of the rank",
             words=("auto",),
             minimum=1,
         ),
@@ -320,8 +320,8 @@ BENCHMARK = Benchmark(
             "kernels",
             ParameterKind.CHOICE,
             "own",
-            "of the BLAS; own: those that it chooses for this CPU; forced: those that the environment forces on it"
-            " (OPENBLAS_CORETYPE and its like)",
+            "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
+            " OPENBLAS_CORETYPE)",
             words=("own", "forced"),
         ),
     ),
@@ -343,7 +343,7 @@ BENCHMARK = Benchmark(
             unit="flop/s",
             better=Better.HIGHER,
             value=_rate,
-            work="the same rate, held against the matrix product that carries it",
+            work="the same rate, compared with the matrix product",
             ceiling=_of_gemm,
             one_limit_over=_SETTINGS,
         ),
@@ -357,7 +357,7 @@ BENCHMARK = Benchmark(
         Check("wrong_solutions", "systems that HPL failed or skipped", bound=zero),
         Check(
             "systems",
-            "1 where each system that was asked for was solved once, and no other",
+            "1 if exactly the requested systems were solved, each once",
             bound=exactly(1),
             derive=_as_asked,
         ),

@@ -1,4 +1,4 @@
-"""What HPL is told: the file HPL.dat (hpcc: hpccinf.txt), the grids of processes, and the order of the matrix.
+"""The input of HPL: the file HPL.dat (hpcc: hpccinf.txt), the process grids, and the order of the matrix.
 
 The lines of the file and their order are those of HPL 2.x (HPL_pdinfo.c; HPL's page "Tuning"); hpcc 1.5 reads the same
 and four lines more (src/io.c). What is not a parameter has the value of the file that comes with HPL's documentation.

@@ -112,25 +112,25 @@ class _Lines:
         """Where the one line is that holds this pattern, and the match."""
         found = [(place, match) for place, text in enumerate(self.lines) if (match := pattern.search(text))]
         if not found:
-            raise ParseError(TOOL, None, "", f"there is no {what}: the file is of another tool, or cut off")
+            raise ParseError(TOOL, None, "", f"{what} not found: the file is from another tool, or cut off")
         if len(found) > 1:
             earlier = self.first + found[0][0]
-            why = f"a second {what}, after that of line {earlier}: two runs in one file; give each in a file"
+            why = f"a second {what} (first on line {earlier}): the file contains two runs; put each in its own file"
             raise self.error(found[1][0], why)
         return found[0]
 
     def number(self, place: int, token: str, what: str) -> float:
         """A token of a line as a number from zero on."""
         if _NUMBER.fullmatch(token) is None:
-            raise self.error(place, f"{what} is {token[:40]!r}, which is no plain number")
+            raise self.error(place, f"{what} is {token[:40]!r}, which is not a plain number")
         if not (value := float(token)) < _MOST:
-            raise self.error(place, f"{what} is {token[:40]!r}, which cannot be")
+            raise self.error(place, f"{what} is {token[:40]!r}, which is not possible")
         return value
 
     def whole(self, place: int, token: str, what: str) -> int:
         """A token of a line as a whole number from 1 on."""
         if _WHOLE.fullmatch(token) is None or int(token) < 1:
-            raise self.error(place, f"{what} is {token[:40]!r}, and must be a whole number from 1")
+            raise self.error(place, f"{what} is {token[:40]!r}, expected an integer >= 1")
         return int(token)
 
 
@@ -143,7 +143,7 @@ def _tests(lines: _Lines) -> list[HplTest]:
             is_table = True
         elif words and _ROW.fullmatch(words[0]) and len(words) > 1:
             if not is_table:
-                raise lines.error(place, "a row that belongs to no table")
+                raise lines.error(place, "a row outside any table")
             tests.append(_test(lines, place, words))
         elif (residual := _RESIDUAL.search(text)) is not None:
             if not tests:
@@ -158,11 +158,11 @@ def _tests(lines: _Lines) -> list[HplTest]:
 def _test(lines: _Lines, place: int, words: Sequence[str]) -> HplTest:
     # NVIDIA's build appends the rate of one GPU in brackets.
     if len(words) < 7 or (len(words) > 7 and not words[7].startswith("(")):
-        raise lines.error(place, "a row has a variant, N, NB, P, Q, time and rate")
+        raise lines.error(place, "a row must have a variant, N, NB, P, Q, time and rate")
     n, nb, p, q = (lines.whole(place, word, what) for word, what in zip(words[1:5], ("N", "NB", "P", "Q"), strict=True))
     rate, time_s = lines.number(place, words[6], "Gflops"), lines.number(place, words[5], "the time")
     if rate == 0:
-        raise lines.error(place, f"Gflops is {words[6]}, and must be above zero")
+        raise lines.error(place, f"Gflops is {words[6]}, expected a number above zero")
     if not _fits(operations(n) / 1e9, (rate, words[6]), (time_s, words[5])):
         raise lines.error(place, f"{words[6]} Gflops in {words[5]} s is not the work of N = {n}")
     return HplTest(lines.first + place, lines.lines[place], words[0], n, nb, p, q, time_s, rate)
@@ -202,10 +202,10 @@ def _skipped(lines: _Lines, tests: Sequence[HplTest]) -> int:
         raise lines.error(place, "the summary below this line is cut off")
     bare = next((test for test in tests if not test.residuals), None)
     if bare is not None:
-        raise ParseError(TOOL, bare.line, bare.text, "no residual stands below this test")
+        raise ParseError(TOOL, bare.line, bare.text, "no residual follows this test")
     right = sum(test.is_right for test in tests)
     if (passed, failed, passed + failed + skipped) != (right, len(tests) - right, total):
-        why = f"the summary counts {passed} passed and {failed} failed; the file shows {right} and {len(tests) - right}"
+        why = f"the summary counts {passed} passed and {failed} failed; the file has {right} and {len(tests) - right}"
         raise lines.error(place, why)
     if not tests:
         raise lines.error(place, "no test was run: all were skipped because of illegal input values")
@@ -225,13 +225,13 @@ def read_hpcc(data: bytes) -> ProgramRecord:
     }
     begin, end = places["Begin"], places["End"]
     if len(begin) != 1 or len(end) != 1 or end[0] < begin[0] or "End of HPC Challenge tests." not in lines[end[0] :]:
-        raise ProtocolError("hpcc's output is not understood: it does not hold one whole section of HPL")
+        raise ProtocolError("cannot read hpcc's output: it does not contain exactly one complete HPL section")
     return _read(lines[begin[0] : end[0]], begin[0] + 1)
 
 
 def _lines(data: bytes) -> list[str]:
     if len(data) > _LARGEST_B or b"\0" in data:
-        raise ProtocolError("HPL's output is no text, or longer than any that it writes")
+        raise ProtocolError("HPL's output is not text, or larger than any that HPL writes")
     return [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")]
 
 

@@ -1,11 +1,11 @@
-"""apps.lammps: the Lennard-Jones melt of LAMMPS, the molecular dynamics code of many machines' acceptance tests.
+"""apps.lammps: the Lennard-Jones melt of LAMMPS, a molecular dynamics code used in many acceptance tests.
 
 The problem is that of the benchmark `lj` which comes with LAMMPS (https://www.lammps.org/bench.html): atoms on an fcc
 lattice of reduced density 0.8442 melt at a reduced temperature of 1.44, with a cutoff of 2.5 sigma, a skin of 0.3
 sigma, neighbour lists that are built every 20 steps, and constant energy. Two things differ. The atoms melt for 100
 steps before the measured ones, so these are all alike. And pair energies are shifted to zero at the cutoff, which
-changes no force: without it the total energy changes with each pair that crosses the cutoff, and nobody can see
-whether it is conserved.
+changes no force: without it the total energy changes with each pair that crosses the cutoff, which hides whether it
+is conserved.
 
 The check of the energy. Lists that live for 20 steps (0.1 tau) miss pairs that come from beyond the skin. At the melt's
 temperature of 0.75 the distance of a pair changes by sqrt(2 T) 0.1 = 0.12 sigma meanwhile (one standard deviation,
@@ -51,9 +51,9 @@ _MODES = {"fp64": "double", "mixed": "mixed", "fp32": "single"}
 def _prepare(machine: Machine, params: Params) -> Params:
     package = str(params["package"])
     if whole(params["threads"]) > 1 and package not in _THREADED:
-        raise Skip(f"package={package} has no threads; omp and intel have")
+        raise Skip(f"package={package} does not support threads; omp and intel do")
     if params["precision"] != "fp64" and package != "intel":
-        raise Skip(f"package={package} computes in fp64; only intel has a choice")
+        raise Skip(f"package={package} computes in fp64 only; package=intel offers others")
     params = resolved(machine, params)
     cells = _auto_edge(thread_count(machine, "all")) if params["cells"] == "auto" else whole(params["cells"])
     return {**params, "cells": cells}
@@ -115,7 +115,7 @@ def atom_steps(params: Params, rate: float) -> str:
 
 
 def _kernels(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """1 where every run used the kernels of the package that was asked for, in its precision; else 0."""
+    """1 if every run used the kernels of the requested package and precision; else 0."""
     suffix = "" if params["package"] == "none" else f"/{params['package']}"
     wanted = (f"lj/cut{suffix}", _MODES[str(params["precision"])])
     return float(all((sample.extra["pair"], sample.extra["precision"]) == wanted for sample in samples))
@@ -153,34 +153,32 @@ _PROGRAM = External(
 
 BENCHMARK = Benchmark(
     name="apps.lammps",
-    question="How fast does LAMMPS move the atoms of a Lennard-Jones liquid?",
+    question="How fast does LAMMPS simulate a Lennard-Jones liquid?",
     program=_PROGRAM,
     parameters=(
         Parameter(
             "cells",
             ParameterKind.INTEGER,
             "auto",
-            "fcc cells along each edge, of 4 atoms; auto: 20 (32,000 atoms), or more for 16,000 atoms a core",
+            "fcc cells of 4 atoms along each edge; auto: 20 (32,000 atoms), or more for 16,000 atoms per core",
             words=("auto",),
             minimum=10,
         ),
-        Parameter(
-            "steps", ParameterKind.INTEGER, 200, "time steps that are measured, after 100 of melting", minimum=100
-        ),
+        Parameter("steps", ParameterKind.INTEGER, 200, "measured time steps, after 100 of melting", minimum=100),
         RANKS,
         THREADS,
         Parameter(
             "package",
             ParameterKind.CHOICE,
             "none",
-            "the accelerator package whose kernels are used, where the build has it",
+            "accelerator package to use; the build must include it",
             words=("none", "opt", *_THREADED),
         ),
         Parameter(
             "precision",
             ParameterKind.CHOICE,
             "fp64",
-            "of the forces; mixed and fp32 with package=intel only",
+            "precision of the forces; mixed and fp32 with package=intel only",
             words=tuple(_MODES),
         ),
     ),
@@ -198,12 +196,12 @@ BENCHMARK = Benchmark(
     ),
     checks=(
         *counted_by("LAMMPS"),
-        Check("atoms", "atoms, as LAMMPS counted them", exactly(_atoms)),
-        Check("steps", "time steps that were measured", exactly("steps")),
-        Check("settling_steps", "time steps before these", exactly(_SETTLING_STEPS)),
-        Check("runs", "one measured run after one of melting", exactly(1), _measured_only_once),
-        Check("list_builds", "times that the neighbour lists were built", exactly(_lists)),
-        Check("kernels", "the kernels of the package and precision that were asked for", exactly(1), _kernels),
+        Check("atoms", "atoms, as LAMMPS reports", exactly(_atoms)),
+        Check("steps", "measured time steps", exactly("steps")),
+        Check("settling_steps", "time steps before the measured ones", exactly(_SETTLING_STEPS)),
+        Check("runs", "1 if one measured run followed one of melting", exactly(1), _measured_only_once),
+        Check("list_builds", "number of neighbour list builds", exactly(_lists)),
+        Check("kernels", "1 if the kernels are those of the requested package and precision", exactly(1), _kernels),
         Check("energy_drift", "change of the total energy per atom, in epsilon", bound=_drift),
     ),
     placement=placement,

@@ -57,14 +57,14 @@ def read_lammps(data: bytes) -> ProgramRecord:
         return ProgramRecord()
     banners = text.found(_BANNER)
     if not banners:
-        raise text.error("there is no line such as `LAMMPS (29 Sep 2021)`")
+        raise text.error("no line such as `LAMMPS (29 Sep 2021)` found")
     if len(banners) > 1:
         raise text.error(
-            f"it holds {len(banners)} runs; ranks that each ran alone were started by another MPI library's launcher"
+            f"it contains {len(banners)} runs; ranks that run separately were started by another MPI library's launcher"
         )
     notes: dict[str, Any] = {"version": banners[0][1]}
-    if lacking := text.found(_NO_PACKAGE):
-        return ProgramRecord(notes=notes, skip=f"this LAMMPS was built without its package {lacking[0][1]}", ended=True)
+    if missing := text.found(_NO_PACKAGE):
+        return ProgramRecord(notes=notes, skip=f"this LAMMPS was built without its package {missing[0][1]}", ended=True)
     if errors := text.found(_ERROR):
         return ProgramRecord(notes={**notes, "error": errors[0][0][:300]})
     if not text.found(_END):
@@ -95,7 +95,7 @@ def _checks(text: Text, runs: Sequence[_Run]) -> dict[str, float | None]:
     first, last = runs[0], runs[-1]
     created = text.only(_CREATED, "how many atoms were created")
     if any(run.atoms != text.whole(created[1], "the number of atoms") for run in runs):
-        raise text.error("its runs have other numbers of atoms than were created")
+        raise text.error("the number of atoms in its runs differs from the number created")
     begin, end = first.energies[0], last.energies[-1]
     return {
         "atoms": float(last.atoms),
@@ -112,7 +112,7 @@ def _blocks(text: Text) -> list[list[str]]:
     """The lines of each run: from its set-up to the next one's."""
     starts = [i for i, line in enumerate(text.lines) if _SETUP.fullmatch(line.strip())]
     if not starts:
-        raise text.error("no run was begun")
+        raise text.error("no run found")
     return [text.lines[start:end] for start, end in zip(starts, [*starts[1:], len(text.lines)], strict=True)]
 
 
@@ -122,21 +122,21 @@ def _run(text: Text, lines: Sequence[str]) -> _Run:
     loop_s, ranks = text.number(loop[1], "the loop time"), text.whole(tasks[1], "the number of ranks")
     steps, threads = text.whole(loop[3], "the steps"), 1 if tasks[2] == "no" else text.whole(tasks[2], "the threads")
     if ranks * threads != text.whole(loop[2], "the processes"):
-        raise text.error(f"the loop ran on {loop[2]} processes, which are not {ranks} ranks x {threads} threads")
+        raise text.error(f"the loop ran on {loop[2]} processes, not {ranks} ranks x {threads} threads")
     if not loop_s > 0 or steps == 0:
         raise text.error(f"{steps} steps took {loop[1]} s")
     rate = text.only(_PERFORMANCE, "the performance", lines)[1]
-    told = text.number(rate, "the performance")
-    slacks = (rounding(loop[1]) / loop_s, rounding(rate) / max(told, rounding(rate)))
-    if not is_near(told, steps / loop_s, slacks):
+    printed = text.number(rate, "the performance")
+    slacks = (rounding(loop[1]) / loop_s, rounding(rate) / max(printed, rounding(rate)))
+    if not is_near(printed, steps / loop_s, slacks):
         raise text.error(f"{rate} timesteps/s are not {steps} steps in {loop[1]} s")
     sections_s = _sections(text, lines)
     # Each mean is printed to five digits.
     if not is_near(sum(sections_s.values()), loop_s, (1e-3,)):
-        raise text.error(f"the timing breakdown does not make up the loop time of {loop[1]} s")
+        raise text.error(f"the timing breakdown does not add up to the loop time of {loop[1]} s")
     row_steps, energies = _rows(text, lines)
     if row_steps[-1] - row_steps[0] != steps:
-        raise text.error(f"the rows go from step {row_steps[0]} to {row_steps[-1]}, and {steps} steps were run")
+        raise text.error(f"the rows go from step {row_steps[0]} to {row_steps[-1]}, but {steps} steps were run")
     builds = text.whole(text.only(_BUILDS, "the neighbor list builds", lines)[1], "the neighbor list builds")
     atoms = text.whole(loop[4], "the number of atoms")
     return _Run(loop_s, steps, atoms, ranks, threads, builds, sections_s, row_steps, energies)
@@ -146,7 +146,7 @@ def _sections(text: Text, lines: Sequence[str]) -> dict[str, float]:
     """Section -> mean over ranks, in seconds, of the first timing breakdown (with threads there is another)."""
     start = next((i for i, line in enumerate(lines) if line.strip() == "MPI task timing breakdown:"), None)
     if start is None:
-        raise text.error("there is no timing breakdown")
+        raise text.error("no timing breakdown found")
     sections: dict[str, float] = {}
     for line in lines[start + 3 :]:
         cells = [cell.strip() for cell in line.split("|")]
@@ -162,7 +162,7 @@ def _rows(text: Text, lines: Sequence[str]) -> tuple[tuple[int, ...], tuple[floa
         (i for i, line in enumerate(lines) if line.split()[:1] == ["Step"] and "TotEng" in line.split()), None
     )
     if header is None:
-        raise text.error("there are no rows with a total energy")
+        raise text.error("no rows with a total energy found")
     columns = lines[header].split()
     steps: list[int] = []
     energies: list[float | None] = []
@@ -173,9 +173,9 @@ def _rows(text: Text, lines: Sequence[str]) -> tuple[tuple[int, ...], tuple[floa
         if cells[:1] == ["WARNING:"]:
             continue
         if len(cells) != len(columns):
-            raise text.error(f"a row has {len(cells)} columns, and its header {len(columns)}")
+            raise text.error(f"a row has {len(cells)} columns, its header {len(columns)}")
         steps.append(text.whole(cells[0], "a step"))
         energies.append(text.number_or_none(cells[columns.index("TotEng")], "an energy"))
     if len(steps) < 2 or steps != sorted(set(steps)):
-        raise text.error("its rows are not in order of their steps")
+        raise text.error("its rows are not in order of time steps")
     return tuple(steps), tuple(energies)

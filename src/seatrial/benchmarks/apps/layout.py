@@ -1,4 +1,4 @@
-"""How an application lies on a node: ranks x threads, each thread on a CPU of its own."""
+"""The layout of an application on a node: ranks x threads, each thread on its own CPU."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ RANKS = Parameter(
     RANKS_NAME,
     ParameterKind.INTEGER,
     "all",
-    "MPI ranks, each bound to as many CPUs as it has threads; all: as many as the cores have room for",
+    "MPI ranks, each bound to as many CPUs as it has threads; all: as many as fit on the cores",
     words=("all",),
     minimum=1,
 )
 
-THREADS = Parameter(THREADS_NAME, ParameterKind.INTEGER, 1, "OpenMP threads of each rank", minimum=1)
+THREADS = Parameter(THREADS_NAME, ParameterKind.INTEGER, 1, "OpenMP threads per rank", minimum=1)
 
-_BENDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_DYNAMIC", "OMP_THREAD_LIMIT")
-"""Variables that would place or count the threads otherwise. OMP_PLACES binds the threads of every rank to the same
-CPUs where the ranks themselves are bound to none: then two ranks of GROMACS on two cores took 30 times as long."""
+_OVERRIDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_DYNAMIC", "OMP_THREAD_LIMIT")
+"""Variables that would change the number or binding of the threads. OMP_PLACES binds the threads of every rank to the
+same CPUs if the ranks themselves are not bound: two ranks of GROMACS on two cores then took 30 times as long."""
 
 
 def resolved(machine: Machine, params: Params) -> Params:
@@ -35,7 +35,7 @@ def resolved(machine: Machine, params: Params) -> Params:
     ranks = max(1, cores // threads) if params[RANKS_NAME] == "all" else whole(params[RANKS_NAME])
     there = len(machine.allowed_cpus)
     if ranks * threads > there:
-        raise Skip(f"{ranks} ranks of {threads} threads want {ranks * threads} CPUs; this process may use {there}")
+        raise Skip(f"{ranks} ranks of {threads} threads need {ranks * threads} CPUs; this process may use {there}")
     return {**params, RANKS_NAME: ranks}
 
 
@@ -51,12 +51,12 @@ def cpus_of(params: Params) -> int:
 
 def openmp_variables(params: Params) -> Mapping[str, str | None]:
     """The environment in which each rank starts its threads and leaves them on the CPUs that the rank is bound to."""
-    return {"OMP_NUM_THREADS": str(whole(params[THREADS_NAME])), **dict.fromkeys(_BENDING)}
+    return {"OMP_NUM_THREADS": str(whole(params[THREADS_NAME])), **dict.fromkeys(_OVERRIDING)}
 
 
 def counted_by(application: str) -> tuple[Check, ...]:
-    """That the application runs on as many ranks and threads as it was to."""
+    """The checks that the application runs on the requested number of ranks and threads."""
     return (
-        Check(RANKS_NAME, f"ranks, as {application} counted them", exactly(RANKS_NAME)),
-        Check(THREADS_NAME, f"threads of each rank, as {application} counted them", exactly(THREADS_NAME)),
+        Check(RANKS_NAME, f"ranks, as {application} reports", exactly(RANKS_NAME)),
+        Check(THREADS_NAME, f"threads per rank, as {application} reports", exactly(THREADS_NAME)),
     )

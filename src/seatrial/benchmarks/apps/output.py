@@ -19,12 +19,12 @@ class Text:
     def __init__(self, application: str, data: bytes) -> None:
         self._application = application
         if len(data) > _LARGEST_B or b"\0" in data:
-            raise self.error("it is no text, or longer than any that a run prints")
+            raise self.error("it is not text, or too large for the output of a run")
         self.lines = [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")]
 
     def error(self, why: str) -> ProtocolError:
         """The error that this output is not understood."""
-        return ProtocolError(f"{self._application}'s output is not understood: {why}")
+        return ProtocolError(f"cannot read {self._application}'s output: {why}")
 
     def found(self, pattern: re.Pattern[str], lines: Iterable[str] | None = None) -> list[re.Match[str]]:
         """The lines that this pattern matches as a whole, white space at their ends left out."""
@@ -35,13 +35,13 @@ class Text:
         """The one line of this pattern. Raises ProtocolError where there is none, or another one."""
         matches = self.found(pattern, lines)
         if len(matches) != 1:
-            raise self.error(f"it has {len(matches) or 'no'} lines with {what}, and must have one")
+            raise self.error(f"it has {len(matches) or 'no'} lines with {what}, expected one")
         return matches[0]
 
     def number(self, token: str, what: str) -> float:
         """A token as a finite number."""
         if _NUMBER.fullmatch(token) is None or abs(value := float(token)) == float("inf"):
-            raise self.error(f"{what} is {token[:40]!r}, which is no number")
+            raise self.error(f"{what} is {token[:40]!r}, which is not a number")
         return value
 
     def number_or_none(self, token: str, what: str) -> float | None:
@@ -51,7 +51,7 @@ class Text:
     def whole(self, token: str, what: str) -> int:
         """A token as a whole number from 0 on."""
         if _WHOLE.fullmatch(token) is None:
-            raise self.error(f"{what} is {token[:40]!r}, which is no whole number")
+            raise self.error(f"{what} is {token[:40]!r}, which is not a whole number")
         return int(token)
 
 

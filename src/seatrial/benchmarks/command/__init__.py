@@ -1,1 +1,1 @@
-"""Programs that are not ours, measured from outside."""
+"""Any program, measured from outside."""

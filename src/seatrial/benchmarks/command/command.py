@@ -1,16 +1,16 @@
 """command: the wall time of any program, from the call that starts it to the one that reaps it.
 
-The program is started without a shell, its standard input is empty, and its outputs go to the files of the repeat. It
-may use all CPUs of the point and binds its threads itself: `hello.cpus`, and so `affinity` in records, has one entry
-for each CPU that it may use. One repeat is one start.
+The program is started without a shell, its standard input is empty, and its output goes to the files of the repeat. It
+may use all CPUs of the experiment and binds its threads itself: `hello.cpus`, and so `affinity` in records, has one
+entry for each CPU that it may use. Each repeat starts the program once.
 
-What is measured includes what Linux takes to start a program: at best 0.56 ms for an empty static one on a shared
-virtual machine of two Zen 5 cores, where a plain loop in C takes 0.55 ms (docs/results/command_overhead.json).
+The time includes what Linux takes to start a program: at best 0.56 ms for an empty static one on a shared virtual
+machine of two Zen 5 cores, where a plain loop in C takes 0.55 ms (docs/results/command_overhead.json).
 
-Notes tell what was run: `programs` and `libraries` ({name: {path, id}}; `id` is the build id, or size and hash), as the
-loader lists them for the program (`libraries_listed`) and as they were seen mapped while it ran, children included
-(`libraries_seen`); `input_files` are the arguments that name files. A library that a program opens for less than a
-few milliseconds, or only between two looks, may be missed.
+Notes record what was run: `programs` and `libraries` ({name: {path, id}}; `id` is the build id, or size and hash), as
+the loader lists them for the program (`libraries_listed`) and as seen mapped while it and its children ran
+(`libraries_seen`); `input_files` are the arguments that name files. A library that is mapped only for a few
+milliseconds, between two looks, may be missed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 
 _TICK_S = 0.01
-"""CPU time is told to at least this (100 Hz, the coarsest tick of Linux)."""
+"""Resolution of CPU time: 100 Hz, the coarsest tick of Linux."""
 
 
 def _words(params: Params) -> tuple[str, ...]:
@@ -54,12 +54,12 @@ def _prepare(machine: Machine, params: Params) -> Params:
     there = spread(machine, len(machine.allowed_cpus), node_of_cpus(params))
     count = len(there) if params["cpus"] == "all" else whole(params["cpus"])
     if count > len(there):
-        raise Skip(f"{count} CPUs are wanted; this process may use {len(there)} there")
+        raise Skip(f"{count} CPUs requested; this process may use {len(there)}")
     return {**params, "cpus": count}
 
 
 def _use_of_cpus(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """CPU time over what the CPUs of the point can give in that time, less one tick."""
+    """CPU time, less one tick, over the elapsed time of the experiment's CPUs."""
 
     def of(sample: Sample) -> float:
         used_s = float(sample.extra["user_s"]) + float(sample.extra["system_s"])
@@ -69,7 +69,7 @@ def _use_of_cpus(machine: Machine, params: Params, samples: Sequence[Sample]) ->
 
 
 def _inputs(params: Params) -> tuple[str, ...]:
-    """The words after the program, of which some may name files."""
+    """The arguments of the program, which may name files."""
     argv = params["argv"]
     return argv[1:] if isinstance(argv, tuple) else ()
 
@@ -84,7 +84,7 @@ BENCHMARK = Benchmark(
             "cpus",
             ParameterKind.INTEGER,
             "all",
-            "CPUs that the program may use, first one of each core; all: every one that this process may use",
+            "CPUs that the program may use, one per core first; all: all that this process may use",
             words=("all",),
             minimum=1,
         ),
@@ -93,7 +93,7 @@ BENCHMARK = Benchmark(
             "expected_s",
             ParameterKind.INTEGER,
             1,
-            "seconds that it takes, roughly: it counts as hung at 20 times that, at least 30 s",
+            "approximate run time in seconds; the program is considered hung after 20 times as long, at least 30 s",
             minimum=1,
         ),
     ),
@@ -111,7 +111,7 @@ BENCHMARK = Benchmark(
         Check("exit_status", "exit status of the program", bound=zero),
         Check(
             "use_of_cpus",
-            "share of its CPUs' time that the program used: above one it ran elsewhere too",
+            "CPU time over the time of the program's CPUs; above 1, it ran on other CPUs too",
             bound=between(0.0, IMPOSSIBLE_ABOVE),
             derive=_use_of_cpus,
         ),

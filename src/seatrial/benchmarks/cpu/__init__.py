@@ -1,1 +1,1 @@
-"""Processor cores: arithmetic and the wires between them."""
+"""Processor cores: arithmetic, and communication between cores."""

@@ -1,11 +1,11 @@
-"""cpu.gemm: the product of two square matrices by the BLAS of the site, held against what the cores can do.
+"""cpu.gemm: the product of two square matrices by the site's BLAS, compared with the peak of the cores.
 
 The product is C <- A B with 2 n^3 flop (a multiplication and an addition for each of n products in n^2 sums), of random
-numbers, and every product is verified as a whole: gemm.cpp says how. The limit is that of `cpu.peak`, cores x clock x
+numbers, and every product is verified completely (see gemm.cpp). The limit is that of `cpu.peak`, cores x clock x
 flop per cycle, with the clock of a chain of dependent additions (one cycle each) right before and after each product.
 
-`n` is a size at which a sound BLAS is near its best: its panels then outgrow the caches of every core many times, and
-the packing of them, n^2 work, is lost in n^3. Beyond some cores it is the time of a product that bounds it.
+`n` is large enough for a good BLAS to be near its best rate: the matrices exceed the caches of every core many times,
+and packing, n^2 work, is small beside n^3. With many cores, the time of a product bounds `n`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _SLOW_CORE_FLOPS = 2e10
 _LEAST_SAMPLES = 3
 _PRODUCTS_BEFORE = 3
 _WORST_ERROR = 0.5
-"""In units of n x eps x the size of what is compared (native/matrix_product.hpp). A sound product is at some standard
-deviations of 0.35 / sqrt(n) at most: 0.05 for n = 1000, 0.2 for n = 64. Numbers of 16 bits in fp32 give more than 1."""
+"""In units of n x eps x the magnitude of what is compared (native/matrix_product.hpp). A correct product stays within a
+few standard deviations of 0.35 / sqrt(n): 0.05 for n = 1000, 0.2 for n = 64. 16-bit inputs in fp32 give more than 1."""
 
 KERNEL_VARIABLES = (
     "OPENBLAS_CORETYPE",
@@ -49,11 +49,11 @@ KERNEL_VARIABLES = (
     "BLIS_MODEL_TYPE",
     "NVPL_BLAS_DEBUG_CPU_TYPE",
 )
-"""Environment variables that force the kernels of some processor on a library, whatever it runs on."""
+"""Environment variables that make a library use the kernels of another processor."""
 
 
 def _n(threads: int) -> int:
-    """The size for so many threads: n^2 grows with them, and n^3 no faster than the time of a product allows."""
+    """The size for this many threads: n^2 grows with them, and n^3 within the time allowed for a product."""
     largest: int = round((_FLOP_OF_A_THREAD * threads / 2) ** (1 / 3))
     n = min(isqrt(_N_OF_ONE_THREAD**2 * threads), largest)
     return int(-(-n // _N_MULTIPLE) * _N_MULTIPLE)
@@ -93,7 +93,7 @@ def _rate(sample: Sample) -> float:
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """The share of 2 n^3 that each sample counts, of the sample that is furthest off."""
+    """The flop that a sample counts over 2 n^3, of the sample with the largest deviation."""
     shares = (sample.work["flops"] / _flop(params) for sample in samples)
     return max(shares, key=lambda share: abs(share - 1.0))
 
@@ -131,7 +131,7 @@ def _has_matrix_unit(machine: Machine, cpus: Sequence[int]) -> bool:
 
 
 def _intensity(params: Params) -> Intensity | None:
-    """Of n x n numbers at least four times as many must move: two factors are read, the result is read and written."""
+    """At least 4 n^2 numbers must move: two factors are read, and the result is read and written."""
     n, precision = params.get("n"), str(params["precision"])
     if not isinstance(n, int) or isinstance(n, bool) or n <= 0:
         return None
@@ -141,13 +141,13 @@ def _intensity(params: Params) -> Intensity | None:
 
 
 def _ceiling(params: Params) -> Ceiling:
-    """Where the FMA units are unknown: what the cores' arithmetic reached here without a BLAS."""
+    """If the FMA units are unknown: the FMA rate that `cpu.peak` reached here."""
     threads = whole(params["threads"])
     return Ceiling(
         roles=(Role.FMA_RATE,),
         parameters={"precision": params["precision"], "cores": "one"},
         factor=threads,
-        derivation=f"best rate of FMA on one core measured here ({{benchmark}}) x {threads} threads",
+        derivation=f"best FMA rate of one core measured here ({{benchmark}}) x {threads} threads",
     )
 
 
@@ -165,7 +165,7 @@ def _exactly(value: float, machine: Machine, params: Params) -> tuple[float, flo
 
 BENCHMARK = Benchmark(
     name="cpu.gemm",
-    question="How near does the BLAS of this site bring a matrix product to the peak of the cores?",
+    question="How close to the peak of the cores is a matrix product by the site's BLAS?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="blas", variables=KERNEL_VARIABLES),
     parameters=(
         Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
@@ -173,7 +173,7 @@ BENCHMARK = Benchmark(
             "n",
             ParameterKind.INTEGER,
             "auto",
-            "rows and columns of the matrices; auto: enough to be near the best rate, by the number of threads",
+            "rows and columns of the matrices; auto: large enough for a rate near the best, by number of threads",
             words=("auto",),
             minimum=_N_MULTIPLE,
         ),
@@ -182,23 +182,23 @@ BENCHMARK = Benchmark(
             "blas",
             ParameterKind.TEXT,
             "auto",
-            "the library; auto: the first that is tuned, of LD_LIBRARY_PATH, modules, the system, seatrial's own",
+            "the library; auto: the first tuned one in LD_LIBRARY_PATH, modules, the system, seatrial's own",
             words=("auto",),
         ),
         Parameter(
             "binding",
             ParameterKind.CHOICE,
             "bound",
-            "bound: each thread of the BLAS to a CPU of its own (all of them to just these CPUs where it makes new"
-            " threads in each product); none: as the library and the kernel place them",
+            "bound: each BLAS thread to its own CPU (if the library starts new threads for each product, all to the"
+            " same set of CPUs); none: as the library and the kernel place them",
             words=("bound", "none"),
         ),
         Parameter(
             "kernels",
             ParameterKind.CHOICE,
             "own",
-            "own: those that the library chooses for this CPU; forced: those that the environment forces on it"
-            " (OPENBLAS_CORETYPE and its like)",
+            "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
+            " OPENBLAS_CORETYPE)",
             words=("own", "forced"),
         ),
     ),
@@ -209,7 +209,7 @@ BENCHMARK = Benchmark(
             unit="flop/s",
             better=Better.HIGHER,
             value=_rate,
-            work="2 n^3 flop in each product",
+            work="2 n^3 flop per product",
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("n", "blas", "binding", "kernels"),
@@ -222,27 +222,27 @@ BENCHMARK = Benchmark(
         _error("element", "largest deviation of single elements from their sums in higher precision"),
         Check(
             "distinct_inputs",
-            "share of input elements that are distinct and not zero: constant data may save power",
+            "share of input elements that are distinct and nonzero; constant data may save power",
             bound=between(0.99, 1.0),
         ),
         Check(
             "blas_threads",
-            "threads that computed: a BLAS that takes fewer or more than it was given is not what was asked for",
+            "threads that computed; a BLAS may use fewer or more than requested",
             bound=lambda machine, params: _exactly(whole(params["threads"]), machine, params),
         ),
         Check(
             "unbound_threads",
-            "threads of the BLAS that the kernel does not say to be on their CPU, after the products",
+            "BLAS threads that were not on their CPU after the products, as the kernel reports",
             bound=partial(_exactly, 0.0),
         ),
         Check(
             "crowded_threads",
-            "threads of the BLAS that have no CPU of their own to run on: all inherit the mask of one, say",
+            "BLAS threads without a CPU of their own, for example if all inherit the mask of one",
             bound=partial(_exactly, 0.0),
         ),
         Check(
             "counted_flop",
-            "flop that samples count, over 2 n^3: the largest deviation, either way",
+            "flop counted by a sample, over 2 n^3; the sample with the largest deviation",
             bound=partial(_exactly, 1.0),
             derive=_counted,
         ),

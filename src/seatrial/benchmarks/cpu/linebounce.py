@@ -1,9 +1,9 @@
 """cpu.linebounce: how long one cache line takes from one core to another.
 
-What no message between two ranks on one node can beat: pairs of cores take turns at writing one line. A machine of 384
-cores has 73,536 pairs, so beyond 16 cores a sample of them is measured. `pairs` says how many, and with it which: the
-first so many of `pairs_by_spread`, so that a greater sample holds a smaller one, and the same numbers mean the same
-pairs on machines of one model.
+Pairs of cores take turns at writing one line: no message between two ranks on a node can be faster. A machine with 384
+cores has 73,536 pairs, so beyond 16 cores a sample of them is measured. `pairs` is their number and determines which:
+the first of `pairs_by_spread`. So a larger sample contains the smaller ones, and equal numbers select the same pairs on
+machines of one model.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Pair = tuple[int, int]
 
 _SLICE_S = 0.25
 _SAMPLE_S = 1.1e-3
-"""What one sample takes in the program: a millisecond of trips, and waking the two threads."""
+"""Time of one sample in the program: a millisecond of trips, and waking the two threads."""
 _LEAST_ROUNDS = 3
-"""Samples that the program takes of each pair, however long that is."""
+"""Samples that the program takes of each pair, regardless of the time."""
 _ENOUGH = 120
 """Pairs in a sample: those of 16 cores."""
 _ENOUGH_OF_A_KIND = 8
-"""Pairs in a sample at each distance, where there are so many."""
+"""Pairs in a sample at each distance, if there are that many."""
 _MOST_NAMED = 10_000
 """Pairs that fit in one argument of a command (Linux: 128 KiB)."""
 
 
 @cache
 def pairs_by_spread(count: int) -> tuple[Pair, ...]:
-    """All pairs (a, b), a < b, of `count` threads in order of place, such that any first few are spread over them.
+    """All pairs (a, b), a < b, of `count` threads, ordered such that any prefix is spread over all distances.
 
-    Threads are in order of place, so that how far apart two are in the machine shows in b - a: pairs with b - a in
-    [1, 2), [2, 4), [4, 8), ... take turns, and each of these scales is gone through in steps of about the golden
-    section of its length, which spreads any number of steps evenly (the three-distance theorem of V. T. Sós, 1958).
+    Threads are in order of place, so b - a reflects their distance in the machine. Pairs with b - a in [1, 2), [2, 4),
+    [4, 8), ... alternate, and each of these scales is traversed in steps of about the golden section of its length,
+    which spreads any number of steps evenly (the three-distance theorem of V. T. Sós, 1958).
     """
     scales: list[Iterator[Pair]] = []
     nearest = 1
@@ -74,12 +74,12 @@ def _all_pairs(threads: int) -> int:
 
 
 def chosen_pairs(params: Params) -> tuple[Pair, ...]:
-    """The pairs that a resolved point measures, as indices into its placement."""
+    """The pairs that a resolved experiment measures, as indices into its placement."""
     return pairs_by_spread(whole(params["threads"]))[: whole(params["pairs"])]
 
 
 def _branch(machine: Machine, cpu: int) -> tuple[Device, ...]:
-    """The devices that hold a CPU, from the package down to the CPU itself; none where no source describes it."""
+    """The devices that contain a CPU, from the package down to the CPU itself; empty if unknown."""
     pu = machine.pus().get(cpu)
     return () if pu is None else (*reversed(tuple(machine.ancestors(pu))), pu)
 
@@ -97,12 +97,12 @@ def _innermost_shared(one: Sequence[Device], other: Sequence[Device]) -> str:
 
 
 def distance(machine: Machine, cpu_a: int, cpu_b: int) -> str:
-    """The innermost thing that two CPUs share, such as "core", "cache L2", "cache L3", "package" or "machine"."""
+    """The innermost level that two CPUs share, such as "core", "cache L2", "cache L3", "package" or "machine"."""
     return _innermost_shared(_branch(machine, cpu_a), _branch(machine, cpu_b))
 
 
 def _sample_size(machine: Machine, cpus: Sequence[int]) -> int:
-    """The least number of pairs that is enough, both in all and at each distance that this machine has."""
+    """The least number of pairs that is enough, both in total and at each distance of this machine."""
     branches = [_branch(machine, cpu) for cpu in cpus]
     distances = [_innermost_shared(branches[a], branches[b]) for a, b in pairs_by_spread(len(cpus))]
     wanted = {kind: min(there, _ENOUGH_OF_A_KIND) for kind, there in Counter(distances).items()}
@@ -115,7 +115,7 @@ def _sample_size(machine: Machine, cpus: Sequence[int]) -> int:
 
 
 def _in_order_of_place(machine: Machine, threads: int) -> tuple[int, ...]:
-    """The CPUs of the threads, neighbours in the machine beside each other: firmware may number sockets in turn."""
+    """The CPUs of the threads in order of their place: firmware may number CPUs alternately over the sockets."""
     position = {device.id: number for number, device in enumerate(machine.devices)}
     return tuple(
         sorted(
@@ -127,7 +127,7 @@ def _in_order_of_place(machine: Machine, threads: int) -> tuple[int, ...]:
 def _prepare(machine: Machine, params: Params) -> Params:
     threads = thread_count(machine, params["threads"])
     if threads < 2:
-        raise Skip("a line needs two cores to bounce between; here there is one")
+        raise Skip("a cache line bounces between two cores; this process may use one")
     match params["pairs"]:
         case "all":
             pairs = _all_pairs(threads)
@@ -138,7 +138,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if pairs > _all_pairs(threads):
         raise Skip(f"{threads} threads have {_all_pairs(threads)} pairs, not {pairs}")
     if _MOST_NAMED < pairs < _all_pairs(threads):
-        raise Skip(f"at most {_MOST_NAMED} pairs can be picked out; pairs=all measures every one")
+        raise Skip(f"at most {_MOST_NAMED} pairs can be selected; pairs=all measures all of them")
     return {**params, "threads": threads, "pairs": pairs}
 
 
@@ -154,7 +154,7 @@ def _arguments(params: Params) -> list[str]:
 
 
 def _estimate_s(params: Params) -> float:
-    """Rounds until the slice is over; before them each pair makes some trips that tell how long they take."""
+    """Rounds until the slice is over, after a calibration round."""
     a_round = whole(params["pairs"]) * _SAMPLE_S
     return 0.1 + a_round + max(_SLICE_S + a_round, _LEAST_ROUNDS * a_round)
 
@@ -164,7 +164,7 @@ def _time_of_one_trip(sample: Sample) -> float:
 
 
 def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """How many of the pairs that were to be measured have samples, less those that have and were not."""
+    """The requested pairs that have samples, less the pairs with samples that were not requested."""
     cpus = _placement(machine, params)
     wanted = {(cpus[a], cpus[b]) for a, b in chosen_pairs(params)}
     found = {(sample.point["cpu_a"], sample.point["cpu_b"]) for sample in samples}
@@ -181,7 +181,7 @@ BENCHMARK = Benchmark(
             "pairs",
             ParameterKind.INTEGER,
             "auto",
-            f"pairs of threads that are measured; auto: all of 16 cores, {_ENOUGH} of more, spread over all distances",
+            f"pairs of threads to measure; auto: all up to 16 cores, else at least {_ENOUGH} spread over all distances",
             words=("auto", "all"),
             minimum=1,
         ),
@@ -193,16 +193,16 @@ BENCHMARK = Benchmark(
             unit="s",
             better=Better.LOWER,
             value=_time_of_one_trip,
-            work="one trip of the line, half a round",
+            work="one trip of the line, half a round trip",
             role=Role.LINE_BOUNCE,
         ),
     ),
     checks=(
-        Check("lost_updates", "turns that were lost or came out of order", bound=zero),
+        Check("lost_updates", "lost or out-of-order trips", bound=zero),
         Check("moved_threads", "threads found off their CPU before a sample", bound=zero),
         Check(
             "pairs_measured",
-            "pairs that have samples, of those that were to be measured",
+            "requested pairs that have samples",
             bound=exactly("pairs"),
             derive=_pairs_measured,
         ),

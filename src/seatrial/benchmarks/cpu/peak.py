@@ -1,9 +1,9 @@
-"""cpu.peak: the rate of fused multiply-adds, held against cores x clock x flop per cycle.
+"""cpu.peak: the rate of fused multiply-adds, compared with cores x clock x flop per cycle.
 
-The clock is measured in the run itself, by a chain of dependent FMA of the same vector width on the same bound thread
-right before and after each sample: such a chain takes its latency, a whole number of cycles that is known for each
-microarchitecture, per operation. A chain of integer additions (one cycle each) beside it shows whether that latency is
-right for the CPU that really runs.
+The clock is measured in the run itself, by a chain of dependent FMAs of the same vector width on the same bound thread
+right before and after each sample. Each operation of the chain takes the FMA latency, a whole number of cycles that is
+known for each microarchitecture. A chain of integer additions (one cycle each) shows whether that latency is right for
+the CPU in use.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _rate(sample: Sample) -> float:
 
 
 def _units(machine: Machine, params: Params) -> list[FmaUnit | None]:
-    """The FMA hardware below each thread, as far as the table knows it."""
+    """The FMA units of each thread's core; None if not in the table."""
     return [machine.fma_unit(cpu) for cpu in _placement(machine, params)]
 
 
@@ -63,7 +63,7 @@ def clocks_Hz(samples: Sequence[Sample], latencies_cycles: Sequence[float]) -> t
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """The sum over the threads, each with the clock that it measured and the unit of its own core."""
+    """The sum over the threads, each with its measured clock and the FMA unit of its core."""
     threads = len(samples[0].extra["chain_s"])
     units = [unit for unit in _units(machine, params) if unit is not None and unit.latency_cycles is not None]
     if len(units) != threads:
@@ -77,14 +77,14 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 
 
 def _as_used(unit: FmaUnit, used_bits: int | None) -> FmaUnit:
-    """The unit as wide as the program's vectors, where those are narrower (NEON on the pipes of a wide SVE).
+    """The unit at the program's vector width, if that is narrower (NEON on the pipes of a wide SVE).
 
-    The limit is then that of such vectors. How many of them a CPU takes in a cycle the table does not tell (a core with
-    one 512-bit pipe takes two of 256 bits), so it is no longer confirmed.
+    The limit is then that of such vectors. The table does not state how many of them a CPU issues per cycle (a core
+    with one 512-bit pipe issues two of 256 bits), so it is no longer confirmed.
     """
     if used_bits is None or used_bits >= unit.vector_bits:
         return unit
-    source = f"program uses {used_bits} of {unit.vector_bits} bits; {unit.source}"
+    source = f"the program uses {used_bits} of {unit.vector_bits} bits; {unit.source}"
     return replace(unit, vector_bits=used_bits, source=source, confirmed=False)
 
 
@@ -101,17 +101,17 @@ def _fma_per_cycle(machine: Machine, params: Params, samples: Sequence[Sample]) 
 
 
 def _latency(machine: Machine, params: Params) -> float | None:
-    """The FMA latency in cycles that the table states for the first thread's core, where that is confirmed: what was
-    never looked up must not make a measurement invalid."""
+    """The FMA latency in cycles of the first thread's core, from the table, if confirmed: an assumed latency must not
+    make a measurement invalid."""
     unit = _units(machine, params)[0]
     return unit.latency_cycles if unit is not None and unit.confirmed else None
 
 
 def _measured_latency(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
-    """The FMA latency in cycles, counted by the chain of additions (one cycle each); None where the table states none.
+    """The FMA latency in cycles, counted by the chain of additions (one cycle each); None if the table states none.
 
-    Each chain speaks with its fast decile: a busy hyperthread or an interrupt slows one of the two at a time. Threads
-    on cores of another latency than the first one's are left out.
+    The fast decile of each chain is used: a busy hyperthread or an interrupt slows one of the two at a time. Threads
+    on cores whose latency differs from the first one's are left out.
     """
     latency = _latency(machine, params)
     if latency is None:
@@ -137,18 +137,18 @@ def _fast_decile(times: Sequence[float]) -> float:
 
 
 def _latency_bound(machine: Machine, params: Params) -> tuple[float, float]:
-    """A latency is a whole number of cycles: what is measured must round to that of the table."""
+    """A latency is a whole number of cycles: the measured one must round to that of the table."""
     latency = _latency(machine, params) or 0.0
     return latency - 0.5, latency + 0.5
 
 
 BENCHMARK = Benchmark(
     name="cpu.peak",
-    question="Do the cores reach the arithmetic rate that their clock and their FMA units allow?",
+    question="Do the cores reach the arithmetic rate that their clock and FMA units allow?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
-        Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
-        Parameter("cores", ParameterKind.CHOICE, "all", "one core, or all of them at once", words=("one", "all")),
+        Parameter("precision", ParameterKind.CHOICE, "fp64", "floating-point precision", words=("fp64", "fp32")),
+        Parameter("cores", ParameterKind.CHOICE, "all", "one core, or all cores at once", words=("one", "all")),
     ),
     figures=(
         Figure(
@@ -157,7 +157,7 @@ BENCHMARK = Benchmark(
             unit="flop/s",
             better=Better.HIGHER,
             value=_rate,
-            work="2 flop per FMA and lane",
+            work="2 flop per FMA and vector lane",
             limit=_limit,
             role=Role.FMA_RATE,
         ),
@@ -165,23 +165,23 @@ BENCHMARK = Benchmark(
     checks=(
         Check(
             "state_mismatches",
-            "lanes of the accumulators that differ, bit for bit, from a scalar replay of the same FMAs",
+            "accumulator lanes that differ, bit for bit, from a scalar replay of the same FMAs",
             bound=zero,
         ),
         Check(
             "distinct_state",
-            "share of lanes whose final value no other lane has: equal lanes could be computed once",
+            "share of lanes with a unique final value; equal lanes could be computed once",
             bound=between(0.99, 1.0),
         ),
         Check(
             "fma_per_cycle",
-            "vector FMAs that a core starts in a cycle: no core has more than four pipes, whatever the table says",
+            "vector FMAs that a core starts per cycle; no core has more than four pipes",
             bound=between(0.0, 4.0 * IMPOSSIBLE_ABOVE),
             derive=_fma_per_cycle,
         ),
         Check(
             "fma_latency",
-            "FMA latency in cycles of a chain of additions; the limit rests on that of the table",
+            "FMA latency, in cycles counted by a chain of additions; the limit uses the latency in the table",
             bound=_latency_bound,
             derive=_measured_latency,
         ),

@@ -25,13 +25,13 @@ def _estimate_s(params: Params) -> float:
     return 2.0 + _vertices(params) * 1e-6
 
 
-_EDGES = "edges looked at, each from either end, by the time of whole searches with the host's looks every 6 levels"
-_BYTES = "8 B of each edge looked at, 20 B of each vertex reached, 4 B of every vertex"
+_EDGES = "edges visited, each from both ends, over the time of whole searches, in which the host checks every 6 levels"
+_BYTES = "8 B per edge visited, 20 B per vertex reached, 4 B per vertex"
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.bfs",
-    question="How fast does a device search a graph in its memory, level by level?",
+    question="How fast does a device search a graph breadth first?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
@@ -41,7 +41,7 @@ BENCHMARK = device_benchmark(
         *rates("edges", "op/s", "ops", _EDGES, series="search"),
         *rates("bandwidth", "B/s", "bytes", _BYTES, series="search"),
     ),
-    checks=(Check("error", "vertices whose level is not that of a search on the host", zero),),
+    checks=(Check("error", "vertices whose level differs from a search on the host", zero),),
     estimate_s=_estimate_s,
 )
 """No limit: accesses of 4 B at random move whole sectors of memory, how many depends on the graph."""

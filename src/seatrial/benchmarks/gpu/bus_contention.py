@@ -1,14 +1,14 @@
-"""gpu.bus-contention: what copies between host and devices cost messages between ranks, and the other way round, as
+"""gpu.bus-contention: how much copies between host and devices and messages between ranks slow each other down, as
 SHOC's BusCont and MTBusCont.
 
-Rank r drives device r mod their number, and all ranks copy at once; ranks i and i + ranks / 2 pass messages to each
-other. Each of the four rates is measured alone, and `_loaded` beside the other side, which is made to last longer: a
-sample in which it did not is left out. `_kept` is the share of the rate alone that is kept right after it; SHOC's loss
-is 1 less this share (it is not the figure itself, because what is not positive has no ratio to anything).
+Rank r drives device r mod the number of devices, and all ranks copy at once; ranks i and i + ranks / 2 exchange
+messages. Each of the four rates is measured alone and, as `_loaded`, during the other activity, which must last longer:
+samples in which it did not are left out. `_kept` is the loaded rate over the rate alone right before it; SHOC's loss is
+1 minus this share (the loss is not the figure, because it may be zero or negative and then has no ratio).
 
-With `threads=1` a rank hands copies to its device and passes messages while they are under way (BusCont); with
-`threads=2` a second thread of each rank does nothing but copy (MTBusCont), on a CPU of its own where there are enough.
-Where ranks share CPUs, or a device is a processor, what is lost tells more about those CPUs than about any bus.
+With `threads=1` a rank enqueues copies and exchanges messages while they run (BusCont); with `threads=2` a second
+thread of each rank only copies (MTBusCont), on its own CPU if there are enough. If ranks share CPUs, or a device is a
+CPU, the loss is caused by those CPUs more than by any bus.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ONE_LINK = ("copy_B", "message_B", "stream_B", "window", "threads", "ranks", "o
 _RATES = {
     "download": "bytes that all ranks copy from the host to their devices",
     "readback": "bytes that all ranks copy from their devices to the host",
-    "bandwidth": "bytes of messages of stream_B that all ranks send, in both directions at once",
+    "bandwidth": "bytes of messages of stream_B that all ranks send in both directions at once",
 }
 _BESIDE = {"download": "messages stream", "readback": "messages stream", "latency": "devices copy both ways"}
 
@@ -45,20 +45,20 @@ def _wanted_cpus(params: Params) -> int:
 def _prepare(machine: Machine, params: Params) -> Params:
     resolved = resolved_ranks(machine, params)
     if whole(resolved["ranks"]) % 2:
-        raise Skip(f"pairs of ranks pass messages: {resolved['ranks']} ranks are no pairs")
+        raise Skip(f"pairs of ranks exchange messages: the number of ranks must be even, not {resolved['ranks']}")
     if whole(resolved["threads"]) > 2:
-        raise Skip("a rank has one thread for all, or a second one that copies")
+        raise Skip("a rank has 1 thread, or 2 with one only for copies")
     wanted, there = _wanted_cpus(resolved), len(machine.allowed_cpus)
     if wanted > there and not params["oversubscribe"]:
         raise Skip(
-            f"{resolved['ranks']} ranks of {resolved['threads']} threads want {wanted} CPUs; this process may use "
+            f"{resolved['ranks']} ranks of {resolved['threads']} threads need {wanted} CPUs; this process may use "
             f"{there} (oversubscribe=true lets them share)"
         )
     return {**resolved, "oversubscribe": wanted > there}
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPUs of each rank's threads, rank by rank; none where they share what there is."""
+    """The CPUs of each rank's threads, rank by rank; empty if they share CPUs."""
     return () if params["oversubscribe"] else spread(machine, _wanted_cpus(params))
 
 
@@ -85,12 +85,12 @@ def _beside(name: str) -> str:
 
 
 def _three(name: str) -> tuple[Figure, ...]:
-    """A rate alone and beside the other side, and what is kept of it."""
+    """A rate alone and under load, and the share kept."""
     is_copy = name in ("download", "readback")
 
-    def rate(suffix: str, said: str) -> Figure:
+    def rate(suffix: str, condition: str) -> Figure:
         if name == "latency":
-            work = f"half the round trip of a ping-pong of message_B{said}"
+            work = f"half the round trip of a ping-pong of message_B{condition}"
             return Figure(name + suffix, name + suffix, "s", Better.LOWER, _one_way, work)
         return Figure(
             name + suffix,
@@ -98,7 +98,7 @@ def _three(name: str) -> tuple[Figure, ...]:
             "B/s",
             Better.HIGHER,
             bytes_per_second,
-            _RATES[name] + said,
+            _RATES[name] + condition,
             limit=link_limit() if is_copy else None,
             attainable=lambda params: PACKETS if is_copy else ALL_OF_IT,
             one_limit_over=_ONE_LINK,
@@ -114,22 +114,22 @@ def _three(name: str) -> tuple[Figure, ...]:
             better=Better.HIGHER,
             value=_kept,
             work=f"the time alone over the time while {_beside(name)}",
-            customary=lambda params, kept: f"{show_percent(1.0 - kept)} lost" if kept < 1.0 else "nothing lost",
+            customary=lambda params, kept: f"{show_percent(1.0 - kept)} lost" if kept < 1.0 else "no loss",
         ),
     )
 
 
 BENCHMARK = Benchmark(
     name="gpu.bus-contention",
-    question="What do copies to and from devices cost messages between ranks, and messages the copies?",
+    question="How much do device copies and MPI messages slow each other down?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
     parameters=(
-        Parameter("ranks", ParameterKind.INTEGER, 2, "ranks, an even number; each has a device", minimum=2),
+        Parameter("ranks", ParameterKind.INTEGER, 2, "ranks, an even number; each drives a device", minimum=2),
         Parameter(
             "threads",
             ParameterKind.INTEGER,
             1,
-            "of a rank: 1 copies and passes messages (BusCont); of 2 one only copies (MTBusCont)",
+            "threads per rank; 1: it copies and sends messages (BusCont); 2: one of them only copies (MTBusCont)",
             minimum=1,
         ),
         NODES,
@@ -138,23 +138,23 @@ BENCHMARK = Benchmark(
             "copy_B",
             ParameterKind.BYTES,
             "auto",
-            "bytes of a copy; auto: 16 MiB, or 4 MiB where the device is a processor",
+            "size of a copy; auto: 16 MiB, or 4 MiB if the device is a CPU",
             words=("auto",),
             minimum=64 << 10,
         ),
-        Parameter("message_B", ParameterKind.BYTES, 8, "bytes of a message of the ping-pong", minimum=1),
-        Parameter("stream_B", ParameterKind.BYTES, 1 << 20, "bytes of a message that streams", minimum=1),
-        Parameter(
-            "window", ParameterKind.INTEGER, 4, "messages that are under way at once, in each direction", minimum=1
-        ),
+        Parameter("message_B", ParameterKind.BYTES, 8, "size of a ping-pong message", minimum=1),
+        Parameter("stream_B", ParameterKind.BYTES, 1 << 20, "size of a streamed message", minimum=1),
+        Parameter("window", ParameterKind.INTEGER, 4, "messages in flight, in each direction", minimum=1),
         *COMMON,
     ),
     figures=tuple(figure for name in ("download", "readback", "latency", "bandwidth") for figure in _three(name)),
     checks=(
         WRONG_BYTES,
-        Check("error", "bytes that devices and host did not get as they were sent", bound=zero),
+        Check("error", "wrong bytes in copies to devices and to the host", bound=zero),
         Check(
-            "loaded_samples", "samples of each rate beside which the other side lasted", bound=between(1.0, math.inf)
+            "loaded_samples",
+            "samples of each rate during all of which the other side was active",
+            bound=between(1.0, math.inf),
         ),
     ),
     placement=_placement,

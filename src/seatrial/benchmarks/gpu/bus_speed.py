@@ -42,7 +42,7 @@ def _is_of_several(params: Params) -> bool:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.bus-speed",
-    question="How fast do data travel between the host's memory and a device's?",
+    question="How fast are copies between host and device memory?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
@@ -50,7 +50,7 @@ BENCHMARK = device_benchmark(
             "largest_B",
             ParameterKind.BYTES,
             "auto",
-            "sizes are the powers of 4 from 1 KiB, and this; auto: 64 MiB, or 16 MiB where the device is a processor",
+            "largest size, after the powers of 4 from 1 KiB; auto: 64 MiB, or 16 MiB if the device is a CPU",
             words=("auto",),
             minimum=_KiB,
         ),
@@ -58,7 +58,7 @@ BENCHMARK = device_benchmark(
             "host",
             ParameterKind.CHOICE,
             "pinned",
-            "the host's memory: pinned, which the device reaches by itself, or pageable as programs usually have it",
+            "host memory: pinned, which the device accesses directly, or pageable, as programs allocate by default",
             words=("pinned", "pageable"),
         ),
     ),
@@ -81,6 +81,6 @@ BENCHMARK = device_benchmark(
             role_of_all=HostCopies(direction, _is_of_several, is_sum=True),
         )
     ],
-    checks=(Check("error", "bytes that came back otherwise than they were sent", zero),),
+    checks=(Check("error", "bytes that came back wrong", zero),),
     estimate_s=_estimate_s,
 )

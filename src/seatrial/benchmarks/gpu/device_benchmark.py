@@ -1,4 +1,4 @@
-"""The parts of a declaration that all benchmarks of devices have alike."""
+"""The parts of a declaration that all device benchmarks share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seatrial.model.units import Unit
 LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
 
 _CLASSES: Mapping[str, tuple[Value, Value]] = {"size": ("large", "1")}
-_ALL = "the same of all devices together, by the time of the slowest"
+_ALL = "all devices together, over the time of the slowest"
 
 
 def device_benchmark(
@@ -35,9 +35,9 @@ def device_benchmark(
     trial: Sequence[Params] = (),
     sizes: Mapping[str, tuple[Value, Value]] = _CLASSES,
 ) -> Benchmark:
-    """A benchmark whose program and kernels stand beside the declaration `file` under its stem. The trials of machines
-    with GPUs have the points of `trial`; `sizes` are what `auto` stands for on GPUs and on processors. Nobody has seen
-    one of these run on a GPU yet."""
+    """A benchmark whose program and kernels are beside the declaration `file`, with the same stem. The standard trial
+    of machines with GPUs has the experiments of `trial`; `sizes` are the values of `auto` on GPUs and on CPUs. None of
+    these benchmarks is verified on a GPU yet."""
     return Benchmark(
         name=name,
         question=question,
@@ -60,28 +60,28 @@ def _has_gpus(machine: Machine) -> bool:
 
 
 def size_class(sizes: Mapping[str, int], meaning: str) -> Parameter:
-    """SHOC's classes by their numbers, and `large`, which is beyond the caches of today."""
-    told = f"{meaning}; auto: large, or 1 where the device is a processor"
-    return Parameter("size", ParameterKind.CHOICE, AUTO, told, words=(AUTO, *sizes))
+    """SHOC's size classes by number, and `large`, which exceeds current caches."""
+    description = f"{meaning}; auto: large, or 1 if the device is a CPU"
+    return Parameter("size", ParameterKind.CHOICE, AUTO, description, words=(AUTO, *sizes))
 
 
 def chosen_size(sizes: Mapping[str, int], params: Params) -> int:
-    """What the class stands for; before the devices are known, the largest."""
+    """The size of the class; before the devices are known, the largest."""
     return sizes["large" if params["size"] == AUTO else str(params["size"])]
 
 
 def element_bytes(params: Params) -> int:
-    """Of a number in the precision of the point."""
+    """The size of a number in the precision of the experiment."""
     return 8 if params["precision"] == "fp64" else 4
 
 
 def up_to(tolerances: Mapping[str, float]) -> Bound:
-    """From 0 to what is tolerated in the precision of the point."""
+    """From 0 to the tolerance in the precision of the experiment."""
     return lambda machine, params: (0.0, tolerances[str(params["precision"])])
 
 
 def of_several(params: Params) -> bool:
-    """Whether devices work at once without sharing anything, so that their samples are put together."""
+    """Whether devices work at once on separate problems, so that their samples are combined."""
     return params["mode"] == "EP" and params["devices"] != 1
 
 
@@ -102,7 +102,7 @@ def rate(
     is_there: Callable[[Params], bool] = _always,
     role: Role | HostCopies | None = None,
 ) -> Figure:
-    """What is `counted` in a sample over its time, of one device or of those that share one problem."""
+    """The work `counted` in a sample over its time, of one device or of those that share one problem."""
     return Figure(
         name=name,
         series=series,
@@ -131,7 +131,7 @@ def rates(
     role: Role | HostCopies | None = None,
     role_of_all: Role | HostCopies | None = None,
 ) -> tuple[Figure, Figure]:
-    """The same, and NAME_all of devices that work at once, from the samples of the series SERIES_all."""
+    """Like `rate`, plus NAME_all of devices that work at once, from the samples of the series SERIES_all."""
     return (
         rate(
             name,

@@ -56,7 +56,7 @@ def _texture(series: str, work: str) -> tuple[Figure, ...]:
 
 
 _ROLE = Role.DEVICE_MEMORY_BANDWIDTH
-_FROM_CACHE = "16 B for each read of a texel, most of them from a cache"
+_FROM_CACHE = "16 B per texel read, most of them from a cache"
 
 BENCHMARK = device_benchmark(
     __file__,
@@ -65,28 +65,37 @@ BENCHMARK = device_benchmark(
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
-        size_class(_SIZES, "of each array and of the image: 1, 8, 32 and 64 MiB (4: as SHOC); large: 1 GiB"),
+        size_class(
+            _SIZES, "size of each array and of the image; 1 to 4: 1, 8, 32 and 64 MiB (4: as SHOC); large: 1 GiB"
+        ),
         Parameter(
             "textures",
             ParameterKind.FLAG,
             True,
-            "whether images are read too; false where a device reads none",
+            "also read images; set false for devices without image support",
         ),
     ),
     figures=(
-        *_kind("read", "each word is read once, neighbours by neighbours", memory_limit(_bytes), _ROLE),
-        *_kind("write", "each word is written once, neighbours by neighbours", memory_limit(_bytes), _ROLE),
-        *_kind("read_strided", "each word is read once, neighbouring items 2 KiB apart"),
-        *_kind("write_strided", "each word is written once, neighbouring items 2 KiB apart"),
+        *_kind(
+            "read", "each word is read once, neighbouring words by neighbouring work items", memory_limit(_bytes), _ROLE
+        ),
+        *_kind(
+            "write",
+            "each word is written once, neighbouring words by neighbouring work items",
+            memory_limit(_bytes),
+            _ROLE,
+        ),
+        *_kind("read_strided", "each word is read once, neighbouring work items 2 KiB apart"),
+        *_kind("write_strided", "each word is written once, neighbouring work items 2 KiB apart"),
         *_kind("copy", "each of 2 arrays is read or written once", memory_limit(lambda params: 2 * _bytes(params))),
         *_kind("triad", "each of 3 arrays is read or written once", memory_limit(lambda params: 3 * _bytes(params))),
-        *_kind("local_read", "4 B for each word read from local memory"),
-        *_kind("local_write", "4 B for each word written to local memory"),
+        *_kind("local_read", "4 B per word read from local memory"),
+        *_kind("local_write", "4 B per word written to local memory"),
         *_texture("texture_linear", _FROM_CACHE),
-        *_texture("texture_cached", "16 B for each read of a texel, all within 4 KiB"),
-        *_texture("texture_random", "16 B for each read of a texel"),
+        *_texture("texture_cached", "16 B per texel read, all within 4 KiB"),
+        *_texture("texture_random", "16 B per texel read"),
     ),
-    checks=(Check("error", "sums and words that are not exactly those of the host", zero),),
+    checks=(Check("error", "sums and words that differ from the host's, compared exactly", zero),),
     estimate_s=lambda params: 4.0 + _bytes(params) * 4e-8,
     trial=({"mode": "EP"},),
 )

@@ -39,17 +39,17 @@ def _estimate_s(params: Params) -> float:
     return 4.0 + _bytes(params) * 1e-7
 
 
-_FLOPS = "5 N log2 N flop for each transform, as is usual for any algorithm"
+_FLOPS = "5 N log2 N flop per transform, the usual count for any algorithm"
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.fft",
-    question="How fast does a device transform many signals of 512 points?",
+    question="How fast does a device compute many FFTs of 512 points?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
-        size_class(_SIZES, "bytes of all signals; 1 to 4: SHOC's 1, 8, 96 and 256 MiB; large: 1 GiB"),
+        size_class(_SIZES, "size of all signals together; 1 to 4: SHOC's 1, 8, 96 and 256 MiB; large: 1 GiB"),
     ),
     figures=(
         *rates("forward", "flop/s", "flops", _FLOPS, series="forward"),
@@ -58,7 +58,7 @@ BENCHMARK = device_benchmark(
             "bandwidth",
             "B/s",
             "bytes",
-            "every number read once and written once, forward",
+            "every number read once and written once, forward transform",
             series="forward",
             limit=memory_limit(lambda params: 2.0 * _bytes(params)),
         ),

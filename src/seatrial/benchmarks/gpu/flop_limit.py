@@ -1,4 +1,4 @@
-"""The rate of a device's vector units and tensor cores: the limit of what computes and hardly touches memory."""
+"""The limit of compute-bound kernels: the rate of a device's vector units and tensor cores."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Brief", 2024)."""
 
 
 def flop_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """Multiprocessors x multiply-adds per cycle x 2 flop x the highest clock that the driver tells, of all devices."""
+    """Multiprocessors x multiply-adds per cycle x 2 flop x the highest clock reported by the driver, of all devices."""
     return _limit(_FMAS_PER_CYCLE, "vector units", params, samples)
 
 
 def matrix_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """The same of the tensor cores, where they have the precision; else of the vector units.
+    """The rate of the tensor cores if they support the precision, else of the vector units.
 
     Datasheets give tensor cores at a lower clock: 989 TFLOP/s of an H100 in fp16 are at 1.83 GHz, not its highest 1.98.
     """
@@ -59,10 +59,10 @@ def matrix_limit(machine: Machine, params: Params, samples: Sequence[Sample]) ->
 def _limit(rates: Mapping[int, Mapping[str, int]], what: str, params: Params, samples: Sequence[Sample]) -> Limit:
     facts = samples[0].extra.get("device")
     if not isinstance(facts, dict) or not facts.get("clock_Hz"):
-        return Limit.unknown("flop/s", f"the device's {what} are not known")
+        return Limit.unknown("flop/s", f"the rate of the device's {what} is unknown")
     rate = rates.get(facts.get("capability", 0), {}).get(str(params["precision"]))
     if rate is None:
-        return Limit.unknown("flop/s", f"the device's {what} are not known")
+        return Limit.unknown("flop/s", f"the rate of the device's {what} is unknown")
     units, clock_Hz, count = facts["compute_units"], facts["clock_Hz"], facts.get("devices", 1)
     derivation = f"{what}: {units} multiprocessors x {rate} multiply-adds per cycle x 2 flop x {clock_Hz / 1e9:.3f} GHz"
     derivation += ", the highest clock" + (f", x {count} devices" if count > 1 else "")

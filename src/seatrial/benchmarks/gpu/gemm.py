@@ -24,7 +24,7 @@ _PRECISION = Parameter(
     "precision",
     ParameterKind.CHOICE,
     "fp32",
-    "of the numbers; tf32, fp16 and bf16: of A and B, with library=vendor and CUDA",
+    "floating-point precision; tf32, fp16 and bf16: of A and B, with library=vendor and CUDA",
     words=("fp32", "fp64", "tf32", "fp16", "bf16"),
 )
 _LIBRARY = Parameter(
@@ -48,7 +48,7 @@ def _order(params: Params) -> int:
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if params["library"] == "portable" and params["precision"] not in _PORTABLE:
-        raise Skip(f"{params['precision']} is for tensor cores, which library=vendor uses; portable has fp32 and fp64")
+        raise Skip(f"{params['precision']} needs tensor cores, used by library=vendor; portable has fp32 and fp64")
     return one_or_more(machine, params)
 
 
@@ -67,22 +67,22 @@ def _estimate_s(params: Params) -> float:
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """Of a library. A plain kernel has none: it shows what the compiler makes of it, and nobody expects the peak."""
     if params["library"] == "portable":
-        return Limit.unknown("flop/s", "a plain kernel is not expected to come near the peak; library=vendor is")
+        return Limit.unknown("flop/s", "a plain kernel is not expected to be close to the peak; library=vendor is")
     return matrix_limit(machine, params, samples)
 
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.gemm",
-    question="How fast does a device multiply matrices, with a plain tiled kernel or by its tuned library?",
+    question="How fast does a device multiply matrices, with a plain tiled kernel or its tuned library?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         _PRECISION,
         _LIBRARY,
-        size_class(_ORDERS, "the order of the matrices: 256, 1024, 2048, 4096; large: 8192"),
+        size_class(_ORDERS, "order of the matrices; 1 to 4: 256, 1024, 2048, 4096; large: 8192"),
     ),
-    figures=rates("gemm", "flop/s", "ops", "2 n^3", series="product", limit=_limit),
+    figures=rates("gemm", "flop/s", "ops", "2 n^3 flop per product", series="product", limit=_limit),
     checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
     prepare=_prepare,

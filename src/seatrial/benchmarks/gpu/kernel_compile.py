@@ -1,5 +1,5 @@
-"""gpu.kernel-compile: how long a program of kernels takes from its source until it can be launched, as SHOC's
-KernelCompile, with the drivers' caches off and other numbers in the source each time."""
+"""gpu.kernel-compile: the time to build kernels from source until they can be launched, as SHOC's KernelCompile, with
+the drivers' caches off and different numbers in the source each time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _time(name: str, work: str) -> Figure:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.kernel-compile",
-    question="How long does it take to build kernels from their source?",
+    question="How long does it take to build kernels from source?",
     arguments=device_arguments,
     parameters=(),
     figures=(
-        _time("build", "a source of two kernels, until both can be launched"),
-        _time("first_run", "the first launch of both, to their end: what the driver put off until then"),
+        _time("build", "from source with two kernels until both can be launched"),
+        _time("first_run", "first launch of both, to their end, with work that the driver deferred until then"),
     ),
-    checks=(Check("error", "numbers that the freshly built kernels got wrong", zero),),
+    checks=(Check("error", "wrong results of the freshly built kernels", zero),),
     estimate_s=lambda params: 5.0,
 )

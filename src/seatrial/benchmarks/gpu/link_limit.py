@@ -1,5 +1,4 @@
-"""The rates of the links that a copy takes: the limit of what travels between a host and its devices, and between
-devices."""
+"""The limit of copies between a host and its devices, and between devices: the rates of the links on the way."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ PACKETS = Attainable(
     f"packets carry {_PAYLOAD_B} B of data and {_HEADERS_B} B of headers",
 )
 """R. Neugebauer et al., "Understanding PCIe performance for end host networking", SIGCOMM 2018: 24 B around the data of
-a packet; servers set its size to 256 B as a rule."""
+a packet; servers usually set its size to 256 B."""
 
 _NVLINK_Bps = {60: 20e9, 70: 25e9, 80: 25e9, 90: 25e9, 100: 50e9}
 """CUDA capability -> B/s per direction of an NVLink (NVIDIA's whitepapers on the Tesla P100, V100, A100, H100 and the
@@ -44,8 +43,8 @@ def link_limit(counted: Callable[[Params], float] = _one, unit: Unit = "B/s", ho
     """What the links between the host and the devices of a sample carry per direction, x `counted`: how much of `unit`
     a program counts for each byte that its busier direction carries, which `how` says in words.
 
-    Devices are found in the machine's graph by the PCI addresses that samples carry. Of devices that copy at once only
-    the sum has a limit: nothing tells how they share what they have in common.
+    Devices are found in the machine's graph by the PCI addresses in the samples. If devices copy at once, only their
+    sum has a limit: how they divide shared links is unknown.
     """
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -53,7 +52,7 @@ def link_limit(counted: Callable[[Params], float] = _one, unit: Unit = "B/s", ho
         if isinstance(found, str):
             return Limit.unknown(unit, found)
         if len(found) == 1 and _is_beside_others(params, samples):
-            return Limit.unknown(unit, "other devices copy at the same time; the sum of all has a limit")
+            return Limit.unknown(unit, "other devices copy at the same time; only their sum has a limit")
         value, derivation = _to_host(machine, found)
         if value is None:
             return Limit.unknown(unit, derivation)
@@ -65,7 +64,7 @@ def link_limit(counted: Callable[[Params], float] = _one, unit: Unit = "B/s", ho
 
 
 def peer_limit(directions: int = 1) -> LinkLimit:
-    """What the links between the two devices of a sample carry: those of their own where there are any, else PCIe, per
+    """The rate of the links between the two devices of a sample: direct links if there are any, else PCIe, per
     direction x `directions`. A sample's facts name the addresses of source and target, in this order."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -73,7 +72,7 @@ def peer_limit(directions: int = 1) -> LinkLimit:
         if isinstance(found, str):
             return Limit.unknown("B/s", found)
         if len(found) != 2 or found[0].id == found[1].id:
-            return Limit.unknown("B/s", "within one device no link is used")
+            return Limit.unknown("B/s", "copies within one device use no link")
         value, derivation = _between(machine, found[0], found[1], _capability(samples))
         if value is None:
             return Limit.unknown("B/s", derivation)
@@ -89,17 +88,17 @@ def _is_beside_others(params: Params, samples: Sequence[Sample]) -> bool:
 
 
 def _devices(machine: Machine, samples: Sequence[Sample]) -> list[Device] | str:
-    """The devices of a sample in the machine's graph, or why they are not known there."""
+    """The devices of a sample in the machine's graph, or why they are not found there."""
     facts = samples[0].extra.get("device")
     addresses = facts.get("pci") if isinstance(facts, dict) else None
     if isinstance(addresses, str):
         addresses = [addresses]
     if not isinstance(addresses, list) or not addresses or not all(addresses):
-        return "the driver does not tell where on PCI the device is"
+        return "the driver does not report the device's PCI address"
     found = [gpu_at(machine, str(address)) for address in addresses]
     known = [device for device in found if device is not None]
     if len(known) < len(found):
-        return f"no source shows the device at {addresses[found.index(None)]}"
+        return f"the device at {addresses[found.index(None)]} is not in the machine's description"
     return known
 
 
@@ -109,20 +108,20 @@ def _to_host(machine: Machine, devices: Sequence[Device]) -> tuple[float | None,
     if any(direct):
         rates = [_sum(links) for links in direct]
         if None in rates or len(devices) > 1:
-            return None, "no source tells the rate of the processor's own links to all of these devices"
-        return rates[0], f"{_told(rates[0])}: the device's {direct[0][0].kind} links to the processor"
+            return None, "the rate of the direct links between the processor and these devices is unknown"
+        return rates[0], f"{_rate_text(rates[0])}: the device's {direct[0][0].kind} links to the processor"
     if len(devices) > 1:
         together = carried_together(machine, devices)
         if together is None:
-            return None, "no source tells what the links of all these devices can do"
-        return together, f"{_told(together)}: what the PCIe links on the ways of {len(devices)} devices carry at once"
+            return None, "the link rates of all these devices together are unknown"
+        return together, f"{_rate_text(together)}: what the PCIe links to {len(devices)} devices carry at once"
     own = machine.named_limit(f"pcie.{devices[0].id}")
     if own is not None:
         return own.value, own.derivation
     link = narrowest(way_up(machine, devices[0]))
     if link is None or link.capable_Bps is None:
-        return None, f"no source tells what the PCIe link of {devices[0].id} can do"
-    return link.capable_Bps, f"{_told(link.capable_Bps)}: capable rate of the link {link.a} to {link.b}"
+        return None, f"the capable rate of the PCIe link of {devices[0].id} is unknown"
+    return link.capable_Bps, f"{_rate_text(link.capable_Bps)}: capable rate of the link from {link.a} to {link.b}"
 
 
 def _between(machine: Machine, a: Device, b: Device, capability: int) -> tuple[float | None, str]:
@@ -132,20 +131,23 @@ def _between(machine: Machine, a: Device, b: Device, capability: int) -> tuple[f
         rates = [_sum(own)] if own else [_sum(links) for links in switched]
         known = [rate for rate in rates if rate is not None]
         if len(known) < len(rates):
-            return None, f"no source tells the rate of the links between {a.id} and {b.id}"
-        return min(known), f"{_told(min(known))}: the direct links of {a.id} and {b.id}"
+            return None, f"the rate of the links between {a.id} and {b.id} is unknown"
+        return min(known), f"{_rate_text(min(known))}: the direct links between {a.id} and {b.id}"
     path = next((path for path in machine.paths if {path.a, path.b} == {a.id, b.id}), None)
     if path is not None and path.path_class == "NV":
         each = _NVLINK_Bps.get(capability)
         if each is None or path.links is None:
-            return None, f"no source tells the rate of the NVLinks between {a.id} and {b.id}"
+            return None, f"the rate of the NVLinks between {a.id} and {b.id} is unknown"
         return path.links * each, f"{path.links} NVLinks x {each / 1e9:g} GB/s per direction"
     if path is None or path.path_class in (None, "C2C", "XGMI"):
-        return None, f"no source tells whether {a.id} and {b.id} have links of their own"
+        return None, f"it is unknown whether {a.id} and {b.id} have direct links"
     link = narrowest(meeting_ways(machine, a, b))
     if link is None or link.capable_Bps is None:
-        return None, f"no source tells the PCIe links between {a.id} and {b.id}"
-    return link.capable_Bps, f"{_told(link.capable_Bps)}: the link {link.a} to {link.b}, the narrowest between the two"
+        return None, f"the PCIe links between {a.id} and {b.id} are unknown"
+    return (
+        link.capable_Bps,
+        f"{_rate_text(link.capable_Bps)}: the link from {link.a} to {link.b}, the slowest between the two",
+    )
 
 
 def _to_switches(machine: Machine, device: Device) -> list[Link]:
@@ -158,7 +160,7 @@ def _sum(links: Sequence[Link]) -> float | None:
     return sum(rates) if links and len(rates) == len(links) else None
 
 
-def _told(value: float | None) -> str:
+def _rate_text(value: float | None) -> str:
     return f"{(value or 0.0) / 1e9:.4g} GB/s per direction"
 
 

@@ -1,6 +1,6 @@
 """gpu.max-flops: the rate of a device's vector units, by chains of additions, multiplications and multiply-adds.
 
-As SHOC's MaxFlops; every result is held against the same chain on the host, bit by bit.
+As SHOC's MaxFlops; every result is compared with the same chain on the host, bit by bit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _limit_of(flops: int, instructions: int) -> LimitOf:
         whole = flop_limit(machine, params, samples)
         if whole.value is None or share == 1:
             return whole
-        derivation = f"{whole.derivation}; {flops} flop in {instructions} of its instructions"
+        derivation = f"{whole.derivation}; operations of {flops} flop in {instructions} instructions"
         return replace(whole, value=share * whole.value, derivation=derivation)
 
     return limit
@@ -45,7 +45,7 @@ def _limit_of(flops: int, instructions: int) -> LimitOf:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.max-flops",
-    question="How fast do a device's vector units add and multiply?",
+    question="What arithmetic rate do a device's vector units reach?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
@@ -58,13 +58,13 @@ BENCHMARK = device_benchmark(
             name,
             "flop/s",
             "flops",
-            f"{flops} flop for each operation of a chain",
+            f"{flops} flop per operation of a chain",
             series=name,
             limit=_limit_of(flops, instructions),
             role=Role.DEVICE_FMA_RATE if name == "fma" else None,
         )
     ],
-    checks=(Check("different", "share of the results that differ in any bit from the same chain on the host", zero),),
+    checks=(Check("different", "share of results that differ in any bit from the same chain on the host", zero),),
     estimate_s=lambda params: 6.0,
     trial=({"precision": "fp64"}, {"precision": "fp32"}),
 )

@@ -35,7 +35,7 @@ def _estimate_s(params: Params) -> float:
     return 2.0 + _atoms(params) * 2e-5
 
 
-_OPS = "8 for each neighbour's distance, 13 for each force of one nearer than the cutoff"
+_OPS = "8 flop per distance to a neighbour, 13 per force from a neighbour within the cutoff"
 
 BENCHMARK = device_benchmark(
     __file__,

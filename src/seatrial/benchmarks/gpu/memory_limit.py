@@ -1,4 +1,4 @@
-"""The rate of a device's memory as its driver tells it: the limit of what comes from there and goes there."""
+"""The limit of device memory traffic: the rate of the memory as reported by the driver."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Par
     """2 transfers in each cycle of the memory's clock x width of its bus, for each device; `touched_B` is how much one
     run reads and writes again and again, on each device or, where they share one problem (TP), on all together.
 
-    The clock and the width are what the driver tells (CUDA: attributes MEMORY_CLOCK_RATE and
-    GLOBAL_MEMORY_BUS_WIDTH); OpenCL tells neither.
+    The driver reports the clock and the width (CUDA: attributes MEMORY_CLOCK_RATE and GLOBAL_MEMORY_BUS_WIDTH); OpenCL
+    reports neither.
     """
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
         facts = samples[0].extra.get("device")
         if not isinstance(facts, dict) or not facts.get("memory_clock_Hz") or not facts.get("memory_bus_bits"):
-            return Limit.unknown("B/s", "the driver tells neither clock nor width of the device's memory")
+            return Limit.unknown("B/s", "the driver reports no clock or bus width of the device's memory")
         clock_Hz, bits, count = facts["memory_clock_Hz"], facts["memory_bus_bits"], facts.get("devices", 1)
         cache_B = facts.get("cache_bytes", 0)
         on_each_B = touched_B(params) / (count if params.get("mode") == "TP" else 1)

@@ -37,9 +37,9 @@ def _paths(params: Params) -> int:
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if _paths(params) % 4:
-        raise Skip(f"{params['paths']} paths are no multiple of 4")
+        raise Skip(f"{params['paths']} paths: not a multiple of 4")
     if _paths(params) * whole(params["options"]) > _LARGEST:
-        raise Skip(f"more than {_LARGEST} paths in all")
+        raise Skip(f"more than {_LARGEST} paths in total")
     return one_or_more(machine, params)
 
 
@@ -71,7 +71,7 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.montecarlo",
-    question="How many options do devices price in a second by simulation?",
+    question="How many options per second do devices price by simulation?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
@@ -80,19 +80,19 @@ BENCHMARK = device_benchmark(
             "drive",
             ParameterKind.CHOICE,
             "threaded",
-            "who drives several devices: threaded, a thread each; streamed, one thread for all of them",
+            "how several devices are driven; threaded: one thread each; streamed: one thread for all",
             words=("threaded", "streamed"),
         ),
-        Parameter("options", ParameterKind.INTEGER, 1024, "options that are priced, in all", minimum=32),
-        size_of("paths", *_PATHS, "paths of each option, a multiple of 4", minimum=4096),
+        Parameter("options", ParameterKind.INTEGER, 1024, "number of options to price", minimum=32),
+        size_of("paths", *_PATHS, "paths per option, a multiple of 4", minimum=4096),
     ),
     figures=(
-        rate("options", "op/s", "options", "options, each by `paths` paths", series="pricing"),
+        rate("options", "op/s", "options", "options, with `paths` paths each", series="pricing"),
         rate("paths", "op/s", "ops", "paths of all options", series="pricing"),
     ),
     checks=(
         Check("error", "error of the sum of an option's payoffs, relative to it", up_to(_TOLERANCE)),
-        Check("chi_square", "errors of all prices in standard errors, squared and added up", _chi_square),
+        Check("chi_square", "sum of the squared errors of all prices, in standard errors", _chi_square),
     ),
     prepare=_prepare,
     estimate_s=_estimate_s,

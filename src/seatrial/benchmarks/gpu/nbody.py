@@ -41,7 +41,7 @@ def _arguments(params: Params) -> list[str]:
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if _bodies(params) % _BLOCK:
-        raise Skip(f"{params['bodies']} bodies are no multiple of {_BLOCK}")
+        raise Skip(f"{params['bodies']} bodies: not a multiple of {_BLOCK}")
     return one_or_more(machine, params)
 
 
@@ -52,26 +52,28 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.nbody",
-    question="How fast do devices compute the forces between all pairs of many bodies?",
+    question="How fast do devices compute the forces between all pairs of n bodies?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
         PRECISION,
-        size_of("bodies", *_BODIES, "how many bodies there are, a multiple of 256", minimum=_BLOCK),
+        size_of("bodies", *_BODIES, "number of bodies, a multiple of 256", minimum=_BLOCK),
     ),
     figures=(
         rate(
             "nbody",
             "flop/s",
             "flops",
-            "20 flop for each pair of bodies and each direction in fp32, 30 in fp64",
+            "20 flop in fp32, 30 in fp64, per pair of bodies and direction",
             series="forces",
             limit=flop_limit,
         ),
-        rate("interactions", "op/s", "ops", "forces of one body on another", series="forces"),
+        rate("interactions", "op/s", "ops", "forces of one body on another, each direction counted", series="forces"),
     ),
     checks=(
-        Check("error", "error of an acceleration, relative to the sum of the magnitudes in it", up_to(_TOLERANCE)),
+        Check(
+            "error", "error of an acceleration, relative to the sum of the magnitudes of its terms", up_to(_TOLERANCE)
+        ),
     ),
     prepare=_prepare,
     sizes={"bodies": _BODIES},

@@ -30,7 +30,7 @@ _ONE_LINK = ("size_B", "latency_B", "p2p", "optimised")
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if params["devices"] == 1:
-        raise Skip("copies between devices want two or more of them")
+        raise Skip("copies between devices need two or more devices")
     return params
 
 
@@ -55,32 +55,32 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.p2p",
-    question="How fast do data travel from each device to each other one?",
+    question="How fast are copies between each pair of devices?",
     arguments=_arguments,
     parameters=(
         Parameter(
             "p2p",
             ParameterKind.CHOICE,
             "on",
-            "on: copies go directly from device to device where they can; off: no peer access",
+            "on: copies go directly from device to device if possible; off: no peer access",
             words=("on", "off"),
         ),
         Parameter(
             "size_B",
             ParameterKind.BYTES,
             "auto",
-            "bytes of a copy; auto: 64 MiB, or 16 MiB where the devices are processors",
+            "size of a copy; auto: 64 MiB, or 16 MiB if the devices are CPUs",
             words=("auto",),
             minimum=8,
         ),
-        Parameter("latency_B", ParameterKind.BYTES, 4, "bytes of the copy whose latency is measured", minimum=1),
+        Parameter("latency_B", ParameterKind.BYTES, 4, "size of the copy for the latency", minimum=1),
     ),
     figures=(
         rate(
             "bandwidth",
             "B/s",
             "bytes",
-            "bytes from source to target; within one device bytes that are read and written",
+            "bytes from source to target; within one device, bytes read and written",
             series="bandwidth",
             limit=peer_limit(),
             one_limit_over=_ONE_LINK,
@@ -91,7 +91,7 @@ BENCHMARK = device_benchmark(
             "both",
             "B/s",
             "bytes",
-            "bytes of both directions, which copy at once",
+            "bytes in both directions at once",
             series="both",
             limit=peer_limit(directions=2),
             one_limit_over=_ONE_LINK,
@@ -104,11 +104,11 @@ BENCHMARK = device_benchmark(
             unit="s",
             better=Better.LOWER,
             value=lambda sample: sample.elapsed_s / sample.work["ops"],
-            work="a copy of latency_B bytes in a train of them",
+            work="one copy of latency_B bytes in a series of copies",
             role=Role.PEER_LATENCY,
         ),
     ),
-    checks=(Check("error", "bytes that did not arrive as they were sent", zero),),
+    checks=(Check("error", "bytes that arrived wrong", zero),),
     prepare=_prepare,
     placement=_placement,
     estimate_s=_estimate_s,

@@ -36,16 +36,16 @@ def _time_all(name: str, work: str) -> Figure:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.queue-delay",
-    question="How long does it take until kernels that are given to an idle device are done?",
+    question="How long does a kernel take on an idle device, from launch to completion?",
     arguments=device_arguments,
     parameters=(mode_among("S", "EP"),),
     figures=(
-        _time("delay", "trials", "from enqueueing that many kernels on an idle queue to the end of the last"),
-        _time("launch", "launches", "of each kernel in a long train: 2k kernels less k kernels"),
-        _time_all("delay", "the same on all devices at once, of the slowest"),
-        _time_all("launch", "the same on all devices at once, of the slowest"),
+        _time("delay", "trials", "from enqueueing the kernels on an idle queue to the end of the last"),
+        _time("launch", "launches", "one launch in a long series: 2k kernels less k kernels"),
+        _time_all("delay", "delay on all devices at once, of the slowest"),
+        _time_all("launch", "launch on all devices at once, of the slowest"),
     ),
-    checks=(Check("error", "how far a count of launches by the kernels is from the number of launches", zero),),
+    checks=(Check("error", "difference between the launches counted by the kernels and those made", zero),),
     estimate_s=lambda params: 2.0,
     trial=({},),
 )

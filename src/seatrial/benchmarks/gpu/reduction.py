@@ -43,7 +43,7 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.reduction",
-    question="How fast does a device add up the numbers in its memory?",
+    question="How fast does a device sum an array in its memory?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP", "TP"),

@@ -41,20 +41,18 @@ def _arguments(params: Params) -> list[str]:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.s3d",
-    question="How fast does a device evaluate the rates of chemical reactions?",
+    question="How fast does a device compute chemical reaction rates?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
         size_class(
             _EDGES["fp32"],
-            "the grid, as SHOC's: 24, 32, 40 and 48 cubed in fp32, 16, 24, 32 and 40 cubed in fp64; large: 128 cubed",
+            "grid; 1 to 4: SHOC's 24, 32, 40 and 48 cubed in fp32, 16, 24, 32 and 40 cubed in fp64; large: 128 cubed",
         ),
     ),
     figures=(
-        *rates(
-            "rate", "flop/s", "flops", "973 flop for each point: a division counts 4, an exp or log 8", series="rates"
-        ),
+        *rates("rate", "flop/s", "flops", "973 flop per point: a division counts 4, an exp or log 8", series="rates"),
         *rates("points", "op/s", "ops", "points whose rates are evaluated", series="rates"),
     ),
     checks=(

@@ -29,8 +29,8 @@ _ALGORITHM = Parameter(
     "algorithm",
     ParameterKind.CHOICE,
     "auto",
-    "three-kernels: add up parts, scan their sums, scan the parts; single-pass: decoupled look-back (D. Merrill and "
-    "M. Garland, 2016), which reads each number once; auto: single-pass with CUDA, three-kernels else",
+    "three-kernels: sum blocks, scan their sums, scan the blocks; single-pass: decoupled look-back (D. Merrill and "
+    "M. Garland, 2016), which reads each number once; auto: single-pass with CUDA, else three-kernels",
     words=("auto", "three-kernels", "single-pass"),
 )
 _MiB = 1 << 20
@@ -66,7 +66,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.scan",
-    question="How fast does a device form the prefix sums of the numbers in its memory?",
+    question="How fast does a device compute the prefix sums of an array in its memory?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP", "TP"),
@@ -78,7 +78,7 @@ BENCHMARK = device_benchmark(
         "bandwidth",
         "B/s",
         "bytes",
-        "each number counts once; a single pass reads it once and writes its sum, three kernels read it twice",
+        "each number counts once; single-pass reads it once and writes its sum, three-kernels reads it twice",
         series="scan",
         limit=_limit,
     ),

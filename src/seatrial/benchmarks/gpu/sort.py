@@ -13,14 +13,14 @@ _ALGORITHM = Parameter(
     ParameterKind.CHOICE,
     "auto",
     "lsd: 8 passes of 4 bits, each by three kernels (N. Satish et al., 2009); onesweep: 4 passes of 8 bits with "
-    "decoupled look-back (A. Adinets and D. Merrill, 2022); auto: onesweep with CUDA, lsd else",
+    "decoupled look-back (A. Adinets and D. Merrill, 2022); auto: onesweep with CUDA, else lsd",
     words=("auto", "lsd", "onesweep"),
 )
 _PAYLOAD = Parameter(
     "payload",
     ParameterKind.CHOICE,
     "pairs",
-    "pairs: each key has a value beside it; keys: they are alone",
+    "pairs: keys with values; keys: keys alone",
     words=("pairs", "keys"),
 )
 _MiB = 1 << 20
@@ -49,25 +49,25 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.sort",
-    question="How fast does a device sort the keys in its memory, with values or without?",
+    question="How fast does a device sort keys, with or without values?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         _ALGORITHM,
         _PAYLOAD,
-        size_class(_SIZES, "of keys and values; 1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
+        size_class(_SIZES, "size of keys and values; 1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
     figures=(
-        *rates("keys", "op/s", "ops", "keys, each with its value or alone; none is copied before", series="sort"),
+        *rates("keys", "op/s", "ops", "keys sorted, with their values if any; no copies beforehand", series="sort"),
         *rates(
             "bandwidth",
             "B/s",
             "bytes",
-            "what is sorted counts once: 8 B of each pair, 4 B of a key alone",
+            "sorted data counts once: 8 B per pair, 4 B per key alone",
             series="sort",
         ),
     ),
-    checks=(Check("error", "keys and values that are not where a stable sort on the host has them", zero),),
+    checks=(Check("error", "keys and values whose place differs from a stable sort on the host", zero),),
     estimate_s=_estimate_s,
 )
 """No limit: how often keys pass through memory is the algorithm's affair. For each pair LSD makes 8 passes of 20 B

@@ -45,18 +45,18 @@ def _estimate_s(params: Params) -> float:
     return 4.0 + _bytes(params) * 2e-8
 
 
-_OPS = "2 per non-zero"
-_BYTES = "value and column of each non-zero, the row pointers or lengths, x and y once"
+_OPS = "2 flop per nonzero"
+_BYTES = "value and column of each nonzero, row pointers or lengths, x and y once"
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.spmv",
-    question="How fast does a device multiply a sparse matrix with a vector?",
+    question="How fast does a device multiply a sparse matrix by a vector?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
-        size_class(_ROWS, "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; of 1 % fill all"),
+        size_class(_ROWS, "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; 1 % nonzeros"),
     ),
     figures=(
         *rates("rate", "flop/s", "ops", _OPS, series="product", one_limit_over=("format",)),

@@ -1,5 +1,5 @@
 """gpu.stencil: steps of a 9-point stencil on a square grid, as SHOC's Stencil2D. Several devices share the grid by rows
-and hand each other the rows at their edges after each step, by the host's memory.
+and exchange the rows at their edges after each step, through host memory.
 
 The weights are 1/4, 1/8 (four near neighbours) and 1/16 (four diagonal ones), 1 together: values stay in their range
 however long it runs.
@@ -51,7 +51,7 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.stencil",
-    question="How fast does a device apply a 9-point stencil to a grid again and again?",
+    question="How fast does a device apply a 9-point stencil to a grid?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
@@ -61,23 +61,29 @@ BENCHMARK = device_benchmark(
             "iterations",
             ParameterKind.INTEGER,
             "auto",
-            "steps of one run; auto: SHOC's 1000, 10 where the device is a processor",
+            "steps per run; auto: SHOC's 1000, or 10 if the device is a CPU",
             words=("auto",),
             minimum=1,
         ),
     ),
     figures=(
         rate("points", "op/s", "points", "points of all steps", series="steps"),
-        rate("rate", "flop/s", "ops", "11 per point, as SHOC counts: 3 products and 8 sums", series="steps"),
+        rate(
+            "rate",
+            "flop/s",
+            "ops",
+            "11 flop per point, as SHOC counts: 3 multiplications and 8 additions",
+            series="steps",
+        ),
         rate(
             "bandwidth",
             "B/s",
             "bytes",
-            "each point is read and written once in each step",
+            "each point is read and written once per step",
             series="steps",
             limit=memory_limit(_touched_B),
         ),
     ),
-    checks=(Check("error", "error of the worst point, where values are of magnitude 1", up_to(_TOLERANCE)),),
+    checks=(Check("error", "error of the worst point, for values of magnitude 1", up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
 )

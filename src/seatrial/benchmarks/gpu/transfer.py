@@ -36,7 +36,7 @@ _ONE_LINK = ("size_B", "largest_B", "host", "numa_node", "optimised")
 _WAYS = {
     Direction.HOST_TO_DEVICE: "bytes from the host to the device",
     Direction.DEVICE_TO_HOST: "bytes from the device to the host",
-    Direction.BOTH: "bytes of both directions, which copy at once",
+    Direction.BOTH: "bytes in both directions at once",
 }
 
 
@@ -47,7 +47,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
         return params
     largest = math.ceil(whole(params["largest_B"]) / _WORD_B) * _WORD_B
     if largest > _GiB:
-        raise Skip(f"copies of {largest} B: up to 1 GiB are measured")
+        raise Skip(f"largest_B={largest} is above 1 GiB")
     return {**params, "largest_B": largest}
 
 
@@ -75,12 +75,12 @@ def _is_of_several(params: Params) -> bool:
 def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
     limit = link_limit(lambda params: 2.0, how="both directions") if way is Direction.BOTH else link_limit()
 
-    def figure(suffix: str, said: str, *, is_sum: bool = False) -> Figure:
+    def figure(suffix: str, work: str, *, is_sum: bool = False) -> Figure:
         return rate(
             way + suffix,
             "B/s",
             "bytes",
-            said,
+            work,
             series=way + suffix,
             limit=limit,
             one_limit_over=_ONE_LINK,
@@ -92,21 +92,21 @@ def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
     return (
         figure("", f"{work}, while no other device copies"),
         figure("_together", f"{work}, while all devices copy"),
-        figure("_all", "the sum over all devices, which copy at once", is_sum=True),
+        figure("_all", f"{work}, sum over all devices, which copy at once", is_sum=True),
     )
 
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.transfer",
-    question="How fast do data travel between the host and each device, alone and when all copy at once?",
+    question="How fast are copies between the host and each device, alone and with all devices at once?",
     arguments=_arguments,
     parameters=(
         Parameter(
             "host",
             ParameterKind.CHOICE,
             "pinned",
-            "the host's memory: pinned, which the device reaches by itself; pageable, as programs usually have it; "
+            "host memory: pinned, which the device accesses directly; pageable, as programs allocate by default; "
             "mapped, which a kernel reads and writes",
             words=("pinned", "pageable", "mapped"),
         ),
@@ -114,8 +114,8 @@ BENCHMARK = device_benchmark(
             "largest_B",
             ParameterKind.BYTES,
             "auto",
-            "sizes are the powers of 4 from 1 KiB, and this, up to 1 GiB; auto: 64 MiB, or 16 MiB where the device is "
-            "a processor",
+            "largest size, after the powers of 4 from 1 KiB, at most 1 GiB; auto: 64 MiB, or 16 MiB if the device is "
+            "a CPU",
             words=("auto",),
             minimum=_KiB,
         ),
@@ -123,13 +123,13 @@ BENCHMARK = device_benchmark(
             "numa_node",
             ParameterKind.INTEGER,
             "auto",
-            "NUMA node of the CPUs that drive the copies and of the host's memory; auto: that of each device",
+            "NUMA node of the host memory and of the CPUs that drive the copies; auto: that of each device",
             words=("auto",),
             minimum=0,
         ),
     ),
     figures=[figure for way, work in _WAYS.items() for figure in _figures(way, work)],
-    checks=(Check("error", "bytes that did not arrive as they were sent", zero), pages_check(_placement)),
+    checks=(Check("error", "bytes that arrived wrong", zero), pages_check(_placement)),
     prepare=_prepare,
     placement=_placement,
     estimate_s=_estimate_s,

@@ -22,7 +22,7 @@ _ONE_LINK = ("block_B", "largest_B", "optimised")
 _DOWN, _UP, _FLOPS = 2, 1, 2
 """Elements that travel down and up for each element of a, and operations."""
 _IN_TURN = Attainable(
-    PACKETS.share * _DOWN / (_DOWN + _UP), f"copies down and up may wait for each other, and {PACKETS.why}"
+    PACKETS.share * _DOWN / (_DOWN + _UP), f"copies to and from the device may take turns, and {PACKETS.why}"
 )
 
 
@@ -48,7 +48,7 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.triad",
-    question="How fast does a device work on data that come from the host and go back there?",
+    question="How fast does a device process data streamed from and to the host?",
     arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
@@ -57,8 +57,7 @@ BENCHMARK = device_benchmark(
             "largest_B",
             ParameterKind.BYTES,
             "auto",
-            "blocks of one array have 64 KiB, 256 KiB and so on to this; auto: 16 MiB, or 4 MiB where the device is a "
-            "processor",
+            "largest block of an array, after 64 KiB, 256 KiB, ...; auto: 16 MiB, or 4 MiB if the device is a CPU",
             words=("auto",),
             minimum=64 * _KiB,
         ),
@@ -68,9 +67,9 @@ BENCHMARK = device_benchmark(
             "bandwidth",
             "B/s",
             "bytes",
-            "b and c travel to the device and a from it",
+            "b and c copied to the device and a from it",
             series="triad",
-            limit=link_limit(lambda params: (_DOWN + _UP) / _DOWN, how="3 elements travel where 2 go down"),
+            limit=link_limit(lambda params: (_DOWN + _UP) / _DOWN, how="3 elements are copied for 2 to the device"),
             one_limit_over=_ONE_LINK,
             attainable=_IN_TURN,
             role=Role.LINK_TRAFFIC,
@@ -80,13 +79,13 @@ BENCHMARK = device_benchmark(
             "rate",
             "flop/s",
             "flops",
-            "an addition and a multiplication for each element",
+            "an addition and a multiplication per element",
             series="triad",
-            limit=link_limit(_per_link_byte, "flop/s", "flop for each byte that goes down"),
+            limit=link_limit(_per_link_byte, "flop/s", "flop per byte copied to the device"),
             one_limit_over=_ONE_LINK,
             attainable=_IN_TURN,
         ),
     ),
-    checks=(Check("error", "elements of a that are not exactly b + s c", zero),),
+    checks=(Check("error", "elements of a that differ from b + s c, compared exactly", zero),),
     estimate_s=_estimate_s,
 )

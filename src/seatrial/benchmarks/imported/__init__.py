@@ -1,1 +1,1 @@
-"""Benchmarks that other tools made: what their result files tell (`seatrial import`). None of them is run from here."""
+"""Benchmarks of other tools, read from their result files (`seatrial import`). seatrial does not run them."""

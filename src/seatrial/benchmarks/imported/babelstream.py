@@ -16,9 +16,9 @@ _ARRAYS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
 BENCHMARK = imported(
     "babelstream",
     "BabelStream",
-    "How fast did BabelStream's kernels move data in the memory of its device?",
+    "What memory bandwidth did BabelStream's kernels reach?",
     (
-        text_parameter("implementation", "programming model, as the file names it"),
+        text_parameter("implementation", "programming model, as named in the file"),
         choice_parameter("precision", "precision of the elements", "fp64", "fp32"),
         size_parameter("array_B", "size of each array"),
     ),
@@ -26,7 +26,7 @@ BENCHMARK = imported(
         rate_figure(
             name,
             "B/s",
-            f"{arrays} elements read or written for each of an array, as BabelStream counts; best of its passes",
+            f"{arrays} elements read or written per array element, as BabelStream counts; best pass",
             device_memory_limit(),
         )
         for name, arrays in _ARRAYS.items()

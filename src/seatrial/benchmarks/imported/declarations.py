@@ -13,10 +13,10 @@ from seatrial.model.units import Unit
 
 GIVEN_FLOPS = "given.peak_flops"
 GIVEN_BANDWIDTH = "given.peak_Bps"
-"""Names of the limits that the user gave with an import (`--set peak_flops=...`), which hold whatever it ran on."""
+"""Names of the limits that the user gave with an import (`--set peak_flops=...`). They apply to any device."""
 
 UNKNOWN = "unknown"
-"""The value of a parameter that the file does not tell."""
+"""The value of a parameter that the file does not state."""
 
 LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
 
@@ -32,7 +32,7 @@ def imported(
     return Benchmark(
         name=f"imported.{kind}",
         question=question,
-        program=ImportedOnly(f"its figures come from result files of {tool}: seatrial import {kind}=FILE"),
+        program=ImportedOnly(f"its figures come from result files of {tool}: run `seatrial import {kind}=FILE`"),
         parameters=parameters,
         figures=figures,
         checks=(),
@@ -41,17 +41,17 @@ def imported(
 
 
 def count_parameter(name: str, help_text: str) -> Parameter:
-    """A whole number that the file may not tell."""
+    """A whole number, or unknown."""
     return Parameter(name, ParameterKind.INTEGER, UNKNOWN, help_text, words=(UNKNOWN,))
 
 
 def size_parameter(name: str, help_text: str) -> Parameter:
-    """A size in bytes that the file may not tell."""
+    """A size in bytes, or unknown."""
     return Parameter(name, ParameterKind.BYTES, UNKNOWN, help_text, words=(UNKNOWN,))
 
 
 def text_parameter(name: str, help_text: str) -> Parameter:
-    """A word or name that the file may not tell."""
+    """A word or name, or unknown."""
     return Parameter(name, ParameterKind.TEXT, UNKNOWN, help_text)
 
 
@@ -71,10 +71,10 @@ def time_figure(name: str, work: str, series: str | None = None) -> Figure:
 
 
 def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
-    """The peak of all cores (of `cpu.fp64` or `cpu.fp32`), else what the user gave.
+    """The peak that the user gave, else that of all cores (`cpu.fp64` or `cpu.fp32`).
 
-    `ranks` names the parameter with the number of processes: more of them than the machine has CPUs ran on several
-    machines, and the limit of one does not hold.
+    `ranks` names the parameter with the number of processes. With more processes than this machine has CPUs, the run
+    used several machines, and the limit of one does not apply.
     """
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -84,7 +84,7 @@ def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
 
 
 def memory_limit(ranks: str | None = None) -> LimitOf:
-    """The DRAM bandwidth of the machine, else what the user gave; `ranks` as in `flops_limit`."""
+    """The bandwidth that the user gave, else the machine's DRAM bandwidth; `ranks` as in `flops_limit`."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
         return _limit(machine, params, "B/s", GIVEN_BANDWIDTH, "dram.bandwidth", ranks)
@@ -93,7 +93,7 @@ def memory_limit(ranks: str | None = None) -> LimitOf:
 
 
 def device_memory_limit() -> LimitOf:
-    """What the user gave, else the DRAM bandwidth where the machine has no GPU whose memory it could be instead."""
+    """The bandwidth that the user gave, else the DRAM bandwidth if the machine has no GPU that may have been used."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
         may_be_of_a_gpu = not machine.pus() or machine.of_kind(DeviceKind.GPU)
@@ -103,11 +103,11 @@ def device_memory_limit() -> LimitOf:
 
 
 def given_limit(unit: Unit) -> LimitOf:
-    """What the user gave for this unit, and nothing where he gave nothing: no source tells this limit."""
+    """The limit that the user gave for this unit, else unknown."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
         name = GIVEN_FLOPS if unit == "flop/s" else GIVEN_BANDWIDTH
-        missing = "no source tells the peak of what the tool ran on; --set peak_flops=... or peak_Bps=... gives it"
+        missing = "the peak of the device is unknown; give it with --set peak_flops=... or peak_Bps=..."
         return machine.named_limit(name) or Limit.unknown(unit, missing)
 
     return limit
@@ -120,8 +120,8 @@ def _limit(machine: Machine, params: Params, unit: Unit, given: str, own: str, r
     count = params.get(ranks) if ranks is not None else None
     cpus = len(machine.pus())
     if isinstance(count, int) and cpus and count > cpus:
-        return Limit.unknown(unit, f"{count} processes on more than this machine, which has {cpus} CPUs")
-    return machine.named_limit(own) or Limit.unknown(unit, f"no source tells {own}")
+        return Limit.unknown(unit, f"{count} processes ran on more than this machine, which has {cpus} CPUs")
+    return machine.named_limit(own) or Limit.unknown(unit, f"{own} is unknown")
 
 
 def _rate(sample: Sample) -> float:

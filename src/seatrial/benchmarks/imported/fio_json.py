@@ -1,4 +1,4 @@
-"""imported.fio-json: what a job of fio read and wrote."""
+"""imported.fio-json: data read and written by a fio job."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BENCHMARK = imported(
     "How fast did fio read and write?",
     (
         text_parameter("job", "name of the job"),
-        Parameter("clone", ParameterKind.INTEGER, 0, "which of several entries of that name in the file, from 0"),
+        Parameter("clone", ParameterKind.INTEGER, 0, "index among entries of that name in the file, from 0"),
         text_parameter("rw", "pattern: read, write, randread, ..."),
         size_parameter("record_B", "size of a transfer (bs)"),
         size_parameter("file_B", "size of the file (size)"),
-        Parameter("direct", ParameterKind.FLAG, False, "past the page cache"),
-        text_parameter("ioengine", "how transfers are issued"),
-        count_parameter("iodepth", "transfers under way at once, of each process"),
+        Parameter("direct", ParameterKind.FLAG, False, "bypass the page cache"),
+        text_parameter("ioengine", "I/O engine that issues the transfers"),
+        count_parameter("iodepth", "transfers in flight per process"),
         count_parameter("numjobs", "processes"),
     ),
     tuple(
@@ -34,7 +34,7 @@ BENCHMARK = imported(
         for figure in (
             rate_figure(way, "B/s", "bytes over the run time of the job", given_limit("B/s")),
             rate_figure(f"{way}_iops", "op/s", "transfers over the run time of the job"),
-            time_figure(f"{way}_latency", "mean of a transfer, from its submission to its completion"),
+            time_figure(f"{way}_latency", "mean time of a transfer, from submission to completion"),
         )
     ),
 )

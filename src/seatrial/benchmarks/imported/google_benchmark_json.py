@@ -16,14 +16,14 @@ BENCHMARK = imported(
     "Google Benchmark",
     "How long did this function take?",
     (
-        text_parameter("name", "the benchmark, as the program names it"),
-        count_parameter("threads", "threads that run it at once"),
+        text_parameter("name", "the benchmark, as named in the program"),
+        count_parameter("threads", "threads that run it concurrently"),
         text_parameter("executable", "the program"),
     ),
     (
-        time_figure("real_time", "one iteration, by the clock on the wall"),
-        time_figure("cpu_time", "one iteration, time of the processor"),
-        # Bytes that a function counts may come from a cache: only what the user gives can be a limit of them.
+        time_figure("real_time", "one iteration, wall time"),
+        time_figure("cpu_time", "one iteration, CPU time"),
+        # The bytes may come from a cache, so only a limit that the user gives applies.
         rate_figure("bytes_per_second", "B/s", "bytes that the program counts", given_limit("B/s")),
         rate_figure("items_per_second", "op/s", "items that the program counts"),
     ),

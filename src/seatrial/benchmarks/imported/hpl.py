@@ -18,8 +18,8 @@ BENCHMARK = imported(
     (
         count_parameter("n", "order of the matrix"),
         count_parameter("nb", "block size"),
-        count_parameter("p", "rows of the grid of processes"),
-        count_parameter("q", "columns of the grid of processes"),
+        count_parameter("p", "rows of the process grid"),
+        count_parameter("q", "columns of the process grid"),
         count_parameter("ranks", "processes, p x q"),
         text_parameter("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
     ),

@@ -1,7 +1,7 @@
 """imported.nccl-tests: collective operations between GPUs, by nccl-tests or rccl-tests.
 
-Bus bandwidth is algorithm bandwidth times what the operation must move at least, such as 2(n-1)/n for an all-reduce of
-n ranks (nccl-tests, doc/PERFORMANCE.md). A reduction in the network exceeds the bound of a ring, so there is no limit.
+Bus bandwidth is algorithm bandwidth times the minimum data movement of the operation, such as 2(n-1)/n for an
+all-reduce of n ranks (nccl-tests, doc/PERFORMANCE.md). Reductions in the network may exceed it, so no limit is given.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ BENCHMARK = imported(
     (
         choice_parameter("op", "the collective operation", *OPERATIONS),
         count_parameter("ranks", "ranks, each with a GPU"),
-        count_parameter("nodes", "nodes that the ranks are on"),
-        text_parameter("datatype", "type of the elements, as NCCL names it"),
-        text_parameter("redop", "how elements are reduced, as NCCL names it; none: they are not"),
-        text_parameter("root", "rank that the data comes from or goes to; none: there is no such rank"),
+        count_parameter("nodes", "nodes that the ranks run on"),
+        text_parameter("datatype", "element type, as named by NCCL"),
+        text_parameter("redop", "reduction operation, as named by NCCL; none: no reduction"),
+        text_parameter("root", "root rank; none: the operation has no root"),
     ),
     (
         time_figure("time", "one operation"),
         rate_figure("algbw", "B/s", "bytes of the operation (size_B) over its time"),
-        rate_figure("busbw", "B/s", "bytes that each link must move at least, as nccl-tests counts"),
+        rate_figure("busbw", "B/s", "minimum bytes that each link must move, as nccl-tests counts, over the time"),
     ),
 )

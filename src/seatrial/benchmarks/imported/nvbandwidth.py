@@ -1,4 +1,4 @@
-"""imported.nvbandwidth: copies between processor and GPUs, and between GPUs, by nvbandwidth."""
+"""imported.nvbandwidth: copies between the host and GPUs, and between GPUs, by nvbandwidth."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from seatrial.benchmarks.imported.declarations import imported, rate_figure, tex
 BENCHMARK = imported(
     "nvbandwidth",
     "nvbandwidth",
-    "How fast do copies go between the processor and each GPU, and between GPUs?",
+    "How fast are copies between the host and each GPU, and between GPUs?",
     (
-        text_parameter("test", "the test as nvbandwidth names it, such as host_to_device_memcpy_ce"),
-        text_parameter("buffer", "size of the buffers as the file tells it"),
+        text_parameter("test", "test as named by nvbandwidth, such as host_to_device_memcpy_ce"),
+        text_parameter("buffer", "size of the buffers, as stated in the file"),
     ),
     (
         rate_figure("bandwidth", "B/s", "bytes copied for one pair (row, column) of the test's matrix"),

@@ -1,8 +1,8 @@
 """imported.shoc: the programs of SHOC, whose figures differ in name and unit from row to row.
 
-A point is a row: `test` and `attributes` are what SHOC calls it. Where its device is PoCL, which runs kernels on the
-processor, the peak of the cores is its limit (a compiler that folds a chain of additions shows above it); what another
-device can reach, no source tells, unless the user does.
+Each row is a sweep coordinate with SHOC's `test` and `attributes`. If the device is PoCL, which runs kernels on the
+CPU, the limit is the peak of the cores (a result above it means that the compiler folded a chain of additions). For
+other devices the limit is unknown unless the user gives it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seatrial.model.parameter import Params
 from seatrial.model.sample import Sample
 
 _PROCESSOR = ("pthread", "cpu", "basic")
-"""How PoCL calls its devices that are the processor."""
+"""PoCL's names of CPU devices."""
 
 
 def _flops(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -43,7 +43,7 @@ BENCHMARK = imported(
     "What did a program of SHOC measure on its device?",
     (
         text_parameter("program", "the program, by its first test"),
-        text_parameter("device", "the device that it chose"),
+        text_parameter("device", "the device that it used"),
     ),
     (
         rate_figure("flops", "flop/s", "floating point operations, as SHOC counts", _flops),
@@ -56,7 +56,7 @@ BENCHMARK = imported(
             "1",
             Better.LOWER,
             lambda sample: sample.work["amount"] / sample.elapsed_s,
-            "transfer to the device over computation on it",
+            "time of the transfer to the device over that of the computation on it",
         ),
     ),
 )

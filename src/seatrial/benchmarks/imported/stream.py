@@ -1,6 +1,6 @@
 """imported.stream: STREAM over MPI processes, or in single precision; other results of STREAM are `memory.stream`.
 
-The aggregate of processes that may run on several machines is no measure of the memory of one.
+The aggregate rate of processes, which may run on several machines, does not measure the memory of one machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _figure(name: str) -> Figure:
         "B/s",
         Better.HIGHER,
         lambda sample: sample.work["bytes"] / sample.elapsed_s,
-        f"{_ARRAYS[name]} elements read or written for each element of an array, as STREAM counts; best of all passes",
+        f"{_ARRAYS[name]} elements read or written per array element, as STREAM counts; best pass",
         memory_limit(ranks="ranks"),
     )
 
@@ -32,10 +32,10 @@ def _figure(name: str) -> Figure:
 BENCHMARK = imported(
     "stream",
     "STREAM",
-    "How fast did STREAM's processes together stream through memory?",
+    "What total memory bandwidth did STREAM's processes reach?",
     (
         count_parameter("ranks", "MPI processes"),
-        count_parameter("threads", "threads, of each process"),
+        count_parameter("threads", "threads per process"),
         choice_parameter("precision", "precision of the elements", "fp64", "fp32"),
         size_parameter("array_B", "size of each of the three arrays, over all processes"),
     ),

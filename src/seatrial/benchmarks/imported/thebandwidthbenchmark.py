@@ -17,18 +17,18 @@ _FLOP = {"sum": 1, "update": 1, "triad": 2, "daxpy": 2, "striad": 2, "sdaxpy": 2
 BENCHMARK = imported(
     "thebandwidthbenchmark",
     "TheBandwidthBenchmark",
-    "How fast did the kernels of TheBandwidthBenchmark move data in memory?",
+    "What memory bandwidth did the kernels of TheBandwidthBenchmark reach?",
     (
         count_parameter("threads", "threads"),
         size_parameter("array_B", "size of each of the four arrays"),
     ),
     (
         *(
-            rate_figure(name, "B/s", f"{words} words moved for each element; best of all passes", memory_limit())
+            rate_figure(name, "B/s", f"{words} words moved per element; best pass", memory_limit())
             for name, words in _WORDS.items()
         ),
         *(
-            rate_figure(f"{name}_flops", "flop/s", f"{flop} flop for each element; best of all passes", flops_limit())
+            rate_figure(f"{name}_flops", "flop/s", f"{flop} flop per element; best pass", flops_limit())
             for name, flop in _FLOP.items()
         ),
     ),

@@ -1,13 +1,13 @@
 """io.file: how fast one thread reads and writes a file, over file size x record size.
 
-The surface that users of iozone know, measured by fio: synchronous calls of one thread, sequential or random, through
-the page cache or past it. Buffered calls meet the cache, as an application's do that reads what it has just written:
-the surface falls where a file outgrows the memory. Direct calls meet the device.
+The surface known from iozone, measured by fio: synchronous calls of one thread, sequential or random, through the page
+cache or bypassing it. Buffered calls use the cache, like an application that reads what it has just written: the
+rate falls when a file outgrows memory. Direct calls reach the device.
 
-One repeat is one fio process that goes through all points in turn, each for a fixed time. Before that it lays the file
-out and reads all of it back with checksums. A smaller "file" of the surface is the beginning of the largest. The file
-lies in the results folder, or in a folder that is named, and is removed. fio needs 0.3 s to begin and end each point,
-whatever is measured in it, which is why the points that are measured when nobody asks are few.
+One repeat is one fio process that measures all points of the surface in turn, each for a fixed time. Before that it
+writes the file and reads all of it back with checksums. A smaller "file" of the surface is the beginning of the
+largest. The file is in the results folder or in the given folder, and is removed at the end. fio needs 0.3 s to start
+and end each point, so the default has only a few.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _RECORDS_B = {"brief": (4 << 10, 1 << 20), "surface": tuple(1 << power for power
 _WORDS = ("brief", "surface")
 _RESULTS = "results"
 _SLICE_MS = 95
-"""A job's time, just below 100 ms: fio looks for the end of a job every 100 ms."""
+"""A job's time, just below 100 ms: fio checks for the end of a job every 100 ms."""
 _JOB_S = 0.31
-"""What one of fio's jobs takes, measured with fio 3.33: 100 ms before it starts, 100 ms of it, 100 ms after it."""
+"""Time of a fio job, measured with fio 3.33: 100 ms before it starts, 100 ms for it, 100 ms after it."""
 _SLOW_DISK_BPS = 1e9
 _EINVAL = 22
 _OUTPUT = "fio.json"
@@ -57,12 +57,12 @@ def _prepare(machine: Machine, params: Params) -> Params:
     folder = str(params["folder"])
     if folder != _RESULTS:
         if not Path(folder).is_dir():
-            raise UsageError(f"folder={folder} is no folder", "name one on the file system that is to be measured")
+            raise UsageError(f"folder={folder} is not a folder", "name a folder on the file system to measure")
         params = {**params, "folder": str(Path(folder).resolve())}
     if not surface(params):
         raise Skip("a record cannot be longer than its file")
     if params["direct"] and any(record_B % 512 for _, record_B in surface(params)):
-        raise Skip("direct I/O takes whole blocks of the disk: records of a multiple of 512 B")
+        raise Skip("direct I/O needs whole disk blocks: use records of a multiple of 512 B")
     return params
 
 
@@ -122,7 +122,7 @@ def _file_B(params: Params) -> int:
 
 
 def read_fio(data: bytes) -> ProgramRecord:
-    """The samples and checks in fio's JSON. Raises ProtocolError where it is not such, or not whole."""
+    """The samples and checks in fio's JSON. Raises ProtocolError if it is invalid or incomplete."""
     try:
         jobs = json.loads(data[data.index(b"{") :])["jobs"]
         refused = [job for job in jobs if job["error"] == _EINVAL]
@@ -140,29 +140,29 @@ def read_fio(data: bytes) -> ProgramRecord:
             ended=True,
         )
     except UNREADABLE as error:
-        raise ProtocolError(f"fio's output is not understood ({error!r})") from error
+        raise ProtocolError(f"cannot read fio's output ({error!r})") from error
 
 
 def _sample(job: Mapping[str, Any]) -> Sample | None:
-    """The sample of a job that is a point; None of one that prepares."""
+    """The sample of a job that measures a point; None for the preparing job."""
     call, _, point = str(job["jobname"]).partition(":")
     if not point:
         return None
     file_B, record_B = map(int, point.split(":"))
-    told = job[call]
-    latency = told["clat_ns"]
+    reported = job[call]
+    latency = reported["clat_ns"]
     return Sample(
         series=call,
         i=0,
-        elapsed_s=told["runtime"] / 1e3,
-        work={"bytes": float(told["io_bytes"]), "ops": float(told["total_ios"])},
+        elapsed_s=reported["runtime"] / 1e3,
+        work={"bytes": float(reported["io_bytes"]), "ops": float(reported["total_ios"])},
         point={"file_B": file_B, "record_B": record_B},
         extra={"call_mean_s": latency["mean"] / 1e9, "call_max_s": latency["max"] / 1e9},
     )
 
 
 def _points_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """How many of the points that were to be measured were, reading and writing, less those that nobody asked for."""
+    """The requested points that have samples, reading and writing, less those that were not requested."""
     wanted = {(call, *point) for call in ("read", "write") for point in surface(params)}
     found = {(sample.series, sample.point["file_B"], sample.point["record_B"]) for sample in samples}
     return len(wanted & found) - len(found - wanted)
@@ -174,8 +174,8 @@ def _all_points(machine: Machine, params: Params) -> tuple[float, float]:
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     if params["direct"]:
-        return Limit.unknown("B/s", "no source tells how fast the disks below this file system are")
-    return Limit.unknown("B/s", "the page cache answers, whose rate is that of copying in memory")
+        return Limit.unknown("B/s", "the rate of the disks below this file system is unknown")
+    return Limit.unknown("B/s", "served by the page cache, at the rate of memory copies")
 
 
 def _estimate_s(params: Params) -> float:
@@ -186,7 +186,7 @@ def _rate(sample: Sample) -> float:
     return sample.work["bytes"] / sample.elapsed_s
 
 
-def _nowhere(machine: Machine, params: Params) -> tuple[int, ...]:
+def _unbound(machine: Machine, params: Params) -> tuple[int, ...]:
     return ()
 
 
@@ -197,7 +197,7 @@ def _figure(call: str, verb: str) -> Figure:
         unit="B/s",
         better=Better.HIGHER,
         value=_rate,
-        work=f"bytes {verb}, by synchronous calls of one thread",
+        work=f"bytes {verb} by synchronous calls of one thread",
         limit=_limit,
     )
 
@@ -220,7 +220,7 @@ BENCHMARK = Benchmark(
             "order of the records in the file",
             words=tuple(_CALLS),
         ),
-        Parameter("direct", ParameterKind.FLAG, False, "past the page cache, to the device"),
+        Parameter("direct", ParameterKind.FLAG, False, "bypass the page cache"),
         Parameter(
             "file_B",
             ParameterKind.BYTES,
@@ -241,19 +241,19 @@ BENCHMARK = Benchmark(
             "folder",
             ParameterKind.TEXT,
             _RESULTS,
-            "where the files lie: a folder on the file system in question",
+            "folder on the file system to measure; results: the results folder",
             words=(_RESULTS,),
         ),
     ),
     figures=(_figure("write", "written"), _figure("read", "read")),
     checks=(
-        Check("errors", "jobs of fio that failed", bound=zero),
+        Check("errors", "fio jobs that failed", bound=zero),
         Check(
             "verified_B",
-            "bytes read back and found as written",
+            "bytes read back and verified",
             bound=exactly(_file_B),
         ),
-        Check("short_ios", "calls that moved less than a record", bound=zero),
+        Check("short_ios", "calls that transferred less than a record", bound=zero),
         Check(
             "points_measured",
             "points of the surface that have samples",
@@ -261,7 +261,7 @@ BENCHMARK = Benchmark(
             derive=_points_measured,
         ),
     ),
-    placement=_nowhere,
+    placement=_unbound,
     prepare=_prepare,
     trial=({"direct": False}, {"direct": True}),
     estimate_s=_estimate_s,

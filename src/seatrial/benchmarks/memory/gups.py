@@ -1,10 +1,9 @@
-"""memory.gups: random updates of memory in a second.
+"""memory.gups: random memory updates per second.
 
 The rules are those of RandomAccess in the HPC Challenge (P. Luszczek et al., "Introduction to the HPC Challenge
 Benchmark Suite", 2005): a table of 64-bit words whose number is a power of two, updates at random places, and at most
-1 % of the words wrong in the end, since threads update the same table without locks. One thing differs: HPCC's table
-fills half of the memory; here it is the least that caches cannot hold, so that a repeat takes seconds on a machine with
-terabytes.
+1 % wrong words at the end, because threads update the same table without locks. One thing differs: HPCC's table fills
+half of memory; here it is just beyond the caches, so that a repeat takes seconds on a machine with terabytes.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from seatrial.model.sample import Sample
 _WORD_B = 8
 _LEAST_TABLE_B = 4096
 _TIMES_BEYOND_CACHES = 2
-"""The table is at least so many times as large as what is just beyond the last-level caches that the threads reach: at
-most one update in eight then finds its word in a cache."""
+"""The table is at least this many times what is just beyond the last-level caches of the threads: at most one update
+in eight then hits a cache."""
 _LEAST_AUTO_B = 256 << 20
-"""Virtual machines may tell of smaller caches than they reach."""
+"""Virtual machines may report smaller caches than they use."""
 _SHARE_OF_MEMORY = 8
-"""At most this part of the memory."""
+"""At most this fraction of memory (1/8)."""
 _UPDATES = 1 << 17
-"""Of each thread in a sample: about a millisecond."""
+"""Per thread and sample: about a millisecond."""
 _SLICE_S = 0.25
 _FIRST_TOUCH_BPS = 1e9
 _ATOMIC_TIMES = 4
-"""How much longer the updates take that prove the others."""
+"""Time of the verifying updates over that of the timed ones."""
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -74,18 +73,18 @@ def _rate(sample: Sample) -> float:
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
-    """The updates that a sample counts, over those that it must; of the sample that is furthest off."""
+    """The updates that a sample counts over the expected ones, of the sample with the largest deviation."""
     shares = (sample.work["ops"] / (_UPDATES * whole(params["threads"])) for sample in samples)
     return max(shares, key=lambda share: abs(share - 1.0), default=None)
 
 
 def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    return Limit.unknown("op/s", "no formula gives the rate of random updates; compare machines and page sizes")
+    return Limit.unknown("op/s", "no formula predicts the rate of random updates; compare machines and page sizes")
 
 
 BENCHMARK = Benchmark(
     name="memory.gups",
-    question="How many updates at random places of memory are possible in a second?",
+    question="How many random memory updates per second are possible?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
         THREADS,
@@ -95,8 +94,8 @@ BENCHMARK = Benchmark(
             "table_B",
             ParameterKind.BYTES,
             "auto",
-            f"the table, a power of two; auto: {_TIMES_BEYOND_CACHES * CACHES_TIMES} x the last-level caches, at least "
-            f"256 MiB, at most 1/{_SHARE_OF_MEMORY} of the memory",
+            f"table size, a power of two; auto: {_TIMES_BEYOND_CACHES * CACHES_TIMES} x the last-level caches, at "
+            f"least 256 MiB, at most 1/{_SHARE_OF_MEMORY} of memory",
             words=("auto",),
             minimum=_LEAST_TABLE_B,
         ),
@@ -108,25 +107,25 @@ BENCHMARK = Benchmark(
             unit="op/s",
             better=Better.HIGHER,
             value=_rate,
-            work="one update: a word is read, changed and written",
+            work="one update: read, modify and write a word",
             limit=_no_limit,
         ),
     ),
     checks=(
         Check(
             "lost_updates",
-            "share of the table's words that the same updates, made again, do not bring back",
+            "share of words not restored when the same updates are applied a second time",
             bound=between(0.0, 0.01),
         ),
         Check(
             "words_reached",
-            "words that were changed, over those that as many updates at random places change",
+            "words changed, over the number expected for as many random updates",
             bound=between(0.9, 1.1),
         ),
         Check("moved_threads", "threads found off their CPU", bound=zero),
         Check(
             "counted_updates",
-            "updates that each sample counts, over those of its threads",
+            "updates counted by a sample, over those of its threads",
             bound=exactly(lambda params: 1.0),
             derive=_counted,
         ),

@@ -1,10 +1,10 @@
-"""memory.latency: how long a load takes whose address the load before it gave, over working sets from L1 to DRAM.
+"""memory.latency: the time of a load whose address comes from the load before, over working sets from L1 to DRAM.
 
-One repeat is one process that goes through all working sets; each is a ring of pointers in random order, one in every
-cache line. The sets are 4 KiB and up: in each octave `per_octave` of them in equal steps, and last `largest_B`. Between
-256 MiB and the last there are none, since to prepare one takes longer than to measure it.
+One repeat is one process that measures all working sets; each is a ring of pointers in random order, one per cache
+line. Sizes start at 4 KiB, with `per_octave` equal steps per octave up to 256 MiB; the last is `largest_B`. There are
+none between, because preparing one takes longer than measuring it.
 
-Right before and after each sample a chain of integer additions, of one cycle each, tells the clock. A load of fewer
+Right before and after each sample, a chain of integer additions (one cycle each) measures the clock. A load of fewer
 than two cycles is impossible: it did not wait for the load before.
 """
 
@@ -39,28 +39,28 @@ _SMALLEST_B = 4096
 """In the first-level data cache of every core."""
 _STEPS_UP_TO_B = 256 << 20
 _LEAST_LARGEST_B = 64 << 20
-"""Virtual machines may tell of smaller caches than they reach."""
+"""Virtual machines may report smaller caches than they use."""
 _LARGEST_WITHOUT_CACHES_B = 256 << 20
 _LARGEST_UNASKED_B = 2 << 30
-"""A repeat is to take three seconds at most."""
+"""Keeps a repeat below three seconds."""
 _LARGEST_OF_ALL_B = 1 << 37
 _SHARE_OF_MEMORY = 8
-"""At most this part of the memory."""
+"""At most this fraction of memory (1/8)."""
 _LINE_B = 64
 _SLICE_S = 0.4
 _SAMPLES = 3
-"""That the program takes of each set, however long that is."""
+"""Samples that the program takes of each set, regardless of the time."""
 _SAMPLE_S = 1.6e-3
-"""What one takes: 1.2 ms, the chains beside it, its share of the tries before."""
+"""Time of a sample: 1.2 ms, its chains, and its share of the calibration."""
 _LINE_S = 60e-9
-"""What preparing a line takes: finding its place in the order, writing and reading it."""
+"""Time to prepare a line: find its place in the order, write and read it."""
 _FIRST_TOUCH_BPS = 1e9
 _LEAST_CYCLES = 2.0
 """No current core goes from load to dependent load in less; those of servers take four or five cycles."""
 
 
 def working_sets(params: Params) -> tuple[int, ...]:
-    """The sizes in bytes, ascending, of the sets that a resolved point measures; the last is `largest_B`."""
+    """The sizes in bytes, ascending, of the sets that a resolved experiment measures; the last is `largest_B`."""
     largest, steps, line = whole(params["largest_B"]), whole(params["per_octave"]), whole(params["line_B"])
     sizes = {largest}
     octave = _SMALLEST_B
@@ -77,14 +77,14 @@ def _whole_lines(size: int, line: int) -> int:
 def _prepare(machine: Machine, params: Params) -> Params:
     require_memory(machine, node_of_memory(params))
     (cpu,) = _placement(machine, params)
-    told = _line_size(machine, cpu)
-    line = told if params["line_B"] == "auto" else whole(params["line_B"])
+    longest = _line_size(machine, cpu)
+    line = longest if params["line_B"] == "auto" else whole(params["line_B"])
     if line & (line - 1) or not 16 <= line <= _SMALLEST_B // 4:
-        raise Skip(f"lines of {line} B are not a power of two from 16 B to {_SMALLEST_B // 4} B")
+        raise Skip(f"line_B={line} is not a power of two from 16 B to {_SMALLEST_B // 4} B")
     largest = params["largest_B"]
     size = _largest(machine, cpu) if largest == "auto" else _whole_lines(whole(largest), line)
     if size > _LARGEST_OF_ALL_B or size // line >= 1 << 32:
-        raise Skip(f"a working set of {size} B is beyond what the program can number")
+        raise Skip(f"a working set of {size} B is too large for the program")
     return {**params, "largest_B": size, "line_B": line}
 
 
@@ -97,7 +97,7 @@ def _largest(machine: Machine, cpu: int) -> int:
 
 
 def _line_size(machine: Machine, cpu: int) -> int:
-    """The longest line of the caches above a CPU, in bytes: a node in each is one in every line of all levels."""
+    """The longest line of the caches above a CPU, in bytes."""
     pu = machine.pus().get(cpu)
     above = () if pu is None else machine.ancestors(pu)
     sizes = [device.facts.integer("line_size") for device in above if device.kind is DeviceKind.CACHE]
@@ -110,7 +110,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
         return spread(machine, 1, node)
     number = whole(cpu)
     if number not in machine.allowed_cpus:
-        raise Skip(f"CPU {number} is not one that this process may use")
+        raise Skip(f"this process may not use CPU {number}")
     if node != "auto" and numa_node(machine, number) != whole(node):
         raise Skip(f"CPU {number} is not on NUMA node {node}")
     return (number,)
@@ -152,21 +152,23 @@ def _fewest_cycles(machine: Machine, params: Params, samples: Sequence[Sample]) 
 
 
 def _sets_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
-    """How many of the working sets have samples, less those that have and were not asked for."""
+    """The requested working sets that have samples, less those with samples that were not requested."""
     wanted, found = set(working_sets(params)), {sample.point["working_set_B"] for sample in samples}
     return len(wanted & found) - len(found - wanted)
 
 
 def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    return Limit.unknown("s", "no formula gives the latency of a cache or of memory; compare levels and machines")
+    return Limit.unknown("s", "no formula predicts the latency of a cache or of memory; compare levels and machines")
 
 
 BENCHMARK = Benchmark(
     name="memory.latency",
-    question="How long does a load take that waits for the one before it, in each cache and in memory?",
+    question="What is the load latency of each cache level and of memory?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
-        Parameter("cpu", ParameterKind.INTEGER, "auto", "CPU that loads; auto: the first one", words=("auto",)),
+        Parameter(
+            "cpu", ParameterKind.INTEGER, "auto", "CPU that runs the loads; auto: the first one", words=("auto",)
+        ),
         NODE,
         MEMORY,
         HUGE_PAGES,
@@ -174,16 +176,16 @@ BENCHMARK = Benchmark(
             "largest_B",
             ParameterKind.BYTES,
             "auto",
-            f"largest set; auto: {CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of the memory",
+            f"largest working set; auto: {CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of memory",
             words=("auto",),
             minimum=_SMALLEST_B,
         ),
-        Parameter("per_octave", ParameterKind.INTEGER, 2, "working sets from one size to its double", minimum=1),
+        Parameter("per_octave", ParameterKind.INTEGER, 2, "working sets per doubling of the size", minimum=1),
         Parameter(
             "line_B",
             ParameterKind.BYTES,
             "auto",
-            "distance of the pointers; auto: the longest cache line",
+            "distance between pointers; auto: the longest cache line",
             words=("auto",),
             minimum=16,
         ),
@@ -195,36 +197,36 @@ BENCHMARK = Benchmark(
             unit="s",
             better=Better.LOWER,
             value=_time_of_one_load,
-            work="one load, whose address the load before it gave",
+            work="one load, whose address comes from the load before",
             limit=_no_limit,
         ),
     ),
     checks=(
         Check(
             "broken_links",
-            "pointers that lead elsewhere than the ring goes, or to a line where one led before",
+            "pointers that leave the ring or lead to a line visited before",
             bound=zero,
         ),
         Check(
             "lost_loads",
-            "samples that ended elsewhere on the ring than the loads that they count lead",
+            "samples that did not end where the counted loads lead",
             bound=zero,
         ),
         Check(
             "predictable_steps",
-            "share of steps that are as long as the one before, or at most 8 lines: a prefetcher could guess them",
+            "share of steps that a prefetcher could predict: as long as the one before, or at most 8 lines",
             bound=between(0.0, 0.05),
         ),
         Check("moved_thread", "whether the thread was found off its CPU", bound=zero),
         Check(
             "sets_measured",
-            "working sets that have samples, of those that were to be measured",
+            "requested working sets that have samples",
             bound=exactly(lambda params: len(working_sets(params))),
             derive=_sets_measured,
         ),
         Check(
             "fewest_cycles",
-            "cycles of a load where they are fewest: what is faster did not wait for the load before",
+            "cycles of the fastest load; with fewer, it did not wait for the load before",
             bound=between(_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
             derive=_fewest_cycles,
         ),

@@ -4,8 +4,8 @@ The kernels and the counting of bytes are those of STREAM (J. D. McCalpin, "Memo
 Current High Performance Computers", IEEE TCCA Newsletter, December 1995): 16 B per element for copy and scale, 24 for
 add and triad. Plain stores move 8 B more, because a line is read before it is overwritten; non-temporal stores do not.
 
-`node` chooses the CPUs and `memory` the NUMA node that the arrays come from, so that every pair of nodes can be
-measured; where the pages really lie is looked up after the run.
+`node` selects the CPUs and `memory` the NUMA node of the arrays, so that every pair of nodes can be measured; the
+program checks where the pages are after the run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
 
 
 def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
-    """The smallest array, in bytes, whose figure is one of memory and not of caches."""
+    """The smallest array, in bytes, that measures memory and not caches."""
     least_B = beyond_caches_B(machine, cpus)
     return _ARRAY_WITHOUT_CACHES if least_B is None else least_B
 
@@ -84,7 +84,7 @@ def _rate(sample: Sample) -> float:
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
-    """The share of the bytes that each sample should count which it does count, of the sample that is furthest off."""
+    """The bytes that a sample counts over the expected ones, of the sample with the largest deviation."""
     elements = whole(params["array_B"]) // 8
     shares = (
         sample.work["bytes"] / (elements * _BYTES_PER_ELEMENT[sample.series])
@@ -95,20 +95,18 @@ def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> flo
 
 
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """The DRAM bandwidth of the sockets that the threads run on: first touch puts each part beside its thread."""
+    """The DRAM bandwidth of the sockets that the threads run on: first touch makes each part local to its thread."""
     cpus = _placement(machine, params)
     if not is_local(machine, cpus, node_of_memory(params)):
-        missing = (
-            f"threads reach NUMA node {node_of_memory(params)} over links between nodes, whose rate no source tells"
-        )
+        missing = f"threads reach NUMA node {node_of_memory(params)} over links between nodes, whose rate is unknown"
         return Limit.unknown("B/s", missing)
     limit = machine.named_limit("dram.bandwidth")
     if limit is None or limit.value is None:
-        return limit or Limit.unknown("B/s", "no source describes the memory modules")
+        return limit or Limit.unknown("B/s", "the memory modules are unknown")
     packages = {package.id for cpu in cpus if (package := machine.package_of(cpu))}
     one_node = node_of_cpus(params) != "auto" or node_of_memory(params) != "local"
     if one_node and (nodes := _nodes_of(machine, packages)) > 1:
-        missing = f"one of {nodes} NUMA nodes of a socket: which of its memory channels serve it, no source tells"
+        missing = f"one of {nodes} NUMA nodes of a socket; which memory channels serve it is unknown"
         return Limit.unknown("B/s", missing)
     sockets = len(machine.memory.sockets)
     if not packages or len(packages) >= sockets:
@@ -182,26 +180,31 @@ def _figure(name: str) -> Figure:
 def _mismatches(name: str) -> Check:
     return Check(
         name=f"{name}_mismatches",
-        meaning=f"elements of the output of {name} that are wrong, of all of them, compared exactly",
+        meaning=f"wrong elements in the output of {name}; all are compared exactly",
         bound=zero,
     )
 
 
 BENCHMARK = Benchmark(
     name="memory.stream",
-    question="How fast do threads stream through memory that no cache holds?",
+    question="What memory bandwidth do threads reach on arrays larger than the caches?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         THREADS,
         NODE,
         MEMORY,
-        Parameter("nontemporal", ParameterKind.FLAG, False, "write past the caches, without reading lines first"),
+        Parameter(
+            "nontemporal",
+            ParameterKind.FLAG,
+            False,
+            "non-temporal stores: write past the caches, without reading lines first",
+        ),
         Parameter("huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages"),
         Parameter(
             "kernel",
             ParameterKind.CHOICE,
             "all",
-            "the one that is measured, all the time; all: in turns",
+            "the kernel to measure; all: each in turn",
             words=("all", *_BYTES_PER_ELEMENT),
         ),
         Parameter(
@@ -218,17 +221,17 @@ BENCHMARK = Benchmark(
         *(_mismatches(name) for name in _BYTES_PER_ELEMENT),
         Check(
             "distinct_inputs",
-            "share of input elements that are distinct and not zero: constant data may be compressed or save power",
+            "share of input elements that are distinct and nonzero; constant data may be compressed or save power",
             bound=between(0.99, 1.0),
         ),
         Check(
             "array_bytes",
-            f"size of each array: below {CACHES_TIMES} x the last-level caches the figure is one of a cache",
+            f"size of each array; below {CACHES_TIMES} x the last-level caches, caches serve part of it",
             bound=lambda machine, params: (_cache_bound(machine, _placement(machine, params)), math.inf),
         ),
         Check(
             "counted_bytes",
-            "bytes that samples count, over those of the arrays: the largest deviation, either way",
+            "bytes counted by a sample, over those of the arrays; the sample with the largest deviation",
             bound=exactly(1.0),
             derive=_counted,
         ),

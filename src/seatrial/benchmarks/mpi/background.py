@@ -1,8 +1,8 @@
 """mpi.background: how much longer a small message takes while all other ranks stream to each other.
 
 Ranks 0 and ranks / 2 play ping-pong (with ranks placed node after node: on the first node and on that in the middle).
-The others, i with i + ranks / 2, are idle in one sample and stream in the next. Where ranks share CPUs the load takes
-CPU time from the two, and `slowdown` tells about the scheduler of the operating system more than about any network.
+The others, i with i + ranks / 2, are idle in one sample and stream in the next. If ranks share CPUs, the load takes
+CPU time from the two, and `slowdown` measures the operating system's scheduler more than the network.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAST_ROUNDS = 5
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved_ranks(machine, params)
     if whole(params["ranks"]) < 4:
-        raise Skip(f"a pair and a pair in its background are 4 ranks or more; here there are {params['ranks']}")
+        raise Skip(f"a pair with another pair in the background needs at least 4 ranks, not {params['ranks']}")
     return params
 
 
@@ -51,39 +51,39 @@ def _time(series: str, work: str) -> Figure:
 
 BENCHMARK = Benchmark(
     name="mpi.background",
-    question="How much longer does a small message take while all other ranks stream?",
+    question="How much does background traffic slow down a small message?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
         RANKS,
         NODES,
         OVERSUBSCRIBE,
-        Parameter("size_B", ParameterKind.BYTES, 8, "bytes of a message of the ping-pong", minimum=1),
-        Parameter("background_B", ParameterKind.BYTES, 1 << 20, "bytes of a message of the background", minimum=1),
+        Parameter("size_B", ParameterKind.BYTES, 8, "size of a ping-pong message", minimum=1),
+        Parameter("background_B", ParameterKind.BYTES, 1 << 20, "size of a background message", minimum=1),
         Parameter(
             "window",
             ParameterKind.INTEGER,
             4,
-            "messages of a pair in the background that are under way at once, in each direction",
+            "messages in flight per background pair, in each direction",
             minimum=1,
         ),
     ),
     figures=(
-        _time("quiet", "half the round trip of a ping-pong of size_B, while the other ranks sleep"),
-        _time("loaded", "the same while the other ranks stream"),
+        _time("quiet", "half the round trip of a ping-pong of size_B while the other ranks sleep"),
+        _time("loaded", "half the round trip of a ping-pong of size_B while the other ranks stream"),
         Figure(
             name="slowdown",
             series="slowdown",
             unit="1",
             better=Better.LOWER,
             value=lambda sample: _one_way(sample) / sample.extra["quiet_one_way_s"],
-            work="the loaded time over the quiet one right before it",
+            work="the loaded time over the quiet time right before it",
         ),
     ),
     checks=(
         WRONG_BYTES,
         Check(
             "loaded_samples",
-            "samples during which every rank of the background streamed",
+            "samples during which every background rank streamed",
             bound=between(_LEAST_ROUNDS, math.inf),
         ),
     ),

@@ -1,10 +1,10 @@
 """mpi.bandwidth: how fast messages stream from one rank to another.
 
-A window of non-blocking sends is under way at once and the receiver answers once a window, as osu_bw of the OSU
-micro-benchmarks does; like there, all messages go from one buffer into another, which caches may hold. The size of a
-ping-pong over its time is another measure (one message at a time), and does not belong here.
+A window of non-blocking sends is in flight and the receiver replies once per window, as in osu_bw of the OSU
+micro-benchmarks; as there, all messages go from one buffer into another, which caches may hold. The bandwidth of a
+ping-pong (one message at a time) is a different measure.
 
-The program also measures mpi.bidirectional and mpi.multi-pair, whose declarations use what stands here.
+The program also measures mpi.bidirectional and mpi.multi-pair, whose declarations share this module.
 """
 
 from __future__ import annotations
@@ -29,26 +29,24 @@ _SLICE_S = 0.25
 _LEAST_WINDOWS = 9
 """Of one size: one to try, a warm-up and three samples with one each, and one to spare."""
 _SLOW_BPS = 4e9
-"""What a stream of great messages is sure to reach, for the estimate."""
+"""A rate that large messages certainly reach, for the estimate."""
 
-WINDOW = Parameter(
-    "window", ParameterKind.INTEGER, 64, "messages that are under way at once", minimum=1, when_unknown=UNKNOWN
-)
-TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the pair", minimum=2)
+WINDOW = Parameter("window", ParameterKind.INTEGER, 64, "messages in flight", minimum=1, when_unknown=UNKNOWN)
+TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the pair", minimum=2)
 STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)
-"""The parameters of all that streams, after those of the ranks."""
+"""The parameters of all streaming benchmarks, after those of the ranks."""
 
 
 def prepared(machine: Machine, params: Params) -> Params:
-    """The parameters of a point whose number of ranks is known."""
+    """The resolved parameters of an experiment with any number of ranks."""
     resolved = resolved_ranks(machine, params)
     return resolved_placement(machine, resolved_sizes(machine, resolved, 2 * whole(resolved["ranks"])))
 
 
 def prepared_pair(machine: Machine, params: Params) -> Params:
-    """The parameters of a point of two ranks."""
+    """The resolved parameters of an experiment with two ranks."""
     if params["ranks"] != 2:
-        raise UsageError(f"ranks={params['ranks']}: one pair has two", "`seatrial list mpi` shows what has more")
+        raise UsageError(f"ranks={params['ranks']}: a pair has two", "for more ranks, see `seatrial list mpi`")
     return prepared(machine, params)
 
 

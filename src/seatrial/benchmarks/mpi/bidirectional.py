@@ -1,7 +1,7 @@
 """mpi.bidirectional: how fast messages stream between two ranks, both ways at once.
 
-Each rank has a window of receives and a window of sends under way at once and nobody answers, as in osu_bibw of the OSU
-micro-benchmarks. What a link or a memory reaches both ways is seldom twice what it reaches one way.
+Each rank has a window of receives and a window of sends in flight, without replies, as in osu_bibw of the OSU
+micro-benchmarks. Links and memory seldom reach twice their one-way bandwidth in both directions together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _arguments(params: Params) -> Sequence[str]:
 
 BENCHMARK = Benchmark(
     name="mpi.bidirectional",
-    question="How fast do messages stream between two ranks, both ways at once?",
+    question="How fast do messages stream between two ranks in both directions at once?",
     program=Native(PROGRAM, _arguments),
     parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
     figures=(bandwidth("bytes of messages of size_B, both directions together"),),

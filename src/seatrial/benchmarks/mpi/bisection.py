@@ -1,11 +1,11 @@
-"""mpi.bisection: what passes between two halves of the ranks when all of them exchange at once.
+"""mpi.bisection: the bandwidth between two halves of the ranks when all of them exchange at once.
 
 The first bisection is that of the rank numbers, i with i + ranks / 2 (with ranks placed node after node: the nodes of
-the first half with those of the second). In the others chance deals the ranks to the halves, each time alike, so that
-neighbours exchange with ranks far away. The bandwidth counts what all ranks send, both directions together.
+the first half with those of the second). The others split the ranks at random, the same way in each run, so that
+neighbours exchange with distant ranks. The bandwidth counts what all ranks send, both directions together.
 
-`worst` is the slowest of the bisections in each round of samples, `median` the middle one: with noise the slowest of
-several is slower than any of them is by itself.
+`worst` is the slowest bisection in each round of samples, `median` the middle one: with noise, the slowest of several
+is slower than each of them alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAST_ROUNDS = 5
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved_ranks(machine, params)
     if whole(params["ranks"]) < 2:
-        raise Skip("two halves need two ranks; here there is one CPU")
+        raise Skip("two halves need two ranks; this process may use one CPU")
     return params
 
 
@@ -51,7 +51,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     bisection of the rank numbers is held against it, on an even number of nodes."""
     nodes = whole(params["nodes"])
     if nodes > 1 and (nodes % 2 or any(sample.point.get("bisection") != 0 for sample in samples)):
-        return Limit.unknown("B/s", "partners may be on one node, and their messages pass no link")
+        return Limit.unknown("B/s", "partners may be on one node, where messages use no link")
     return links_of_node(machine, params, nodes, f", of {nodes} nodes")
 
 
@@ -65,26 +65,26 @@ def _figure(name: str, work: str) -> Figure:
 
 BENCHMARK = Benchmark(
     name="mpi.bisection",
-    question="How much passes between two halves of the ranks when all exchange at once?",
+    question="What is the bandwidth between two halves of the ranks when all exchange at once?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
         RANKS,
         NODES,
         OVERSUBSCRIBE,
-        Parameter("size_B", ParameterKind.BYTES, 1 << 20, "bytes of a message", minimum=1),
-        Parameter("window", ParameterKind.INTEGER, 4, "messages under way at once, in each direction", minimum=1),
+        Parameter("size_B", ParameterKind.BYTES, 1 << 20, "size of a message", minimum=1),
+        Parameter("window", ParameterKind.INTEGER, 4, "messages in flight per pair, in each direction", minimum=1),
         Parameter(
             "bisections",
             ParameterKind.INTEGER,
             5,
-            "bisections: 0 is that of the rank numbers, in the others chance deals the ranks to the halves",
+            "number of bisections; 0 splits by rank number, the others at random",
             minimum=1,
         ),
     ),
     figures=(
-        _figure("bandwidth", "bytes that all ranks send, both directions, until the slowest pair is done"),
-        _figure("worst", "the same of the slowest bisection of each round"),
-        _figure("median", "the same of the middle bisection of each round"),
+        _figure("bandwidth", "bytes that all ranks send in both directions, until the slowest pair is done"),
+        _figure("worst", "bandwidth of the slowest bisection of each round"),
+        _figure("median", "bandwidth of the median bisection of each round"),
     ),
     checks=(WRONG_BYTES,),
     placement=rank_cpus,

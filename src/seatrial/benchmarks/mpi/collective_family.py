@@ -50,14 +50,14 @@ CALL = Parameter(
     "call",
     ParameterKind.CHOICE,
     "blocking",
-    "form of the call; nonblocking: MPI_I..., with the share that computation hides; persistent: MPI_..._init, MPI 4",
+    "form of the call; nonblocking: MPI_I..., with its overlap with computation; persistent: MPI_..._init (MPI 4)",
     words=("blocking", "nonblocking", "persistent"),
 )
 TESTS = Parameter(
     "tests",
     ParameterKind.INTEGER,
     0,
-    "calls of MPI_Test within the computation that a non-blocking operation overlaps with (osu_iallreduce -t)",
+    "MPI_Test calls during the computation that overlaps a non-blocking operation (osu_iallreduce -t)",
 )
 START = Parameter(
     "start",
@@ -72,7 +72,7 @@ LARGEST = Parameter(
     "largest_B",
     ParameterKind.BYTES,
     "auto",
-    "largest size of a sweep; auto: 4 MiB, or what half of the memory holds for all ranks",
+    "largest size of a sweep; auto: 4 MiB, or less if the buffers of all ranks would fill half of the memory",
     words=("auto",),
     minimum=1,
     when_unknown=UNKNOWN,
@@ -85,7 +85,7 @@ def size_parameter(counted: str) -> Parameter:
         "size_B",
         ParameterKind.BYTES,
         "sweep",
-        f"bytes of {counted}; sweep: every power of two to largest_B; to-memory: to what memory holds",
+        f"bytes of {counted}; sweep: every power of two to largest_B; to-memory: up to what fits into memory",
         words=("sweep", "to-memory"),
         minimum=1,
     )
@@ -95,14 +95,14 @@ def resolved_call(machine: Machine, params: Params) -> Params:
     """The parameters with ranks and start resolved. Raises Skip for what means nothing here."""
     params = resolved_ranks(machine, params)
     if whole(params["ranks"]) < 2:
-        raise Skip("one rank has nobody to exchange data with; a collective operation needs 2")
+        raise Skip("a collective operation needs at least 2 ranks")
     if params["tests"] and params["call"] != "nonblocking":
-        raise Skip("tests are calls of MPI_Test on a non-blocking operation: call=nonblocking")
+        raise Skip("tests, the number of MPI_Test calls, needs call=nonblocking")
     start = params["start"]
     if start == "auto":
         start = "barrier" if params["oversubscribe"] else "clock"
     if start == "clock" and params["oversubscribe"]:
-        raise Skip("ranks that share CPUs cannot all start at one time of a clock: start=barrier")
+        raise Skip("ranks that share CPUs cannot all start at the same time: use start=barrier")
     return {**params, "start": start}
 
 
@@ -112,7 +112,7 @@ def resolved_largest(machine: Machine, params: Params, buffers: int) -> Params:
         memory = machine.facts.number("memory_total")
         most = _LARGEST_B if memory is None else min(_LARGEST_B, int(memory) // _SHARE_OF_MEMORY // buffers)
         if most < 1:
-            raise Skip(f"half of the memory holds no {buffers} B for the buffers of all ranks")
+            raise Skip(f"half of the memory is less than the {buffers} B of buffers that all ranks need")
         params = {**params, "largest_B": 1 << (most.bit_length() - 1)}
     return resolved_sizes(machine, params, buffers)
 
@@ -169,7 +169,7 @@ def figures(work: str, limit: LimitOf) -> tuple[Figure, ...]:
             "1",
             Better.HIGHER,
             _overlap,
-            "share of the operation that as much computation hides: 1 - (both - computation) / operation alone",
+            "share of the operation hidden by computation of equal length: 1 - (both - computation) / operation alone",
             is_there=lambda params: params["call"] == "nonblocking",
         ),
     )
@@ -209,34 +209,34 @@ def checks(sizes: Sizes) -> tuple[Check, ...]:
     return (
         Check(
             "wrong_data",
-            "bytes, or elements of a reduction, that are not what the operation must give",
+            "wrong bytes of the result, or wrong elements of a reduction",
             bound=zero,
         ),
         Check(
             "overrun_share",
-            "share of iterations after which a rank was late for the next, of those that started in time",
+            "share of the iterations started in time after which a rank was late for the next",
             bound=between(0.0, _MOST_OVERRUN),
         ),
         Check(
             "clock_error",
-            "how far the ranks' clocks were seen to be off, over the shortest time measured (start=barrier needs none)",
+            "largest error seen of the ranks' clocks, over the shortest time measured (not used by start=barrier)",
             bound=between(0.0, _MOST_CLOCK_ERROR),
         ),
         Check(
             "slowest_over_mean",
-            "time of the slowest rank over the mean of all",
+            "time of the slowest rank over the mean of all ranks",
             bound=lambda machine, params: (1 - 1e-9, whole(params["ranks"]) + 1e-9),
             derive=_slowest_over_mean,
         ),
         Check(
             "computed_share",
-            "computation over the operation that it overlaps with: they are to be about as long",
+            "time of the computation over that of the operation it overlaps; they must be about equal",
             bound=lambda machine, params: _COMPUTE_SHARE,
             derive=_computed,
         ),
         Check(
             "sizes_not_measured",
-            "figures of sizes that have no sample, or that nobody asked for",
+            "sizes and figures without samples, or with samples but not requested",
             bound=zero,
             derive=missing,
         ),
@@ -247,5 +247,5 @@ def refuse_datatype(params: Params, known: Sequence[str]) -> None:
     """Raise UsageError for a datatype whose elements cannot be reduced."""
     if params["datatype"] not in known:
         raise UsageError(
-            f"datatype={params['datatype']} is not one that reductions are measured of", f"it takes {', '.join(known)}"
+            f"datatype={params['datatype']} is not supported for reductions", f"use one of {', '.join(known)}"
         )

@@ -44,7 +44,7 @@ REDUCTION = Parameter(
     "operation",
     ParameterKind.CHOICE,
     "sum",
-    "how elements are combined; OSU and Intel MPI Benchmarks add them",
+    "reduction operation (OSU and Intel MPI Benchmarks use sum)",
     words=("sum", "max", "min"),
 )
 
@@ -94,38 +94,45 @@ def _with_root(n: int) -> int:
 
 
 _MESSAGE = "the message that the root sends"
-_BLOCK = "what each rank gives"
-_VECTOR = "the vector that each rank gives"
-_PAIR = "what each rank has for each other"
+_BLOCK = "the block that each rank contributes"
+_VECTOR = "the vector that each rank contributes"
+_PAIR = "the block that each rank sends to each other"
 _OPERATIONS = (
     _Operation("barrier", "How long does a barrier take?", ""),
-    _Operation("bcast", "How long does a message to all ranks take?", _MESSAGE, moved=_moved_once, trial=True),
-    _Operation("gather", "How long does it take to gather at one rank what all have?", _BLOCK, _with_root),
-    _Operation("gatherv", "How long does a gather with counts of its own for each rank take?", _BLOCK, _with_root),
-    _Operation("scatter", "How long does it take to deal out what one rank has?", "what each rank gets", _with_root),
+    _Operation(
+        "bcast", "How long does a broadcast from one rank to all take?", _MESSAGE, moved=_moved_once, trial=True
+    ),
+    _Operation("gather", "How long does it take to gather a block from every rank at one rank?", _BLOCK, _with_root),
+    _Operation("gatherv", "How long does a gather with a separate count for each rank take?", _BLOCK, _with_root),
+    _Operation(
+        "scatter",
+        "How long does it take to scatter blocks from one rank to all?",
+        "the block that each rank receives",
+        _with_root,
+    ),
     _Operation(
         "scatterv",
-        "How long does a scatter with counts of its own for each rank take?",
-        "what each rank gets",
+        "How long does a scatter with a separate count for each rank take?",
+        "the block that each rank receives",
         _with_root,
     ),
     _Operation(
         "allgather",
-        "How long does it take until every rank has what all have?",
+        "How long does it take to gather a block from every rank at all ranks?",
         _BLOCK,
         lambda n: n + n * n,
         _moved_by_allgather,
     ),
     _Operation(
         "allgatherv",
-        "How long does an all-gather with counts of its own for each rank take?",
+        "How long does an all-gather with a separate count for each rank take?",
         _BLOCK,
         lambda n: n + n * n,
         _moved_by_allgather,
     ),
     _Operation(
         "alltoall",
-        "How long does an exchange of every rank with every other take?",
+        "How long does an exchange of blocks between all pairs of ranks take?",
         _PAIR,
         lambda n: 2 * n * n,
         _moved_by_alltoall,
@@ -133,22 +140,22 @@ _OPERATIONS = (
     ),
     _Operation(
         "alltoallv",
-        "How long does an all-to-all with counts of its own for each rank take?",
+        "How long does an all-to-all with a separate count for each rank take?",
         _PAIR,
         lambda n: 2 * n * n,
         _moved_by_alltoall,
     ),
     _Operation(
         "alltoallw",
-        "How long does an all-to-all with a datatype of its own for each rank take?",
+        "How long does an all-to-all with a separate datatype for each rank take?",
         _PAIR,
         lambda n: 2 * n * n,
         _moved_by_alltoall,
     ),
-    _Operation("reduce", "How long does a reduction take whose result one rank gets?", _VECTOR, reduces=True),
+    _Operation("reduce", "How long does a reduction to one rank take?", _VECTOR, reduces=True),
     _Operation(
         "allreduce",
-        "How long does a reduction take whose result every rank gets?",
+        "How long does a reduction to all ranks take?",
         _VECTOR,
         moved=_moved_by_allreduce,
         reduces=True,
@@ -156,20 +163,20 @@ _OPERATIONS = (
     ),
     _Operation(
         "reduce-scatter",
-        "How long does a reduction take whose result is dealt out, with counts of its own for each rank?",
+        "How long does a reduction take that scatters its result, with a separate count for each rank?",
         _VECTOR,
         moved=_moved_by_reduce_scatter,
         reduces=True,
     ),
     _Operation(
         "reduce-scatter-block",
-        "How long does a reduction take whose result is dealt out evenly?",
-        f"{_VECTOR}, in a sweep rounded down to as many elements for each",
+        "How long does a reduction take that scatters its result in equal blocks?",
+        f"{_VECTOR}, in a sweep rounded down to a multiple of the ranks",
         moved=_moved_by_reduce_scatter,
         reduces=True,
     ),
-    _Operation("scan", "How long does the reduction over each rank and those before it take?", _VECTOR, reduces=True),
-    _Operation("exscan", "How long does the reduction over those before each rank take?", _VECTOR, reduces=True),
+    _Operation("scan", "How long does an inclusive prefix reduction over the ranks take?", _VECTOR, reduces=True),
+    _Operation("exscan", "How long does an exclusive prefix reduction over the ranks take?", _VECTOR, reduces=True),
 )
 
 
@@ -179,19 +186,26 @@ def _sizes(operation: _Operation, params: Params) -> tuple[int, ...]:
         return ()
     ranks = whole(params["ranks"])
     if operation.name == "alltoallw":
-        return fitting(params, lambda size: size * (ranks - 1) <= _MOST, "alltoallw places blocks in int bytes")
+        return fitting(
+            params,
+            lambda size: size * (ranks - 1) <= _MOST,
+            "the displacements of alltoallw, int bytes, cannot address blocks of this size",
+        )
     if not operation.reduces:
-        return fitting(params, lambda size: True, "no size is left")
+        return fitting(params, lambda size: True, "no size to measure")
     each = ELEMENT_B[str(params["datatype"])]
     sizes = fitting(params, lambda size: size // each <= _MOST, f"a vector has at most {_MOST} elements")
     if operation.name != "reduce-scatter-block":
         return sizes
     unit = each * ranks
     if params["size_B"] != "sweep" and sizes[0] % unit:
-        raise Skip(f"{sizes[0]} B do not give all {ranks} ranks as many elements of {each} B: a multiple of {unit} B")
+        raise Skip(
+            f"{sizes[0]} B do not divide into equal blocks of {each} B elements for {ranks} ranks: "
+            f"use a multiple of {unit} B"
+        )
     rounded = sorted({size // unit * unit for size in sizes} - {0})
     if not rounded:
-        raise Skip(f"a sweep to {params['largest_B']} B gives {ranks} ranks no element of {each} B each")
+        raise Skip(f"a sweep to {params['largest_B']} B is too small for one element of {each} B per rank ({ranks})")
     return tuple(rounded)
 
 
@@ -222,9 +236,9 @@ def limit_of(moved: Callable[[int, int], float] | None) -> LimitOf:
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
         if moved is None:
-            return Limit.unknown("s", "no bytes bound it: it is bound by the latency of its messages")
+            return Limit.unknown("s", "bound by the latency of its messages, not by bandwidth")
         if UNKNOWN in (params["nodes"], params["ranks"]):
-            return Limit.unknown("s", "the file does not tell how many nodes and ranks there were")
+            return Limit.unknown("s", "the file does not state the number of nodes and ranks")
         links = links_of_node(machine, params)
         size = samples[0].point.get("size_B")
         if links.value is None or size is None:
@@ -233,7 +247,7 @@ def limit_of(moved: Callable[[int, int], float] | None) -> LimitOf:
         return Limit(
             whole(size) * share / links.value,
             "s",
-            f"{share:.4g} x size_B through the links of each node, {links.derivation}, unless the network reduces",
+            f"{share:.4g} x size_B through the links of each node, {links.derivation}; less if the network reduces",
             Basis.PHYSICAL,
             confirmed=False,
         )

@@ -1,8 +1,8 @@
-"""mpi.incast: what one rank takes when all others send to it at once, and how evenly it does.
+"""mpi.incast: how fast one rank receives when all others send to it at once, and how evenly.
 
-Each sender keeps a window of messages under way for as long as the receiver, rank 0, looks at the clock. `fairness` is
-the share of the sender that got least: its bytes over the mean of all senders, 1 where all got the same. Where ranks
-share CPUs it tells about the scheduler of the operating system more than about any network.
+Each sender keeps a window of messages in flight until the time set by the receiver, rank 0, is over. `fairness` is the
+bytes of the slowest sender over the mean of all senders: 1 if all are equal. If ranks share CPUs, it measures the
+operating system's scheduler more than the network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHARED_SAMPLE_S = 0.2
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved_ranks(machine, params)
     if whole(params["ranks"]) < 3:
-        raise Skip(f"several senders and one receiver are 3 ranks or more; here there are {params['ranks']}")
+        raise Skip(f"several senders and a receiver need at least 3 ranks, not {params['ranks']}")
     return params
 
 
@@ -52,7 +52,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     """The receiver's links, where no sender is on its node; with several ranks on a node some are."""
     nodes, ranks = whole(params["nodes"]), whole(params["ranks"])
     if 1 < nodes < ranks:
-        return Limit.unknown("B/s", "senders on the receiver's node pass no link")
+        return Limit.unknown("B/s", "senders on the receiver's node use no link")
     return links_of_node(machine, params)
 
 
@@ -62,24 +62,24 @@ def _fairness(sample: Sample) -> float:
 
 BENCHMARK = Benchmark(
     name="mpi.incast",
-    question="How much does one rank take when all others send to it, and how evenly?",
+    question="How fast can one rank receive from all others at once, and how evenly?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
         RANKS,
         NODES,
         OVERSUBSCRIBE,
-        Parameter("size_B", ParameterKind.BYTES, 256 << 10, "bytes of a message", minimum=1),
-        Parameter("window", ParameterKind.INTEGER, 2, "messages of each sender that are under way at once", minimum=1),
+        Parameter("size_B", ParameterKind.BYTES, 256 << 10, "size of a message", minimum=1),
+        Parameter("window", ParameterKind.INTEGER, 2, "messages in flight per sender", minimum=1),
     ),
     figures=(
-        bandwidth("bytes that arrive at the receiver", _limit),
+        bandwidth("bytes received", _limit),
         Figure(
             name="fairness",
             series="fairness",
             unit="1",
             better=Better.HIGHER,
             value=_fairness,
-            work="bytes of the sender that got least, over the mean of all senders",
+            work="bytes from the slowest sender, over the mean of all senders",
         ),
     ),
     checks=(WRONG_BYTES,),

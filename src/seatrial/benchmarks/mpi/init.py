@@ -1,8 +1,8 @@
-"""mpi.init: how long MPI takes to begin, and the memory that it takes in each rank.
+"""mpi.init: the time of MPI_Init, and the memory that MPI uses in each rank.
 
-The time is that of MPI_Init alone; what the launcher needs before it stands in each record (`program_s`, the whole of
-the process). Memory is counted twice: after MPI_Init, and after every rank has exchanged a byte with every other, since
-libraries connect when they are asked to. On a machine of many nodes the second grows with the ranks.
+The time is that of MPI_Init alone; each record also has the time of the whole process, including the launcher
+(`program_s`). Memory is measured twice: after MPI_Init, and after every rank has exchanged a byte with every other,
+because libraries connect on demand. On many nodes the second grows with the number of ranks.
 """
 
 from __future__ import annotations
@@ -25,23 +25,27 @@ def _figure(name: str, series: str, unit: Unit, amount: str, work: str) -> Figur
 
 BENCHMARK = Benchmark(
     name="mpi.init",
-    question="How long does MPI take to begin, and how much memory does it take?",
+    question="How long does MPI_Init take, and how much memory does MPI use?",
     program=Native(Path(__file__).with_suffix(".cpp"), lambda params: []),
     parameters=(RANKS, NODES, OVERSUBSCRIBE),
     figures=(
         _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank"),
         _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks"),
-        _figure("memory_max", "memory", "B", "bytes", "memory that MPI_Init takes, in the largest rank"),
+        _figure("memory_max", "memory", "B", "bytes", "memory that MPI_Init takes, of the rank with the most"),
         _figure("memory_mean", "memory", "B", "mean", "memory that MPI_Init takes, mean over ranks"),
         _figure(
-            "memory_connected_max", "memory_connected", "B", "bytes", "the same when all ranks have exchanged messages"
+            "memory_connected_max",
+            "memory_connected",
+            "B",
+            "bytes",
+            "memory after all ranks have exchanged messages, of the rank with the most",
         ),
         _figure(
             "memory_connected_mean",
             "memory_connected",
             "B",
             "mean",
-            "the same when all ranks have exchanged messages, mean over ranks",
+            "memory after all ranks have exchanged messages, mean over ranks",
         ),
     ),
     checks=(WRONG_BYTES,),

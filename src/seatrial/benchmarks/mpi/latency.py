@@ -1,9 +1,9 @@
 """mpi.latency: how long a message takes from one rank to another.
 
 Half the round trip of a ping-pong, as the OSU micro-benchmarks (osu_latency) and Intel MPI Benchmarks (PingPong) both
-define it. Where both ranks are on one host a cache line bounces between the same two CPUs in the same run: no message
-between them can be faster, and since the time of a bounce hangs on which two cores a virtual machine or a batch system
-gives, the multiple of it compares where the time itself does not.
+define it. If both ranks are on one host, a cache line bounces between the same two CPUs in the same run: no message
+between them can be faster. The time of a bounce depends on the two cores that a virtual machine or batch system gives,
+so the multiple of it is comparable where the time itself is not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SLOW_BPS = 2e9
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if params["ranks"] != 2:
-        raise UsageError(f"ranks={params['ranks']}: a ping-pong has two", "`seatrial list mpi` shows what has more")
+        raise UsageError(f"ranks={params['ranks']}: a ping-pong has two", "for more ranks, see `seatrial list mpi`")
     params = resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
     return resolved_placement(machine, params)
 
@@ -68,9 +68,9 @@ def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> 
     size = samples[0].point.get("size_B")
     bounces = [float(sample.extra["bounce_s"]) for sample in samples if "bounce_s" in sample.extra]
     if not bounces:
-        return Limit.unknown("s", "no line bounced between the two ranks in this run")
+        return Limit.unknown("s", "this run measured no cache line bounce between the two ranks")
     if size is None or whole(size) > _LINE_B:
-        return Limit.unknown("s", f"one bounce bounds messages up to a line of {_LINE_B} B")
+        return Limit.unknown("s", f"a cache line bounce is a limit for messages up to {_LINE_B} B only")
     return Limit(median(bounces), "s", "one cache line bounce between the same CPUs in the same run", Basis.MEASURED)
 
 
@@ -79,11 +79,11 @@ BENCHMARK = Benchmark(
     question="How long does a message take from one rank to another?",
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
     parameters=(
-        Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the two of the ping-pong", minimum=2),
+        Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the ping-pong", minimum=2),
         NODES,
         OVERSUBSCRIBE,
         PLACEMENT,
-        replace(SIZE, help=f"{SIZE.help}; 0 sends nothing but the message itself"),
+        replace(SIZE, help=f"{SIZE.help}; 0: empty messages"),
         LARGEST,
         BUFFERS,
         HUGE_PAGES,
@@ -106,13 +106,13 @@ BENCHMARK = Benchmark(
             unit="1",
             better=Better.LOWER,
             value=lambda sample: sample.elapsed_s / sample.work["ops"] / float(sample.extra["bounce_s"]),
-            work="one_way of size_B over a cache line bounce between the same CPUs right after it",
+            work="one_way of size_B, over the time of a cache line bounce between the same CPUs right after it",
             is_there=_has_bounces,
         ),
     ),
     checks=(
         WRONG_BYTES,
-        Check("lost_bounces", "turns of a cache line that were lost", bound=zero),
+        Check("lost_bounces", "lost trips of the cache line", bound=zero),
     ),
     placement=pair_cpus,
     prepare=_prepare,

@@ -1,4 +1,4 @@
-"""The most that a node's links let through: what bounds messages between hosts, and nothing on one."""
+"""The limit of a node's links, for messages between hosts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Params, whole
 
-ONE_HOST = "ranks of one host pass messages through its memory, and no link bounds them"
+ONE_HOST = "ranks of one host exchange messages through memory, not over a link"
 
 
 def links_of_node(machine: Machine, params: Params, links: float = 1.0, times: str = "") -> Limit:
-    """The rate of all adapters of a node together, per direction, times `links` (so many nodes send at once; `times`
-    says so); unknown on one host, and where no source tells the rate of every adapter."""
+    """The rate of all adapters of a node together, per direction, times `links` (the nodes that send at once, described
+    by `times`); unknown on one host, or if the rate of any adapter is unknown."""
     if whole(params["nodes"]) == 1:
         return Limit.unknown("B/s", ONE_HOST)
     adapters = machine.of_kind(DeviceKind.NIC)
     rates = [adapter.facts.number("rate") for adapter in adapters]
     known = [rate for rate in rates if rate is not None]
     if not known or len(known) < len(rates):
-        return Limit.unknown("B/s", "no source tells the rate of every adapter of this node")
+        return Limit.unknown("B/s", "the rates of this node's adapters are not all known")
     names = " + ".join(f"{adapter.name} {rate / 1e9:.4g} GB/s" for adapter, rate in zip(adapters, known, strict=True))
     return Limit(sum(known) * links, "B/s", f"{names}{times}", Basis.PHYSICAL)

@@ -1,4 +1,4 @@
-"""What benchmarks that pass messages have in common: that bytes arrive, and how many in a second."""
+"""The check and the figure shared by message-passing benchmarks: wrong bytes, and bandwidth."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params
 from seatrial.model.sample import Sample
 
-WRONG_BYTES = Check("wrong_bytes", "bytes that did not arrive as they were sent", bound=zero)
+WRONG_BYTES = Check("wrong_bytes", "bytes that arrived wrong", bound=zero)
 
 
 def bytes_per_second(sample: Sample) -> float:
-    """The rate of a sample of ours, or of one that another tool told (`elapsed_s` is then one second)."""
+    """The rate of a sample, measured here or imported (`elapsed_s` is then one second)."""
     return sample.work["bytes"] / sample.elapsed_s
 
 

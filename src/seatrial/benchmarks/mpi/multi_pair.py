@@ -1,8 +1,8 @@
-"""mpi.multi-pair: how many messages and bytes all pairs of ranks together can stream.
+"""mpi.multi-pair: the message rate and bandwidth of all pairs of ranks together.
 
-Rank p streams to rank p + pairs, all pairs at once, each with a window of non-blocking sends that the receiver answers,
-as in osu_mbw_mr of the OSU micro-benchmarks, and the time is the mean over the pairs, as there. A mean hides who is
-slow: `slowest_pair` is the rate of the pair that took longest.
+Rank p streams to rank p + pairs, all pairs at once, each with a window of non-blocking sends that the receiver
+acknowledges, as in osu_mbw_mr of the OSU micro-benchmarks; as there, the time is the mean over the pairs. A mean hides
+slow pairs: `slowest_pair` is the rate of the slowest.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ def _prepare(machine: Machine, params: Params) -> Params:
     pairs = _pairs(machine, params)
     if params["ranks"] not in ("auto", 2 * pairs):
         raise UsageError(
-            f"ranks={params['ranks']} and pairs={pairs} contradict each other", "give one of them: a pair has two ranks"
+            f"ranks={params['ranks']} and pairs={pairs} contradict each other",
+            "set only one of them: a pair has two ranks",
         )
     return prepared(machine, {**params, "pairs": pairs, "ranks": 2 * pairs})
 
 
 def _pairs(machine: Machine, params: Params) -> int:
-    """The number of pairs, from itself or from that of the ranks; all cores where neither is given."""
+    """The number of pairs, from `pairs` or `ranks`; all cores if neither is given."""
     pairs, ranks = params["pairs"], params["ranks"]
     if pairs != "all":
         return whole(pairs)
     if ranks == "auto":
         ranks = thread_count(machine, "all")
         if ranks < 2:
-            raise Skip("a pair wants two cores; this process may use 1 (oversubscribe=true and pairs=1 share it)")
+            raise Skip("a pair needs two cores; this process may use 1 (share it: oversubscribe=true and pairs=1)")
         return ranks // 2
     if whole(ranks) % 2:
         raise UsageError(f"ranks={ranks} leaves one without a partner", "give an even number of ranks")
@@ -56,14 +57,14 @@ def _arguments(params: Params) -> Sequence[str]:
 
 BENCHMARK = Benchmark(
     name="mpi.multi-pair",
-    question="How many messages and bytes can all pairs of ranks stream together?",
+    question="What message rate and bandwidth do all pairs of ranks reach together?",
     program=Native(PROGRAM, _arguments),
     parameters=(
         Parameter(
             "pairs",
             ParameterKind.INTEGER,
             "all",
-            "pairs of ranks that stream at once; all: every core is in one",
+            "pairs of ranks that stream at once; all: as many as the cores allow",
             words=("all",),
             minimum=1,
             when_unknown=UNKNOWN,
@@ -97,7 +98,7 @@ BENCHMARK = Benchmark(
             unit="B/s",
             better=Better.HIGHER,
             value=bytes_per_second,
-            work="bytes of messages of size_B of the pair that took longest",
+            work="bytes of messages of size_B of the slowest pair",
             is_there=lambda params: isinstance(params["pairs"], int) and params["pairs"] > 1,
         ),
     ),

@@ -40,11 +40,11 @@ DIMENSIONS = Parameter(
 )
 
 _OPERATIONS = {
-    "neighbor-allgather": "How long does it take until each rank has what its neighbours on a grid have?",
-    "neighbor-allgatherv": "How long does an all-gather of neighbours with counts of its own for each take?",
-    "neighbor-alltoall": "How long does an exchange of each rank with its neighbours on a grid take?",
-    "neighbor-alltoallv": "How long does an exchange of neighbours with counts of its own for each take?",
-    "neighbor-alltoallw": "How long does an exchange of neighbours with a datatype of its own for each take?",
+    "neighbor-allgather": "How long does it take to gather a block from each neighbour on a grid?",
+    "neighbor-allgatherv": "How long does an all-gather of neighbours with a separate count for each take?",
+    "neighbor-alltoall": "How long does an exchange of blocks with the neighbours on a grid take?",
+    "neighbor-alltoallv": "How long does an exchange with neighbours with a separate count for each take?",
+    "neighbor-alltoallw": "How long does an exchange with neighbours with a separate datatype for each take?",
 }
 
 
@@ -55,7 +55,7 @@ def _buffers(params: Params) -> int:
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if whole(params["dims"]) > _MOST_DIMENSIONS:
-        raise UsageError(f"dims={params['dims']} is more than a grid of ranks has", f"at most {_MOST_DIMENSIONS}")
+        raise UsageError(f"dims={params['dims']} is too many dimensions", f"use at most {_MOST_DIMENSIONS}")
     params = resolved_call(machine, params)
     return resolved_largest(machine, params, _buffers(params))
 
@@ -69,7 +69,7 @@ def _estimate_s(params: Params) -> float:
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    return Limit.unknown("s", "how many neighbours are on other nodes hangs on where the ranks of the grid are")
+    return Limit.unknown("s", "the number of neighbours on other nodes depends on the placement of the ranks")
 
 
 def _benchmark(operation: str, question: str) -> Benchmark:

@@ -25,7 +25,7 @@ _BUFFERS = 4
 """Bytes that both ranks take for each byte of an operation: a buffer and a window each."""
 
 _PARAMETERS = (
-    Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: the origin and the target", minimum=2),
+    Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: one origin and one target", minimum=2),
     NODES,
     OVERSUBSCRIBE,
     SIZE,
@@ -34,23 +34,23 @@ _PARAMETERS = (
         "synchronization",
         ParameterKind.CHOICE,
         "flush",
-        "what completes operations: flush (inside one lock_all), lock, fence, pscw (post, start, complete, wait)",
+        "how operations are completed: flush (inside one lock_all), lock, fence, pscw (post, start, complete, wait)",
         words=("flush", "lock", "fence", "pscw"),
     ),
     Parameter(
         "memory",
         ParameterKind.CHOICE,
         "allocate",
-        "whose memory is reached into: allocate: MPI's (MPI_Win_allocate); create: the program's (MPI_Win_create)",
+        "who allocates the window's memory; allocate: MPI (MPI_Win_allocate); create: the program (MPI_Win_create)",
         words=("allocate", "create"),
     ),
-    Parameter("window", ParameterKind.INTEGER, 64, "operations that are completed together, for the rate", minimum=1),
+    Parameter("window", ParameterKind.INTEGER, 64, "operations completed together, for the bandwidth", minimum=1),
 )
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if whole(params["ranks"]) != 2:
-        raise Skip(f"one rank reaches into the memory of one other: two ranks, not {params['ranks']}")
+        raise Skip(f"one-sided operations are measured between two ranks, not {params['ranks']}")
     return resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
 
 
@@ -77,7 +77,7 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
                 unit="s",
                 better=Better.LOWER,
                 value=lambda sample: sample.elapsed_s / sample.work["ops"],
-                work=f"one {work} of size_B, complete before the next",
+                work=f"one {work} of size_B, completed before the next",
             ),
             bandwidth(f"bytes of a window of {work}s of size_B, completed together"),
         ),
@@ -90,11 +90,11 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
 
 
 BENCHMARKS = (
-    _benchmark("put", "How long does a rank take to write into another's memory?", "MPI_Put"),
-    _benchmark("get", "How long does a rank take to read another's memory?", "MPI_Get"),
+    _benchmark("put", "How long does it take to write into another rank's memory?", "MPI_Put"),
+    _benchmark("get", "How long does it take to read from another rank's memory?", "MPI_Get"),
     _benchmark(
         "accumulate",
-        "How long does a rank take to add to another's memory?",
-        "MPI_Accumulate (MPI_SUM of 64-bit words, of bytes where size_B is no multiple of 8)",
+        "How long does it take to add to another rank's memory?",
+        "MPI_Accumulate (MPI_SUM of 64-bit words, of bytes if size_B is not a multiple of 8)",
     ),
 )

@@ -83,7 +83,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved_ranks(machine, params)
     ranks = whole(params["ranks"])
     if ranks < 2:
-        raise Skip("a pair needs two ranks; here there is one CPU")
+        raise Skip("a pair needs two ranks; this process may use one CPU")
     side_by_side = ranks // 2
     match params["at_once"]:
         case "auto":
@@ -93,7 +93,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
         case number:
             at_once = whole(number)
     if at_once > side_by_side:
-        raise Skip(f"{ranks} ranks make {side_by_side} pairs at once, not {at_once}")
+        raise Skip(f"{ranks} ranks form {side_by_side} pairs at once, not {at_once}")
     match params["rounds"]:
         case "auto":
             most = _MOST_ALONE if at_once == 1 else _MOST_TOGETHER
@@ -103,10 +103,10 @@ def _prepare(machine: Machine, params: Params) -> Params:
         case number:
             rounds = whole(number)
     if rounds > all_rounds(ranks):
-        raise Skip(f"after {all_rounds(ranks)} rounds every two of {ranks} ranks have met; {rounds} cannot be played")
+        raise Skip(f"{ranks} ranks need only {all_rounds(ranks)} rounds for all pairs, not {rounds}")
     if rounds * side_by_side > _MOST_RECORDED:
         raise Skip(
-            f"at most {_MOST_RECORDED} pairs fit in a record: rounds={_MOST_RECORDED // side_by_side} is the most"
+            f"at most {_MOST_RECORDED} pairs fit in a record: use rounds={_MOST_RECORDED // side_by_side} or fewer"
         )
     return {**params, "rounds": rounds, "at_once": at_once}
 
@@ -162,8 +162,8 @@ BENCHMARK = Benchmark(
             "rounds",
             ParameterKind.INTEGER,
             "auto",
-            f"rounds of the tournament in which every two ranks meet; auto: all, up to {_MOST_ALONE} pairs one at a "
-            f"time or {_MOST_TOGETHER} many at once",
+            "rounds of the tournament in which every two ranks meet; auto: all, within "
+            f"{_MOST_ALONE} pairs one at a time or {_MOST_TOGETHER} pairs many at once",
             words=("auto", "all"),
             minimum=1,
         ),
@@ -171,13 +171,13 @@ BENCHMARK = Benchmark(
             "at_once",
             ParameterKind.INTEGER,
             "auto",
-            f"pairs that are measured at once; all: ranks / 2; auto: 1 up to {_ALONE_TO} ranks and where ranks share "
-            "CPUs, else all",
+            f"pairs measured at once; all: ranks / 2; auto: 1 for up to {_ALONE_TO} ranks or if ranks share CPUs, "
+            "else all",
             words=("auto", "all"),
             minimum=1,
         ),
-        Parameter("latency_B", ParameterKind.BYTES, 8, "bytes of the messages for the latency", minimum=1),
-        Parameter("bandwidth_B", ParameterKind.BYTES, 1 << 20, "bytes of the messages for the bandwidth", minimum=1),
+        Parameter("latency_B", ParameterKind.BYTES, 8, "message size for the latency", minimum=1),
+        Parameter("bandwidth_B", ParameterKind.BYTES, 1 << 20, "message size for the bandwidth", minimum=1),
     ),
     figures=(
         Figure(
@@ -189,15 +189,13 @@ BENCHMARK = Benchmark(
             work="half the round trip of a ping-pong of latency_B",
             role=Role.RANK_PAIRS,
         ),
-        bandwidth(
-            "bytes of a ping-pong of bandwidth_B, one message under way at a time, as PingPong of IMB counts", _link
-        ),
+        bandwidth("bytes of a ping-pong of bandwidth_B, one message in flight, as counted by IMB PingPong", _link),
     ),
     checks=(
         WRONG_BYTES,
         Check(
             "pairs_measured",
-            "pairs that were visited often enough, of those that were to be",
+            "requested pairs with enough samples",
             bound=exactly(lambda params: len(chosen_pairs(params))),
             derive=_pairs_measured,
         ),

@@ -17,8 +17,8 @@ PLACEMENT = Parameter(
     "placement",
     ParameterKind.CHOICE,
     "auto",
-    "where the ranks of a pair are; cores: as near as can be in one package; sockets: in two packages; near: on the "
-    "NUMA node of the fastest adapter; far: on one without adapters; auto: cores where a package has so many",
+    "where the ranks of a pair are; cores: as close as possible in one package; sockets: in two packages; near: on the "
+    "NUMA node of the fastest adapter; far: on a NUMA node without adapters; auto: cores if a package has enough",
     words=("auto", "cores", "sockets", "near", "far"),
     when_unknown=UNKNOWN,
 )
@@ -33,7 +33,7 @@ def resolved_placement(machine: Machine, params: Params) -> Params:
     placement = params["placement"]
     if params["oversubscribe"]:
         if placement != "auto":
-            raise Skip(f"placement={placement}: ranks that share CPUs are bound to none")
+            raise Skip(f"placement={placement}: ranks that share CPUs are not bound")
         return params
     if placement == "auto":
         fits = any(len(cores) >= whole(params["ranks"]) for cores in _packages(machine))
@@ -69,10 +69,10 @@ def _across(machine: Machine, pairs: int) -> tuple[int, ...]:
     """The first ranks of all pairs in one package, the second ones in another."""
     packages = _packages(machine)
     if len(packages) < 2:
-        raise Skip("placement=sockets wants two packages; this process may use CPUs of one")
+        raise Skip("placement=sockets needs two packages; this process may use CPUs of one")
     first, second = sorted(packages, key=len, reverse=True)[:2]
     if len(second) < pairs:
-        raise Skip(f"placement=sockets wants {pairs} cores in each of two packages; the second has {len(second)}")
+        raise Skip(f"placement=sockets needs {pairs} cores in each of two packages; the second has {len(second)}")
     both = [cores for cores in packages if cores is first or cores is second]
     return (*both[0][:pairs], *both[1][:pairs])
 
@@ -81,7 +81,7 @@ def _nearest(machine: Machine, groups: Sequence[Sequence[int]], count: int, what
     """So many cores of one of the groups: those below the least part of the machine (a cache, say) that has them."""
     most = max((len(cores) for cores in groups), default=0)
     if most < count:
-        raise Skip(f"{count} ranks want as many cores in one {what}; this process may use {most}")
+        raise Skip(f"{count} ranks need {count} cores in one {what}; this process may use {most}")
     best: Sequence[int] = max(groups, key=len)
     for cores in groups:
         for held in (cores, *_below_each_part(machine, cores)):
@@ -131,7 +131,7 @@ def _node_of(machine: Machine, device: Device) -> int | None:
 def _cores_near(machine: Machine) -> list[int]:
     adapters = _adapters(machine)
     if not adapters:
-        raise Skip("placement=near: no source tells the NUMA node of an adapter of this machine")
+        raise Skip("placement=near: the NUMA nodes of this machine's adapters are unknown")
     node = _node_of(machine, adapters[0])
     return [cpu for cpu in machine.cpus_one_per_core() if numa_node(machine, cpu) == node]
 
@@ -141,7 +141,7 @@ def _cores_far(machine: Machine) -> list[list[int]]:
     are any."""
     adapters = _adapters(machine)
     if not adapters:
-        raise Skip("placement=far: no source tells the NUMA node of an adapter of this machine")
+        raise Skip("placement=far: the NUMA nodes of this machine's adapters are unknown")
     taken = {_node_of(machine, adapter) for adapter in adapters}
     nodes: dict[int, list[int]] = {}
     beside = set()

@@ -1,7 +1,7 @@
-"""What the benchmarks of message passing share: how many ranks, where they are, what memory they send from.
+"""Parameters shared by message-passing benchmarks: the number of ranks, their place, and the memory of their buffers.
 
-The result files of other tools (`seatrial import`) do not tell everything, and what they do not tell is `unknown`:
-nobody may take two results for one experiment because both were silent.
+What the result files of other tools (`seatrial import`) do not state is `unknown`, so that default values do not make
+two results look like the same experiment.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 UNKNOWN = "unknown"
-"""The value of a parameter that an imported file does not tell."""
+"""The value of a parameter that an imported file does not state."""
 
 RANKS = Parameter(
     "ranks",
     ParameterKind.INTEGER,
     "all",
-    "ranks, each bound to a CPU of its own; all: one per core",
+    "ranks, each bound to its own CPU; all: one per core",
     words=("all",),
     minimum=1,
     when_unknown=UNKNOWN,
 )
 
-NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks are on", minimum=1, when_unknown=UNKNOWN)
+NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks run on", minimum=1, when_unknown=UNKNOWN)
 
 OVERSUBSCRIBE = Parameter(
     "oversubscribe",
     ParameterKind.FLAG,
     False,
-    "more ranks than CPUs: none is bound, and they share what there is",
+    "allow more ranks than CPUs: they are not bound and share the CPUs",
     when_unknown=UNKNOWN,
 )
 
@@ -43,7 +43,7 @@ BUFFERS = Parameter(
     "buffers",
     ParameterKind.CHOICE,
     "host",
-    "memory that is sent from and received in; two words: of the sender, of the receiver",
+    "memory of the message buffers; two words: the sender's and the receiver's",
     words=("host", "device", "managed", *_MIXED),
 )
 
@@ -51,7 +51,7 @@ HUGE_PAGES = Parameter(
     "huge_pages",
     ParameterKind.FLAG,
     True,
-    "ask the kernel for huge pages for the buffers (copies through the kernel are then faster); OSU and IMB do not",
+    "ask the kernel for huge pages for the buffers, which speeds up copies through the kernel (OSU and IMB do not)",
     when_unknown=UNKNOWN,
 )
 
@@ -59,15 +59,15 @@ DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype o
 
 
 def resolved_ranks(machine: Machine, params: Params) -> Params:
-    """The parameters with the number that `ranks` stands for on this machine.
+    """The parameters with the number of ranks on this machine.
 
-    `oversubscribe` is true afterwards only where there are more ranks than CPUs. Raises Skip where there are not that
-    many CPUs and ranks may not share them, or where the buffers are in no memory that our programs use; UsageError for
-    what only an imported file has.
+    `oversubscribe` is true afterwards only if there are more ranks than CPUs. Raises Skip if there are too few CPUs and
+    ranks may not share them, or if the buffers are not in host memory; UsageError for values that only imported files
+    have.
     """
     refuse_untold(params)
     if params.get("buffers", "host") != "host":
-        raise Skip(f"buffers={params['buffers']}: the programs of seatrial send from and receive in host memory")
+        raise Skip(f"buffers={params['buffers']}: the programs of seatrial use host memory only")
     if whole(params["nodes"]) != 1:
         raise Skip("ranks on several nodes need a batch system's allocation; this is one node")
     ranks = params["ranks"]
@@ -75,21 +75,21 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
         return {**params, "oversubscribe": whole(ranks) > len(machine.allowed_cpus)}
     if ranks != "all" and whole(ranks) > len(machine.allowed_cpus):
         raise Skip(
-            f"{ranks} ranks want as many CPUs; this process may use {len(machine.allowed_cpus)} "
+            f"{ranks} ranks need {ranks} CPUs; this process may use {len(machine.allowed_cpus)} "
             "(oversubscribe=true lets ranks share them)"
         )
     return {**params, "ranks": thread_count(machine, ranks), "oversubscribe": False}
 
 
 def refuse_untold(params: Params) -> None:
-    """Raise UsageError where a value is one that only imported results have."""
+    """Raise UsageError for a value that only imported results have."""
     for name, value in params.items():
         if value == UNKNOWN:
-            raise UsageError(f"{name}={UNKNOWN} stands for what an imported file does not tell", "give a value")
+            raise UsageError(f"{name}={UNKNOWN} is only for imported results", "give a value")
 
 
 def rank_cpus(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPU of each rank; none where ranks share what there is."""
+    """The CPU of each rank; empty if ranks share CPUs."""
     ranks = whole(params["ranks"])
     if params["oversubscribe"] and ranks > len(machine.allowed_cpus):
         return ()

@@ -10,13 +10,13 @@ from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 _LARGEST_B = 4 << 20
 _SHARE_OF_MEMORY = 2
-"""All buffers take at most this part of a node's memory: MPI, and whoever else is there, want some as well."""
+"""All buffers take at most this fraction of a node's memory (1/2); MPI and other processes need some too."""
 
 SIZE = Parameter(
     "size_B",
     ParameterKind.BYTES,
     "sweep",
-    "bytes of a message; sweep: every power of two from 1 B to largest_B; to-memory: to what memory holds",
+    "size of a message; sweep: every power of two from 1 B to largest_B; to-memory: up to what fits into memory",
     words=("sweep", "to-memory"),
 )
 
@@ -45,17 +45,17 @@ def resolved_sizes(machine: Machine, params: Params, buffers: int) -> Params:
     if size == "to-memory":
         memory = machine.facts.number("memory_total")
         if memory is None:
-            raise Skip("no source tells how much memory this machine has: give largest_B instead of to-memory")
+            raise Skip("the memory size of this machine is unknown: give largest_B instead of to-memory")
         most = int(memory) // _SHARE_OF_MEMORY // buffers
         if most < each:
-            raise Skip(f"half of the memory holds no {buffers} buffers of {each} B")
+            raise Skip(f"half of the memory does not hold {buffers} buffers of {each} B")
         return {**params, "size_B": "sweep", LARGEST.name: 1 << (most.bit_length() - 1)}
     if size == "sweep":
         if whole(params.get(LARGEST.name, _LARGEST_B)) < each:
-            raise Skip(f"a sweep to {params[LARGEST.name]} B holds no element of {each} B")
+            raise Skip(f"a sweep to {params[LARGEST.name]} B is too small for an element of {each} B")
         return params
     if whole(size) % each:
-        raise Skip(f"{size} B is no whole number of elements of {each} B ({params['datatype']})")
+        raise Skip(f"{size} B is not a whole number of elements of {each} B ({params['datatype']})")
     return {**params, LARGEST.name: whole(size)} if LARGEST.name in params else params
 
 
@@ -71,5 +71,5 @@ def _element_bytes(params: Params) -> int:
     """The bytes of an element of the datatype; 1 where a benchmark has no such parameter."""
     datatype = str(params.get("datatype", "MPI_CHAR"))
     if datatype not in ELEMENT_B:
-        raise UsageError(f"datatype={datatype} is not one that is measured here", f"it takes {', '.join(ELEMENT_B)}")
+        raise UsageError(f"datatype={datatype} is not supported", f"use one of {', '.join(ELEMENT_B)}")
     return ELEMENT_B[datatype]
