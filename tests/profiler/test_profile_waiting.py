@@ -65,9 +65,9 @@ def test_document_text_and_page_say_that_it_was_sampled() -> None:
     text = profile_text(found)
     assert "measured with a barrier before 20 of 200 collective calls" in text and "91 %" in text
     page = profile_page([found])
-    assert "Measured waiting" in page and "20 of 200" in page
+    assert "Waiting, measured" in page and "20 of 200" in page
     plain = late(sampled=0)
-    assert "measured" not in profile_text(plain) and "Measured waiting" not in profile_page([plain])
+    assert "measured" not in profile_text(plain) and "Waiting, measured" not in profile_page([plain])
     assert all(call["waiting"] is None for call in profile_document(plain, 0)["calls"])
 
 

@@ -157,5 +157,5 @@ def test_an_object_is_filled_from_its_shape() -> None:
     inner = filled(_ReadingJson, Reading(2.0, ("a",), Reading(math.inf)), inner=None)
     assert inner == {"schema": "reading/1", "value": 2.0, "best": None, "of": ["a"], "inner": None}
     assert filled(_ReadingJson, Reading(2.0, inner=Reading(1.5)))["inner"] == plain
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a number"):
         filled(_ReadingJson, Reading(math.nan))

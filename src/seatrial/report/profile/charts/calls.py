@@ -106,7 +106,7 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
 
 
 def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[str], x_title: str) -> dict[str, Any]:
-    # The renderer cannot know the width of the reader's font: room for the longest name is made beforehand.
+    # The renderer does not know the width of the browser's font: reserve space for the longest name.
     axis = {"labelLimit": 260, "minExtent": _PIXELS_OF_A_CHARACTER * max(map(len, order)) + 8}
     y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": axis}
     x = {"field": "x", "type": "quantitative", "title": x_title, "stack": "zero"}
