@@ -62,7 +62,9 @@ def test_text_and_drawing_have_the_measured_rates(results: Path, capsys: pytest.
 def test_check_names_the_gpus_that_slow_each_other(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_command(MACHINE, results, True, None, None)
     (finding,) = (f for f in json.loads(capsys.readouterr().out)["findings"] if f["rule"] == "copies-slow-each-other")
-    assert finding["devices"] == ["gpu-0", "gpu-1"] and "gpu-0, gpu-1 reach 24.0 GB/s in total" in finding["observation"]
+    assert (
+        finding["devices"] == ["gpu-0", "gpu-1"] and "gpu-0, gpu-1 reach 24.0 GB/s in total" in finding["observation"]
+    )
 
 
 def test_the_machine_stays_as_it_is(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
