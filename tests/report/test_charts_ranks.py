@@ -34,7 +34,7 @@ def measured(*outliers: Outlier, ranks: int = 8, why_not: str = "") -> Experimen
                point={"a": a, "b": b}, spread=0.0)
         for a, b in combinations(range(ranks), 2)
     ]  # fmt: skip
-    screening = Screening(outliers, len(figures), "pairs of ranks", 0.01, why_not, is_untold=bool(why_not))
+    screening = Screening(outliers, len(figures), "pairs of ranks", 0.01, why_not, is_inconclusive=bool(why_not))
     result = experiment("mpi.pairs", "Which pair is slow?", {"ranks": ranks}, figures)
     return replace(result, screening=screening)
 

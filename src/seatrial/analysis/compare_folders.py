@@ -66,7 +66,7 @@ def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float
                 )
             )
         ),
-        is_told=all(hosts),
+        is_described=all(hosts),
         breakdowns=breakdowns(
             (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
             for a, b in pairs

@@ -44,7 +44,7 @@ def compare_with_reference(baseline: str, candidate: str, folders: Mapping[str, 
             "`seatrial list --references` shows the figure of each reference",
         )
     comparisons = compared(matches, margin)
-    return Compared(baseline, candidate, comparisons, (), scope(comparisons), is_told=False)
+    return Compared(baseline, candidate, comparisons, (), scope(comparisons), is_described=False)
 
 
 def _match(reference: Reference, side: SideExperiment, figure: FigureResult, *, reference_first: bool) -> Match:

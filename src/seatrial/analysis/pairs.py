@@ -100,7 +100,7 @@ def screened_pairs(
             )
     found.sort(key=lambda outlier: (-outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio)))
     why_not = _why_not(families, able)
-    return Screening(tuple(found), n, "pairs of ranks", false_alarm_rate, why_not, is_untold=not able)
+    return Screening(tuple(found), n, "pairs of ranks", false_alarm_rate, why_not, is_inconclusive=not able)
 
 
 def _why_not(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:

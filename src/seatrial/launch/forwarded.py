@@ -1,4 +1,4 @@
-"""Launchers that export environment variables to ranks on other nodes only if told to by an option."""
+"""Launchers that export environment variables to ranks on other nodes only if an option says so."""
 
 from __future__ import annotations
 

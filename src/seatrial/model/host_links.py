@@ -103,7 +103,7 @@ def _is_host_bridge(bridge: Device) -> bool:
     return bridge.pci is not None and bridge.pci.count(":") == 1
 
 
-def ways_are_told(machine: Machine, devices: Sequence[Device]) -> bool:
+def paths_are_known(machine: Machine, devices: Sequence[Device]) -> bool:
     """Whether the graph shows all paths of copies, and no links that a hypervisor emulates: processors of other
     architectures, and AMD's with AMD GPUs, have faster links of their own."""
     is_plain = machine.facts.text("architecture") == "x86_64"

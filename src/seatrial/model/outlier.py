@@ -30,7 +30,7 @@ class Outlier:
 @dataclass(frozen=True, slots=True)
 class Screening:
     """The result of screening the values of one experiment: `n` were tested, of which `outliers` deviate at the
-    family-wise `false_alarm_rate`. `why_not` says which values could not be tested, and why; `is_untold`: none
+    family-wise `false_alarm_rate`. `why_not` says which values could not be tested, and why; `is_inconclusive`: none
     could."""
 
     outliers: tuple[Outlier, ...]
@@ -38,4 +38,4 @@ class Screening:
     of: str
     false_alarm_rate: float
     why_not: str = ""
-    is_untold: bool = False
+    is_inconclusive: bool = False

@@ -17,8 +17,9 @@ from seatrial.model.study import Study
 class Compared:
     """All comparisons of two sides, with a list of what else differs. `scope` states what the verdicts hold for.
 
-    `lost` names what was measured on one side only, with the reason; `is_told` is False if a side does not describe its
-    machine, so that differences are unknown. `breakdowns` show where the sides differ, as recorded by probes.
+    `lost` names what was measured on one side only, with the reason; `is_described` is False if a side does not
+    describe its machine, so that differences are unknown. `breakdowns` show where the sides differ, as recorded by
+    probes.
     """
 
     baseline: str
@@ -27,7 +28,7 @@ class Compared:
     differences: tuple[Difference, ...]
     scope: str = ""
     lost: tuple[str, ...] = ()
-    is_told: bool = True
+    is_described: bool = True
     breakdowns: tuple[Breakdown, ...] = ()
 
     @property

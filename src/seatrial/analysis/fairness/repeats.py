@@ -46,9 +46,9 @@ def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[No
 
 
 def _outcomes(sides: Sides) -> Iterator[Noticed]:
-    told = [Counter(_outcome(record.outcome) for record in records) for records in sides]
-    if all(told) and set(told[0]) != set(told[1]):
-        yield contrast(Kind.OUTCOME, "", *map(counted, told))
+    by_side = [Counter(_outcome(record.outcome) for record in records) for records in sides]
+    if all(by_side) and set(by_side[0]) != set(by_side[1]):
+        yield contrast(Kind.OUTCOME, "", *map(counted, by_side))
 
 
 def _outcome(outcome: Outcome) -> str:
@@ -58,11 +58,11 @@ def _outcome(outcome: Outcome) -> str:
 
 def _affinity(sides: Sides) -> Iterator[Noticed]:
     """CPU masks as read back by the threads. A different mask in any repeat counts, because masks are never random."""
-    told = [
+    by_side = [
         Counter(masks(record.seen["affinity"]) for record in records if "affinity" in record.seen) for records in sides
     ]
-    if all(told) and set(told[0]) != set(told[1]):
-        yield contrast(Kind.AFFINITY, "", *map(counted, told))
+    if all(by_side) and set(by_side[0]) != set(by_side[1]):
+        yield contrast(Kind.AFFINITY, "", *map(counted, by_side))
 
 
 def masks(affinity: Any) -> str:
@@ -77,7 +77,7 @@ def masks(affinity: Any) -> str:
 def _libraries(sides: Sides) -> Iterator[Noticed]:
     """Libraries of the measuring program, by build id. They rank lower if the measured program is another one."""
     is_wrapper = any("libraries" in _notes_of(record) for records in sides for record in records)
-    told = [
+    by_side = [
         [
             {name: {"id": build_id} for name, build_id in record.seen["libs"].items()}
             for record in records
@@ -85,12 +85,12 @@ def _libraries(sides: Sides) -> Iterator[Noticed]:
         ]
         for records in sides
     ]
-    yield from _by_file(Kind.OWN_LIBRARY if is_wrapper else Kind.LIBRARY, told)
+    yield from _by_file(Kind.OWN_LIBRARY if is_wrapper else Kind.LIBRARY, by_side)
 
 
 def _files(sides: Sides) -> Iterator[Noticed]:
     for note, kind in _FILES.items():
-        told = [
+        by_side = [
             [
                 _as_files(notes[note])
                 for record in records
@@ -98,28 +98,28 @@ def _files(sides: Sides) -> Iterator[Noticed]:
             ]
             for records in sides
         ]
-        yield from _by_file(kind, told)
+        yield from _by_file(kind, by_side)
 
 
 def _as_files(entries: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {name: entry if isinstance(entry, Mapping) else {"id": entry} for name, entry in entries.items()}
 
 
-def _by_file(kind: Kind, told: Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]) -> Iterator[Noticed]:
+def _by_file(kind: Kind, by_side: Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]) -> Iterator[Noticed]:
     """Files by name: a different identity in any repeat, or a file in at least half of the repeats of one side only.
 
     Files mapped briefly are not seen in every repeat. Unreadable files are compared by path; a library without a build
     id is compared as such.
     """
-    if not all(told):
+    if not all(by_side):
         return
-    for name in dict.fromkeys(name for side in told for files in side for name in files):
-        found = [[files[name] for files in side if name in files] for side in told]
+    for name in dict.fromkeys(name for side in by_side for files in side for name in files):
+        found = [[files[name] for files in side if name in files] for side in by_side]
         if all(found):
             ids = _identities(found)
             if ids[0] != ids[1]:
                 yield contrast(kind, name, *(counted(Counter(map(_file, entries))) for entries in found))
-        elif any(2 * len(entries) >= len(side) for entries, side in zip(found, told, strict=True)):
+        elif any(2 * len(entries) >= len(side) for entries, side in zip(found, by_side, strict=True)):
             yield contrast(
                 kind, name, *(counted(Counter(map(_file, entries))) if entries else None for entries in found)
             )
@@ -142,11 +142,11 @@ def _file(entry: Mapping[str, Any]) -> str:
 
 
 def _variables(sides: Sides) -> Iterator[Noticed]:
-    told = [[record.seen["variables"] for record in records if "variables" in record.seen] for records in sides]
-    if not all(told):
+    by_side = [[record.seen["variables"] for record in records if "variables" in record.seen] for records in sides]
+    if not all(by_side):
         return
-    for name in dict.fromkeys(name for side in told for variables in side for name in variables):
-        values = [Counter(variables.get(name) for variables in side) for side in told]
+    for name in dict.fromkeys(name for side in by_side for variables in side for name in variables):
+        values = [Counter(variables.get(name) for variables in side) for side in by_side]
         if name not in _PER_JOB and set(values[0]) != set(values[1]):
             yield contrast(Kind.VARIABLE, name, *map(_variable, values))
 
@@ -178,9 +178,9 @@ def _notes(sides: Sides) -> Iterator[Noticed]:
         elif all(_is_number(value) for side in values for value in side):
             yield from _numbers(name, values)
         else:
-            told = [Counter(map(plain, side)) for side in values]
-            if clearly_unlike(*told):
-                yield contrast(Kind.NOTE, name, *map(counted, told))
+            by_side = [Counter(map(plain, side)) for side in values]
+            if clearly_unlike(*by_side):
+                yield contrast(Kind.NOTE, name, *map(counted, by_side))
 
 
 def _is_number(value: Any) -> bool:
@@ -201,10 +201,12 @@ def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
 
 def _commands(sides: Sides) -> Iterator[Noticed]:
     """The arguments that only one side has, without the path of the program, its folder and its parent."""
-    told = [Counter(parts for record in records if (parts := _parts(record.seen.get("command")))) for records in sides]
-    if not clearly_unlike(*(Counter({" ".join(parts): n for parts, n in side.items()}) for side in told)):
+    by_side = [
+        Counter(parts for record in records if (parts := _parts(record.seen.get("command")))) for records in sides
+    ]
+    if not clearly_unlike(*(Counter({" ".join(parts): n for parts, n in side.items()}) for side in by_side)):
         return
-    usual = [Counter(side.most_common(1)[0][0]) for side in told]
+    usual = [Counter(side.most_common(1)[0][0]) for side in by_side]
     rest = [" ".join((own - other).elements()) for own, other in zip(usual, reversed(usual), strict=True)]
     yield contrast(Kind.COMMAND, "", *(text or "without these" for text in rest))
 
@@ -223,8 +225,8 @@ def _parts(command: Any) -> tuple[str, ...]:
 
 
 def _one_value(sides: Sides, kind: Kind, key: str, show: Callable[[Any], str]) -> Iterator[Noticed]:
-    told = [
+    by_side = [
         Counter(show(record.seen[key]) for record in records if record.seen.get(key) is not None) for records in sides
     ]
-    if all(told) and set(told[0]) != set(told[1]):
-        yield contrast(kind, "", *map(counted, told))
+    if all(by_side) and set(by_side[0]) != set(by_side[1]):
+        yield contrast(kind, "", *map(counted, by_side))

@@ -8,7 +8,7 @@ from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.links import READ_AGAIN, capability_of
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.host_links import PCIE, way_up, ways_are_told
+from seatrial.model.host_links import PCIE, paths_are_known, way_up
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth
 from seatrial.model.machine import DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show, show_percent
@@ -59,7 +59,7 @@ def _expected(machine: Machine, link: Link, measured: float) -> float | None:
 def _measured_above(machine: Machine, links: Sequence[Link]) -> Finding:
     link = links[0]
     ends = [device for each in links for end in (each.a, each.b) if (device := machine.device(end)) is not None]
-    may_go_elsewhere = any(end.kind is DeviceKind.GPU for end in ends) and not ways_are_told(machine, ends)
+    may_go_elsewhere = any(end.kind is DeviceKind.GPU for end in ends) and not paths_are_known(machine, ends)
     return Finding(
         rule="link-measured-above-capability",
         severity=Severity.INFO if may_go_elsewhere else Severity.ERROR,

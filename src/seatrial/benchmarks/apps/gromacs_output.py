@@ -1,7 +1,7 @@
-"""What GROMACS' mdrun writes into its log: pure, bytes in and `ProgramRecord` out.
+"""The log of GROMACS' mdrun; a pure function from bytes to a `ProgramRecord`.
 
-The format is that of the versions from 2020 on. The performance in ns/day, the wall time and the number of steps tell
-the same, so damage in one of them shows. After a reset of its counters mdrun counts the step at which it reset them.
+The format is that of the versions from 2020 on. The performance in ns/day follows from the wall time and the number of
+steps, so damage to one of them is detected. After resetting its counters mdrun also counts the step of the reset.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """apps.hpcg: the High Performance Conjugate Gradients benchmark (HPCG), the site's own `xhpcg`.
 
-What it does is bound by memory: of each nonzero of the matrix at least 12 B are read (a number and its column), for two
-operations. So the limit of the rating is the bandwidth of the memory over 6 B for each operation, where the matrix is
-beyond the caches. A rating is official only from a run of at least 1800 s (HPCG's own report): what is measured here
-tells what the machine would reach, and the note `submission_valid` says whether it could be handed in.
+HPCG is memory-bound: each nonzero of the matrix takes at least 12 B (a number and its column) for two operations. The
+limit of the rating is therefore the memory bandwidth over 6 B per operation, if the matrix is beyond the caches. A
+rating is official only after a run of at least 1800 s (HPCG's own report); the figure here estimates it, and the note
+`submission_valid` says whether the run could be submitted.
 """
 
 from __future__ import annotations

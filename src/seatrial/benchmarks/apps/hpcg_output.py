@@ -1,6 +1,7 @@
-"""The report of HPCG (3.1, and vendors' builds with the same one): `HPCG-Benchmark_*.txt`, lines `section::key=value`.
+"""The report of HPCG (3.1, and vendor builds with the same format): `HPCG-Benchmark_*.txt`, lines `section::key=value`.
 
-The rating is total operations over total time with overheads; the report holds all three, so a damaged number shows.
+The rating is total operations over total time with overheads; the report has all three, so a damaged number is
+detected.
 """
 
 from __future__ import annotations

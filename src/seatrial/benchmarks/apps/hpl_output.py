@@ -1,8 +1,8 @@
-"""What HPL prints (netlib 1.0 to 2.3, vendors' builds with the same output, HPL inside hpcc): rows and residuals.
+"""The output of HPL (netlib 1.0 to 2.3, vendor builds with the same output, HPL inside hpcc): rows and residuals.
 
-Every row `T/V N NB P Q Time Gflops` is one solution of a system; the residual below it says whether it is right. Time
-and rate are tied by the operations of HPL, 2/3 N^3 + 3/2 N^2 (HPL_pdtest.c), and the summary counts the tests, so a row
-that is damaged or missing shows.
+Every row `T/V N NB P Q Time Gflops` is one solution of a system, checked by the residual below it. Time and rate are
+related by the operation count of HPL, 2/3 N^3 + 3/2 N^2 (HPL_pdtest.c), and the summary counts the tests, so a damaged
+or missing row is detected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What LAMMPS prints: pure, bytes in and `ProgramRecord` out.
+"""The output of LAMMPS; a pure function from bytes to a `ProgramRecord`.
 
-The format is that of the versions from 2016 on (the timing breakdown came then). A line says the loop time of each
-`run` with the steps, processes and atoms; the performance, the breakdown and the rows of thermodynamic output tell the
-same again, so damage shows. Energies are per atom where the input has `thermo_modify norm yes`.
+The format is that of the versions from 2016 on, which have the timing breakdown. One line has the loop time of each
+`run` with the steps, processes and atoms; the performance, the breakdown and the thermodynamic output repeat these
+facts, so damage is detected. Energies are per atom if the input has `thermo_modify norm yes`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Run:
 
 
 def read_lammps(data: bytes) -> ProgramRecord:
-    """The runs that LAMMPS printed. A record that is not `ended` tells that it stopped early; a package that its build
+    """The runs that LAMMPS printed. A record that is not `ended` stopped early; a package that its build
     lacks is a reason to skip. Raises ProtocolError where the output is none of LAMMPS, of two processes, or contradicts
     itself."""
     text = Text("LAMMPS", data)
@@ -85,7 +85,7 @@ def read_lammps(data: bytes) -> ProgramRecord:
 
 
 def _kernels(text: Text) -> dict[str, Any]:
-    """The pair style with its package's suffix, and the precision: double, if the package INTEL tells no other."""
+    """The pair style with its package's suffix, and the precision: double, unless the package INTEL reports another."""
     pair, precisions = text.only(_PAIR, "the pair style"), text.found(_PRECISION)
     return {"pair": pair[1], "precision": precisions[-1][1] if precisions else "double"}
 

@@ -1,4 +1,4 @@
-"""Text that an application printed: lines, and numbers that are plain numbers or refused."""
+"""Text printed by an application: lines, and numbers, which must be plain numbers."""
 
 from __future__ import annotations
 

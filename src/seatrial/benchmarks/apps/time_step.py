@@ -1,4 +1,4 @@
-"""The figure of molecular dynamics that says how long a user waits: the time of one step."""
+"""The figure of molecular dynamics that users wait for: the time of one step."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """gpu.bus-speed: copies between the host's memory and a device's, as SHOC's BusSpeedDownload and BusSpeedReadback, by
 size.
 
-A size is copied again and again, one copy behind the other: 2k copies less k copies, so that neither the start of a
-train nor its end counts. Pinned copies of 64 KiB and more are timed by the device, all others by the host.
+Copies of one size are queued back to back. A sample is the time of 2k copies minus that of k copies, which excludes the
+start and the end of a batch. The device times pinned copies of 64 KiB and more; the host times all others.
 """
 
 from __future__ import annotations

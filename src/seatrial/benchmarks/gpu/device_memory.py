@@ -1,18 +1,18 @@
-"""gpu.device-memory: how fast a device reads and writes its memories, by the kinds of access of SHOC's DeviceMemory
+"""gpu.device-memory: how fast a device reads and writes its memories, with the access patterns of SHOC's DeviceMemory
 (A. Danalis et al., "The Scalable Heterogeneous Computing (SHOC) Benchmark Suite", GPGPU-3, 2010).
 
-Global memory in words of 4 B: neighbouring items take neighbouring words, or each a run of its own of 512 words, so
-that neighbours are 2 KiB apart. Local (CUDA: shared) memory: 16 KiB of a group of 256 items, neighbours in neighbouring
-banks. Textures of four fp32 channels, 16 B: groups of 16 x 16 items read along the row, in a square of 4 KiB, or up and
-down the image (x becomes 3 x + 29, y becomes 5 y + 11).
+Global memory in words of 4 B: adjacent items access adjacent words, or each accesses its own run of 512 words, so that
+adjacent items are 2 KiB apart. Local (CUDA: shared) memory: 16 KiB per group of 256 items, adjacent items in adjacent
+banks. Textures of four fp32 channels, 16 B: groups of 16 x 16 items read along the row, in a square of 4 KiB, or across
+the image (x becomes 3 x + 29, y becomes 5 y + 11).
 
 Copy and triad of global memory as BabelStream defines them (T. Deakin et al., "Evaluating attainable memory bandwidth
 of parallel programming models via BabelStream", Int. J. Computational Science and Engineering 17(3), 2018): c = a and
 a = b + s c of fp32 numbers, arrays of `size` each, 2 and 3 times 4 B counted for an element.
 
-Where SHOC reads 64 MiB or textures of 16 KiB to 4 MiB again and again, a run here takes every word of `size` once, and
-an image of the same size; and where SHOC adds up one channel of a texel, all four are added up here, so that no
-compiler reads less than what is counted.
+SHOC reads 64 MiB, or textures of 16 KiB to 4 MiB, repeatedly; here a run reads every word of `size` once, and an image
+of the same size. SHOC adds up one channel of a texel; here all four are added up, so that no compiler can read less
+than is counted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""gpu.fft: many transforms of 512 complex points, as SHOC's FFT.
+"""gpu.fft: batched transforms of 512 complex points, as in SHOC's FFT.
 
-The kernel is portable, and tests the compiler as much as the device; a vendor's library is faster.
+The kernel is portable and tests the compiler as much as the device; vendor libraries are faster.
 """
 
 from __future__ import annotations

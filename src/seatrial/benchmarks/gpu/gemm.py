@@ -1,10 +1,10 @@
-"""gpu.gemm: products of square matrices, with B and with its transpose in memory, as SHOC's GEMM.
+"""gpu.gemm: products of square matrices, with B or its transpose in memory, as in SHOC's GEMM.
 
-`portable`: D = alpha A B + beta C by seatrial's own tiled kernel, which shows what a device's compiler makes of a plain
-kernel with register tiles (V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008).
-`vendor`: D = alpha A B by the tuned library, the ceiling: cuBLAS with CUDA, CLBlast (C. Nugteren, IWOCL 2018) with
-OpenCL. It would write over C, so that no two runs were alike. tf32, fp16 and bf16 are what A and B are made of, rounded
-to nearest on the host; products are added up in fp32, and D is fp32.
+`portable`: D = alpha A B + beta C with seatrial's own tiled kernel, which shows the code quality of the device's
+compiler for a plain kernel with register tiles (V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear
+algebra", SC 2008). `vendor`: D = alpha A B with the tuned library, the ceiling: cuBLAS with CUDA, CLBlast (C. Nugteren,
+IWOCL 2018) with OpenCL. Adding beta C would overwrite C and make runs unequal. tf32, fp16 and bf16 are the types of A
+and B, rounded to nearest on the host; products are accumulated in fp32, and D is fp32.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _estimate_s(params: Params) -> float:
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """Of a library. A plain kernel has none: it shows what the compiler makes of it, and nobody expects the peak."""
+    """That of a library. A plain kernel has no limit: it is not expected to come close to the peak."""
     if params["library"] == "portable":
         return Limit.unknown("flop/s", "a plain kernel is not expected to be close to the peak; library=vendor is")
     return matrix_limit(machine, params, samples)

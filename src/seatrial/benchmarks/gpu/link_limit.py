@@ -11,8 +11,8 @@ from seatrial.model.host_links import (
     gpu_at,
     meeting_ways,
     narrowest,
+    paths_are_known,
     way_up,
-    ways_are_told,
 )
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, Link, Machine
@@ -58,7 +58,7 @@ def link_limit(counted: Callable[[Params], float] = _one, unit: Unit = "B/s", ho
             return Limit.unknown(unit, derivation)
         factor = counted(params)
         derivation += f" x {factor:.4g} ({how})" if how else ""
-        return Limit(value * factor, unit, derivation, Basis.PHYSICAL, ways_are_told(machine, found))
+        return Limit(value * factor, unit, derivation, Basis.PHYSICAL, paths_are_known(machine, found))
 
     return limit
 
@@ -77,7 +77,7 @@ def peer_limit(directions: int = 1) -> LinkLimit:
         if value is None:
             return Limit.unknown("B/s", derivation)
         derivation += f" x {directions} directions" if directions > 1 else ""
-        return Limit(value * directions, "B/s", derivation, Basis.PHYSICAL, ways_are_told(machine, found))
+        return Limit(value * directions, "B/s", derivation, Basis.PHYSICAL, paths_are_known(machine, found))
 
     return limit
 

@@ -1,8 +1,8 @@
-"""gpu.md: forces between atoms after J. E. Lennard-Jones (1924), as SHOC's MD: each atom has a list of its 128 nearest
-neighbours, and those nearer than the cutoff of 4 act on it.
+"""gpu.md: Lennard-Jones forces between atoms (J. E. Lennard-Jones, 1924), as in SHOC's MD: each atom has a list of its
+128 nearest neighbours, of which those within the cutoff of 4 contribute.
 
-Atoms stand at random near the points of a lattice of about the density of SHOC's smallest class, in random order, in a
-box without periods. (SHOC's stand anywhere: two that are very near have forces beyond fp32.)
+Atoms are placed randomly near the points of a lattice with about the density of SHOC's smallest class, in random order,
+in a box that is not periodic. (SHOC places them anywhere; two very close atoms then have forces beyond fp32.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""gpu.montecarlo: European calls priced by simulation, on one device or shared out over several.
+"""gpu.montecarlo: European calls priced by simulation, on one device or distributed over several.
 
-Paths are drawn from a counter (Philox), so that results do not depend on how many devices there are. Prices are known
-by formula: the squares of their errors in standard errors, over all options, are distributed as chi-square.
+Paths use a counter-based generator (Philox), so that results do not depend on the number of devices. The exact prices
+are known: the squared errors in units of the standard error, summed over all options, follow a chi-square
+distribution.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""gpu.nbody: gravity between all pairs of n bodies, on one device or shared out over several.
+"""gpu.nbody: gravity between all pairs of n bodies, on one device or distributed over several.
 
-An interaction counts 20 flop in single precision and 30 in double, as the figures that others publish do (the nbody
-sample of CUDA); the instructions behind it are fewer.
+An interaction counts as 20 flop in single precision and 30 in double, as in published figures (the nbody sample of
+CUDA); it takes fewer instructions.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""gpu.p2p: copies between every two devices, one way, both ways at once, and of a few bytes; and within each device.
+"""gpu.p2p: copies between each pair of devices (one direction, both directions, a few bytes) and within each device.
 
-The matrices are those of CUDA's p2pBandwidthLatencyTest, whose conventions these figures share: the source's queue
-copies into the target's memory; within a device (the diagonal) each byte is read and written, and counted twice.
-`bandwidth` is of copies one behind the other, timed by the source (2k copies less k copies), `both` of such in both
-directions at once, both counted, by the host's clock. `latency` is the time of a copy of a few bytes in a train of
-them, none waited for but the last, by the host's clock.
+The matrices and conventions are those of CUDA's p2pBandwidthLatencyTest: the queue of the source copies into the memory
+of the target; within a device (the diagonal) each byte is read and written, and counted twice. `bandwidth` is that of
+copies queued back to back, timed by the source (2k copies minus k copies); `both` that of concurrent copies in both
+directions, both counted, timed by the host. `latency` is the time per copy of a few bytes in a batch, of which only the
+last is waited for, timed by the host.
 
-With `p2p=on` a pair copies directly where its devices can have peer access, and it has it only while it is measured;
-without it the driver takes the data its own way (CUDA), or they go through the host's memory in pieces of 4 MiB, the
-next one coming down while one goes up (OpenCL). Each sample says which: `path` is peer, driver, host, or own.
+With `p2p=on` a pair copies directly if its devices support peer access, which is enabled only while the pair is
+measured. Otherwise the driver chooses the path (CUDA), or the data goes through host memory in pieces of 4 MiB, of
+which one is downloaded while the previous one is uploaded (OpenCL). Each sample states its `path`: peer, driver, host
+or own.
 """
 
 from __future__ import annotations

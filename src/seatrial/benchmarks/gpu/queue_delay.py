@@ -1,4 +1,4 @@
-"""gpu.queue-delay: the time before queued kernels are done, and what a launch costs, counted as SHOC's QueueDelay does:
+"""gpu.queue-delay: the time until queued kernels complete, and the cost of a launch, counted as in SHOC's QueueDelay:
 1, 2 and 4 kernels on an idle queue."""
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""gpu.s3d: the rates of chemical reactions at every point of a grid, as SHOC's S3D takes them from the simulation of
+"""gpu.s3d: the rates of chemical reactions at every point of a grid, as in SHOC's S3D, taken from the simulation of
 turbulent combustion of that name (J. H. Chen et al., "Terascale direct numerical simulations of turbulent combustion
 using S3D", 2009).
 
-SHOC evaluates ethylene in air, 22 species and 206 reactions, in some dozens of kernels that a program wrote. Here it is
-hydrogen in air, in one kernel: the part of GRI-Mech 3.0 (G. P. Smith et al.) without carbon and nitrogen's own
-reactions, as Cantera's h2o2.yaml has it: 10 species, two of them inert, and 29 reversible reactions, ten of them with
-third bodies, one of them with Troe's falloff. Each point has a temperature (800 to 2500 K), a pressure (0.9 to 1.1 atm)
-and mass fractions of its own; what comes out are the rates at which the 8 others are made, in kg/m^3/s. So a point is
-less work than SHOC's, of the same kind; the grids are SHOC's.
+SHOC evaluates ethylene in air, 22 species and 206 reactions, in dozens of generated kernels. Here it is hydrogen in
+air, in one kernel: the part of GRI-Mech 3.0 (G. P. Smith et al.) without carbon and the reactions of nitrogen, as in
+Cantera's h2o2.yaml: 10 species, two of them inert, and 29 reversible reactions, ten with third bodies, one with Troe
+falloff. Each point has its own temperature (800 to 2500 K), pressure (0.9 to 1.1 atm) and mass fractions; the result is
+the production rates of the 8 other species, in kg/m^3/s. A point is the same kind of work as in SHOC, but less of it;
+the grids are those of SHOC.
 
-Flop are counted as they stand in the source, constants left out, with the weights of F. H. McMahon ("The Livermore
-Fortran kernels", UCRL-53745, 1986): 589 additions and multiplications of 1, 12 divisions of 4, 39 exponentials and 3
-logarithms of 8: 973 for a point. There is no limit: those weights are not a device's.
+Flop are counted in the source, without constants, with the weights of F. H. McMahon ("The Livermore Fortran kernels",
+UCRL-53745, 1986): 589 additions and multiplications of 1, 12 divisions of 4, 39 exponentials and 3 logarithms of 8: 973
+per point. There is no limit, because these weights are not those of a device.
 """
 
 from __future__ import annotations

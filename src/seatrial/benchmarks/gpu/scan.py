@@ -1,4 +1,4 @@
-"""gpu.scan: the exclusive prefix sum of n numbers, counted as SHOC's Scan does: each number once."""
+"""gpu.scan: the exclusive prefix sum of n numbers, counted as in SHOC's Scan: each number once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""gpu.spmv: a sparse matrix with random places times a vector, as SHOC's Spmv, in three layouts of the matrix: CSR with
-an item or with 32 items for each row (N. Bell and M. Garland, "Implementing sparse matrix-vector multiplication on
-throughput-oriented processors", SC 2009), and ELLPACK-R (F. Vazquez et al., "Improving the performance of the sparse
-matrix vector product with GPUs", 2010)."""
+"""gpu.spmv: a random sparse matrix times a vector, as in SHOC's Spmv, in three matrix formats: CSR with one item or
+with 32 items per row (N. Bell and M. Garland, "Implementing sparse matrix-vector multiplication on throughput-oriented
+processors", SC 2009), and ELLPACK-R (F. Vazquez et al., "Improving the performance of the sparse matrix vector product
+with GPUs", 2010).
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
 """gpu.transfer: copies between the host's memory and each device's, one device at a time and all at once.
 
-A size is copied again and again, one copy behind the other (nvbandwidth does the same with its large copies): 2k copies
-less k copies, so that neither the start of a train nor its end counts. Pinned and mapped copies of 64 KiB and more in
-one direction are timed by the device, all others by the host. `both` are copies in both directions at once on two
-queues, and counts both; of pageable memory one thread hands over both, so they may take turns.
+Copies of one size are queued back to back (as nvbandwidth does with large copies). A sample is the time of 2k copies
+minus that of k copies, which excludes the start and the end of a batch. The device times pinned and mapped copies of
+64 KiB and more in one direction; the host times all others. `both` are concurrent copies in both directions on two
+queues, both counted; for pageable memory a single thread submits both, so they may be serialised.
 
-What devices share on their way to the host shows in the difference between the figures: `h2d` is of a device alone,
-`h2d_together` is its part while all copy, and `h2d_all` the sum of these parts. Each device goes on copying until all
-have their sample, so none is measured while others have ended.
+The difference between the figures shows what devices share on the path to the host: `h2d` is one device alone,
+`h2d_together` its rate while all copy, `h2d_all` the sum of these rates. Each device keeps copying until all have their
+sample, so that none is measured after others have finished.
 
-`numa_node` binds the threads that drive the copies and the host's memory: with `auto` each device is driven from a CPU
-that sysfs calls local to it, where there is one, and the memory lies next to that CPU.
+`numa_node` binds the threads that submit the copies, and the host memory. With `auto` each device is driven from a CPU
+that sysfs reports as local to it, if there is one, and the memory is on the NUMA node of that CPU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""gpu.triad: a = b + s c with all arrays in the host's memory, as SHOC's Triad: blocks travel down, are worked on and
-travel back, on two queues, so that copies and work overlap.
+"""gpu.triad: a = b + s c with all arrays in host memory, as in SHOC's Triad: blocks are uploaded, processed and
+downloaded on two queues, so that copies and computation overlap.
 
-Counted as there: 3 elements travel and 2 operations are done for each element of a.
+Counted as in SHOC: 3 elements copied and 2 operations per element of a.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _section(name: str, options: Mapping[str, object]) -> list[str]:
 
 
 def _jobs(params: Params, stem: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """(name, options) of each job. A point's name tells what it is: "read:<file_B>:<record_B>"."""
+    """(name, options) of each job. The name of a job states its point: "read:<file_B>:<record_B>"."""
     calls = _CALLS[str(params["pattern"])]
     points = surface(params)
     block_B = _layout_record_B(params)

@@ -1,18 +1,19 @@
-"""What the benchmarks of collective operations share: parameters, sizes, figures, checks, limits.
+"""Shared by the benchmarks of collective operations: parameters, sizes, figures, checks, limits.
 
 `time_max` is the time of the slowest rank of an iteration and `time_mean` the mean over ranks, each then averaged over
-the iterations of a sample. How an iteration starts decides what such a time is:
+the iterations of a sample. The start of an iteration determines what these times include:
 
-- clock (the default): at an agreed time of a common clock, so that no rank waits inside the operation for one that was
-  let out of a barrier later. An iteration that a rank came late to is dropped (`overrun_share`). The method is
+- clock (the default): at an agreed time of a common clock, so that no rank waits inside the operation for a rank that
+  left a barrier later. An iteration with a late rank is dropped (`overrun_share`). The method is
   that of S. Hunold, A. Carpen-Amarie, "Reproducible MPI benchmarking is still not as easy as you think", IEEE TPDS
   27(12), 2016, with the windows of SKaMPI. Ranks of one host share a clock; between hosts it is measured.
-- barrier: after a barrier, as the OSU micro-benchmarks (osu_allreduce and its like) and Intel MPI Benchmarks 2019 and
-  later do. The skew with which ranks leave the barrier is in the time.
-- back-to-back: one call after another in one timed region, as older Intel MPI Benchmarks, and as both time their
-  barrier. Ranks that only send run ahead, so that the calls overlap.
+- barrier: after a barrier, as in the OSU micro-benchmarks (osu_allreduce, ...) and Intel MPI Benchmarks 2019 and
+  later. The time includes the skew with which ranks leave the barrier.
+- back-to-back: one call after another in one timed region, as in older Intel MPI Benchmarks, and as both suites time
+  their barrier. Ranks that only send run ahead, so that the calls overlap.
 
-Their maximum is that of each rank's mean, not the mean of each iteration's maximum, and so the lesser one.
+The maximum in these suites is that of the means of the ranks, not the mean of the maxima of the iterations, and is
+therefore smaller.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""mpi.neighbor-allgather to mpi.neighbor-alltoallw: how long ranks take to exchange data with those beside them.
+"""mpi.neighbor-allgather to mpi.neighbor-alltoallw: how long ranks take to exchange data with their neighbours.
 
-Ranks lie on a periodic Cartesian grid whose extents MPI_Dims_create chooses, in the order of the world, so each has two
-neighbours in each dimension (which in a dimension of two are the same rank, and of one itself). The figures, and how
-an iteration starts, are those of `collective_family`.
+Ranks form a periodic Cartesian grid with extents from MPI_Dims_create, in the order of MPI_COMM_WORLD, so each has two
+neighbours per dimension (in a dimension of two the same rank twice, in a dimension of one itself). The figures and the
+start of an iteration are those of `collective_family`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""mpi.put, mpi.get, mpi.accumulate: how long one rank takes to reach into another's memory, and at what rate.
+"""mpi.put, mpi.get, mpi.accumulate: time and bandwidth of access to another rank's memory.
 
-`time` is that of one operation which is complete, at the target too, before the next begins; `bandwidth` that of a
-window of operations which are completed together. What completes them is `synchronization`: MPI_Win_flush inside one
-long epoch (the common way, and passive: the target does nothing), a lock around each epoch, a fence, or the general
-active target (post, start, complete, wait).
+`time` is that of one operation, completed at the target before the next begins; `bandwidth` that of a window of
+operations completed together. `synchronization` completes them: MPI_Win_flush inside one long epoch (the common,
+passive way: the target does nothing), a lock around each epoch, a fence, or the general active target (post, start,
+complete, wait).
 
-The OSU micro-benchmarks (osu_put_latency and its like) define the same epochs; they report for the fence and the
-general active target half of an exchange in which both ranks are origins, and here one rank is.
+The OSU micro-benchmarks (osu_put_latency, ...) define the same epochs. For the fence and the general active target they
+report half of an exchange in which both ranks are origins; here only one rank is.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""mpi.pairs: which pair of ranks, which rank or which node is slow.
+"""mpi.pairs: find slow pairs of ranks, slow ranks and slow nodes.
 
-Every two ranks meet in one round of a tournament (the circle method; native/mpi/tournament.hpp). 1,024 ranks have
-523,776 pairs, so beyond some number of ranks only some rounds are played: `rounds` says how many and with it which, the
-first so many of `rounds_by_spread`. In each round every rank has one partner (of an odd number one rests), so all ranks
-are measured equally often, with partners near and far.
+Each pair of ranks meets in one round of a round-robin tournament (the circle method; native/mpi/tournament.hpp). 1,024
+ranks have 523,776 pairs, so large runs measure only the first `rounds` rounds in the order of `rounds_by_spread`. In
+each round every rank has one partner (one rank is idle if their number is odd), so all ranks are measured equally
+often, with near and distant partners.
 
-`at_once=1` shows each pair by itself, many at once show what the fabric does under the load of all. Ranks that are not
-in turn sleep. Where ranks share CPUs, the two in turn sit on two CPUs of different cores, the same for every pair.
+`at_once=1` measures one pair at a time; several pairs at once show the fabric under load. Ranks that are not being
+measured sleep. If ranks share CPUs, the measured two are bound to two CPUs of different cores, the same for every
+pair.
 """
 
 from __future__ import annotations

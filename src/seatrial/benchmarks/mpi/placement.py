@@ -1,6 +1,6 @@
-"""Where the two ranks of a pair are: how near to each other, and to the adapter that leads out of the node.
+"""The placement of the two ranks of a pair: their distance from each other, and from the network adapter of the node.
 
-Of 2n ranks, rank p and rank p + n are a pair.
+With 2n ranks, rank p and rank p + n form a pair.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _below_each_part(machine: Machine, cpus: Sequence[int]) -> list[list[int]]:
 
 def _packages(machine: Machine) -> list[list[int]]:
     """The cores (the first CPU of each) of every package, packages in the order of their first core. Cores whose
-    package no source tells count as one."""
+    unknown package count as one."""
     found: dict[str, list[int]] = {}
     for cpu in machine.cpus_one_per_core():
         package = machine.package_of(cpu)

@@ -65,7 +65,7 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
     ranks may not share them, or if the buffers are not in host memory; UsageError for values that only imported files
     have.
     """
-    refuse_untold(params)
+    refuse_unknown(params)
     if params.get("buffers", "host") != "host":
         raise Skip(f"buffers={params['buffers']}: the programs of seatrial use host memory only")
     if whole(params["nodes"]) != 1:
@@ -81,7 +81,7 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
     return {**params, "ranks": thread_count(machine, ranks), "oversubscribe": False}
 
 
-def refuse_untold(params: Params) -> None:
+def refuse_unknown(params: Params) -> None:
     """Raise UsageError for a value that only imported results have."""
     for name, value in params.items():
         if value == UNKNOWN:

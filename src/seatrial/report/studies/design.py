@@ -61,7 +61,7 @@ def fairness_headline(compared: Sequence[Compared]) -> str:
         return f"{count(unintended, 'unintended difference')} between the sides"
     if not any(one.comparisons for one in compared):
         return "Nothing was compared"
-    if not all(one.is_told for one in compared):
+    if not all(one.is_described for one in compared):
         return "Other differences are unknown: one side has no data about its machine"
     return "No differences found other than the intended ones"
 

@@ -36,7 +36,7 @@ def screening_lines(screening: Screening | None) -> list[str]:
         return []
     rate = f"{screening.false_alarm_rate * 100:.3g} %"
     lines = [f"slow: {slow_words(one)}" for one in screening.outliers]
-    if not lines and screening.n and not screening.is_untold:
+    if not lines and screening.n and not screening.is_inconclusive:
         lines = [f"none of {screening.n} {screening.of} is slow"]
     if lines:
         lines[-1] += f"; false alarms in {rate} of cases where all are alike"

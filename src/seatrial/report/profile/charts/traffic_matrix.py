@@ -45,7 +45,7 @@ class _Order:
 
 
 def matrix_chart(profile: Profile, ident: str) -> Chart | None:
-    """The matrix as a heat map. None where nobody sent anything point to point, or to one rank only."""
+    """The matrix as a heat map. None without point-to-point messages, or with a single rank."""
     if not len(profile.matrix) or profile.ranks < 2:
         return None
     order = _order(profile)
