@@ -116,7 +116,7 @@ def test_a_damaged_fact_costs_the_records_that_refer_to_it_and_no_others(
         damaged.write_text("")
     contents = read_contents(folder)
     assert set(contents.records) == {other.id} and contents.damaged
-    assert "1 repeats" in " ".join(contents.damaged)
+    assert "1 repeat " in " ".join(contents.damaged)
 
 
 def test_a_fact_that_a_power_cut_emptied_is_written_again(folder: ResultsFolder) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.experiment import Experiment
 from seatrial.model.record import RepeatRecord, decode
+from seatrial.model.spelling import count
 from seatrial.model.study_document import KeptStudy, study_from_document
 from seatrial.model.trial import RecordPlace
 from seatrial.store.folder import ResultsFolder
@@ -53,7 +54,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
         try:
             experiments[key] = _experiment(folder, key)
         except StoreError as error:
-            damaged.append(f"{error.message}: {len(repeats)} repeats are ignored")
+            damaged.append(f"{error.message}: {count(len(repeats), 'repeat')} ignored")
     environments, machines = _environments(folder, experiments, damaged), _machines(folder, experiments, damaged)
     for key, experiment in list(experiments.items()):
         for kind, known, needed in (
@@ -62,7 +63,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
         ):
             if needed and needed not in known and key in experiments:
                 damaged.append(
-                    f"{kind}/{needed}.json is missing: {len(by_experiment[key])} repeats of {key} are ignored"
+                    f"{kind}/{needed}.json is missing: {count(len(by_experiment[key]), 'repeat')} of {key} ignored"
                 )
                 del experiments[key]
     return Contents(
