@@ -159,7 +159,7 @@ def test_a_program_that_is_removed_after_it_was_found(tmp_path: Path, live_machi
     program.unlink()
     record = run_one(ready, live_machine, folder)
     assert record.outcome.state is State.FAILED
-    assert f"{program}: there is no such program" in record.outcome.evidence
+    assert f"{program}: no such program" in record.outcome.evidence
 
 
 @real

@@ -137,8 +137,8 @@ GREAT_MESSAGES = r"""
 
 using namespace seatrial;
 
-// How many elements and bytes a message has by MPI's own account.
-void tell(MPI_Datatype element, std::size_t bytes) {
+// The number of elements and bytes of a message as reported by MPI.
+void print_sizes(MPI_Datatype element, std::size_t bytes) {
   const mpi::Message message(element, bytes);
   MPI_Count each = 0;
   MPI_Type_size_x(message.type, &each);
@@ -149,20 +149,20 @@ void tell(MPI_Datatype element, std::size_t bytes) {
               static_cast<long long>(extent));
 }
 
-void tell_all() {
+void print_all_sizes() {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{24}, std::size_t{2147483640}, (std::size_t{1} << 31),
                                   (std::size_t{1} << 33) + 24})
-    tell(MPI_CHAR, bytes);
-  tell(MPI_DOUBLE, (std::size_t{1} << 34) + 24);
+    print_sizes(MPI_CHAR, bytes);
+  print_sizes(MPI_DOUBLE, (std::size_t{1} << 34) + 24);
 }
 
-// A message of blocks, sent for real: it is small, since few elements are told to be too many.
+// A message of blocks, sent for real: it is small, since a small limit of elements is passed.
 void send_blocks() {
   constexpr std::size_t bytes = 1000;
   const mpi::Message message(MPI_CHAR, bytes, 64, 96);
   std::vector<std::byte> sent(bytes), received(bytes);
   mpi::fill(sent, 1);
-  mpi::spoil(received, 1);
+  mpi::poison(received, 1);
   const auto before = mpi::wrong_bytes(received, 1);
   MPI_Sendrecv(sent.data(), message.count, message.type, 0, 0, received.data(), message.count, message.type, 0, 0,
                MPI_COMM_SELF, MPI_STATUS_IGNORE);
@@ -171,7 +171,7 @@ void send_blocks() {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  tell_all();
+  print_all_sizes();
   send_blocks();
   MPI_Finalize();
 }
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
 def test_messages_of_more_elements_than_an_int_counts(
     mpi: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path
 ) -> None:
-    """By the sizes that MPI tells of the types, and by sending one whose blocks are made small."""
+    """By the sizes that MPI reports for the types, and by sending one whose blocks are made small."""
     ready = make_ready(benchmark_named("mpi.bandwidth"), live_machine, folder, mpi=mpi)
     source, program = tmp_path / "great.cpp", tmp_path / "great"
     source.write_text(GREAT_MESSAGES, encoding="utf-8")

@@ -131,7 +131,7 @@ FAULTS: dict[str, tuple[Benchmark, Edits, State, str]] = {
         State.INVALID,
         "samples: ",
     ),
-    "no end": (PEAK, {"program.hpp": ("program.end();", "")}, State.FAILED, "run: the program ended well but"),
+    "no end": (PEAK, {"program.hpp": ("program.end();", "")}, State.FAILED, "run: the program succeeded, but"),
     "a crash": (
         PEAK,
         {"program.hpp": ("program.end();", "std::raise(SIGSEGV);")},
