@@ -116,7 +116,7 @@ def test_adapters_disks_and_what_is_none(machine: Machine) -> None:
     assert (nic.facts.text("state"), nic.facts.text("link_layer")) == ("active", "InfiniBand")
     assert disk is not None
     assert (disk.facts.integer("size"), disk.facts.text("model_name")) == (1875385008 * 512, "SAMSUNG MZ")
-    assert len(machine.of_kind(DeviceKind.GPU)) == 1, "the management board's display is no GPU"
+    assert len(machine.of_kind(DeviceKind.GPU)) == 1, "the management board's display is not a GPU"
     assert machine.device("pci-0000:00:1c.0") is None, "a bridge that leads to nothing"
     assert not machine.of_kind(DeviceKind.BLOCK)
     assert [(path.a, path.b, path.path_class) for path in machine.paths] == [("gpu-0", "nic-mlx5_0", "SYS")]
