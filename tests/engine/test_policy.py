@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.group import Group, Member, OkRepeat, paired
+from seatrial.engine.group import FigureKey, Group, Member, paired
 from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Compared, Pool, Pooled
 from seatrial.engine.ready import Ready
@@ -28,13 +29,24 @@ FMA = ("fma", ())
 PROGRAM = NativeProgram(PEAK.program, Built(Path(), "", (), Hello("peak", "", ""), 0.0, True))
 
 
+@dataclass(slots=True)
+class MadeUp:
+    """An ok repeat without a record."""
+
+    t0: float
+    wall_s: float
+    block: str | None
+    values: Mapping[FigureKey, float]
+    turns: Mapping[FigureKey, tuple[float, ...]] = field(default_factory=dict)
+
+
 def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -> Member:
     """An experiment with one ok repeat for each value, one in a block."""
     point = plan_points(["cpu.peak"], {}, MACHINE)[0]
     ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), PROGRAM)
     made = Member(ready, MACHINE)
     made.ok_repeats = [
-        OkRepeat(float(n), wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)
+        MadeUp(float(n), wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)
     ]
     made.latest = RepeatRecord("x", 0, 0, 0.0, wall_s, Outcome.ok(), seen={"budget_s": 60.0})
     return made

@@ -15,7 +15,7 @@ from statistics import median
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Design, Side, Stopped, Verdict
-from seatrial.model.figure_result import FigureResult, RepeatValue
+from seatrial.model.figure_result import FigureResult, RepeatValue, RepeatValues, numbers
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import count
 from seatrial.model.units import Unit
@@ -121,7 +121,7 @@ def _side_by_side(
 
 def _separately(match: Match, baseline: Measured, candidate: Measured, margin: float, family: int) -> Comparison:
     sides = (baseline.figure.repeats, candidate.figure.repeats)
-    first, second = ([repeat.value for repeat in repeats] for repeats in sides)
+    first, second = (numbers(repeats) for repeats in sides)
     plain = independent_ratio(first, second, ALPHA)
     adjusted = independent_ratio(first, second, ALPHA / family)
     enough = min(len(first), len(second)) >= MINIMUM_REPEATS
@@ -218,6 +218,8 @@ def _decided(comparison: Comparison, p: float | None) -> Comparison:
 
 def _pairs(baseline: Measured, candidate: Measured) -> list[tuple[RepeatValue, RepeatValue]]:
     """The repeats of both sides in each block that has both, in order of time."""
+    if not baseline.blocks or not candidate.blocks:
+        return []
     of_baseline = {
         baseline.blocks[repeat.repeat]: repeat for repeat in baseline.figure.repeats if repeat.repeat in baseline.blocks
     }
@@ -240,8 +242,8 @@ def _stopped(look: int | None, blocks: int, rule: Sequential) -> Stopped:
 def _side(measured: Measured, values: Sequence[RepeatValue]) -> Side:
     return Side(
         measured.name,
-        median(repeat.value for repeat in values),
-        tuple(values),
+        median(numbers(values)),
+        values if isinstance(values, RepeatValues) else tuple(values),
         (measured.experiment,),
         measured.hosts,
     )

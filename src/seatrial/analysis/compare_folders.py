@@ -79,8 +79,9 @@ def _refuse_copies(
 ) -> None:
     """Raise UsageError if both folders contain the same repeats: a copy is not a second measurement."""
     for a, b in pairs:
-        made = {record.t0: record for record in baseline.contents.records.get(a.id, ())}
         others = candidate.contents.records.get(b.id, ())
+        at = {record.t0 for record in others}
+        made = {record.t0: record for record in baseline.contents.records.get(a.id, ()) if record.t0 in at}
         common = sum(record.t0 in made and record.samples == made[record.t0].samples for record in others)
         if common:
             raise UsageError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 
 from seatrial.model.benchmark import Benchmark
-from seatrial.model.figure_result import FigureResult, RepeatValue, share_of
+from seatrial.model.figure_result import FigureResult, RepeatValues, share_of
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
@@ -18,8 +19,12 @@ from seatrial.model.sample import point_key
 from seatrial.stats.interval import median_interval
 
 
-def in_time(records: Iterable[RepeatRecord]) -> list[RepeatRecord]:
+def in_time(records: Iterable[RepeatRecord]) -> Sequence[RepeatRecord]:
     """The records in order of time, which may differ from the order of their numbers."""
+    if not isinstance(records, Sequence):
+        records = tuple(records)
+    if all(first.t0 < second.t0 for first, second in pairwise(records)):
+        return records  # as usual; many are not copied
     return sorted(records, key=lambda record: (record.t0, record.order))
 
 
@@ -41,96 +46,177 @@ def outcome_of(records: Sequence[RepeatRecord]) -> tuple[Outcome, tuple[str, ...
     )
 
 
-Read = Sequence[tuple[RepeatRecord, Sequence[Reading]]]
-"""The ok repeats of an experiment in order of time, each with its figures."""
-
-
-def read(benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]) -> Read:
-    """The ok repeats, in order of time, with the limits that are known now."""
-    return [
-        (record, readings(benchmark, machine, params, record.samples))
-        for record in in_time(records)
-        if record.outcome.state is State.OK
-    ]
-
-
-def impossible(repeats: Read) -> Outcome | None:
-    """`invalid` if a repeat exceeds a limit that is known now, else None.
-
-    Facts of a machine may be added after its repeats (memory modules need root). One such repeat is enough: to drop
-    only the repeats above the limit would be selection by the result.
-    """
-    found = [reason for _, figures in repeats if (reason := next(filter(None, map(impossible_reason, figures)), None))]
-    if not found:
-        return None
-    return Outcome.invalid("limit", f"{found[0]}, in {len(found)} of {len(repeats)} repeats, by what is known now")
-
-
 def figures_of(
     benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]
 ) -> tuple[FigureResult, ...]:
     """The figures of the ok repeats, in declared order; empty if there are none."""
-    return figures(benchmark, params, read(benchmark, machine, params, records))
+    return Repeats(benchmark, machine, params, records).figures()
 
 
-def figures(benchmark: Benchmark, params: Params, repeats: Read) -> tuple[FigureResult, ...]:
-    """The figures of repeats that were read, in declared order."""
-    gathered: dict[tuple[object, ...], _Gathered] = {}
-    for record, found in repeats:
-        for reading in found:
-            key = (reading.figure.name, point_key(reading.point))
-            gathered.setdefault(key, _Gathered()).add(record, reading)
-    order = {figure.name: position for position, figure in enumerate(benchmark.figures)}
-    return tuple(entry.result(params) for _, entry in sorted(gathered.items(), key=lambda item: order[str(item[0][0])]))
+_MOST_LIMITS = 500
+"""Repeats of which every limit is kept: each states its derivation, so many take much memory."""
 
 
-@dataclass(slots=True)
-class _Gathered:
-    """The readings of one figure at one point over repeats."""
+class Repeats:
+    """The figures of the ok repeats of an experiment, in order of time, with the limits that are known now.
 
-    readings: list[Reading] = field(default_factory=list)
-    repeats: list[RepeatValue] = field(default_factory=list)
+    The samples of one repeat at a time are read. Raises StoreError if its file has changed.
+    """
 
-    def add(self, record: RepeatRecord, reading: Reading) -> None:
-        self.readings.append(reading)
-        turns = reading.values if record.seen.get("together") else ()
-        self.repeats.append(RepeatValue(record.repeat, record.order, record.t0, reading.value, turns))
+    def __init__(self, benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]) -> None:
+        self._benchmark, self._machine, self._params = benchmark, machine, params
+        self._ok = [record for record in in_time(records) if record.outcome.state is State.OK]
+        self._gathered: dict[tuple[object, ...], _Gathered] = {}
+        self._impossible, self._n_impossible = "", 0
+        keeps_limits = len(self._ok) <= _MOST_LIMITS
+        for place, record in enumerate(self._ok):
+            reasons = []
+            for reading in self._readings(record):
+                key = _key(reading)
+                if key not in self._gathered:
+                    self._gathered[key] = _Gathered(reading, keeps_limits)
+                self._gathered[key].add(place, reading, bool(record.seen.get("together")))
+                if reason := impossible_reason(reading):
+                    reasons.append(reason)
+            if reasons:
+                self._impossible = self._impossible or reasons[0]
+                self._n_impossible += 1
 
-    def result(self, params: Params) -> FigureResult:
-        figure = self.readings[0].figure
-        share, limit = self._share()
-        values = [repeat.value for repeat in self.repeats]
-        return FigureResult(
-            name=figure.name,
-            point=self.readings[0].point,
-            unit=figure.unit,
-            better=figure.better,
-            work=figure.work,
-            median=median(values),
-            ci95=median_interval(values),
-            minimum=min(reading.minimum for reading in self.readings),
-            maximum=max(reading.maximum for reading in self.readings),
-            n_samples=sum(reading.n_samples for reading in self.readings),
-            limit=limit,
-            repeats=tuple(self.repeats),
-            fraction_of_limit=share,
-            attainable=figure.attainable(params),
-            one_limit_over=figure.one_limit_over,
-            customary="" if figure.customary is None else figure.customary(params, median(values)),
+    def _readings(self, record: RepeatRecord) -> list[Reading]:
+        samples = tuple(record.samples)  # read once: every figure goes through them
+        return readings(self._benchmark, self._machine, self._params, samples)
+
+    @property
+    def impossible(self) -> Outcome | None:
+        """`invalid` if a repeat exceeds a limit that is known now, else None.
+
+        Facts of a machine may be added after its repeats (memory modules need root). One such repeat is enough: to drop
+        only the repeats above the limit would be selection by the result.
+        """
+        if not self._n_impossible:
+            return None
+        seen = f"{self._impossible}, in {self._n_impossible} of {len(self._ok)} repeats, by what is known now"
+        return Outcome.invalid("limit", seen)
+
+    def figures(self) -> tuple[FigureResult, ...]:
+        """The figures, in declared order."""
+        order = {figure.name: position for position, figure in enumerate(self._benchmark.figures)}
+        found = sorted(self._gathered.items(), key=lambda item: order[str(item[0][0])])
+        limits = self._limits_of({key: entry.typical for key, entry in found if entry.limits is None})
+        columns = (
+            [record.repeat for record in self._ok],
+            [record.order for record in self._ok],
+            [record.t0 for record in self._ok],
         )
+        return tuple(entry.result(self._params, columns, limits.get(key)) for key, entry in found)
 
-    def _share(self) -> tuple[float | None, Limit | None]:
-        """(median over repeats of the share of the limit, the limit of the repeat whose share is nearest to it).
+    def _limits_of(self, wanted: Mapping[tuple[object, ...], int | None]) -> dict[tuple[object, ...], Limit | None]:
+        """The limits of figures in some repeat, each repeat read once more."""
+        by_place: dict[int, set[tuple[object, ...]]] = {}
+        for key, place in wanted.items():
+            if place is not None:
+                by_place.setdefault(place, set()).add(key)
+        return {
+            key: reading.limit
+            for place, keys in by_place.items()
+            for reading in self._readings(self._ok[place])
+            if (key := _key(reading)) in keys
+        }
+
+
+def _key(reading: Reading) -> tuple[object, ...]:
+    return reading.figure.name, point_key(reading.point)
+
+
+class _Gathered:
+    """The readings of one figure at one point over repeats: `places` are the positions of these repeats."""
+
+    def __init__(self, first: Reading, keeps_limits: bool) -> None:
+        self.figure, self.point = first.figure, first.point
+        self.places, self.values = array("q"), list[float]()
+        self.turns: list[tuple[float, ...]] = []
+        self.minimum, self.maximum, self.n_samples = first.minimum, first.maximum, 0
+        self.shares, self.shared = array("d"), array("q")
+        self.limits: list[Limit | None] | None = [] if keeps_limits else None
+        self.first_limit: Limit | None = None
+
+    def add(self, place: int, reading: Reading, in_turns: bool) -> None:
+        """Add the reading of the repeat at this position."""
+        if in_turns and not self.turns:
+            self.turns = [()] * len(self.values)
+        if in_turns or self.turns:
+            self.turns.append(reading.values if in_turns else ())
+        self.places.append(place)
+        self.values.append(reading.value)
+        self.minimum = min(self.minimum, reading.minimum)
+        self.maximum = max(self.maximum, reading.maximum)
+        self.n_samples += reading.n_samples
+        if self.first_limit is None:
+            self.first_limit = reading.limit
+        share = share_of(reading.value, reading.limit, reading.figure.better)
+        if share is not None:
+            self.shares.append(share)
+            self.shared.append(place)
+            if self.limits is not None:
+                self.limits.append(reading.limit)
+
+    @property
+    def share(self) -> float | None:
+        """The median over repeats of the share of the limit.
 
         Each repeat is compared with its own limit, which uses the clock of its run: a median value over the clock of
         another repeat would not be the share of any run.
         """
-        pairs = [
-            (share, reading.limit)
-            for reading in self.readings
-            if (share := share_of(reading.value, reading.limit, reading.figure.better)) is not None
-        ]
-        if not pairs:
-            return None, next((reading.limit for reading in self.readings if reading.limit is not None), None)
-        middle = median(share for share, _ in pairs)
-        return middle, min(pairs, key=lambda pair: abs(pair[0] - middle))[1]
+        return median(self.shares) if self.shares else None
+
+    @property
+    def nearest(self) -> int | None:
+        """Of the repeats with a share, the position of the one that is nearest to the median."""
+        middle = self.share
+        if middle is None:
+            return None
+        return min(range(len(self.shares)), key=lambda place: abs(self.shares[place] - middle))
+
+    @property
+    def typical(self) -> int | None:
+        """The position of the repeat whose share is nearest to the median."""
+        nearest = self.nearest
+        return None if nearest is None else self.shared[nearest]
+
+    def result(self, params: Params, columns: _Columns, limit: Limit | None) -> FigureResult:
+        """The figure. `columns` are of all repeats; `limit` is that of the typical repeat, unless it was kept."""
+        figure, nearest = self.figure, self.nearest
+        if nearest is None:
+            limit = self.first_limit
+        elif self.limits is not None:
+            limit = self.limits[nearest]
+        if len(self.places) < len(columns[0]):
+            numbers, orders, starts = columns
+            columns = (
+                [numbers[place] for place in self.places],
+                [orders[place] for place in self.places],
+                [starts[place] for place in self.places],
+            )
+        middle = median(self.values)
+        return FigureResult(
+            name=figure.name,
+            point=self.point,
+            unit=figure.unit,
+            better=figure.better,
+            work=figure.work,
+            median=middle,
+            ci95=median_interval(self.values),
+            minimum=self.minimum,
+            maximum=self.maximum,
+            n_samples=self.n_samples,
+            limit=limit,
+            repeats=RepeatValues(*columns, self.values, self.turns),
+            fraction_of_limit=self.share,
+            attainable=figure.attainable(params),
+            one_limit_over=figure.one_limit_over,
+            customary="" if figure.customary is None else figure.customary(params, middle),
+        )
+
+
+_Columns = tuple[Sequence[int], Sequence[int], Sequence[float]]
+"""Number, order and start of repeats."""

@@ -24,16 +24,16 @@ class SideExperiment:
 def blocks_of(contents: Contents, experiment: str) -> dict[int, str]:
     """Repeat -> the block in which it was made, if any."""
     return {
-        record.repeat: str(record.seen["block"])
+        record.repeat: str(block)
         for record in contents.records.get(experiment, ())
-        if record.seen.get("block")
+        if (block := record.seen.get("block"))
     }
 
 
 def hosts_of(contents: Contents, experiment: str) -> tuple[str, ...]:
     """The hosts that an experiment was measured on, sorted."""
     records = contents.records.get(experiment, ())
-    return tuple(sorted({str(record.seen["host"]) for record in records if record.seen.get("host")}))
+    return tuple(sorted({str(host) for record in records if (host := record.seen.get("host"))}))
 
 
 def matches(
@@ -62,7 +62,7 @@ def matches(
         for figure in baseline.result.figures
         if (not figures or figure.name in figures)
         and (other := others.get((figure.name, point_key(figure.point)))) is not None
-        and all(repeat.value > 0 for repeat in (*figure.repeats, *other.repeats))  # a ratio needs both
+        and all(value > 0 for one in (figure, other) for value in one.values)  # a ratio needs both
     ]
 
 

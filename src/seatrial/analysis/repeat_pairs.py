@@ -61,7 +61,7 @@ def point_ratio(
     Pairs are used if there are at least six, with at least half of the repeats of the shorter side; otherwise all
     repeats, unpaired.
     """
-    sides = [[repeat.value for repeat in point.figure.repeats] for point in (baseline, candidate)]
+    sides = [point.figure.values for point in (baseline, candidate)]
     if not all(side and all(0.0 < value < float("inf") for value in side) for side in sides):
         return None
     pairs = pairs_of(baseline, candidate, blocks)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from seatrial.analysis.ceilings import with_ceilings
-from seatrial.analysis.experiment_figures import figures, impossible, outcome_of, read
+from seatrial.analysis.experiment_figures import Repeats, figures_of, outcome_of
 from seatrial.analysis.pairs import screened_pairs
 from seatrial.benchmarks import registry
 from seatrial.model.experiment import Experiment
@@ -48,7 +49,8 @@ def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     """The results of every experiment of the folder: by benchmark, then by parameters in declared order."""
     machines = machines_of(contents)
     keys = sorted(contents.experiments, key=lambda key: _rank(contents.experiments[key]))
-    stored = [_stored(key, contents, machines) for key in keys if not _is_superseded(key, contents)]
+    superseded = _superseded(contents)
+    stored = [_stored(key, contents, machines) for key in keys if key not in superseded]
     return _all_with_ceilings(stored, stored)
 
 
@@ -65,8 +67,7 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
         records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
         outcome, notes = outcome_of(records)
         if benchmark is not None and outcome.is_ok:
-            repeats = read(benchmark, unknown_machine, experiment.parameters, records)
-            own = figures(benchmark, experiment.parameters, repeats)
+            own = figures_of(benchmark, unknown_machine, experiment.parameters, records)
             found.append(ExperimentResult(key, experiment, benchmark.question, outcome, own, reused=True, notes=notes))
     return tuple(found)
 
@@ -76,19 +77,29 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
     return {key: machine_from_document(document) for key, document in contents.machines.items()}
 
 
-def _is_superseded(key: str, contents: Contents) -> bool:
-    """Whether an experiment that could not run (no compiler, for example) was run later in another environment."""
-    experiment, records = contents.experiments[key], contents.records[key]
-    if any(record.samples for record in records):
-        return False
-    since = max(record.t0 for record in records)
-    return any(
-        other_key != key
-        and (other.benchmark, other.machine, dict(other.parameters))
-        == (experiment.benchmark, experiment.machine, dict(experiment.parameters))
-        and any(record.t0 > since for record in contents.records[other_key])
-        for other_key, other in contents.experiments.items()
+def _superseded(contents: Contents) -> frozenset[str]:
+    """The experiments that could not run (no compiler, for example) and were run later in another environment."""
+    latest: dict[tuple[object, ...], list[tuple[float, str]]] = {}
+    without: list[str] = []
+    for key, experiment in contents.experiments.items():
+        records = contents.records[key]
+        latest.setdefault(_same(experiment), []).append((max(record.t0 for record in records), key))
+        if not any(record.samples for record in records):
+            without.append(key)
+    newest = {same: sorted(own)[-2:] for same, own in latest.items()}
+    return frozenset(
+        key
+        for key in without
+        if any(
+            other != key and since > max(record.t0 for record in contents.records[key])
+            for since, other in newest[_same(contents.experiments[key])]
+        )
     )
+
+
+def _same(experiment: Experiment) -> tuple[object, ...]:
+    """What experiments share that differ only in their environment."""
+    return experiment.benchmark, experiment.machine, frozenset(experiment.parameters.items())
 
 
 def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
@@ -96,8 +107,8 @@ def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
 
     An MPI library loads dozens of others at startup: they are only counted.
     """
-    added = sorted({name for record in records for name in record.seen.get("added_libs", ())})
-    recorded = [record.seen.get("notes", {}) for record in records]
+    added = sorted({name for libs in _distinct(records, "added_libs", ()) for name in libs})
+    recorded = _distinct(records, "notes", {})
     versions = sorted({notes["mpi_version"] for notes in recorded if "mpi_version" in notes})
     if versions:
         beside = tuple(f"MPI: {version}; it loaded {len(added)} more libraries" for version in versions)
@@ -111,6 +122,11 @@ def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     return (*beside, *(f"BLAS: {blas}" for blas in sorted(used)))
 
 
+def _distinct(records: Sequence[RepeatRecord], name: str, default: Any) -> list[Any]:
+    """What was observed, without repetitions: stored records share equal values."""
+    return list({id(value): value for record in records if (value := record.seen.get(name, default))}.values())
+
+
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
     experiment, records = contents.experiments[key], contents.records[key]
     outcome, notes = outcome_of(records)
@@ -121,10 +137,10 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     found: tuple[FigureResult, ...] = ()
     screening: Screening | None = None
     if benchmark is not None and outcome.is_ok:
-        repeats = read(benchmark, machines[experiment.machine], experiment.parameters, records)
-        outcome = impossible(repeats) or outcome
+        repeats = Repeats(benchmark, machines[experiment.machine], experiment.parameters, records)
+        outcome = repeats.impossible or outcome
         if outcome.is_ok:
-            found = figures(benchmark, experiment.parameters, repeats)
+            found = repeats.figures()
             screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
     return ExperimentResult(
         key, experiment, _question(experiment), outcome, found, reused=True, notes=notes, screening=screening

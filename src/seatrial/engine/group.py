@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from seatrial.engine.ready import Ready
 from seatrial.model.machine import Machine
@@ -11,6 +13,7 @@ from seatrial.model.parameter import Value
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
+from seatrial.stats.stopping import LOOKS
 from seatrial.stats.turns import pair_of_block
 
 FigureKey = tuple[str, tuple[tuple[str, Value], ...]]
@@ -19,15 +22,55 @@ FigureKey = tuple[str, tuple[tuple[str, Value], ...]]
 _MOST_TOGETHER = 4
 
 
-@dataclass(frozen=True, slots=True)
-class OkRepeat:
+class OkRepeat(Protocol):
     """What a policy needs of an ok repeat. `block` is None in records older than blocks."""
 
     t0: float
     wall_s: float
     block: str | None
-    values: Mapping[FigureKey, float]
-    turns: Mapping[FigureKey, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def values(self) -> Mapping[FigureKey, float]:
+        """The value of each figure."""
+
+    @property
+    def turns(self) -> Mapping[FigureKey, tuple[float, ...]]:
+        """The values of the samples of each figure, if it took turns with others."""
+
+
+class RecordedRepeat:
+    """An ok repeat whose figures are read when they are needed: of many repeats, the policies use the first ones."""
+
+    __slots__ = ("_machine", "_ready", "_record", "_values", "block", "t0", "wall_s")
+
+    def __init__(self, record: RepeatRecord, ready: Ready, machine: Machine) -> None:
+        self.t0 = record.t0
+        self.wall_s = record.wall_s
+        self.block: str | None = record.seen.get("block")
+        self._record = record
+        self._ready = ready
+        self._machine = machine
+        self._values: tuple[dict[FigureKey, float], dict[FigureKey, tuple[float, ...]]] | None = None
+
+    @property
+    def values(self) -> Mapping[FigureKey, float]:
+        """The value of each figure."""
+        return self._figures()[0]
+
+    @property
+    def turns(self) -> Mapping[FigureKey, tuple[float, ...]]:
+        """The values of the samples of each figure, if it took turns with others."""
+        return self._figures()[1]
+
+    def _figures(self) -> tuple[dict[FigureKey, float], dict[FigureKey, tuple[float, ...]]]:
+        if self._values is None:
+            point, record = self._ready.point, self._record
+            found = readings(point.benchmark, self._machine, point.parameters, tuple(record.samples))
+            values = {(r.figure.name, point_key(r.point)): r.value for r in found}
+            in_turns = record.seen.get("together")
+            turns = {(r.figure.name, point_key(r.point)): r.values for r in found} if in_turns else {}
+            self._values = values, turns
+        return self._values
 
 
 @dataclass(slots=True)
@@ -49,13 +92,7 @@ class Member:
         if self.latest is None or record.t0 >= self.latest.t0:
             self.latest = record
         if record.outcome.is_ok:
-            point = self.ready.point
-            found = readings(point.benchmark, self.machine, point.parameters, record.samples)
-            values = {(r.figure.name, point_key(r.point)): r.value for r in found}
-            together = record.seen.get("together")
-            turns = {(r.figure.name, point_key(r.point)): r.values for r in found} if together else {}
-            self.ok_repeats.append(OkRepeat(record.t0, record.wall_s, record.seen.get("block"), values, turns))
-            self.ok_repeats.sort(key=lambda repeat: repeat.t0)
+            insort(self.ok_repeats, RecordedRepeat(record, self.ready, self.machine), key=lambda repeat: repeat.t0)
 
     @property
     def counted(self) -> list[OkRepeat]:
@@ -63,8 +100,8 @@ class Member:
         return self.ok_repeats[self.left_out :]
 
     def figures(self) -> dict[FigureKey, list[float]]:
-        """Figure -> its values in the counted repeats, in order of time."""
-        counted = self.counted
+        """Figure -> its values in the counted repeats up to the last planned look, in order of time."""
+        counted = self.ok_repeats[self.left_out : self.left_out + LOOKS[-1]]
         keys = counted[0].values.keys() if counted else ()
         return {key: [repeat.values[key] for repeat in counted if key in repeat.values] for key in keys}
 
@@ -116,13 +153,21 @@ def can_take_turns(members: Sequence[Member]) -> bool:
     )
 
 
+def blocks_of(baseline: Member, candidate: Member) -> list[tuple[OkRepeat, OkRepeat]]:
+    """(baseline, candidate) in each block that has both, in order of time."""
+    of_baseline = {repeat.block: repeat for repeat in baseline.counted if repeat.block}
+    return [
+        (of_baseline[repeat.block], repeat)
+        for repeat in candidate.counted
+        if repeat.block and repeat.block in of_baseline
+    ]
+
+
 def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[float, float]]:
     """(baseline, candidate) values of one figure in each block that has both, in order of time."""
-    of_baseline = {repeat.block: repeat for repeat in baseline.counted if repeat.block and key in repeat.values}
-    pairs = []
-    for repeat in candidate.counted:
-        other = of_baseline.get(repeat.block) if repeat.block else None
-        if other is not None and key in repeat.values:
-            turns = other.turns.get(key, ()), repeat.turns.get(key, ())
-            pairs.append(pair_of_block(other.values[key], repeat.values[key], *turns))
-    return pairs
+    blocks = blocks_of(baseline, candidate)
+    return [
+        pair_of_block(first.values[key], second.values[key], first.turns.get(key, ()), second.turns.get(key, ()))
+        for first, second in blocks
+        if key in first.values and key in second.values
+    ]

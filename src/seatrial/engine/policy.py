@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from seatrial.engine.group import Group, Member, paired
+from seatrial.engine.group import Group, Member, blocks_of, paired
 from seatrial.model.benchmark import Better
-from seatrial.stats.sequential import is_decided_now
+from seatrial.stats.sequential import LOOKS, is_decided_now
 from seatrial.stats.stopping import StoppingRule
 
 
@@ -61,7 +61,7 @@ class Alone:
         if not member.made and member.latest is not None:
             budget_s = float(member.latest.seen.get("budget_s", budget_s))
         rule = replace(self.rule, budget_s=budget_s)
-        return rule.decide(list(member.figures().values()), member.spent_s, member.next_s) is not None
+        return _stops(rule, member, member.spent_s, member.next_s)
 
     def affords(self, group: Group) -> bool:
         """Always True: the rule checks the budget."""
@@ -108,7 +108,7 @@ class Pooled:
     def has_enough(self, group: Group) -> bool:
         """Whether every member is precise, or has the maximum number of repeats."""
         rule = StoppingRule(self.precision, float("inf"), self.maximum)
-        return all(rule.decide(list(member.figures().values()), 0.0, 0.0) is not None for member in group.alive)
+        return all(_stops(rule, member, 0.0, 0.0) for member in group.alive)
 
     def affords(self, group: Group) -> bool:
         """Whether the study has time for another block. The first one runs if any time is left, since its duration is
@@ -152,7 +152,9 @@ class Compared(Pooled):
         return all(self._is_decided(baseline, candidate) for candidate in candidates)
 
     def _is_decided(self, baseline: Member, candidate: Member) -> bool:
-        keys = [key for key in baseline.figures() if not self.figures or key[0] in self.figures]
+        if len(blocks_of(baseline, candidate)) not in LOOKS:
+            return False  # no look is due; figures are not read for nothing
+        keys = [key for key in baseline.counted[0].values if not self.figures or key[0] in self.figures]
         benchmark = baseline.ready.point.benchmark
         points = {name: sum(key[0] == name for key in keys) for name, _ in keys}
         return bool(keys) and all(
@@ -167,3 +169,9 @@ class Compared(Pooled):
         if not all(value > 0 for pair in pairs for value in pair):
             return False
         return is_decided_now(pairs, self.margin, higher_is_better=better is Better.HIGHER, family=family)
+
+
+def _stops(rule: StoppingRule, member: Member, spent_s: float, next_s: float) -> bool:
+    """Whether the rule stops an experiment."""
+    figures = list(member.figures().values())
+    return rule.decide(figures, spent_s, next_s, n=len(member.counted) if figures else 0) is not None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import RepeatValue
+from seatrial.model.figure_result import RepeatValue, numbers
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
@@ -41,10 +41,15 @@ class Side:
 
     name: str
     median: float
-    values: tuple[RepeatValue, ...] = ()
+    values: Sequence[RepeatValue] = ()
     experiments: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     is_reference: bool = False
+
+    @property
+    def numbers(self) -> Sequence[float]:
+        """The values of the repeats alone."""
+        return numbers(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +99,5 @@ class Comparison:
     family: int
     design: Design
     p_family: float | None = None
-    pairs: tuple[tuple[float, float], ...] = field(default=())
+    pairs: Sequence[tuple[float, float]] = field(default=())
     note: str = ""

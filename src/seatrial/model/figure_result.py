@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from seatrial.model.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.experiment import Experiment
@@ -27,6 +28,61 @@ class RepeatValue:
     t0: float
     value: float
     turns: tuple[float, ...] = ()
+
+
+class RepeatValues(Sequence[RepeatValue]):
+    """The values of one figure by column: an object for each of 100,000 repeats and each figure takes too much memory.
+
+    Figures of one experiment share the columns `repeats`, `orders` and `starts` if all of them have all repeats.
+    `turns` is empty if no repeat took turns.
+    """
+
+    __slots__ = ("orders", "repeats", "starts", "turns", "values")
+
+    def __init__(
+        self,
+        repeats: Sequence[int],
+        orders: Sequence[int],
+        starts: Sequence[float],
+        values: Sequence[float],
+        turns: Sequence[tuple[float, ...]] = (),
+    ) -> None:
+        self.repeats = repeats
+        self.orders = orders
+        self.starts = starts
+        self.values = values
+        self.turns = turns
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @overload
+    def __getitem__(self, index: int) -> RepeatValue: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> RepeatValues: ...
+
+    def __getitem__(self, index: int | slice) -> RepeatValue | RepeatValues:
+        if isinstance(index, slice):
+            return RepeatValues(
+                self.repeats[index], self.orders[index], self.starts[index], self.values[index], self.turns[index]
+            )
+        turns = self.turns[index] if self.turns else ()
+        return RepeatValue(self.repeats[index], self.orders[index], self.starts[index], self.values[index], turns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def numbers(repeats: Sequence[RepeatValue]) -> Sequence[float]:
+    """The values of repeats alone."""
+    return repeats.values if isinstance(repeats, RepeatValues) else [repeat.value for repeat in repeats]
 
 
 def share_of(value: float, limit: Limit | None, better: Better) -> float | None:
@@ -61,7 +117,7 @@ class FigureResult:
     maximum: float
     n_samples: int
     limit: Limit | None
-    repeats: tuple[RepeatValue, ...]
+    repeats: Sequence[RepeatValue]
     fraction_of_limit: float | None = None
     attainable: Attainable = ALL_OF_IT
     one_limit_over: tuple[str, ...] = ()
@@ -71,6 +127,11 @@ class FigureResult:
     def n_repeats(self) -> int:
         """The number of repeats."""
         return len(self.repeats)
+
+    @property
+    def values(self) -> Sequence[float]:
+        """The values of the repeats, in order of time."""
+        return numbers(self.repeats)
 
     @property
     def share_of_attainable(self) -> float | None:

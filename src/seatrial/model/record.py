@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,8 @@ class RepeatRecord:
 
     `repeat` counts from 0 within the experiment; `order` counts the repeats of the run that made it, which shows
     drift; `t0` is the start in seconds since the epoch; `wall_s` is its total time; `seen` is what was observed
-    around it (affinity, load, steal, libraries, command, ...).
+    around it (affinity, load, steal, libraries, command, ...). The `samples` of a stored record stay in its file until
+    they are used.
     """
 
     experiment: str
@@ -30,7 +31,7 @@ class RepeatRecord:
     t0: float
     wall_s: float
     outcome: Outcome
-    samples: tuple[Sample, ...] = ()
+    samples: Sequence[Sample] = ()
     checks: Mapping[str, float | None] = field(default_factory=dict)
     seen: Mapping[str, Any] = field(default_factory=dict)
 
@@ -58,16 +59,21 @@ def encode(record: RepeatRecord) -> bytes:
     except ValueError:
         text = json.dumps(_finite(document), separators=(",", ":"), allow_nan=False)
     body = text.encode()[:-1]
-    return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
+    return body + crc_tail(body) + b"\n"
 
 
-_CRC_TAIL = len(b',"crc":"00000000"}')
+def crc_tail(body: bytes | memoryview) -> bytes:
+    """The end of a line: the checksum of everything before it."""
+    return b',"crc":"%08x"}' % zlib.crc32(body)
+
+
+_CRC_TAIL = len(crc_tail(b""))
 
 
 def decode(line: bytes) -> RepeatRecord:
     """The record in one line, without its newline. Raises ProtocolError if the checksum or the form is wrong."""
     body, tail = line[:-_CRC_TAIL], line[-_CRC_TAIL:]
-    if tail != b',"crc":"%08x"}' % zlib.crc32(body):
+    if tail != crc_tail(body):
         raise ProtocolError("the checksum of a record is wrong")
     try:
         document = json.loads(body + b"}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding
@@ -26,6 +26,33 @@ class RecordPlace:
 
     path: str
     line: int
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class PerRepeat(Mapping[tuple[str, int], T_co]):
+    """(experiment id, repeat) -> a value of that repeat, stored by experiment: a key object for each repeat would take
+    more memory than the value."""
+
+    __slots__ = ("_by_experiment",)
+
+    def __init__(self, by_experiment: Mapping[str, Mapping[int, T_co]]) -> None:
+        self._by_experiment = by_experiment
+
+    def of(self, experiment: str) -> Mapping[int, T_co]:
+        """Repeat -> value of one experiment."""
+        return self._by_experiment.get(experiment, {})
+
+    def __getitem__(self, place: tuple[str, int]) -> T_co:
+        experiment, repeat = place
+        return self._by_experiment[experiment][repeat]
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return ((experiment, repeat) for experiment, own in self._by_experiment.items() for repeat in own)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_experiment.values()))
 
 
 @dataclass(frozen=True, slots=True)

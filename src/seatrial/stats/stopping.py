@@ -38,14 +38,17 @@ class StoppingRule:
     maximum: int = LOOKS[-1]
     minimum: int = MINIMUM_REPEATS
 
-    def decide(self, figures: Sequence[Sequence[float]], spent_s: float, next_s: float) -> Stop | None:
+    def decide(
+        self, figures: Sequence[Sequence[float]], spent_s: float, next_s: float, *, n: int | None = None
+    ) -> Stop | None:
         """The reason to stop after these repeats, or None to continue.
 
         `figures` has, for each figure, the values of all repeats so far, in order of time, all of the same length;
         `spent_s` is their time, `next_s` the expected time of the next. Only the planned looks count: values between
-        looks are never used to decide.
+        looks are never used to decide. So with the number of repeats in `n`, values up to the last look suffice.
         """
-        n = max((len(values) for values in figures), default=0)
+        if n is None:
+            n = max((len(values) for values in figures), default=0)
         if n < self.minimum:
             return None
         for look in LOOKS:

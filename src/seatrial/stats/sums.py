@@ -15,11 +15,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-_LISTED = 30_000
-"""Up to this number of sums, sorting a list is fastest."""
+from seatrial.stats.pivots import LISTED as _LISTED
+from seatrial.stats.pivots import SAMPLE as _SAMPLE
+from seatrial.stats.pivots import place_beyond
+from seatrial.stats.sums_many import Table
 
-_SAMPLE = 500
-"""The number of entries sampled for a pivot."""
+_MANY = 5_000
+"""Above this number of rows and columns, arrays are faster."""
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
@@ -31,6 +33,8 @@ def table_size(n: int, m: int, *, triangle: bool) -> int:
 
 def count_sums(a: Sequence[float], b: Sequence[float], bound: float, *, triangle: bool) -> tuple[int, int]:
     """The numbers of sums below `bound`, and of at most `bound`."""
+    if len(a) + len(b) > _MANY:
+        return Table(a, b, triangle=triangle).count(bound)
     below, up_to = _cut(a, b, bound, triangle)
     before = len(a) * (len(a) - 1) // 2 if triangle else 0
     return sum(below) - before, sum(up_to) - before
@@ -38,12 +42,17 @@ def count_sums(a: Sequence[float], b: Sequence[float], bound: float, *, triangle
 
 def doubled_placements(a: Sequence[float], b: Sequence[float], bound: float) -> tuple[list[int], list[int]]:
     """For each row, and for each column, twice the number of its sums below `bound`, plus the number equal to it."""
+    if len(a) + len(b) > _MANY:
+        return Table(a, b, triangle=False).doubled(bound), Table(b, a, triangle=False).doubled(bound)
     rows, columns = _cut(a, b, bound, triangle=False), _cut(b, a, bound, triangle=False)
     return [x + y for x, y in zip(*rows, strict=True)], [x + y for x, y in zip(*columns, strict=True)]
 
 
 def ordered_sums(a: Sequence[float], b: Sequence[float], ranks: Sequence[int], *, triangle: bool) -> list[float]:
     """The sums of these ranks; rank 0 is the smallest."""
+    if len(a) + len(b) > _MANY:
+        table = Table(a, b, triangle=triangle)
+        return [table.select(rank) for rank in ranks]
     if table_size(len(a), len(b), triangle=triangle) > _LISTED:
         return [_select(a, b, rank, triangle) for rank in ranks]
     if triangle:
@@ -82,10 +91,7 @@ def _pivot(a: Sequence[float], b: Sequence[float], left: Sequence[int], sizes: S
         row = bisect_right(ends, (2 * k + 1) * ends[-1] // (2 * _SAMPLE))
         sample.append(a[row] + b[left[row] + int(k * _GOLDEN % 1.0 * sizes[row])])
     sample.sort()
-    share = (rank + 0.5) / ends[-1]
-    beyond = 2.0 * math.sqrt(share * (1.0 - share) / _SAMPLE)
-    place = share + beyond if share < 0.5 else share - beyond
-    return sample[min(max(int(place * _SAMPLE), 0), _SAMPLE - 1)]
+    return sample[place_beyond((rank + 0.5) / ends[-1])]
 
 
 def _cut(a: Sequence[float], b: Sequence[float], bound: float, triangle: bool) -> tuple[list[int], list[int]]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.experiment import Experiment
-from seatrial.model.record import RepeatRecord, decode
+from seatrial.model.record import RepeatRecord
 from seatrial.model.spelling import count
 from seatrial.model.study_document import KeptStudy, study_from_document
-from seatrial.model.trial import RecordPlace
+from seatrial.model.trial import PerRepeat, RecordPlace
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_lines import LineDecoder
+from seatrial.store.stored_samples import PartReader, RecordFile
+
+_LINE_BITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +38,8 @@ class Contents:
 
 def read_contents(folder: ResultsFolder) -> Contents:
     """Read the whole folder. Records with missing or damaged facts are skipped and reported in `damaged`."""
-    by_experiment: dict[str, dict[int, RepeatRecord]] = {}
-    places: dict[tuple[str, int], RecordPlace] = {}
     damaged: list[str] = []
-    for path in sorted((folder.path / "records").glob("*.jsonl")):
-        for number, record in _records(path):
-            if isinstance(record, ProtocolError):
-                damaged.append(f"{path.name} line {number}: {record.message}")
-                continue
-            repeats = by_experiment.setdefault(record.experiment, {})
-            if record.repeat in repeats:
-                damaged.append(f"{path.name} line {number}: duplicate repeat {record.repeat} of {record.experiment}")
-                continue
-            repeats[record.repeat] = record
-            places[(record.experiment, record.repeat)] = RecordPlace(f"records/{path.name}", number)
+    by_experiment, lines = _all_records(folder, damaged)
     experiments: dict[str, Experiment] = {}
     for key, repeats in by_experiment.items():
         try:
@@ -69,7 +60,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
     return Contents(
         experiments=experiments,
         records={key: tuple(by_experiment[key][n] for n in sorted(by_experiment[key])) for key in experiments},
-        places={place_of: place for place_of, place in places.items() if place_of[0] in experiments},
+        places=PerRepeat({key: lines[key] for key in experiments}),
         machines=machines,
         environments=environments,
         studies=_studies(folder, damaged),
@@ -129,17 +120,75 @@ def _completeness(document: Mapping[str, Any]) -> tuple[bool, int]:
     return document.get("memory", {}).get("peak_Bps") is not None, len(document.get("sources", ()))
 
 
-def _records(path: Path) -> Iterator[tuple[int, RepeatRecord | ProtocolError]]:
+def _all_records(
+    folder: ResultsFolder, damaged: list[str]
+) -> tuple[dict[str, dict[int, RepeatRecord]], dict[str, RecordPlaces]]:
+    """The records of each experiment by repeat, and where they are."""
+    by_experiment: dict[str, dict[int, RepeatRecord]] = {}
+    places: dict[str, RecordPlaces] = {}
+    decoder, reader = LineDecoder(), PartReader()
+    for path in sorted((folder.path / "records").glob("*.jsonl")):
+        name = f"records/{path.name}"
+        for number, record in _records(RecordFile(path, reader), decoder):
+            if isinstance(record, ProtocolError):
+                damaged.append(f"{path.name} line {number}: {record.message}")
+                continue
+            repeats = by_experiment.get(record.experiment)
+            if repeats is None:
+                repeats = by_experiment[record.experiment] = {}
+                places[record.experiment] = RecordPlaces()
+            if record.repeat in repeats:
+                damaged.append(f"{path.name} line {number}: duplicate repeat {record.repeat} of {record.experiment}")
+                continue
+            repeats[record.repeat] = record
+            places[record.experiment].add(record.repeat, name, number)
+    return by_experiment, places
+
+
+class RecordPlaces(Mapping[int, RecordPlace]):
+    """Repeat -> the place of its record, in little memory."""
+
+    __slots__ = ("_files", "_lines")
+
+    def __init__(self) -> None:
+        self._files: list[str] = []
+        self._lines: dict[int, int] = {}  # the number of the file above the bits of the line
+
+    def add(self, repeat: int, file: str, line: int) -> None:
+        """Add a place. The places in one file are added one after another."""
+        if not self._files or self._files[-1] != file:
+            self._files.append(file)
+        self._lines[repeat] = len(self._files) - 1 << _LINE_BITS | line
+
+    def __getitem__(self, repeat: int) -> RecordPlace:
+        found = self._lines[repeat]
+        return RecordPlace(self._files[found >> _LINE_BITS], found & (1 << _LINE_BITS) - 1)
+
+    def __contains__(self, repeat: object) -> bool:
+        return repeat in self._lines
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
+def _records(file: RecordFile, decoder: LineDecoder) -> Iterator[tuple[int, RepeatRecord | ProtocolError]]:
     """The records of one file with their line numbers from 1; an error for a rejected line."""
+    offset = 0
     try:
-        lines = path.read_bytes().split(b"\n")
+        with file.path.open("rb", buffering=1 << 20) as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):
+                    return  # a torn last line: its repeat was not finished
+                try:
+                    yield number, decoder.decode(line[:-1], file, offset)
+                except ProtocolError as error:
+                    yield number, error
+                offset += len(line)
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
-    for number, line in enumerate(lines[:-1], start=1):  # after the last newline is a torn line or nothing
-        try:
-            yield number, decode(line)
-        except ProtocolError as error:
-            yield number, error
+        raise StoreError(f"{file.path} cannot be read: {error.strerror or error}") from error
 
 
 def _experiment(folder: ResultsFolder, key: str) -> Experiment:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
+from typing import TypeVar
 
 LONGEST = 100
 """Maximum number of characters shown of a value."""
@@ -103,6 +104,31 @@ def counted(values: Counter[str]) -> str:
         return next(iter(values))
     total = values.total()
     return ", ".join(f"{value} in {number} of {total}" for value, number in values.most_common(4))
+
+
+T = TypeVar("T")
+
+
+def distinct(values: Iterable[T]) -> list[tuple[T, int]]:
+    """Objects with how often each occurs, in order of first occurrence. Stored records share equal values, so what is
+    computed for each object is computed few times."""
+    found: dict[int, T] = {}
+    times: dict[int, int] = {}
+    for value in values:
+        key = id(value)
+        if key in times:
+            times[key] += 1
+        else:
+            found[key], times[key] = value, 1
+    return [(value, times[key]) for key, value in found.items()]
+
+
+def tally(values: Iterable[T], show: Callable[[T], str]) -> Counter[str]:
+    """How often each text occurs."""
+    counter: Counter[str] = Counter()
+    for value, times in distinct(values):
+        counter[show(value)] += times
+    return counter
 
 
 def clearly_unlike(first: Counter[str], second: Counter[str]) -> bool:

@@ -9,7 +9,16 @@ from pathlib import PurePath
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.fairness.noticed import Kind, Noticed, clearly_apart, clearly_unlike, contrast, counted
+from seatrial.analysis.fairness.noticed import (
+    Kind,
+    Noticed,
+    clearly_apart,
+    clearly_unlike,
+    contrast,
+    counted,
+    distinct,
+    tally,
+)
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import RepeatRecord
@@ -46,7 +55,7 @@ def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[No
 
 
 def _outcomes(sides: Sides) -> Iterator[Noticed]:
-    by_side = [Counter(_outcome(record.outcome) for record in records) for records in sides]
+    by_side = [tally((record.outcome for record in records), _outcome) for records in sides]
     if all(by_side) and set(by_side[0]) != set(by_side[1]):
         yield contrast(Kind.OUTCOME, "", *map(counted, by_side))
 
@@ -59,7 +68,7 @@ def _outcome(outcome: Outcome) -> str:
 def _affinity(sides: Sides) -> Iterator[Noticed]:
     """CPU masks as read back by the threads. A different mask in any repeat counts, because masks are never random."""
     by_side = [
-        Counter(masks(record.seen["affinity"]) for record in records if "affinity" in record.seen) for records in sides
+        tally((record.seen["affinity"] for record in records if "affinity" in record.seen), masks) for records in sides
     ]
     if all(by_side) and set(by_side[0]) != set(by_side[1]):
         yield contrast(Kind.AFFINITY, "", *map(counted, by_side))
@@ -79,9 +88,8 @@ def _libraries(sides: Sides) -> Iterator[Noticed]:
     is_wrapper = any("libraries" in _notes_of(record) for records in sides for record in records)
     by_side = [
         [
-            {name: {"id": build_id} for name, build_id in record.seen["libs"].items()}
-            for record in records
-            if "libs" in record.seen
+            ({name: {"id": build_id} for name, build_id in libs.items()}, times)
+            for libs, times in distinct(record.seen["libs"] for record in records if "libs" in record.seen)
         ]
         for records in sides
     ]
@@ -92,9 +100,9 @@ def _files(sides: Sides) -> Iterator[Noticed]:
     for note, kind in _FILES.items():
         by_side = [
             [
-                _as_files(notes[note])
-                for record in records
-                if isinstance((notes := _notes_of(record)).get(note), Mapping)
+                (_as_files(entries), times)
+                for entries, times in distinct(_notes_of(record).get(note) for record in records)
+                if isinstance(entries, Mapping)
             ]
             for records in sides
         ]
@@ -105,34 +113,45 @@ def _as_files(entries: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {name: entry if isinstance(entry, Mapping) else {"id": entry} for name, entry in entries.items()}
 
 
-def _by_file(kind: Kind, by_side: Sequence[Sequence[Mapping[str, Mapping[str, Any]]]]) -> Iterator[Noticed]:
+Files = Mapping[str, Mapping[str, Any]]
+Times = Sequence[tuple[Mapping[str, Any], int]]
+"""Entries for one file, each with the number of repeats that it is of."""
+
+
+def _by_file(kind: Kind, by_side: Sequence[Sequence[tuple[Files, int]]]) -> Iterator[Noticed]:
     """Files by name: a different identity in any repeat, or a file in at least half of the repeats of one side only.
 
     Files mapped briefly are not seen in every repeat. Unreadable files are compared by path; a library without a build
-    id is compared as such.
+    id is compared as such. Each set of files comes with the number of its repeats.
     """
     if not all(by_side):
         return
-    for name in dict.fromkeys(name for side in by_side for files in side for name in files):
-        found = [[files[name] for files in side if name in files] for side in by_side]
+    repeats = [sum(times for _, times in side) for side in by_side]
+    for name in dict.fromkeys(name for side in by_side for files, _ in side for name in files):
+        found = [[(files[name], times) for files, times in side if name in files] for side in by_side]
         if all(found):
             ids = _identities(found)
             if ids[0] != ids[1]:
-                yield contrast(kind, name, *(counted(Counter(map(_file, entries))) for entries in found))
-        elif any(2 * len(entries) >= len(side) for entries, side in zip(found, by_side, strict=True)):
-            yield contrast(
-                kind, name, *(counted(Counter(map(_file, entries))) if entries else None for entries in found)
-            )
+                yield contrast(kind, name, *(_entries(entries) for entries in found))
+        elif any(2 * sum(times for _, times in own) >= n for own, n in zip(found, repeats, strict=True)):
+            yield contrast(kind, name, *(_entries(entries) if entries else None for entries in found))
 
 
-def _identities(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[set[str]]:
+def _entries(entries: Times) -> str:
+    texts: Counter[str] = Counter()
+    for entry, times in entries:
+        texts[_file(entry)] += times
+    return counted(texts)
+
+
+def _identities(found: Sequence[Times]) -> list[set[str]]:
     """The identities of the files of each side: their ids if known, else their paths, else that they have no id."""
-    known = [{str(entry["id"]) for entry in entries if entry.get("id")} for entries in found]
-    has_places = any("path" in entry for entries in found for entry in entries)
+    known = [{str(entry["id"]) for entry, _ in entries if entry.get("id")} for entries in found]
+    has_places = any("path" in entry for entries in found for entry, _ in entries)
     if all(known) and has_places:
         return known
     key = "path" if has_places else "id"
-    return [{str(entry.get(key)) for entry in entries} for entries in found]
+    return [{str(entry.get(key)) for entry, _ in entries} for entries in found]
 
 
 def _file(entry: Mapping[str, Any]) -> str:
@@ -142,11 +161,16 @@ def _file(entry: Mapping[str, Any]) -> str:
 
 
 def _variables(sides: Sides) -> Iterator[Noticed]:
-    by_side = [[record.seen["variables"] for record in records if "variables" in record.seen] for records in sides]
+    by_side = [
+        distinct(record.seen["variables"] for record in records if "variables" in record.seen) for records in sides
+    ]
     if not all(by_side):
         return
-    for name in dict.fromkeys(name for side in by_side for variables in side for name in variables):
-        values = [Counter(variables.get(name) for variables in side) for side in by_side]
+    for name in dict.fromkeys(name for side in by_side for variables, _ in side for name in variables):
+        values = [Counter[str | None](), Counter[str | None]()]
+        for counter, side in zip(values, by_side, strict=True):
+            for variables, times in side:
+                counter[variables.get(name)] += times
         if name not in _PER_JOB and set(values[0]) != set(values[1]):
             yield contrast(Kind.VARIABLE, name, *map(_variable, values))
 
@@ -163,7 +187,7 @@ def _notes_of(record: RepeatRecord) -> Mapping[str, Any]:
 
 
 def _notes(sides: Sides) -> Iterator[Noticed]:
-    names = dict.fromkeys(name for records in sides for record in records for name in _notes_of(record))
+    names = dict.fromkeys(name for records in sides for notes, _ in distinct(map(_notes_of, records)) for name in notes)
     for name in names:
         if name in _FILES or name in _IGNORED_NOTES:
             continue
@@ -172,13 +196,11 @@ def _notes(sides: Sides) -> Iterator[Noticed]:
             # A repeat that died early has no notes, so only notes missing from finished repeats count.
             finished = [[record for record in records if record.outcome.is_ok] for records in sides]
             if all(finished):
-                yield contrast(
-                    Kind.NOTE, name, *(counted(Counter(map(plain, side))) if side else None for side in values)
-                )
+                yield contrast(Kind.NOTE, name, *(counted(tally(side, plain)) if side else None for side in values))
         elif all(_is_number(value) for side in values for value in side):
             yield from _numbers(name, values)
         else:
-            by_side = [Counter(map(plain, side)) for side in values]
+            by_side = [tally(side, plain) for side in values]
             if clearly_unlike(*by_side):
                 yield contrast(Kind.NOTE, name, *map(counted, by_side))
 
@@ -201,8 +223,9 @@ def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
 
 def _commands(sides: Sides) -> Iterator[Noticed]:
     """The arguments that only one side has, without the path of the program, its folder and its parent."""
+    read = _Commands()
     by_side = [
-        Counter(parts for record in records if (parts := _parts(record.seen.get("command")))) for records in sides
+        Counter(parts for record in records if (parts := read.parts(record.seen.get("command")))) for records in sides
     ]
     if not clearly_unlike(*(Counter({" ".join(parts): n for parts, n in side.items()}) for side in by_side)):
         return
@@ -211,12 +234,32 @@ def _commands(sides: Sides) -> Iterator[Noticed]:
     yield contrast(Kind.COMMAND, "", *(text or "without these" for text in rest))
 
 
-def _parts(command: Any) -> tuple[str, ...]:
-    """The arguments of a command, each `--name` with its value."""
-    if not isinstance(command, list) or not command:
-        return ()
-    parts = [[PurePath(str(command[0])).name]]
-    for word in (_REPEAT_FOLDER.sub("REPEAT", str(word)) for word in command[1:]):
+class _Commands:
+    """Reads commands; those that differ only in the folder of the repeat are read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def parts(self, command: Any) -> tuple[str, ...]:
+        """The arguments of a command, each `--name` with its value."""
+        if not isinstance(command, list) or not command:
+            return ()
+        words = (str(command[0]), *[self._word(word) for word in command[1:]])
+        parts = self._known.get(words)
+        if parts is None:
+            parts = self._known[words] = _parts(words)
+        return parts
+
+    def _word(self, word: Any) -> str:
+        text = str(word)
+        if "/artefacts/" in text:
+            return _REPEAT_FOLDER.sub("REPEAT", text)
+        return text
+
+
+def _parts(command: Sequence[str]) -> tuple[str, ...]:
+    parts = [[PurePath(command[0]).name]]
+    for word in command[1:]:
         if word.startswith("--") or len(parts) == 1:
             parts.append([word])
         else:
@@ -226,7 +269,7 @@ def _parts(command: Any) -> tuple[str, ...]:
 
 def _one_value(sides: Sides, kind: Kind, key: str, show: Callable[[Any], str]) -> Iterator[Noticed]:
     by_side = [
-        Counter(show(record.seen[key]) for record in records if record.seen.get(key) is not None) for records in sides
+        tally((record.seen[key] for record in records if record.seen.get(key) is not None), show) for records in sides
     ]
     if all(by_side) and set(by_side[0]) != set(by_side[1]):
         yield contrast(kind, "", *map(counted, by_side))

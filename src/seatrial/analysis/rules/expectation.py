@@ -124,7 +124,7 @@ def is_wide(figure: FigureResult) -> bool:
 
 def is_unsteady(figure: FigureResult) -> bool:
     """Whether the repeats spread too widely or fall into two levels."""
-    return is_wide(figure) or levels([repeat.value for repeat in figure.repeats]) is not None
+    return is_wide(figure) or levels(figure.values) is not None
 
 
 def levels(values: Sequence[float]) -> tuple[list[float], list[float]] | None:

@@ -93,7 +93,7 @@ def _figures(case: Case) -> list[Named]:
 
 
 def _levels(figure: FigureResult) -> tuple[list[float], list[float]] | None:
-    return levels([repeat.value for repeat in figure.repeats])
+    return levels(figure.values)
 
 
 def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:

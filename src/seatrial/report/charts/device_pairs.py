@@ -43,7 +43,7 @@ def device_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
 
 def _paths(view: TrialView, rates: PeerRates) -> Paths:
     """(source, target) -> the path of the data, as recorded by the last repeat."""
-    notes = [seen.get("notes", {}) for (key, _), seen in view.trial.seen.items() if key == rates.result.id]
+    notes = [seen.get("notes", {}) for seen in view.seen(rates.result.id)]
     recorded: Any = notes[-1].get("paths") if notes and isinstance(notes[-1], Mapping) else None
     found: dict[tuple[int, int], str] = {}
     for each in recorded if isinstance(recorded, list) else ():

@@ -20,9 +20,9 @@ from seatrial.report.charts.two_sides import (
     by_side,
     concat,
     drawn_pairs,
+    finite,
     left_out,
     padded_domain,
-    repeats,
     side_legend,
 )
 from seatrial.report.charts.vega import render
@@ -76,7 +76,7 @@ def blocks(comparison: Comparison) -> list[tuple[RepeatValue, RepeatValue]]:
 
 def drift(side: Side) -> float | None:
     """The median of the last third of the repeats over that of the first, minus one; None below nine repeats."""
-    values = [repeat.value for repeat in repeats(side)]
+    values = finite(side)
     third = len(values) // 3
     if len(values) < _FEWEST_FOR_DRIFT or not median(values[:third]):
         return None
@@ -153,8 +153,8 @@ def _panel(one: Drawn) -> dict[str, Any]:
 
 def _chosen(side: Side) -> list[int]:
     """The positions of the repeats that are drawn: all, or every k-th."""
-    finite = [place for place, repeat in enumerate(side.values) if math.isfinite(repeat.value)]
-    return finite[:: -(-len(finite) // _MOST_POINTS) or 1]
+    drawable = [place for place, value in enumerate(side.numbers) if math.isfinite(value)]
+    return drawable[:: -(-len(drawable) // _MOST_POINTS) or 1]
 
 
 def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:

@@ -60,7 +60,7 @@ def _found(result: ExperimentResult, name: str) -> list[str]:
 
 def _hosts(view: TrialView, result: ExperimentResult) -> Sequence[str]:
     """The host of each rank, as recorded by the last repeat; empty if it is not recorded."""
-    recorded = [seen.get("hosts", ()) for (key, _), seen in view.trial.seen.items() if key == result.id]
+    recorded = [seen.get("hosts", ()) for seen in view.seen(result.id)]
     return [str(host) for host in recorded[-1]] if recorded else []
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from seatrial.analysis.rules.expectation import relative_width
-from seatrial.model.figure_result import FigureResult
+from seatrial.model.figure_result import FigureResult, RepeatValue
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import render
 from seatrial.report.pages.tables import Cell, Column, Table
@@ -15,6 +15,8 @@ from seatrial.report.pages.view import BenchmarkView, Row, TrialView
 from seatrial.report.units import NO_VALUE, show, show_percent
 
 _MOST_PANELS = 16
+_MOST_POINTS = 240
+"""Of a panel; of more repeats, evenly spaced ones are drawn, and the smallest and the largest."""
 _COLUMNS = 4
 _PANEL_WIDTH = 222
 _PANEL_HEIGHT = 84
@@ -39,6 +41,7 @@ def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart
     caption = ""
     if len(chosen) < len(drawable):
         caption = f"The {len(chosen)} of {len(drawable)} series with the largest spread are shown."
+    caption = f"{caption} {_selection(chosen)}".strip()
     title = f"{benchmark.name}: all repeats over time"
     svg = render(
         _spec(view, chosen),
@@ -53,7 +56,7 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for (row, figure), label in zip(chosen, _labels(chosen), strict=True):
         interval = figure.ci95 or (figure.median, figure.median)
-        for position, repeat in enumerate(figure.repeats):
+        for position, repeat in enumerate(drawn(figure)):
             rows.append(
                 {
                     "series": label,
@@ -121,6 +124,27 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
     }
 
 
+def drawn(figure: FigureResult) -> list[RepeatValue]:
+    """The repeats that are drawn, in order of time: all, or evenly spaced ones with the smallest and the largest."""
+    n, values = figure.n_repeats, figure.values
+    if n <= _MOST_POINTS:
+        return list(figure.repeats)
+    places = {place * (n - 1) // (_MOST_POINTS - 1) for place in range(_MOST_POINTS)}
+    places |= {min(range(n), key=values.__getitem__), max(range(n), key=values.__getitem__)}
+    return [figure.repeats[place] for place in sorted(places)]
+
+
+def _selection(chosen: Sequence[Series]) -> str:
+    """A sentence on the repeats that are not drawn, "" if all are."""
+    most = max(figure.n_repeats for _, figure in chosen)
+    if most <= _MOST_POINTS:
+        return ""
+    return (
+        f"If a series has more than {_MOST_POINTS} repeats (the longest has {most}), {_MOST_POINTS} of them, evenly "
+        "spaced in time, are drawn and listed, and the smallest and the largest; medians and intervals are of all."
+    )
+
+
 def _domain(rows: Sequence[dict[str, Any]]) -> list[float]:
     values = [row[key] for row in rows for key in ("relative", "low", "high")]
     return [min(-_LEAST_SPAN, *values) * 1.05, max(_LEAST_SPAN, *values) * 1.05]
@@ -140,8 +164,8 @@ def _heading(name: str, point: str) -> str:
 def _in_words(chosen: Sequence[Series]) -> str:
     return " ".join(
         f"{row.name}: {figure.n_repeats} repeats from "
-        f"{show_percent(min(r.value for r in figure.repeats) / figure.median, 3)} to "
-        f"{show_percent(max(r.value for r in figure.repeats) / figure.median, 3)} of the median."
+        f"{show_percent(min(figure.values) / figure.median, 3)} to "
+        f"{show_percent(max(figure.values) / figure.median, 3)} of the median."
         for row, figure in chosen
     )
 
@@ -159,7 +183,7 @@ def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) 
     ]
     rows = []
     for row, figure in chosen:
-        for repeat in figure.repeats:
+        for repeat in drawn(figure):
             seen = view.trial.seen.get((row.result.id, repeat.repeat), {})
             record = view.record(row.result.id, repeat.repeat)
             rows.append(

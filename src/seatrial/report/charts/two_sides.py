@@ -68,7 +68,7 @@ def drawn_pairs(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> l
 
 def finite(side: Side) -> list[float]:
     """The values of the repeats that can be drawn."""
-    return [repeat.value for repeat in repeats(side)]
+    return [value for value in side.numbers if math.isfinite(value)]
 
 
 def repeats(side: Side) -> list[RepeatValue]:

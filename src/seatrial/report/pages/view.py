@@ -7,14 +7,19 @@ benchmark, so a new benchmark needs no change to the page. Panels and charts onl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Any
 from urllib.parse import quote
 
 from seatrial.analysis.rules.expectation import Judge, Judgement
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.trial import Trial
+from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValues
+from seatrial.model.trial import PerRepeat, Trial
 from seatrial.report.units import label
+
+_MOST_TRIED = 50
+"""Repeats whose places are tried for a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,16 @@ class TrialView:
     benchmarks: tuple[BenchmarkView, ...]
     order: Mapping[tuple[str, int], int]
     """(experiment id, repeat) -> its position in time among all repeats of the trial, from 1."""
+    repeats: Mapping[str, Sequence[int]]
+    """Experiment id -> the repeats with observations, in order of time."""
 
     def anchor(self, name: str) -> str:
         """An id that is unique on the page."""
         return f"m{self.number}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
+
+    def seen(self, experiment: str) -> Iterator[Mapping[str, Any]]:
+        """What was observed around the repeats of an experiment."""
+        return (self.trial.seen[experiment, repeat] for repeat in self.repeats.get(experiment, ()))
 
     def record(self, experiment: str, repeat: int) -> RecordLink | None:
         """The raw record of a repeat, or None if its place is unknown."""
@@ -93,12 +104,20 @@ def trial_view(trial: Trial, number: int, results_link: str | None) -> TrialView
     grouped: dict[str, list[ExperimentResult]] = {}
     for result in trial.results:
         grouped.setdefault(result.experiment.benchmark, []).append(result)
-    benchmarks = tuple(_benchmark(trial, judge, results_link, name, results) for name, results in grouped.items())
-    return TrialView(trial, number, results_link, judge, benchmarks, _order(trial))
+    places = _by_experiment(trial.places)  # in order of time
+    benchmarks = tuple(
+        _benchmark(trial, judge, results_link, name, results, places) for name, results in grouped.items()
+    )
+    return TrialView(trial, number, results_link, judge, benchmarks, _order(trial), _by_experiment(trial.seen))
 
 
 def _benchmark(
-    trial: Trial, judge: Judge, results_link: str | None, name: str, results: Sequence[ExperimentResult]
+    trial: Trial,
+    judge: Judge,
+    results_link: str | None,
+    name: str,
+    results: Sequence[ExperimentResult],
+    places: Mapping[str, Sequence[int]],
 ) -> BenchmarkView:
     first = results[0].experiment.parameters
     names = list(dict.fromkeys(key for result in results for key in result.experiment.parameters))
@@ -126,7 +145,7 @@ def _benchmark(
         settings = " · ".join(parts)
         labels[result.id] = f"{name} ({settings})" if settings else name
         if not result.figures:
-            last = _last_record(trial, results_link, result)
+            last = _last_record(trial, results_link, result.id, places.get(result.id, ()))
             rows.append(Row(result, None, settings, "", judge.experiment(result), last))
         for figure in result.figures:
             point = " · ".join(label(key, value) for key, value in figure.point.items())
@@ -136,27 +155,51 @@ def _benchmark(
     return BenchmarkView(name, question, shared, varying, tuple(results), tuple(rows), labels)
 
 
-def _order(trial: Trial) -> dict[tuple[str, int], int]:
+def _order(trial: Trial) -> Mapping[tuple[str, int], int]:
     starts: dict[tuple[str, int], tuple[float, int]] = {}
     for result in trial.results:
+        known: object = None
         for figure in result.figures:
-            for repeat in figure.repeats:
-                starts[result.id, repeat.repeat] = (repeat.t0, repeat.order)
-    return {place: number for number, place in enumerate(sorted(starts, key=lambda place: starts[place]), start=1)}
+            own = figure.repeats
+            if isinstance(own, RepeatValues):
+                if own.repeats is known:
+                    continue  # the same repeats as those of the figure before
+                known = own.repeats
+                for repeat, order, t0 in zip(own.repeats, own.orders, own.starts, strict=True):
+                    starts[result.id, repeat] = (t0, order)
+            else:
+                for one in own:
+                    starts[result.id, one.repeat] = (one.t0, one.order)
+    positions: dict[str, dict[int, int]] = {}
+    for number, (experiment, repeat) in enumerate(sorted(starts, key=lambda place: starts[place]), start=1):
+        positions.setdefault(experiment, {})[repeat] = number
+    return PerRepeat(positions)
+
+
+def _by_experiment(places: Iterable[tuple[str, int]]) -> Mapping[str, Sequence[int]]:
+    found: dict[str, list[int]] = {}
+    for experiment, repeat in places:
+        found.setdefault(experiment, []).append(repeat)
+    return found
+
+
+def nearest(figure: FigureResult, most: int) -> Iterator[int]:
+    """The numbers of the repeats nearest to the median, nearest first."""
+    values = figure.values
+    places = nsmallest(most, range(len(values)), key=lambda place: abs(values[place] - figure.median))
+    return (figure.repeats[place].repeat for place in places)
 
 
 def _middle_record(
     trial: Trial, results_link: str | None, result: ExperimentResult, figure: FigureResult
 ) -> RecordLink | None:
     """The record of the repeat nearest to the median: the one that explains the number best."""
-    ranked = sorted(figure.repeats, key=lambda repeat: abs(repeat.value - figure.median))
-    links = (_record(trial, results_link, result.id, repeat.repeat) for repeat in ranked)
+    links = (_record(trial, results_link, result.id, repeat) for repeat in nearest(figure, _MOST_TRIED))
     return next((link for link in links if link is not None), None)
 
 
-def _last_record(trial: Trial, results_link: str | None, result: ExperimentResult) -> RecordLink | None:
-    repeats = [repeat for experiment, repeat in trial.places if experiment == result.id]  # in order of time
-    return _record(trial, results_link, result.id, repeats[-1]) if repeats else None
+def _last_record(trial: Trial, results_link: str | None, experiment: str, repeats: Sequence[int]) -> RecordLink | None:
+    return _record(trial, results_link, experiment, repeats[-1]) if repeats else None
 
 
 def _record(trial: Trial, results_link: str | None, experiment: str, repeat: int) -> RecordLink | None:

@@ -47,7 +47,7 @@ def _conditions(view: TrialView) -> Table | None:
     rows = []
     for benchmark in view.benchmarks:
         for result in benchmark.results:
-            seen = [view.trial.seen[place] for place in sorted(view.trial.seen) if place[0] == result.id]
+            seen = [view.trial.seen[result.id, repeat] for repeat in sorted(view.repeats.get(result.id, ()))]
             if not seen:
                 continue
             rows.append(
@@ -78,10 +78,10 @@ def _conditions(view: TrialView) -> Table | None:
 def _notes(seen: Sequence[Mapping[str, Any]]) -> list[str]:
     """The program's notes over all repeats: up to three different values of each, else their number."""
     values: dict[str, dict[str, None]] = {}
-    for entry in seen:
-        found = entry.get("notes")
-        if isinstance(found, Mapping):
-            for name, value in found.items():
+    distinct: dict[int, object] = {id(found): found for entry in seen if (found := entry.get("notes"))}
+    for notes in distinct.values():  # stored records share equal notes
+        if isinstance(notes, Mapping):
+            for name, value in notes.items():
                 values.setdefault(name, {})[plain(value)] = None
     return [
         f"{name} {' or '.join(texts)}" if len(texts) <= _MOST_VALUES else f"{name} ({len(texts)} different values)"
@@ -111,7 +111,7 @@ def _clocks(seen: Sequence[Mapping[str, Any]]) -> str:
 def _affinities(values: Iterable[object]) -> str:
     """Distinct placements: "0-1" is a thread on CPU 0 and one on CPU 1; a mask of several CPUs is in brackets."""
     spelled: dict[str, None] = {}
-    for value in values:
+    for value in {id(value): value for value in values}.values():  # stored records share equal masks
         if isinstance(value, list | tuple) and value:
             spelled[_placement(value)] = None
     return " or ".join(list(spelled)[:3]) + (f" or {len(spelled) - 3} others" if len(spelled) > 3 else "") or NO_VALUE
@@ -129,8 +129,8 @@ def _commands(view: TrialView) -> list[tuple[str, str]]:
     commands = []
     for benchmark in view.benchmarks:
         for result in benchmark.results:
-            places = sorted(place for place in view.trial.seen if place[0] == result.id)
-            command = next((c for place in places if (c := view.trial.seen[place].get("command"))), None)
+            repeats = sorted(view.repeats.get(result.id, ()))
+            command = next((c for n in repeats if (c := view.trial.seen[result.id, n].get("command"))), None)
             if command is not None:
                 commands.append((benchmark.labels[result.id], plain(command)))
     return commands

@@ -8,6 +8,7 @@ from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Params
 from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.view import nearest
 from seatrial.report.studies.sections import Section
 from seatrial.report.studies.verdicts import shared, varying
 from seatrial.report.units import NO_VALUE, arrow, count, label, show, show_percent, show_range
@@ -86,8 +87,7 @@ def _rows(result: ExperimentResult, names: Mapping[str, str], record: Recorded) 
 
 def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> list[Cell]:
     point = " · ".join(label(*item) for item in figure.point.items())
-    ranked = sorted(figure.repeats, key=lambda repeat: abs(repeat.value - figure.median))
-    link = next((href for repeat in ranked[:3] if (href := record(result.id, repeat.repeat))), None)
+    link = next((href for repeat in nearest(figure, 3) if (href := record(result.id, repeat))), None)
     share = figure.fraction_of_limit
     return [
         Cell(name),
