@@ -106,10 +106,12 @@ def test_a_killed_compiler_is_reported_and_leaves_nothing(source: Path) -> None:
 
 
 _BUILD = """
+import signal
 import sys
 from pathlib import Path
 from seatrial.environments.compiler import Compiler
 from seatrial.environments.shared_library import build_library
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with SIGINT ignored
 print(build_library("answer", Compiler((sys.argv[1],), "gcc", "slow 1"), [Path(sys.argv[2])], {texts!r}))
 """
 
