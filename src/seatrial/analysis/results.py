@@ -111,10 +111,16 @@ def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     return (*beside, *(f"BLAS: {blas}" for blas in sorted(used)))
 
 
+def _remarks(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
+    """What the files of imported repeats have but no figure shows, and what they may be missing."""
+    remarks = (str(remark) for record in records for remark in record.seen.get("remarks", ()))
+    return tuple(dict.fromkeys(remarks))
+
+
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
     experiment, records = contents.experiments[key], contents.records[key]
     outcome, notes = outcome_of(records)
-    notes = (*notes, *_notes_on_libraries(records))
+    notes = (*notes, *_notes_on_libraries(records), *_remarks(records))
     benchmark = registry().get(experiment.benchmark)
     if benchmark is None:
         notes = (*notes, f"this version has no benchmark {experiment.benchmark}: its figures cannot be read")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from seatrial.benchmarks.bounds import between
 from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, Value, whole
 from seatrial.model.sample import Sample
 
 THREADS = Parameter(
@@ -110,13 +110,18 @@ def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Chec
 
 
 def node_of_cpus(params: Params) -> Value:
-    """The value of `node`; experiments of earlier versions have none."""
-    return params.get(NODE.name, NODE.default)
+    """The value of `node`; experiments of earlier versions have none, and imported files do not state it."""
+    return _stated(params, NODE)
 
 
 def node_of_memory(params: Params) -> Value:
-    """The value of `memory`; experiments of earlier versions have none."""
-    return params.get(MEMORY.name, MEMORY.default)
+    """The value of `memory`; experiments of earlier versions have none, and imported files do not state it."""
+    return _stated(params, MEMORY)
+
+
+def _stated(params: Params, parameter: Parameter) -> Value:
+    value = params.get(parameter.name, UNKNOWN)
+    return parameter.default if value == UNKNOWN else value
 
 
 def memory_arguments(params: Params) -> list[str]:

@@ -13,6 +13,7 @@ from seatrial.errors import UsageError
 from seatrial.imports.readers import readers
 from seatrial.interface.import_ import import_results, result_file
 from seatrial.interface.machines import machine_of
+from seatrial.model.parameter import UNKNOWN
 from seatrial.model.units import parse_quantity
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.results import results_document
@@ -46,13 +47,15 @@ def import_command(
 
 
 def _report(repeats: Sequence[Repeat]) -> None:
-    """Report which files are invalid, and which parameters they do not state."""
+    """Report which files are invalid, what of them no figure shows, and which parameters they do not state."""
     for repeat in repeats:
         if not repeat.outcome.is_ok:
             message(f"{repeat.file}: {repeat.experiment.benchmark} is {repeat.outcome.state}: {repeat.outcome.reason}")
-    defaults = {repeat.experiment.benchmark: repeat.defaults for repeat in repeats if repeat.defaults}
-    for benchmark, names in defaults.items():
-        message(f"{benchmark}: the files do not state {', '.join(names)}; defaults are assumed (override with --set)")
+        for remark in repeat.remarks:
+            message(f"{repeat.file}: {repeat.experiment.benchmark}: {remark}")
+    for experiment, names in {r.experiment.benchmark: (r.experiment, r.missing) for r in repeats if r.missing}.values():
+        taken = "unknown" if UNKNOWN in experiment.parameters.values() else "the defaults are taken"
+        message(f"{experiment.benchmark}: the files do not state {', '.join(names)}: {taken} (--set states them)")
 
 
 def _settings(options: Sequence[str]) -> dict[str, str]:

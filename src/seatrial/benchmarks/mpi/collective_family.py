@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.mpi.ranks import UNKNOWN, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Better, Check, Figure, Skip
@@ -67,7 +67,6 @@ START = Parameter(
     "how ranks start an iteration: by a common clock, after a barrier (as OSU and IMB do), or back-to-back;"
     " auto: clock, or barrier where ranks share CPUs",
     words=("auto", "clock", "barrier", "back-to-back"),
-    when_unknown=UNKNOWN,
 )
 LARGEST = Parameter(
     "largest_B",
@@ -76,7 +75,6 @@ LARGEST = Parameter(
     "largest size of a sweep; auto: 4 MiB, or less if the buffers of all ranks would fill half of the memory",
     words=("auto",),
     minimum=1,
-    when_unknown=UNKNOWN,
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.mpi.ranks import UNKNOWN
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Skip
 from seatrial.model.machine import Machine
@@ -26,7 +25,6 @@ LARGEST = Parameter(
     _LARGEST_B,
     "largest message of a sweep",
     minimum=1,
-    when_unknown=UNKNOWN,
 )
 
 ELEMENT_B = {"MPI_CHAR": 1, "MPI_BYTE": 1, "MPI_INT": 4, "MPI_LONG": 8, "MPI_FLOAT": 4, "MPI_DOUBLE": 8}
