@@ -16,6 +16,7 @@ from seatrial.model.machine_document import machine_from_document
 from seatrial.model.outcome import Outcome
 from seatrial.model.outlier import Screening
 from seatrial.model.record import RepeatRecord
+from seatrial.model.secrets import is_masked
 from seatrial.store.contents import Contents
 
 
@@ -120,7 +121,8 @@ def _remarks(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
     experiment, records = contents.experiments[key], contents.records[key]
     outcome, notes = outcome_of(records)
-    notes = (*notes, *_notes_on_libraries(records), *_remarks(records))
+    masked = ("arguments that look like secrets are masked",) if is_masked(experiment.parameters) else ()
+    notes = (*notes, *_notes_on_libraries(records), *_remarks(records), *masked)
     benchmark = registry().get(experiment.benchmark)
     if benchmark is None:
         notes = (*notes, f"this version has no benchmark {experiment.benchmark}: its figures cannot be read")

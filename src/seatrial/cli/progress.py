@@ -10,6 +10,7 @@ from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
 from seatrial.engine.events import Progress
 from seatrial.model.outcome import Outcome
+from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 from seatrial.report.text.results import parameters_text
 
@@ -82,7 +83,7 @@ def _bar() -> ProgressBar | None:
 
 
 def _named(point: Point) -> str:
-    words = (point.benchmark.name, parameters_text(point.parameters), choice_text(point.environment))
+    words = (point.benchmark.name, parameters_text(masked_parameters(point.parameters)), choice_text(point.environment))
     return " ".join(word for word in words if word)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
+from seatrial.model.secrets import secrets_in, without_secrets
 from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
@@ -205,9 +206,18 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
+    """An outcome without the secrets that a program may have printed."""
+    if not secrets:
+        return outcome
+    reason, evidence = without_secrets([outcome.reason, outcome.evidence], secrets)
+    return replace(outcome, reason=reason, evidence=evidence)
+
+
 def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     """Write the record, then release the claim: a kill in between leaves a claim on a recorded repeat."""
     ready, claim, program = made.ready, made.claim, made.program
+    secrets = secrets_in(ready.point.parameters)
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
     noted["notes"] = dict(program.notes)
     if program.hello is not None:
@@ -223,10 +233,10 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         order=int(claim.noted["order"]),
         t0=float(claim.noted["t0"]),
         wall_s=made.wall_s,
-        outcome=made.outcome,
+        outcome=_without(made.outcome, secrets),
         samples=program.samples,
         checks=program.checks,
-        seen={**made.seen, **noted},
+        seen=without_secrets({**made.seen, **noted}, secrets),
     )
     writer.append(record)
     if keep or not made.outcome.is_ok:

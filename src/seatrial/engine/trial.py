@@ -20,8 +20,9 @@ from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document, machine_identity
 from seatrial.model.record import RepeatRecord
+from seatrial.model.secrets import masked_parameters
 from seatrial.model.study import Study
-from seatrial.model.study_document import KeptStudy, StudyPoint, study_document
+from seatrial.model.study_document import KeptStudy, StudyPoint, study_document, study_without_secrets
 from seatrial.plan.points import Point
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.contents import read_contents
@@ -136,9 +137,10 @@ class _Trial:
 def _kept(study: Study, machine_key: str, prepared: Sequence[Ready | Refused]) -> KeptStudy:
     """The study with the experiments of its points, for pages and comparisons."""
     points = tuple(
-        StudyPoint(item.experiment.id, item.point.benchmark.name, dict(item.point.given)) for item in prepared
+        StudyPoint(item.experiment.id, item.point.benchmark.name, masked_parameters(item.point.given))
+        for item in prepared
     )
-    return KeptStudy(study, machine_key, points)
+    return KeptStudy(study_without_secrets(study), machine_key, points)
 
 
 def keep_machine(folder: ResultsFolder, machine: Machine, identity: str) -> None:

@@ -10,7 +10,9 @@ from seatrial.interface.study_file import read_study_file
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
+from seatrial.model.study_document import study_without_secrets
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
+from seatrial.plan.points import without_secrets
 from seatrial.plan.study_points import plan_study
 
 
@@ -21,10 +23,12 @@ def plan(study: Path, *, site: Path | None = None, system: str | None = None) ->
 
 
 def planned_study(study: Study, machine: Machine) -> PlannedStudy:
-    """The experiments of a study on a machine, each once."""
+    """The experiments of a study on a machine, each once, with secrets masked."""
     found = plan_study(study, machine)
+    points = tuple(map(without_secrets, found.points))
     experiments: dict[str, PlannedExperiment] = {}
-    for point, experiment, refusal in planned_experiments(found.points, machine):
-        key = experiment.id
-        experiments.setdefault(key, PlannedExperiment(point, experiment, key, refusal))
-    return PlannedStudy(study, found.points, tuple(experiments.values()), len(found.points) + found.merged)
+    planned = planned_experiments(found.points, machine)
+    for point, (_, experiment, refusal) in zip(points, planned, strict=True):
+        experiments.setdefault(experiment.id, PlannedExperiment(point, experiment, experiment.id, refusal))
+    combinations = len(points) + found.merged
+    return PlannedStudy(study_without_secrets(study), points, tuple(experiments.values()), combinations)

@@ -16,6 +16,7 @@ from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.launch.attached import Ended
 from seatrial.model.json_shape import filled
+from seatrial.model.secrets import masked_words
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
@@ -132,7 +133,7 @@ def _result(
         folder = None
     more: dict[str, Any] = {"folder": None if folder is None else str(folder)}
     if ended is not None:
-        more |= {"command": list(command), "started_s": ended.started_s, "command_wall_s": ended.wall_s}
+        more |= {"command": list(masked_words(command)), "started_s": ended.started_s, "command_wall_s": ended.wall_s}
     more["outcome"] = {"state": state, "reason": reason}
     exported = None if traced is None or folder is None else _trace(tables, folder, traced)
     if traced is not None:

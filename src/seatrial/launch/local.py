@@ -137,8 +137,10 @@ def _start(programs: Sequence[Program], started: list[subprocess.Popen[bytes]]) 
     with ExitStack() as ours:
         ring = [_pipe(ours) for _ in programs] if len(programs) > 1 else []
         for k, program in enumerate(programs):
-            stdout = ours.enter_context((program.directory / "stdout").open("wb"))
-            stderr = ours.enter_context((program.directory / "stderr").open("wb"))
+            stdout, stderr = (
+                ours.enter_context(open(program.directory / name, "wb", opener=_private))
+                for name in ("stdout", "stderr")
+            )
             ends = (ring[k - 1][0], ring[k][1]) if ring else ()
             turns = ["--turns", f"{ends[0]}-{ends[1]}", "--leads", str(int(k == 0))] if ends else []
             started.append(
@@ -153,6 +155,13 @@ def _start(programs: Sequence[Program], started: list[subprocess.Popen[bytes]]) 
                     pass_fds=ends,
                 )
             )
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that only its owner may read: programs print what nobody else should see."""
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)  # it may be left by a killed run of an earlier version
+    return descriptor
 
 
 def _pipe(owner: ExitStack) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from seatrial.model.parameter import Value, value_from_json
+from seatrial.model.secrets import masked_document
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 
 
@@ -38,6 +39,11 @@ def study_document(kept: KeptStudy) -> dict[str, Any]:
             for point in kept.points
         ],
     }
+
+
+def study_without_secrets(study: Study) -> Study:
+    """The study with secrets among its arguments masked, as it may be shown and stored."""
+    return _study(masked_document(asdict(study)))
 
 
 def study_from_document(document: Mapping[str, Any]) -> KeptStudy:

@@ -17,6 +17,7 @@ from seatrial.model.experiment import Experiment
 from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.program import Program
+from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 
 P = TypeVar("P", bound=Program)
@@ -44,8 +45,10 @@ class Kind(ABC, Generic[P]):
         """The experiment of a point, with its program built or found."""
 
     def experiment(self, point: Point, environment: str, program: str) -> Experiment:
-        """The experiment of a point, by the keys of its environment and its program."""
-        return Experiment(point.benchmark.name, point.parameters, environment, program, self.machine_key)
+        """The experiment of a point, by the keys of its environment and its program. Secrets are not part of it."""
+        return Experiment(
+            point.benchmark.name, masked_parameters(point.parameters), environment, program, self.machine_key
+        )
 
     def refused(
         self,
