@@ -17,7 +17,10 @@ from seatrial.model.outcome import Outcome
 from seatrial.model.outlier import Screening
 from seatrial.model.record import RepeatRecord
 from seatrial.model.secrets import is_masked
+from seatrial.model.spelling import count
 from seatrial.store.contents import Contents
+
+_MOST_KERNEL_NOTES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,31 @@ def _remarks(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(remarks))
 
 
+def _kernel_notes(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
+    """What the kernel reported, with the repeats during which it did."""
+    repeats: dict[str, list[int]] = {}
+    for record in records:
+        events = [str(event) for event in record.seen.get("kernel_events", ())]
+        if events:
+            more = f" (and {count(len(events) - 1, 'more line')})" if len(events) > 1 else ""
+            repeats.setdefault(f"{events[0]}{more}", []).append(record.repeat)
+    shown = list(repeats.items())[:_MOST_KERNEL_NOTES]
+    notes = [f"the kernel reported during {_repeats(numbers)}: {text}" for text, numbers in shown]
+    if len(repeats) > len(shown):
+        notes.append(f"the kernel reported {len(repeats) - len(shown)} more problems during repeats: see the records")
+    return tuple(notes)
+
+
+def _repeats(numbers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, numbers[:6])) + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
+    return f"{'repeat' if len(numbers) == 1 else 'repeats'} {listed}"
+
+
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
     experiment, records = contents.experiments[key], contents.records[key]
     outcome, notes = outcome_of(records)
     masked = ("arguments that look like secrets are masked",) if is_masked(experiment.parameters) else ()
-    notes = (*notes, *_notes_on_libraries(records), *_remarks(records), *masked)
+    notes = (*notes, *_notes_on_libraries(records), *_remarks(records), *_kernel_notes(records), *masked)
     benchmark = registry().get(experiment.benchmark)
     if benchmark is None:
         notes = (*notes, f"this version has no benchmark {experiment.benchmark}: its figures cannot be read")

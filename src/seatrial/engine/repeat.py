@@ -25,6 +25,7 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
+from seatrial.probes.kernel_log import KernelLog, kernel_log
 from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
@@ -94,11 +95,19 @@ class _Made:
 
 def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
     """Run programs on the same CPUs, several in turns, and check each."""
-    cpus = claimed[0][0].point.cpus
     try:
         commands = [command_of(ready, claim.path) for ready, claim in claimed]
     except (BuildError, NoLauncherError) as error:
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
+    with kernel_log() as kernel:
+        return _run_watched(claimed, commands, machine, kernel)
+
+
+def _run_watched(
+    claimed: Sequence[tuple[Ready, Claim]], commands: Sequence[Sequence[str]], machine: Machine, kernel: KernelLog
+) -> list[_Made]:
+    """The same, with what the kernel reports meanwhile."""
+    cpus = claimed[0][0].point.cpus
     start = time.perf_counter()
     began_s = time.time()
     before = snapshot(cpus)
@@ -121,6 +130,8 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         launched = [error] * len(claimed)
     wall_s = (time.perf_counter() - start) / len(claimed)
     around = seen_between(before, snapshot(cpus), cpus)
+    if events := kernel.events():
+        around["kernel_events"] = events
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
         seen: dict[str, Any] = {**around, "command": command}
