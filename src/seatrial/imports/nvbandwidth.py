@@ -61,6 +61,13 @@ class _Matrix:
     def error(self, why: str) -> ParseError:
         return ParseError(_TOOL, None, self.title, why) if self.line is None else self.line.error(_TOOL, why)
 
+    def check_rows(self) -> None:
+        """Raise ParseError if a row is missing: one of pairs that were not measured leaves the sum as it is."""
+        rows = sorted({row for row, _ in self.cells})
+        expected = len(self.columns) if "GPU(row)" in self.title else len(rows)
+        if rows != list(range(expected)):
+            raise self.error(f"{self.test} has the rows {', '.join(map(str, rows)) or 'none'}: rows are missing")
+
     def check_sum(self, text: str) -> None:
         """Raise ParseError if the cells do not add up to the printed sum (six digits in some releases)."""
         stated = decimal_of(text)
@@ -118,6 +125,7 @@ def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
                 raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
             current.test = total[1]
             current.check_sum(total[2])
+            current.check_rows()
             done.append(current)
             current = None
         elif _ERROR.fullmatch(text):
