@@ -232,3 +232,14 @@ def test_a_row_that_vanished_is_noticed_although_the_sum_is_right(row: str) -> N
     left = "\n".join(line for line in unmeasured.split("\n") if line.split()[1:] != ["N/A", "N/A"])
     with pytest.raises(ParseError, match="rows are missing"):
         _read(left)
+
+
+def test_no_cut_between_tests_is_silent() -> None:
+    data = sample_file("nvbandwidth_results_superbench.txt")
+    whole = read_nvbandwidth(data)
+    assert not any(experiment.remarks for experiment in whole.experiments)
+    lines = data.decode().split("\n")
+    for end in range(1, len(lines), 5):
+        text = "\n".join(lines[:end]) + "\n"
+        found = readable(read_nvbandwidth, text.encode())
+        assert found in (None, figures_in(whole)) or all(e.remarks for e in _read(text).experiments)

@@ -42,6 +42,7 @@ _ERROR = re.compile(
     r"(?:ERROR|Error|\[[A-Z_]{0,60}ERROR[A-Z_]{0,60}\])(?![\w]).{0,300}|.{0,200}Invalid value when checking.{0,200}"
 )
 _DRIVER = re.compile(r"(CUDA (?:Runtime|Driver) Version(?: \(API\))?|Driver Version):\s*([0-9][\w. ()]{0,40})")
+_END = "The reported results may not reflect the full capabilities"
 _NONE = "N/A"
 _UNITS = {"GB/s": ("bandwidth", 9, MOST_PER_SECOND), "ns": ("latency", -9, MOST_SECONDS)}
 _MOST_CELLS = 1_000_000
@@ -101,7 +102,9 @@ def _read_text(data: bytes) -> ImportedFile:
     if not matrices and not errors:
         raise ParseError(_TOOL, None, "", "no matrix of results")
     notes = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(body(line).strip()))}
-    return _file(versions[0][0] if versions else "", matrices, errors, {}, notes)
+    is_ended = any(_END in line.text for line in lines)
+    remarks = () if is_ended else (f"`NOTE: {_END} ...`, the last lines of nvbandwidth, are missing: so may be tests",)
+    return _file(versions[0][0] if versions else "", matrices, errors, {}, notes, remarks)
 
 
 def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
@@ -251,6 +254,7 @@ def _file(
     errors: Sequence[str],
     root: Mapping[str, object],
     notes: Mapping[str, object],
+    remarks: tuple[str, ...] = (),
 ) -> ImportedFile:
     check_distinct(((matrix.test, matrix.line or Line(0, matrix.test)) for matrix in matrices), _TOOL, "this test")
     parameters: dict[str, Value] = {}
@@ -262,6 +266,7 @@ def _file(
             tuple(_samples(matrix)),
             {"test": matrix.test, **parameters},
             {"title": matrix.title, **notes},
+            remarks=remarks,
         )
         for matrix in matrices
         if any(cell != _NONE for cell in matrix.cells.values())

@@ -259,10 +259,12 @@ def _experiment(table: _Table) -> ImportedExperiment:
     if not _has_size(table) and len(table.rows) > 1:
         raise table.rows[1][0].error(_TOOL, "a second row in a table without sizes: two runs in one file")
     parameters = {name: value for name, value in settings.items() if name in accepted}
-    return ImportedExperiment(benchmark, samples, parameters, notes, failed=_failure(table), remarks=_remarks(table))
+    return ImportedExperiment(
+        benchmark, samples, parameters, notes, failed=_failure(table), remarks=_remarks(table, benchmark)
+    )
 
 
-def _remarks(table: _Table) -> tuple[str, ...]:
+def _remarks(table: _Table, benchmark: str) -> tuple[str, ...]:
     """Values without a figure, and rows that may be missing: nothing in the text shows which sizes were asked for."""
     what = f"OSU {table.title}"
     sizes = [whole_number(cells[0].text) if _has_size(table) else None for _, cells in table.rows]
@@ -275,14 +277,20 @@ def _remarks(table: _Table) -> tuple[str, ...]:
     ]
     known = [size for size in sizes if size is not None]
     ends = missing_sizes(known, what)
-    if known and known[-1] not in _LAST_SIZES:
-        last = f"{what}: the last size is {known[-1]} B, not a default of OSU (1 MiB, 4 MiB)"
+    usual = _LAST_SIZES.get(benchmark, (1 << 20, 1 << 22))
+    if known and known[-1] not in usual:
+        default = " or ".join(f"{size >> 20} MiB" for size in usual)
+        last = f"{what}: the last size is {known[-1]} B, not {default} as by default"
         ends += (f"{last}: it was chosen (-m), or rows are missing at the end",)
     return (*too_small(zeros, what), *ends)
 
 
-_LAST_SIZES = (1 << 20, 1 << 22)
-"""The largest message of collective operations and of the other programs (osu_util.h: MAX_MSG_SIZE)."""
+_LAST_SIZES = {
+    **{pair: (1 << 22,) for pair in ("mpi.latency", "mpi.bandwidth", "mpi.bidirectional")},
+    "mpi.allreduce": (1 << 20,),
+}
+"""The largest message by default, of programs for pairs and of collective operations (osu_util.h); 1 MiB or 4 MiB for
+the others."""
 
 
 def _is_before_7(version: str) -> bool:
