@@ -286,7 +286,7 @@ def _remarks(table: _Table, benchmark: str) -> tuple[str, ...]:
 
 
 _LAST_SIZES = {
-    **{pair: (1 << 22,) for pair in ("mpi.latency", "mpi.bandwidth", "mpi.bidirectional")},
+    **dict.fromkeys(("mpi.latency", "mpi.bandwidth", "mpi.bidirectional"), (1 << 22,)),
     "mpi.allreduce": (1 << 20,),
 }
 """The largest message by default, of programs for pairs and of collective operations (osu_util.h); 1 MiB or 4 MiB for
