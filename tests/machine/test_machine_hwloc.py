@@ -215,7 +215,7 @@ def test_xgmi_links_are_those_of_one_hop() -> None:
         (b'gp_index="22"', b'gp_index="21"', 27, "gp_index 21 is in"),
         (b'"PU" os_index="1" cpuset="0x00000002"', b'"PU" os_index="0" cpuset="0x00000001"', 13, "within"),
         (b'cpuset="0x00000002" gp_index="7"', b'cpuset="0x00000002" gp_index="6"', 13, "is in the file already"),
-        (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:11:00.0"', 26, "its bus"),
+        (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:11:00.0"', 26, "is in the file already"),
         (b'pci_busid="0000:14:00.0"', b'pci_busid="0000:13:00.0"', 32, "is in the file already"),
         (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:12"', 26, "without an address"),
         (b'cpuset="0x00000003" nodeset', b'cpuset="0x00000007" nodeset', 5, "the PUs in the file differ"),

@@ -156,9 +156,13 @@ def test_slots_that_are_not_listed_keep_the_verdict_open(tmp_path: Path) -> None
 
 
 def test_slots_of_unknown_sockets(tmp_path: Path) -> None:
-    memory = _machine(tmp_path, table([Dimm(f"A{n}") for n in range(4)])).memory
+    memory = _machine(tmp_path / "eight", table([Dimm(f"A{n}") for n in range(8)])).memory
     assert memory.sockets == ()
+    assert memory.verdict is Population.UNKNOWN
     assert "sockets" in memory.why
+    few = _machine(tmp_path / "few", table([Dimm(f"A{n}") for n in range(4)])).memory
+    assert few.verdict is Population.UNBALANCED, "4 modules for 2 processors with 8 channels each, whatever the slots"
+    assert few.peak.value is None
 
 
 def test_a_virtual_machine_has_no_real_modules(tmp_path: Path) -> None:
