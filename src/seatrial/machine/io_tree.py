@@ -177,6 +177,8 @@ def _numa(stated: int | None, cpus: frozenset[int] | None, cpu_devices: Sequence
     if around:
         smallest = [own for _, own in nodes if cpus and cpus <= own and len(own) == min(around)[0]]
         return min(around)[1] if len(set(smallest)) == 1 else None
+    if any("hidden_nodes" in device.facts for device, _ in nodes):
+        return None
     pus = {device.facts.integer("os_index") for device in cpu_devices if device.kind is DeviceKind.PU}
     return nodes[0][0].numa if len(nodes) == 1 and pus and pus <= nodes[0][1] else None
 

@@ -186,7 +186,7 @@ def _device(device: Device, link: Link | None) -> tuple[str, str, bool]:
         facts.text("memory_device"),
         facts.text("memory_kind"),
         next((text for text in (facts.text("model_name"), facts.text("pci_name")) if text and text != name), None),
-        show(size, "B") if size is not None else None,
+        show(size, "B", binary=device.kind is DeviceKind.MEMORY) if size is not None else None,
         show(rate, "B/s") if rate is not None else None,
         f"memory is NUMA node {facts.integer('gpu_numa')}" if "gpu_numa" in facts else None,
         facts.text("state"),

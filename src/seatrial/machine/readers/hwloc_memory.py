@@ -66,8 +66,22 @@ def say_memory_kind(book: FactBook, element: Element, caches: Sequence[SideCache
     own = [cache for cache in caches if not (cache.is_around_cluster and kind in _FAST_KINDS)]
     largest = max(own, key=lambda cache: cache.size or 0, default=None)
     if largest is not None:
-        book.say("memory_side_cache", largest.size, source, "B")
-        book.say("memory_side_cache_ways", largest.ways, source, "1")
+        _say_cache(book, largest, source)
+
+
+def _say_cache(book: FactBook, cache: SideCache, source: str) -> None:
+    book.say("memory_side_cache", cache.size, source, "B")
+    book.say("memory_side_cache_ways", cache.ways, source, "1")
+
+
+def cache_facts(caches: Mapping[int, SideCache], source: str) -> Mapping[int, Facts]:
+    """NUMA node -> the facts about the memory-side cache in front of it."""
+    found: dict[int, Facts] = {}
+    for node, cache in caches.items():
+        book = FactBook()
+        _say_cache(book, cache, source)
+        found[node] = book.facts()
+    return found
 
 
 def memory_module(element: Element, source: str) -> MemoryModule:

@@ -20,6 +20,7 @@ from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, nod
 from seatrial.machine.readers.hwloc_infos import info_number, machine_facts, number_of, read_infos
 from seatrial.machine.readers.hwloc_memory import (
     SideCache,
+    cache_facts,
     memory_module,
     memory_rates,
     placed_modules,
@@ -31,6 +32,7 @@ from seatrial.machine.readers.hwloc_os_devices import OsDevices, Place
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts
+from seatrial.model.fact import Facts
 from seatrial.model.machine import DeviceKind
 
 TOOL = "hwloc-xml"
@@ -67,12 +69,18 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
     if major not in ("0", "1", "2", "3"):
         raise document.error(root, f"unknown format version {major[:20]} (known: 1, 2 and 3)")
     reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"))
+    reader.hidden = reader.hidden_nodes(machine)
     reader.walk(machine, _Context())
     reader.check_whole(machine)
     nodes = [part.os_index for part in reader.cpu_parts if part.kind is DeviceKind.NUMA and part.os_index is not None]
     distances = node_distances(document, nodes)
     matrices = peer_matrices(document, reader.ends, source)
-    rates = memory_rates(document, reader.node_numbers, reader.cpu_parts, reader.mask, source)
+    rates: dict[int, Facts] = {}
+    for facts in (
+        cache_facts(reader.node_caches, source),
+        memory_rates(document, reader.node_numbers, reader.cpu_parts, reader.mask, source),
+    ):
+        rates.update({node: merge_facts(rates.get(node, Facts()), own) for node, own in facts.items()})
     named = reader.devices.parts()
     return Survey(
         source=source,
@@ -114,13 +122,14 @@ def _with_distances(part: CpuPart, distances: Mapping[int, str], source: str) ->
 @dataclass(frozen=True, slots=True)
 class _Context:
     """The context of an object: the bridge or function above, its buses (domain, first, last), the CPUs and NUMA nodes
-    of the enclosing object (None at the top), the memory-side caches around."""
+    of the enclosing object (None at the top), the memory-side caches around, the NUMA node that it is inside of."""
 
     pci: str | None = None
     buses: tuple[str, str, str] | None = None
     cpus: frozenset[int] | None = None
     nodes: frozenset[int] | None = None
     caches: tuple[SideCache, ...] = ()
+    node: int | None = None
     is_on_function: bool = False
 
     @property
@@ -147,7 +156,9 @@ class _Reader:
     modules: list[MemoryModule] = field(default_factory=list)
     ends: dict[int, End] = field(default_factory=dict)
     node_numbers: dict[int, int] = field(default_factory=dict)
+    node_caches: dict[int, SideCache] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
+    hidden: frozenset[int] = frozenset()
     numbers: set[tuple[DeviceKind, int]] = field(default_factory=set)
     masks: dict[str, frozenset[int]] = field(default_factory=dict)
     mask_bits: int = 0
@@ -162,13 +173,17 @@ class _Reader:
         if cache is not None:
             reader = None
             inside = replace(inside, caches=(*context.caches, cache))
+            if context.node is not None:  # hwloc 1: the node is around the cache
+                self.node_caches.setdefault(context.node, cache)
         elif reader is not None:
             reader(self, element, inside)
+            if kind in ("NUMANode", "Node"):
+                inside = replace(inside, node=number_of(self.document, element, "os_index"))
         elif kind in ("PCIDev", "Bridge"):
             inside = self.pci(element, inside)
         elif kind == "OSDev":
             number = number_of(self.document, element, "osdev_type")
-            place = Place(context.pci, context.is_on_function, context.numa, context.cpus)
+            place = Place(context.pci, context.is_on_function, context.numa, self._near(context))
             self.devices.add(element, number, place)
         elif kind == "Misc" and element.attributes.get("subtype") == "MemoryModule":
             self.modules.append(memory_module(element, self.source))
@@ -190,6 +205,11 @@ class _Reader:
     def has_exact_sets(self) -> bool:
         """Whether objects have exactly the CPUs of the PUs inside; hwloc 1 also includes offline or hidden CPUs."""
         return self.major in ("2", "3")
+
+    def hidden_nodes(self, machine: Element) -> frozenset[int]:
+        """The NUMA nodes that exist but are not in the file: outside the control group, or restricted."""
+        every, seen = (machine.attributes.get(name) for name in ("complete_nodeset", "nodeset"))
+        return self.mask(machine, every) - self.mask(machine, seen) if every and seen else frozenset()
 
     def check_whole(self, machine: Element) -> None:
         """Refuse a file without some of the PUs or NUMA nodes that the machine object lists."""
@@ -226,7 +246,8 @@ class _Reader:
         return cpus
 
     def _nodes(self, element: Element, context: _Context) -> frozenset[int] | None:
-        text = element.attributes.get("nodeset")
+        """The nodes of an object, also those that a control group hides: a device may be next to one of them."""
+        text = element.attributes.get("complete_nodeset", element.attributes.get("nodeset"))
         return context.nodes if text is None else self.mask(element, text)
 
     def _number(self, element: Element, kind: str, inside: _Context) -> None:
@@ -272,6 +293,7 @@ class _Reader:
             "memory_total", number_of(self.document, element, "local_memory") or None, self.source, "B", volatile=True
         )
         book.say("cpus", write_cpu_list(inside.its_cpus), self.source)
+        book.say("hidden_nodes", write_cpu_list(self.hidden), self.source)
         say_memory_kind(book, element, inside.caches, self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.NUMA, inside.its_cpus, index, facts=book.facts()))
 
@@ -322,7 +344,7 @@ class _Reader:
             if host is None:
                 return context
             address = f"{host[1]}:{host[2]}"
-            part = PciPart(address, "", context.pci, context.numa, context.cpus or None, source=self.source)
+            part = PciPart(address, "", context.pci, context.numa, self._near(context), source=self.source)
         else:
             part = self._function(element, address, context)
         known = self.pci_parts.get(address)
@@ -358,7 +380,7 @@ class _Reader:
             class_id=pci_type[1],
             parent=context.pci,
             numa=context.numa,
-            cpus=context.cpus or None,
+            cpus=self._near(context),
             trained_Bps=rate,
             kind=DeviceKind.SWITCH if element.attributes.get("subtype") == "NVSwitch" else None,
             source=f"{self.source} (pci_link_speed)",
@@ -372,6 +394,10 @@ class _Reader:
         except ValueError:
             raise self.document.error(element, "pci_link_speed is not a number") from None
         return value * 1e9 if 0 < value < 1e4 and value != 1.0 else None
+
+    def _near(self, context: _Context) -> frozenset[int] | None:
+        """The CPUs next to a device; None if the object around it has nodes that are hidden."""
+        return None if self.hidden & (context.nodes or frozenset()) else context.cpus or None
 
     def _is_on(self, address: str, context: _Context) -> bool:
         """Whether a bus is one of those of the bridge around it, as far as known."""
