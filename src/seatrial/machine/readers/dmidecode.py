@@ -190,7 +190,7 @@ def _check_count(
 ) -> tuple[str, ...]:
     """Each array must have as many devices as it declares, if the dump has devices at all. Returns a sentence for each
     array of which the firmware lists fewer."""
-    if not modules and not _is_whole(dump.blocks):
+    if not modules and not _is_whole(dump.blocks) and not dump.has_end:
         return ()  # dmidecode -t 16
     unlisted: list[str] = []
     for array in arrays:
@@ -211,15 +211,15 @@ def _is_nothing_missing(own: Sequence[int], array: SmbiosArray, dump: Dump) -> b
     """Whether a dump with fewer devices than declared is complete: firmware may declare more slots than the board has.
 
     It is if it ends with the end of the table, and has as many structures as it announces; or no handle from the array
-    to the structure behind the last device is missing; or no handle between the devices is missing and at least half
-    of the declared devices are, which no gap in a copy explains.
+    on is missing; or no handle between the devices is missing but at least half of the declared devices are, which a
+    gap in a copy does not explain.
     """
     if not dump.has_end or array.handle < 0:
         return False
     if dump.announced is not None:
-        return len(dump.handles) == dump.announced
+        return len(dump.handles) + 1 == dump.announced  # and the end
     known = frozenset(dump.handles)
-    if _has_all(known, array.handle, max(own) + 1):
+    if max(known) > max(own) and _has_all(known, array.handle, max(known)):
         return True
     return _has_all(known, min(own), max(own)) and 2 * len(own) <= (array.slots or 0)
 

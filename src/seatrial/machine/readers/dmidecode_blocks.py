@@ -37,6 +37,8 @@ _TITLES = {
 """The structures that are parsed, by their type in DSP0134."""
 _NAMES = frozenset(_TITLES.values())
 
+_END = "End Of Table"
+
 _STRICT = frozenset({"Physical Memory Array", "Memory Device"})
 """Structures without lists: every line is "Key: value"."""
 
@@ -95,8 +97,11 @@ class Section:
 
 @dataclass(slots=True)
 class Dump:
-    """The structures of one machine, in order, and the line where they begin. `handles` are those of all structures,
-    also of those that are not parsed; `has_end` and `announced` as in a section, if the dump is exactly one."""
+    """The structures of one machine, in order, and the line where they begin.
+
+    `handles` are those of all structures before the end of the table, also of those that are not parsed; `has_end` and
+    `announced` as in a section, if the dump is exactly one.
+    """
 
     begin: int
     blocks: list[Block] = field(default_factory=list)
@@ -128,7 +133,7 @@ def split_dumps(lines: Sequence[Line]) -> list[Dump]:
             parts[0].has_end, parts[0].announced = section.has_end, section.announced
         dumps += parts
     for dump in dumps:
-        dump.handles = [block.handle for block in dump.blocks if block.handle is not None]
+        dump.handles = [b.handle for b in dump.blocks if b.handle is not None and b.title != _END]
         dump.blocks = [block for block in dump.blocks if block.title in _NAMES]
         _check_handles(dump)
     return [dump for dump in dumps if dump.blocks]
@@ -241,7 +246,7 @@ class _Splitter:
         section = self.sections[-1]
         if not section.blocks and len(self.sections) == 1:
             section.begin = line.number
-        section.has_end = section.has_end or title == "End Of Table"
+        section.has_end = section.has_end or title == _END
         section.blocks.append(self.block)
 
     def _content(self, block: Block, line: Line) -> None:
