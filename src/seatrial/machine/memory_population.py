@@ -116,7 +116,8 @@ def _too_few(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device], pla
 def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     """Why the modules do not limit the memory bandwidth: the other memory of the machine. None if there is no other.
 
-    Memory in the processor package (Xeon Max) may be a hidden cache; otherwise it appears as nodes without CPUs.
+    Memory in the processor package (Xeon Max) may be a hidden cache; otherwise it appears as nodes without CPUs, as
+    nodes of another kind (hwloc), or as a memory-side cache.
     """
     for package in cpu_devices:
         memory = package.facts.text("package_memory") if package.kind is DeviceKind.PACKAGE else None
@@ -125,8 +126,13 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     of_cpus = {device.numa for device in cpu_devices if device.kind is DeviceKind.PU}
     for node in cpu_devices:
         if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
-            kind = "memory without CPUs (HBM, CXL, a GPU) of unknown rate"
-            return f"the modules are not all of the memory: {node.id} is {kind}"
+            kind = node.facts.text("memory_kind") or "memory without CPUs (HBM, CXL, a GPU)"
+            return f"the modules are not all of the memory: {node.id} is {kind} of unknown rate"
+        cache = node.facts.integer("memory_side_cache")
+        if node.kind is DeviceKind.NUMA and cache:
+            return (
+                f"the modules are not all of the memory: a memory-side cache of {cache / GIB:g} GiB is in front of them"
+            )
     return None
 
 
