@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from seatrial.machine.io_parts import IoParts, kind_of
 from seatrial.machine.pcie import join_links
@@ -191,7 +192,12 @@ def _near_cpus(numa: int | None, cpu_devices: Sequence[Device]) -> str | None:
 
 
 def _cpus(device: Device) -> frozenset[int]:
-    return frozenset(read_cpu_list(device.facts.text("cpus") or ""))
+    return _cpu_set(device.facts.text("cpus") or "")
+
+
+@lru_cache(maxsize=1024)
+def _cpu_set(text: str) -> frozenset[int]:
+    return frozenset(read_cpu_list(text))
 
 
 def _order(slot: _Slot) -> tuple[str, int]:

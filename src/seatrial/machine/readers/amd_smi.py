@@ -203,7 +203,7 @@ def _pci_part(gpu: Gpu) -> PciPart | None:
     address = _address(gpu)
     if address is None:
         return None
-    lanes = read_amount(gpu, "BUS.MAX_PCIE_WIDTH", {"": 1.0})
+    lanes = read_amount(gpu, "BUS.MAX_PCIE_WIDTH", {"": 1.0, "Lanes": 1.0})
     speed = read_amount(gpu, "BUS.MAX_PCIE_SPEED", _TRANSFERS)
     book = FactBook()
     for fact, key in (("vendor_id", "VENDOR_ID"), ("device_id", "DEVICE_ID"), ("subsystem_id", "SUBSYSTEM_ID")):

@@ -11,6 +11,7 @@ devices is refused: it would show a machine that does not exist.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from seatrial.machine.readers.dmidecode_blocks import TOOL, Block, Dump, choose_dump, split_dumps
@@ -193,8 +194,11 @@ def _check_count(
     if not modules and not _is_whole(dump.blocks) and not dump.has_end:
         return ()  # dmidecode -t 16
     unlisted: list[str] = []
+    by_array: dict[int | None, list[int]] = {}
+    for module in modules:
+        by_array.setdefault(module.array, []).append(module.handle)
     for array in arrays:
-        own = [module.handle for module in modules if module.array == array.handle]
+        own = by_array.get(array.handle, [])
         found = len(own)
         if array.slots is not None and found < array.slots:
             if own and _is_nothing_missing(own, array, dump):
@@ -217,16 +221,18 @@ def _is_nothing_missing(own: Sequence[int], array: SmbiosArray, dump: Dump) -> b
     if not dump.has_end or array.handle < 0:
         return False
     if dump.announced is not None:
-        return len(dump.handles) + 1 == dump.announced  # and the end
-    known = frozenset(dump.handles)
-    if max(known) > max(own) and _has_all(known, array.handle, max(known)):
+        return dump.structures + 1 == dump.announced  # and the end
+    handles = dump.handles
+    if handles[-1] > max(own) and _has_all(handles, array.handle, handles[-1]):
         return True
-    return _has_all(known, min(own), max(own)) and 2 * len(own) <= (array.slots or 0)
+    return _has_all(handles, min(own), max(own)) and 2 * len(own) <= (array.slots or 0)
 
 
-def _has_all(known: frozenset[int], first: int, last: int) -> bool:
-    """Whether all numbers from first to last are known."""
-    return last - first < len(known) and all(number in known for number in range(first, last + 1))
+def _has_all(handles: Sequence[int], first: int, last: int) -> bool:
+    """Whether all numbers from first to last are among these, which are sorted and distinct."""
+    at = bisect_left(handles, first)
+    end = at + last - first
+    return end < len(handles) and (handles[at], handles[end]) == (first, last)
 
 
 def _is_whole(blocks: Sequence[Block]) -> bool:

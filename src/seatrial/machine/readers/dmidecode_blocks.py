@@ -99,13 +99,14 @@ class Section:
 class Dump:
     """The structures of one machine, in order, and the line where they begin.
 
-    `handles` are those of all structures before the end of the table, also of those that are not parsed; `has_end` and
-    `announced` as in a section, if the dump is exactly one.
+    `handles` are those of all structures before the end of the table, sorted, also of those that are not parsed, and
+    `structures` their number; `has_end` and `announced` as in a section, if the dump is exactly one.
     """
 
     begin: int
     blocks: list[Block] = field(default_factory=list)
     handles: list[int] = field(default_factory=list)
+    structures: int = 0
     has_end: bool = False
     announced: int | None = None
 
@@ -133,7 +134,8 @@ def split_dumps(lines: Sequence[Line]) -> list[Dump]:
             parts[0].has_end, parts[0].announced = section.has_end, section.announced
         dumps += parts
     for dump in dumps:
-        dump.handles = [b.handle for b in dump.blocks if b.handle is not None and b.title != _END]
+        handles = [b.handle for b in dump.blocks if b.handle is not None and b.title != _END]
+        dump.handles, dump.structures = sorted(set(handles)), len(handles)
         dump.blocks = [block for block in dump.blocks if block.title in _NAMES]
         _check_handles(dump)
     return [dump for dump in dumps if dump.blocks]
