@@ -68,7 +68,18 @@ def linked(capable, trained, measured=None) -> Machine:
 NUMA = tuple(Device(f"numa-{k}", DeviceKind.NUMA, "node", numa=k) for k in range(2))
 
 # rule: (a case on which it fires, cases on which it does not)
+HBM_AND_DRAM = (
+    Device("numa-0", DeviceKind.NUMA, "node", numa=0, facts=facts(memory_total=64 * GiB, memory_kind="DRAM")),
+    Device("numa-1", DeviceKind.NUMA, "node", numa=1, facts=facts(memory_total=16 * GiB, memory_kind="HBM")),
+)
+CACHED = Device(
+    "numa-0", DeviceKind.NUMA, "node", numa=0,
+    facts=facts(memory_total=64 * GiB, memory_side_cache=16 * GiB, memory_side_cache_ways=1),
+)  # fmt: skip
+
 MACHINES = {
+    "memory-flat-mode": (machine(*HBM_AND_DRAM), [machine(HBM_AND_DRAM[0]), machine(HBM_AND_DRAM[1]), machine(*NUMA)]),
+    "memory-side-cache": (machine(CACHED), [machine(*HBM_AND_DRAM), machine(*NUMA)]),
     "governor-not-performance": (
         machine(*cpus(2, governor="schedutil")),
         [machine(*cpus(2, governor="performance")), machine(*cpus(2))],

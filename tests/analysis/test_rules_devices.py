@@ -136,8 +136,9 @@ CASES = {
         ],
     ),
     "affinity-cut": (
-        node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", (0,), 0),)),
+        node(gpu("GPU0", 0), gpu("GPU1", 1), affinity=(beside("GPU0", (0,), 0),)),
         [
+            node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", (0,), 0),)),  # not from a matrix
             node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", (0, 1, 2, 3, 8, 9, 10, 11), 0),)),
             node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", None, 0),)),
             Machine("m", GPUS, affinity=(beside("GPU0", None, 0), beside("GPU1", None, 1))),

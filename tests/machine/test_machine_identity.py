@@ -77,7 +77,7 @@ _DOES_NOT = {
     DeviceKind.BLOCK: "size model_name rotational",
     DeviceKind.BRIDGE: "class_id vendor_id device_id pcie_max_GTps pcie_max_lanes pcie_GTps pcie_lanes driver",
     DeviceKind.MEMORY: "size memory_type rated_MTps configured_MTps rank locator bank_locator channel manufacturer"
-    " part_number",
+    " part_number data_bits",
 }
 """What does not."""
 

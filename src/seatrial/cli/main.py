@@ -66,7 +66,7 @@ FromOption = Annotated[
         "--from",
         metavar="KIND=FILE[#n]",
         help="output of another tool: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
-        "rocm-smi-topo, nccl-xml; several files describe one machine",
+        "amd-smi, rocm-smi-topo, nccl-xml; several files describe one machine",
     ),
 ]
 LiveOption = Annotated[

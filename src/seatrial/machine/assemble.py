@@ -31,12 +31,13 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
     devices = _in_tree_order((*cpu_devices, *memory_devices(modules, cpu_devices), *io.devices))
     peers = Peers(surveys, io.devices)
     condensed = {f"pci-{part.address}" for part in parts.pci.values() if part.is_condensed}
+    in_nccl = {part.address for survey in surveys for part in survey.pci_parts if part.is_condensed}
     machine = Machine(
         name=next((survey.name for survey in surveys if survey.name), "unnamed"),
         devices=devices,
         facts=facts,
         links=(*io.links, *peers.links()),
-        paths=peers.paths(pci_paths(io.devices, peers.lone_links(), condensed)),
+        paths=peers.paths(pci_paths(io.devices, peers.lone_links(), condensed, in_nccl)),
         affinity=io.affinity,
         p2p=peers.access(),
         memory=judge_memory(

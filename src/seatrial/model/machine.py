@@ -27,7 +27,7 @@ class DeviceKind(StrEnum):
     NIC = "nic"
     NVME = "nvme"
     BLOCK = "block"
-    MEMORY = "memory"  # a memory module
+    MEMORY = "memory"  # a memory module, a CXL memory device or a DAX device
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,13 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """The CPUs and NUMA node next to a device."""
+    """The CPUs and NUMA node next to a device. `numa_nodes` are all of its nodes if the source lists several (`numa` is
+    then None); None is unknown."""
 
     device: str
     cpus: tuple[int, ...] | None
     numa: int | None
+    numa_nodes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,14 @@ class Machine:
     def of_kind(self, kind: DeviceKind) -> tuple[Device, ...]:
         """The devices of one kind, in their order."""
         return tuple(device for device in self.devices if device.kind is kind)
+
+    def memory_modules(self) -> tuple[Device, ...]:
+        """The modules in slots: memory devices other than those on a bus (CXL) and DAX devices."""
+        return tuple(
+            device
+            for device in self.devices
+            if device.kind is DeviceKind.MEMORY and device.pci is None and "memory_device" not in device.facts
+        )
 
     def device(self, device_id: str) -> Device | None:
         """The device with this id, or None."""

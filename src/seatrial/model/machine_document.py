@@ -85,6 +85,13 @@ class AffinityJson(TypedDict):
     device: str
     cpus: list[Count] | None
     numa: Count | None
+    numa_nodes: NotRequired[
+        Annotated[
+            list[Count],
+            From(lambda affinity: ABSENT if affinity.numa_nodes is None else list(affinity.numa_nodes)),
+            "All NUMA nodes next to the device if the source lists several; `numa` is then null.",
+        ]
+    ]
 
 
 @shape(PeerAccess)
@@ -218,7 +225,12 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
             links=tuple(_link_in(entry) for entry in document["links"]),
             paths=tuple(Path(p["a"], p["b"], p["class"], p["links"]) for p in document["paths"]),
             affinity=tuple(
-                Affinity(a["device"], None if a["cpus"] is None else tuple(a["cpus"]), a["numa"])
+                Affinity(
+                    a["device"],
+                    None if a["cpus"] is None else tuple(a["cpus"]),
+                    a["numa"],
+                    tuple(a["numa_nodes"]) if "numa_nodes" in a else None,
+                )
                 for a in document["affinity"]
             ),
             p2p=tuple(PeerAccess(p["a"], p["b"], p["read"], p["write"]) for p in document["p2p"]),

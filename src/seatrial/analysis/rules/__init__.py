@@ -35,6 +35,7 @@ from seatrial.analysis.rules.memory import (
     sizes_disagree,
     sockets_differ,
 )
+from seatrial.analysis.rules.memory_kinds import fast_memory_in_nodes, memory_side_cache
 from seatrial.analysis.rules.outcomes import no_figures
 from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access, uneven_direct_links
 from seatrial.analysis.rules.places import affinity_cut, node_without_devices
@@ -63,6 +64,8 @@ RULES: tuple[Rule, ...] = (
     sockets_differ,
     modules_below_rating,
     modules_unknown,
+    fast_memory_in_nodes,
+    memory_side_cache,
     ecc_off,
     link_measured,
     link_below_capability,

@@ -134,7 +134,7 @@ def _slow_modules(machine: Machine) -> Iterator[tuple[str, float, float]]:
     if not speeds or any(configured is None or rated is None for _, configured, rated in speeds):
         speeds = [
             (device.id, device.facts.number("configured_MTps"), device.facts.number("rated_MTps"))
-            for device in machine.of_kind(DeviceKind.MEMORY)
+            for device in machine.memory_modules()
         ]
     for name, configured, rated in speeds:
         if configured and rated and configured < 0.99 * rated:
@@ -209,7 +209,7 @@ def sizes_disagree(case: Case) -> Iterator[Finding]:
 
 def _missing_modules(machine: Machine, facts: Sequence[Fact]) -> float | None:
     """Bytes of the modules beyond every other source if that is at least one module; else None."""
-    modules = [size for device in machine.of_kind(DeviceKind.MEMORY) if (size := device.facts.number("size"))]
+    modules = [size for device in machine.memory_modules() if (size := device.facts.number("size"))]
     of_modules = sum(modules)
     others = [float(fact.value) for fact in facts if abs(float(fact.value) - of_modules) > 0.01 * of_modules]
     if not modules or not others or len(others) == len(facts) or is_virtual(machine):

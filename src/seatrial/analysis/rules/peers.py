@@ -53,9 +53,16 @@ def no_peer_access(case: Case) -> Iterator[Finding]:
         f"({counts})." + (f" {count(len(one_way), 'pair')} can only read or only write." if one_way else ""),
         diagnosis=f"{means}. Copies between these GPUs go through host memory: two crossings of PCIe instead of one, "
         "and CPU memory bandwidth as well. Collectives fall back to shared memory.",
-        remedy=f"{todo}. See all pairs with `nvidia-smi topo -p2p r` and `nvidia-smi topo -p2p w`",
+        remedy=f"{todo}. See all pairs with {_commands(case.machine)}",
         evidence=listed(f"{p.a} - {p.b}: read {p.read or 'unknown'}, write {p.write or 'unknown'}" for p, _ in refused),
     )
+
+
+def _commands(machine: Machine) -> str:
+    """The commands that list peer access."""
+    if all(gpu.facts.text("vendor_id") == "1002" for gpu in gpus(machine)):
+        return "`amd-smi topology --access`"
+    return "`nvidia-smi topo -p2p r` and `nvidia-smi topo -p2p w`"
 
 
 def gpus_across_nodes(case: Case) -> Iterator[Finding]:

@@ -186,7 +186,7 @@ class _Builder:
     def _memory_sockets(self) -> list[Socket]:
         """Sockets of which only the memory is known."""
         found: list[Socket] = []
-        devices = self._machine.of_kind(DeviceKind.MEMORY)
+        devices = self._machine.memory_modules()
         taken = 0
         for number, memory in enumerate(self._machine.memory.sockets[:_MOST_SOCKETS]):
             modules = modules_of(memory, devices[taken : taken + memory.dimms])
@@ -199,7 +199,7 @@ class _Builder:
         sockets = self._machine.memory.sockets
         if len(sockets) != len(packages):
             return {}
-        devices = self._machine.of_kind(DeviceKind.MEMORY)
+        devices = self._machine.memory_modules()
         found: dict[str, Modules] = {}
         for package, socket in zip(packages, sockets, strict=True):
             modules = modules_of(socket, [device for device in devices if device.parent == package.id])
