@@ -273,12 +273,16 @@ def test_a_module_that_the_kernel_does_not_have_is_an_error():
 
 def test_two_modules_on_each_channel_may_run_slower():
     load = SocketMemory(6, 6, 12, 12 * 32 * GiB, 2400.0, 3200.0)
-    two_each = machine(memory=Memory(Population.BALANCED, "x", sockets=(load,)))
+    model = "AMD EPYC 7763 64-Core Processor"
+    processor = Device("package-0", DeviceKind.PACKAGE, model, facts=facts(model_name=model))
+    two_each = machine(processor, memory=Memory(Population.BALANCED, "x", sockets=(load,)))
     found = rated("memory-below-rating", two_each)
     assert found.severity is Severity.INFO and found.loss is None and "two modules" in found.diagnosis
-    one_each = machine(memory=Memory(Population.BALANCED, "x", sockets=(replace(load, dimms=6),)))
+    assert "same share" not in found.diagnosis, "a normal speed costs nothing that could be had"
+    one_each = machine(processor, memory=Memory(Population.BALANCED, "x", sockets=(replace(load, dimms=6),)))
     found = rated("memory-below-rating", one_each)
     assert found.severity is Severity.WARNING and found.loss == pytest.approx(0.25)
+    assert "two modules" not in found.diagnosis, "each channel has one"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,6 @@ def test_two_modules_on_each_channel_may_run_slower():
         ("Intel(R) Xeon(R) Silver 4214 CPU @ 2.20GHz", 2400.0, None),
         ("Intel(R) Xeon(R) Silver 4214 CPU @ 2.20GHz", 2133.0, 1 - 2133 / 2400),
         ("AMD EPYC 9654 96-Core Processor", 2933.0, 1 - 2933 / 3200),
-        ("some CPU", 2933.0, 1 - 2933 / 3200),
     ],
 )
 def test_modules_that_are_faster_than_their_processor_lose_nothing(model, configured, loss):
@@ -302,17 +305,54 @@ def test_modules_that_are_faster_than_their_processor_lose_nothing(model, config
     )
 
 
-def test_a_dump_whose_memory_runs_as_fast_as_the_processor_allows():
-    """As Supermicro's SYS-511E-WR: modules of 5600 MT/s at the 4000 MT/s of a Xeon Silver 4410Y."""
-    silver = ("Intel(R) Corporation", "Type 0, Family 6, Model 143, Stepping 8", "Intel(R) Xeon(R) Silver 4410Y")
+def test_an_unknown_processor_may_be_what_limits_the_memory():
+    load = SocketMemory(6, 6, 6, 6 * 32 * GiB, 2933.0, 3200.0)
+    given = machine(package(model_name="some CPU"), memory=Memory(Population.BALANCED, "x", sockets=(load,)))
+    found = rated("memory-below-rating", given)
+    assert found.severity is Severity.INFO and found.loss is None
+    assert "highest memory speed of the processor is unknown" in found.diagnosis
+
+
+@pytest.mark.parametrize(
+    ("processor", "highest", "lower"),
+    [
+        ("Intel(R) Xeon(R) Silver 4410Y", "4000 MT/s", "3600 MT/s"),  # as Supermicro's SYS-511E-WR
+        ("INTEL(R) XEON(R) GOLD 6430", "4400 MT/s", "4000 MT/s"),
+        ("Intel(R) Xeon(R) Gold 5416S", "4400 MT/s", "4000 MT/s"),
+    ],
+)
+def test_a_dump_whose_memory_runs_as_fast_as_the_processor_allows(processor, highest, lower):
+    """Modules of 5600 MT/s, with processors that support less."""
+    identification = ("Intel(R) Corporation", "Type 0, Family 6, Model 143, Stepping 8", processor)
 
     def rules(configured: str) -> set[str]:
         slots = [Slot(f"P1-DIMM{c}1", "32 GB", speed="5600 MT/s", configured=configured) for c in "ABCDEFGH"]
-        dump = Server("Supermicro|SYS-511E-WR", [silver], slots).data()
+        dump = Server("Supermicro|SYS-511E-WR", [identification], slots).data()
         return {finding.rule for finding in findings(assemble([read_dmidecode(dump)]), ())}
 
-    assert "memory-below-rating" not in rules("4000 MT/s")
-    assert "memory-below-rating" in rules("3600 MT/s")
+    assert "memory-below-rating" not in rules(highest)
+    assert "memory-below-rating" in rules(lower)
+
+
+def test_listed_modules_are_not_asked_for_again():
+    module = Device("memory-0", DeviceKind.MEMORY, "DIMM 1", facts=facts(size=32 * GiB))
+    why = "the slot names do not state their sockets"
+    given = machine(module, general=facts(memory_total=32 * GiB), memory=Memory(why=why))
+    found = rated("memory-modules-unknown", given)
+    assert found.observation == f"Of 1 memory module, the channels are unknown: {why}."
+    assert "dmidecode" not in found.remedy and "manual" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("populated", "asks"),
+    [
+        ((8, 12), "Fill the empty channels (socket 0: 4 of 12)"),
+        ((12, 12), "replace those that differ"),
+    ],
+)
+def test_only_empty_channels_are_to_be_filled(populated, asks):
+    found = rated("memory-unbalanced", sockets(*populated, verdict=Population.UNBALANCED))
+    assert asks in found.remedy and ("Fill" in found.remedy) == (min(populated) < 12)
 
 
 def test_modules_that_differ_are_looked_at_one_by_one():

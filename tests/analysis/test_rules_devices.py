@@ -217,6 +217,22 @@ def test_missing_lanes_are_no_effect_of_idling() -> None:
     both = Machine("m", (PORT, narrow_gpu), links=(link(PORT, narrow_gpu, GEN3_X16, GEN3_X16 / 16),))
     (finding,) = found(both, "link-below-capability")
     assert finding.severity is Severity.WARNING and finding.loss == pytest.approx(0.75), "idle speed is no loss"
+    assert "possibly only because the GPU is idle" in finding.diagnosis
+
+
+def test_an_adapter_that_lost_lanes_and_speed_has_lost_both() -> None:
+    gen4 = {"pcie_max_lanes": 16, "pcie_max_GTps": 16.0}
+    port = bridge("0000:00:01.0", **gen4)
+    half = card(DeviceKind.NIC, "mlx5_0", parent=port.id, **gen4, pcie_lanes=8, pcie_GTps=8.0)
+    (finding,) = found(
+        Machine("m", (port, half), links=(link(port, half, 2 * GEN3_X16, GEN3_X16 / 2),)), "link-below-capability"
+    )
+    assert "8 lanes wide at 8 GT/s; both ends can do 16 lanes at 16 GT/s" in finding.observation
+    assert finding.loss == pytest.approx(0.75) and "75 % of the rate is missing" in finding.diagnosis
+    assert "50 % of the lanes are missing" in finding.diagnosis and "8 of 16 GT/s" in finding.diagnosis
+    lone = replace(half, parent=None)
+    (finding,) = found(Machine("m", (lone,)), "link-below-capability")
+    assert finding.loss == pytest.approx(0.75) and "the device can do 16 lanes at 16 GT/s" in finding.observation
 
 
 def test_a_port_that_can_do_more_than_its_card_is_no_defect() -> None:

@@ -28,13 +28,8 @@ from seatrial.analysis.rules.ecc import ecc_off
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
-from seatrial.analysis.rules.memory import (
-    modules_below_rating,
-    modules_unbalanced,
-    modules_unknown,
-    sizes_disagree,
-    sockets_differ,
-)
+from seatrial.analysis.rules.memory import modules_unbalanced, modules_unknown, sizes_disagree, sockets_differ
+from seatrial.analysis.rules.memory_speed import modules_below_rating
 from seatrial.analysis.rules.outcomes import no_figures
 from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access, uneven_direct_links
 from seatrial.analysis.rules.places import affinity_cut, node_without_devices
