@@ -8,6 +8,7 @@ import pytest
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
+from analysis.test_rules_numa import CASES as NODES
 from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
 
@@ -214,13 +215,13 @@ def everything():
 
 
 def test_every_rule_is_tested():
-    cases = [Case(fires) for fires, _ in (*MACHINES.values(), *DEVICES.values())]
+    cases = [Case(fires) for fires, _ in (*MACHINES.values(), *DEVICES.values(), *NODES.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
     cases += COPIES.values()
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
-    assert names == {*MACHINES, *DEVICES, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
+    assert names == {*MACHINES, *DEVICES, *NODES, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
 
 
 @pytest.mark.parametrize("finding", list(everything()), ids=lambda finding: finding.rule)

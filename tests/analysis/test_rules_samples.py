@@ -9,7 +9,7 @@ import json
 
 import pytest
 from published_schemas import check
-from shared_samples import DUMPS, TOPOLOGY
+from shared_samples import DUMPS, MISREAD, TOPOLOGY
 
 from seatrial.analysis.bindings import bindings
 from seatrial.analysis.rules import findings
@@ -36,7 +36,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def machine_of(name: str, pick: int | None = None) -> Machine:
-    path = TOPOLOGY / name
+    path = next((folder / name for folder in (TOPOLOGY, MISREAD) if (folder / name).exists()), TOPOLOGY / name)
     if not path.exists():
         pytest.skip(f"needs {path}, which is not part of the repository")
     kind = next(kind for prefix, kind in KINDS.items() if name.startswith(prefix))
@@ -68,7 +68,12 @@ def said(machine: Machine) -> dict[str, Finding]:
             "adapter-far-from-gpu", "gpu-links-uneven", "gpus-across-numa-nodes",
         }),
         ("smi-topo_h100_hgx_8nic_legend_offset_sglang-env.txt", None, NOTHING),
-        ("smi-topo_a100_hgx_10nic_legend_litgpt.txt", None, {"adapter-near-no-gpu"}),
+        ("smi-topo_a100_hgx_10nic_legend_litgpt.txt", None, {"adapter-near-no-gpu", "paths-contradict-numa"}),
+        ("smi-topo_rtx4090_8x_2nic_go-gpuallocator-17.txt", None, {
+            "adapter-far-from-gpu", "gpus-across-numa-nodes", "paths-contradict-numa",
+        }),
+        ("smi-topo_gb200_gpunuma_sglang11208.txt", None, NOTHING),
+        ("dmi_SYS-511E-WR_757BDADF0B5C.txt", None, {"memory-unbalanced"}),
         ("smi-topo_a100_polaris_header-no-leading-tab.txt", None, {"adapter-far-from-gpu"}),
         ("smi-topo_p100pcie_comet_mlx4_SOC.txt", None, {"adapter-far-from-gpu", "gpus-across-numa-nodes"}),
         ("smi-topo_a100_cgroup_partial-affinity_NODE-PIX-PHB.txt", None, {"adapter-far-from-gpu", "affinity-cut"}),

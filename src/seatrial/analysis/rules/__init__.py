@@ -22,6 +22,7 @@ from seatrial.analysis.link_rates import with_link_rates
 from seatrial.analysis.rules.adapters import adapter_far, adapter_without_gpu
 from seatrial.analysis.rules.case import Case, Rule, Seen
 from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hypervisor, memory_limit
+from seatrial.analysis.rules.contradictions import paths_contradict_nodes
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off
@@ -71,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     adapter_far,
     adapter_without_gpu,
     node_without_devices,
+    paths_contradict_nodes,
     affinity_cut,
     cpu_quota,
     memory_limit,

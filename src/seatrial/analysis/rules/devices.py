@@ -22,6 +22,9 @@ _FABRIC_NAME = re.compile(
 _FABRIC_RATE_BPS = 25e9 / 8
 """A network interface of 25 Gbit/s or more is not a management port."""
 
+_COHERENT_NAME = re.compile(r"\b(GH200|GB200|GB300)\b")
+"""GPUs of the Grace modules. `pci_name` of a GeForce has another chip name (GB202)."""
+
 Pair = tuple[str, str]
 
 
@@ -71,6 +74,19 @@ def numa_of(machine: Machine, device: Device) -> int | None:
         return device.numa
     affinity = affinities(machine).get(device.id)
     return None if affinity is None else affinity.numa
+
+
+def is_coherent(machine: Machine, gpu: Device) -> bool:
+    """Whether a GPU is attached to the processor by a coherent link (NVLink-C2C of Grace), its memory a NUMA node: the
+    PCI tree and the classes of matrices (SYS, NODE) then do not show its path to the processor."""
+    if "gpu_numa" in gpu.facts:
+        return True
+    if any(p.path_class == "C2C" and gpu.id in (p.a, p.b) for p in machine.paths):
+        return True
+    if any(link.kind.lower() == "c2c" and gpu.id in (link.a, link.b) for link in machine.links):
+        return True
+    names = (gpu.name, gpu.facts.text("model_name") or "", gpu.facts.text("pci_name") or "")
+    return any(_COHERENT_NAME.search(name) for name in names)
 
 
 def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
 from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.contradictions import contradicted
 from seatrial.analysis.rules.devices import (
     DIRECT_CLASSES,
     DIRECT_KINDS,
@@ -65,7 +66,8 @@ def gpus_across_nodes(case: Case) -> Iterator[Finding]:
     paths = paths_by_pair(machine)
     classes = {pair: paths[pair].path_class for pair in combinations(ids, 2) if pair in paths}
     direct = _direct_links(machine)
-    far = [pair for pair, found in classes.items() if found == "SYS" and pair not in direct]
+    doubtful = contradicted(machine)
+    far = [pair for pair, found in classes.items() if found == "SYS" and pair not in (*direct, *doubtful)]
     if not far:
         return
     groups = _components(ids, [pair for pair in classes if pair not in far and classes[pair] is not None])
