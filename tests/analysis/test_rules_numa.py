@@ -105,7 +105,11 @@ def test_what_tells_a_coherent_gpu() -> None:
     [
         ({}, "at the NUMA node of these GPUs", "switch"),
         ({("GPU0", "GPU1"): "PIX"}, "below the switch of these GPUs, or at least at their NUMA node", "host bridge"),
-        (dict.fromkeys([(f"GPU{k}", "mlx5_0") for k in range(4)], "NODE"), "below the same host bridge", "NUMA node"),
+        (
+            dict.fromkeys([(f"GPU{k}", "mlx5_0") for k in range(4)], "NODE"),
+            "below the host bridge of these GPUs",
+            "NUMA node",
+        ),
     ],
 )
 def test_an_adapter_is_only_to_be_moved_nearer(classes: dict[tuple[str, str], str], asks: str, not_asked: str) -> None:

@@ -71,7 +71,7 @@ def _bring_near(machine: Machine, near: Sequence[str], far: Mapping[str, str]) -
         if "SYS" in far.values():
             place = f"{place}, or at least at their NUMA node" if place else "at the NUMA node of these GPUs"
         else:
-            place = place or "below the same host bridge"
+            place = place or "below the host bridge of these GPUs"
         move = f"if the server has a free slot {place}, move an adapter there (see its manual)"
     text = f"{use}; {move}" if use else move
     return text[0].upper() + text[1:]
