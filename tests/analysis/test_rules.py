@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from analysis.sound_findings import unsound
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
 from analysis.test_rules_numa import CASES as NODES
+from analysis.test_rules_pcie import CASES as SETTINGS
 from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
 
@@ -20,7 +22,7 @@ from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.model.benchmark import Attainable
 from seatrial.model.fact import Fact, Facts
-from seatrial.model.finding import Severity
+from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, DeviceKind, Link, Machine, Memory, Population, SocketMemory
 from seatrial.model.outcome import Outcome, Stage, State
@@ -207,21 +209,47 @@ def test_a_rule_about_results_fires_and_does_not(rule):
         assert rule not in rules_of(Machine("m"), given)
 
 
+OF_MACHINES = (MACHINES, DEVICES, NODES, SETTINGS)
+
+
 def everything():
-    for rule, (fires, _) in MACHINES.items():
-        yield next(finding for finding in findings(fires, ()) if finding.rule == rule)
+    for several in OF_MACHINES:
+        for rule, (fires, _) in several.items():
+            yield next(finding for finding in findings(fires, ()) if finding.rule == rule)
     for rule, (fires, _) in RESULTS.items():
         yield next(finding for finding in findings(Machine("m"), fires) if finding.rule == rule)
 
 
 def test_every_rule_is_tested():
-    cases = [Case(fires) for fires, _ in (*MACHINES.values(), *DEVICES.values(), *NODES.values())]
+    cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
     cases += COPIES.values()
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
-    assert names == {*MACHINES, *DEVICES, *NODES, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
+    of_machines = {rule for several in OF_MACHINES for rule in several}
+    assert names == {*of_machines, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
+
+
+@pytest.mark.parametrize(
+    ("rule", "given"), [(rule, fires) for several in OF_MACHINES for rule, (fires, _) in several.items()]
+)
+def test_no_remedy_asks_for_what_is_so_and_no_two_findings_are_opposed(rule, given):
+    assert unsound(given) == []
+
+
+def test_a_remedy_that_asks_for_what_is_so_would_be_noticed(monkeypatch):
+    given = machine(general=facts(numa_balancing=0, kernel_parameters="iommu=pt"))
+    wrong = Finding("r", Severity.INFO, (), "o", "d", "Boot with `iommu=pt`", "e", 0.5, (Aim("numa_balancing", 0),))
+    other = replace(wrong, loss=None, remedy="r", aims=(Aim("numa_balancing", 1), Aim("unknown", 1)))
+    monkeypatch.setattr("analysis.sound_findings.findings", lambda *_: (wrong, other))
+    assert [sentence.partition(": ")[2] for sentence in unsound(given)] == [
+        " numa_balancing is 0 already",
+        "changes  unknown, which is unknown",
+        "the kernel runs with iommu=pt already",
+        "",
+        "a note that costs 50%",
+    ]
 
 
 @pytest.mark.parametrize("finding", list(everything()), ids=lambda finding: finding.rule)

@@ -9,8 +9,9 @@ from analysis.made_up_nodes import beside, bridge, cpu_tree, facts, gpu, link, m
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.devices import is_coherent
+from seatrial.model.fact import FactValue
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Device, Machine
+from seatrial.model.machine import Device, DeviceKind, Machine
 
 GPUS = tuple(gpu(f"GPU{k}") for k in range(4))
 NICS = (nic("mlx5_0"), nic("mlx5_1"))
@@ -29,7 +30,32 @@ def found(given: Machine, rule: str) -> list[Finding]:
     return [finding for finding in findings(given, ()) if finding.rule == rule]
 
 
+EPYC = {"vendor": "AuthenticAMD", "microarchitecture": "Zen 3"}
+
+
+def sockets(nodes: int, packages: int = 2, *, joined: bool = False, **told: FactValue) -> Machine:
+    """Sockets with `nodes` NUMA nodes in all, or all of them in one node."""
+    tree = tuple(
+        replace(d, facts=facts(**(told or EPYC))) if d.kind is DeviceKind.PACKAGE else d
+        for d in cpu_tree(nodes, cores=2, packages=packages)
+    )
+    return Machine("m", tuple(replace(d, numa=0) if joined and d.numa is not None else d for d in tree))
+
+
 CASES = {
+    "sockets-divided": (
+        sockets(8),
+        [sockets(2), sockets(3), sockets(1, 1), replace(sockets(8), facts=facts(hypervisor="kvm"))],
+    ),
+    "sockets-one-numa-node": (
+        sockets(2, joined=True),
+        [
+            sockets(2),
+            sockets(1, 1),
+            sockets(2, joined=True, vendor="GenuineIntel"),  # may be so old that memory is one
+            replace(sockets(2, joined=True), facts=facts(hypervisor="kvm")),
+        ],
+    ),
     "paths-contradict-numa": (
         with_paths((*GPUS, *NICS), PAIRED | {("GPU0", "GPU1"): "SYS"}, affinity=NODES),
         [
@@ -118,3 +144,36 @@ def test_an_adapter_is_only_to_be_moved_nearer(classes: dict[tuple[str, str], st
     assert f"free slot {asks}" in finding.remedy and not_asked not in finding.remedy
     (guest,) = found(replace(given, facts=facts(hypervisor="kvm")), "adapter-far-from-gpu")
     assert "slot" not in guest.remedy and "host's administrator" in guest.remedy
+
+
+@pytest.mark.parametrize(
+    ("told", "nodes", "name"),
+    [
+        (EPYC, 8, "NPS4"),
+        (EPYC, 4, "NPS2"),
+        ({"vendor": "GenuineIntel", "microarchitecture": "Sapphire Rapids"}, 8, "SNC4"),
+        ({"vendor": "GenuineIntel", "microarchitecture": "Granite Rapids"}, 6, "SNC3"),
+        ({"vendor": "GenuineIntel", "microarchitecture": "Broadwell-EP"}, 4, "Cluster on Die"),
+        ({"implementer": 65}, 4, None),
+    ],
+)
+def test_a_divided_socket_has_the_name_of_its_vendor(told: dict[str, FactValue], nodes: int, name: str | None) -> None:
+    (finding,) = found(sockets(nodes, **told), "sockets-divided")
+    assert f"divided into {nodes // 2} NUMA nodes{f' ({name})' if name else ''}." in finding.observation
+    assert f"1/{nodes // 2} of the memory channels" in finding.diagnosis and finding.severity is Severity.INFO
+    assert ("NPS1" in finding.remedy) == bool(name and name.startswith("NPS"))
+    assert f"package-0: nodes 0-{nodes // 2 - 1}" in finding.evidence
+
+
+def test_a_node_for_each_cache_is_not_a_number_of_nodes_per_socket() -> None:
+    given = sockets(16)
+    caches = tuple(Device(f"l3-{k}", DeviceKind.CACHE, "l3", f"numa-{k}", k) for k in range(16))
+    (finding,) = found(replace(given, devices=(*given.devices, *caches)), "sockets-divided")
+    assert "8 NUMA nodes (a node for each L3 cache)" in finding.observation and "one node per socket" in finding.remedy
+
+
+def test_a_kernel_without_numa_is_named() -> None:
+    given = replace(sockets(2, joined=True), facts=facts(kernel_parameters="quiet numa=off"))
+    (finding,) = found(given, "sockets-one-numa-node")
+    assert finding.remedy == "Boot without `numa=off`" and finding.severity is Severity.WARNING
+    assert "about 1 of 2 accesses" in finding.diagnosis

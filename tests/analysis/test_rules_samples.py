@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from analysis.sound_findings import unsound
 from published_schemas import check
 from shared_samples import DUMPS, MISREAD, TOPOLOGY
 
@@ -117,6 +118,7 @@ def test_a_cut_affinity_is_bound_to_nowhere() -> None:
 def check_answer(machine: Machine) -> None:
     """Valid by the schema, nothing overlong but commands, no escape codes."""
     found, places = findings(machine, ()), bindings(machine)
+    assert unsound(machine) == []
     document = json.loads(json.dumps(check_document(found, places), allow_nan=False))
     check(document, "check-1")
     text = check_text(found, places)
@@ -135,6 +137,27 @@ def test_every_sample_gives_an_answer(prefix: str) -> None:
             check_answer(machine_of(name))
     if missing:
         pytest.skip(f"those that are here have an answer; not here: {', '.join(missing)}")
+
+
+MISREAD_DUMPS = (
+    "dmi_PRIMERGY-RX2450-M2_6F7BBA6E51B5.txt",
+    "dmi_SYS-511E-WR_757BDADF0B5C.txt",
+    "dmi_grace_megarac.txt",
+    "hwloc_64intel64-heteromem.xml",
+    "hwloc_cxlmem+dax.v3.xml",
+    "hwloc_fakepcilocalities.xml",
+    "hwloc_gh200.xml",
+    "lspci-vv_qemu-2numa-switch-2nvme.txt",
+    "rocm-smi_showtopo_4_pcie_3hops.txt",
+    "smi-topo_6gpu_ansi.txt",
+    "smi-topo_b200_gpu2_off_nvlink.txt",
+    "smi-topo_gb200_gpunuma_sglang11208.txt",
+)
+
+
+@pytest.mark.parametrize("name", MISREAD_DUMPS)
+def test_machines_that_were_read_wrong_have_sound_findings(name: str) -> None:
+    check_answer(machine_of(name))
 
 
 def test_this_machine_gives_an_answer() -> None:

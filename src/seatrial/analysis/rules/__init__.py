@@ -26,15 +26,25 @@ from seatrial.analysis.rules.contradictions import paths_contradict_nodes
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off
+from seatrial.analysis.rules.idle import deep_idle, deep_idle_off
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
 from seatrial.analysis.rules.memory import modules_unbalanced, modules_unknown, sizes_disagree, sockets_differ
 from seatrial.analysis.rules.memory_speed import modules_below_rating
 from seatrial.analysis.rules.outcomes import no_figures
+from seatrial.analysis.rules.pcie_settings import (
+    iommu_translates,
+    payload_above_port,
+    payload_low,
+    read_request_small,
+    relaxed_ordering_off,
+)
 from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access, uneven_direct_links
 from seatrial.analysis.rules.places import affinity_cut, node_without_devices
+from seatrial.analysis.rules.ports import pcie_below_port, port_below_siblings, port_narrow
 from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_never, numa_balancing
+from seatrial.analysis.rules.sockets import sockets_divided, sockets_joined
 from seatrial.analysis.rules.steadiness import two_levels, wide_spread
 from seatrial.analysis.rules.uplinks import acs_redirects, shared_uplink
 from seatrial.model.figure_result import ExperimentResult
@@ -53,6 +63,8 @@ RULES: tuple[Rule, ...] = (
     huge_pages_never,
     numa_balancing,
     clock_source,
+    deep_idle,
+    deep_idle_off,
     unmitigated,
     sizes_disagree,
     modules_unbalanced,
@@ -66,11 +78,21 @@ RULES: tuple[Rule, ...] = (
     shared_uplink,
     copies_slow_each_other,
     acs_redirects,
+    iommu_translates,
+    payload_low,
+    payload_above_port,
+    read_request_small,
+    relaxed_ordering_off,
     no_peer_access,
     uneven_direct_links,
     gpus_across_nodes,
     adapter_far,
     adapter_without_gpu,
+    port_narrow,
+    port_below_siblings,
+    pcie_below_port,
+    sockets_joined,
+    sockets_divided,
     node_without_devices,
     paths_contradict_nodes,
     affinity_cut,

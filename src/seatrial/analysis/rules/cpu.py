@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite_best, cpu_facts, device_number, is_false, is_true
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Finding, Severity
+from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.machine import DeviceKind
 from seatrial.model.spelling import count, show
 
@@ -36,6 +36,7 @@ def boost_off(case: Case) -> Iterator[Finding]:
         remedy=f"Unless this is intended: `{command}`",
         evidence=cite_best(facts, "boost"),
         loss=loss,
+        aims=(Aim("boost", True),),
     )
 
 
