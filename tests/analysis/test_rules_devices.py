@@ -153,6 +153,14 @@ CASES = {
             Machine("m"),
         ],
     ),
+    "gpu-memory-rows": (
+        Machine("m", (gpu("GPU0", row_remapping_pending=True, row_remapping_failed=False),)),
+        [
+            Machine("m", (gpu("GPU0", row_remapping_pending=False, row_remapping_failed=False),)),
+            Machine("m", (gpu("GPU0", rows_remapped_correctable=2, rows_remapped_uncorrectable=0),)),
+            Machine("m", GPUS),
+        ],
+    ),
     "gpu-ecc-off": (Machine("m", tuple(BAD)), [Machine("m", (BAD[1],)), Machine("m", GPUS)]),
 }
 
@@ -386,6 +394,19 @@ def test_the_system_names_of_adapters_stand_in_the_remedy() -> None:
     (finding,) = found(with_paths((*GPUS[:2], *labelled), classes), "adapter-near-no-gpu")
     assert finding.devices == ("NIC2",) and "mlx5_3" in finding.observation
     assert "NCCL_IB_HCA==mlx5_1,mlx5_2`" in finding.remedy
+
+
+def test_failed_rows_are_an_error_and_replaced_ones_a_note() -> None:
+    given = Machine("m", (
+        gpu("GPU0", row_remapping_failed=True, row_remapping_pending=True, rows_remapped_uncorrectable=8),
+        gpu("GPU1", row_remapping_pending=True, rows_remapped_uncorrectable=1),
+        gpu("GPU2", rows_remapped_uncorrectable=1),
+    ))  # fmt: skip
+    several = found(given, "gpu-memory-rows")
+    assert [(finding.severity, finding.devices) for finding in several] == [
+        (Severity.ERROR, ("GPU0",)), (Severity.WARNING, ("GPU1",)), (Severity.INFO, ("GPU2",)),
+    ]  # fmt: skip
+    assert "row_remapping_failed = true" in several[0].evidence and "reset" in several[1].remedy
 
 
 def test_spans() -> None:
