@@ -51,8 +51,8 @@ def smt_on(case: Case) -> Iterator[Finding]:
         severity=Severity.INFO,
         devices=(),
         observation=f"SMT is on: {len(pus)} CPUs on {count(len(cores), 'core')}.",
-        diagnosis="Two threads on one core share its FMA units and caches. Programs that fill the core gain nothing "
-        "from the second thread and can become slower; a count of CPUs is not a count of cores.",
+        diagnosis="Threads on one core share its FMA units and caches. Programs that fill the core gain nothing from "
+        "another thread and can become slower; a count of CPUs is not a count of cores.",
         remedy="Start one rank or thread per core: `OMP_PLACES=cores OMP_PROC_BIND=close`, or `mpirun --bind-to core`",
         evidence=cite_best(machine.facts, "smt_active"),
     )

@@ -37,15 +37,26 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=(),
         observation=f"The memory is {memory.verdict.value}: {memory.why}.{beside}",
-        diagnosis="All memory is one interleave set, but not the best one: "
-        + ("the bandwidth of empty channels is lost." if loss else "some channels are busier than others.")
-        if near
-        else "Addresses are not spread evenly over all channels, so streaming reaches only part of the bandwidth "
-        "of the memory controllers, and the part depends on the location of an array.",
+        diagnosis=_of_population(near, has_empty=loss is not None),
         remedy=_repopulate(memory.sockets)
         + ("" if measured is not None else f". Measure it: `seatrial run {benchmark_of(Role.MEMORY_BANDWIDTH)}`"),
         evidence=_socket_list(memory.sockets) or memory.why,
         loss=loss,
+    )
+
+
+def _of_population(near: bool, *, has_empty: bool) -> str:
+    if near:
+        lost = "the bandwidth of empty channels is lost" if has_empty else "some channels are busier than others"
+        return f"All memory is one interleave set, but not the best one: {lost}."
+    if has_empty:
+        return (
+            "The bandwidth of empty channels is lost. If the others form several interleave sets, bandwidth also "
+            "depends on the location of an array."
+        )
+    return (
+        "Addresses are not spread evenly over all channels and sockets, so streaming reaches only part of the "
+        "bandwidth of the memory controllers, and the part depends on the location of an array."
     )
 
 
@@ -61,7 +72,7 @@ def _repopulate(sockets: Sequence[SocketMemory]) -> str:
             f"Fill the empty channels ({listed(empty)}) with modules equal to the others; find the slots with "
             "`sudo dmidecode -t memory`"
         )
-    if sockets and all(s.channels for s in sockets):  # every channel is filled
+    if sockets and all(s.channels and s.channels == s.populated_channels for s in sockets):
         return (
             "Give every channel the same modules: replace those that differ, or remove the second modules of channels "
             "that have more than the others; `sudo dmidecode -t memory` lists them"

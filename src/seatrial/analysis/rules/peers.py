@@ -22,7 +22,10 @@ from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.spelling import count
 
 _NO_ACCESS = {
-    "CNS": ("the chipset does not support it", "check that peer-to-peer between root ports is enabled in the firmware"),
+    "CNS": (
+        "the chipset does not support it",
+        "GPUs below one PCIe switch may have it; in a virtual machine, its host decides",
+    ),
     "GNS": ("these GPUs do not support it", "no setting changes this: it depends on the product"),
     "TNS": ("the topology does not support it", "place GPUs that exchange data below one switch or on one socket"),
     "NS": ("it is not supported here", "check the driver version and the data sheet of the product"),
