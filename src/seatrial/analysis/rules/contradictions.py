@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.devices import Pair, fabric_adapters, gpus, is_coherent, numa_of, spans
+from seatrial.analysis.rules.devices import fabric_adapters, gpus, is_coherent, numa_of, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.spelling import count
+
+Ends = tuple[str, str]
+"""The ids of the two devices of a path."""
 
 _WITHIN_A_NODE = frozenset({"PIX", "PXB", "PHB", "NODE"})
 _BELOW_ONE_HOST_BRIDGE = frozenset({"PIX", "PXB", "PHB"})
@@ -46,12 +49,12 @@ def paths_contradict_nodes(case: Case) -> Iterator[Finding]:
     )
 
 
-def contradicted(machine: Machine) -> Mapping[Pair, str]:
+def contradicted(machine: Machine) -> Mapping[Ends, str]:
     """Pair, in the order of the machine's paths -> its class, if that contradicts the NUMA nodes of its ends."""
     nodes = nodes_of(machine)
     has_one_node = len(machine.of_kind(DeviceKind.NUMA)) == 1
     coherent = {gpu.id for gpu in gpus(machine) if is_coherent(machine, gpu)}
-    found: dict[Pair, str] = {}
+    found: dict[Ends, str] = {}
     for path in machine.paths:
         a, b, name = nodes.get(path.a), nodes.get(path.b), path.path_class
         if coherent & {path.a, path.b} or name is None:
@@ -79,7 +82,7 @@ def nodes_of(machine: Machine) -> Mapping[str, int]:
     return {**reported, **{end: nodes.pop() for end, nodes in beside.items() if len(nodes) == 1}}
 
 
-def _pairs(pairs: Sequence[tuple[Pair, str]]) -> str:
+def _pairs(pairs: Sequence[tuple[Ends, str]]) -> str:
     return f"{count(len(pairs), 'pair')} of devices {'has' if len(pairs) == 1 else 'have'}"
 
 
