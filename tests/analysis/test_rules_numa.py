@@ -8,7 +8,7 @@ import pytest
 from analysis.made_up_nodes import beside, bridge, cpu_tree, facts, gpu, link, matrix, nic
 
 from seatrial.analysis.rules import findings
-from seatrial.analysis.rules.devices import is_coherent
+from seatrial.analysis.rules.devices import coherent_gpus
 from seatrial.model.fact import FactValue
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Device, DeviceKind, Machine
@@ -135,10 +135,10 @@ def test_what_tells_a_coherent_gpu() -> None:
     host = bridge("0000:00")
     named = gpu("g", model_name="NVIDIA GH200 480GB")
     linked = Machine("m", (host, GPUS[0]), links=(replace(link(host, GPUS[0], 450e9, 450e9), kind="c2c"),))
-    assert is_coherent(Machine("m", (named,)), named) and is_coherent(linked, GPUS[0])
-    assert is_coherent(with_paths((GPUS[0], NICS[0]), {}, "C2C"), GPUS[0])
+    assert coherent_gpus(Machine("m", (named,))) == {"g"} and coherent_gpus(linked) == {"GPU0"}
+    assert coherent_gpus(with_paths((GPUS[0], NICS[0]), {}, "C2C")) == {"GPU0"}
     geforce = gpu("g", pci_name="GB202 [GeForce RTX 5090]")
-    assert not is_coherent(Machine("m", (geforce,)), geforce)
+    assert coherent_gpus(Machine("m", (geforce,))) == frozenset()
 
 
 @pytest.mark.parametrize(

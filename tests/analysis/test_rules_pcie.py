@@ -8,6 +8,8 @@ import pytest
 from analysis.made_up_nodes import GEN3_X16, bridge, facts, gpu, link, nic, switched
 
 from seatrial.analysis.rules import findings
+from seatrial.machine.assemble import assemble
+from seatrial.machine.dumps import Dump, survey_dumps
 from seatrial.model.fact import Facts, FactValue
 from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.machine import Device, DeviceKind, Machine
@@ -171,6 +173,32 @@ def test_translation_matters_more_between_gpus_and_pass_through_is_not_asked_for
     assert one.severity is Severity.INFO and "between GPUs" not in one.diagnosis
     (already,) = found(Machine("m", TRANSLATED, facts(kernel_parameters="iommu=pt")), "iommu-translates")
     assert "boot with" not in already.remedy and already.aims == ()
+
+
+LISTED = """00:01.0 PCI bridge: Intel Corporation Device 347a
+\tControl: I/O+ Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR- FastB2B- DisINTx+
+\tBus: primary=00, secondary=01, subordinate=01, sec-latency=0
+\tCapabilities: [40] Express (v2) Root Port (Slot+), MSI 00
+\t\tDevCap:\tMaxPayload 512 bytes, PhantFunc 0
+\t\t\tMaxPayload 512 bytes, MaxReadReq 128 bytes
+
+01:00.0 Infiniband controller: Mellanox Technologies MT28908 Family [ConnectX-6]
+\tControl: I/O- Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR- FastB2B- DisINTx+
+\tCapabilities: [60] Express (v2) Endpoint, MSI 00
+\t\tDevCap:\tMaxPayload 512 bytes, PhantFunc 0, Latency L0s unlimited, L1 unlimited
+\t\t\tRlxdOrd- ExtTag+ PhantFunc- AuxPwr- NoSnoop+ FLReset-
+\t\t\tMaxPayload 128 bytes, MaxReadReq 256 bytes
+"""
+
+
+def test_a_listing_of_pci_functions_is_enough() -> None:
+    given = assemble(survey_dumps([Dump("lspci-vv", "l", LISTED.encode())]))
+    rules = {finding.rule: finding for finding in findings(given, ()) if finding.rule.startswith("pcie-")}
+    assert set(rules) == {"pcie-payload-low", "pcie-read-request-small", "pcie-relaxed-ordering-off"}
+    assert "setpci -s 0000:01:00.0" in rules["pcie-read-request-small"].remedy
+    good = LISTED.replace("Payload 128", "Payload 512").replace("Req 256", "Req 512").replace("RlxdOrd-", "RlxdOrd+")
+    given = assemble(survey_dumps([Dump("lspci-vv", "l", good.encode())]))
+    assert not any(finding.rule.startswith("pcie-") for finding in findings(given, ()))
 
 
 def with_acs(given: Machine, *redirecting: str) -> Machine:

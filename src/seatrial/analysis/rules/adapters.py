@@ -8,9 +8,9 @@ from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.contradictions import contradicted, nodes_of
 from seatrial.analysis.rules.devices import (
     CLASSES_BY_DISTANCE,
+    coherent_gpus,
     fabric_adapters,
     gpus,
-    is_coherent,
     is_virtual,
     paths_by_pair,
     spans,
@@ -114,11 +114,11 @@ def _classes(machine: Machine) -> Classes:
     """Only GPUs with a known distance to every adapter: an unreported adapter might be the nearest, and so might one of
     a class that rests on a PCI tree without the GPU's link to the processor (Grace)."""
     adapters = [device.id for device in fabric_adapters(machine)]
-    paths, nodes = paths_by_pair(machine), nodes_of(machine)
+    paths, nodes, coherent = paths_by_pair(machine), nodes_of(machine), coherent_gpus(machine)
     found: dict[str, dict[str, str]] = {}
     for gpu in gpus(machine):
         to = {nic: paths[gpu.id, nic].path_class for nic in adapters if (gpu.id, nic) in paths}
-        if is_coherent(machine, gpu):
+        if gpu.id in coherent:
             apart = [nic for nic in to if gpu.id in nodes and nic in nodes and nodes[gpu.id] != nodes[nic]]
             to = {nic: name for nic, name in to.items() if name not in _FAR or nic in apart}
         known = {nic: name for nic, name in to.items() if name in _RANK and name is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.devices import fabric_adapters, gpus, is_coherent, numa_of, spans
+from seatrial.analysis.rules.devices import coherent_gpus, fabric_adapters, gpus, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind, Machine
@@ -53,7 +53,7 @@ def contradicted(machine: Machine) -> Mapping[Ends, str]:
     """Pair, in the order of the machine's paths -> its class, if that contradicts the NUMA nodes of its ends."""
     nodes = nodes_of(machine)
     has_one_node = len(machine.of_kind(DeviceKind.NUMA)) == 1
-    coherent = {gpu.id for gpu in gpus(machine) if is_coherent(machine, gpu)}
+    coherent = coherent_gpus(machine)
     found: dict[Ends, str] = {}
     for path in machine.paths:
         a, b, name = nodes.get(path.a), nodes.get(path.b), path.path_class
@@ -68,10 +68,11 @@ def contradicted(machine: Machine) -> Mapping[Ends, str]:
 
 def nodes_of(machine: Machine) -> Mapping[str, int]:
     """Device -> its NUMA node: as reported, else that of a device below the same host bridge, if all of these agree."""
+    listed_nodes = {affinity.device: affinity.numa for affinity in machine.affinity}
     reported = {
         device.id: node
         for device in (*gpus(machine), *fabric_adapters(machine))
-        if (node := numa_of(machine, device)) is not None
+        if (node := listed_nodes.get(device.id) if device.numa is None else device.numa) is not None
     }
     beside: dict[str, set[int]] = {}
     for path in machine.paths:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.rules.case import Case, cite_best, is_false
-from seatrial.analysis.rules.devices import fabric_adapters, gpus, is_virtual, spans
+from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.machine import Device, DeviceKind, Machine
@@ -102,7 +102,7 @@ def read_request_small(case: Case) -> Iterator[Finding]:
     """Fires if an adapter reads memory in requests below 512 B."""
     machine = case.machine
     small: dict[int, list[Device]] = {}
-    for adapter in fabric_adapters(machine):
+    for adapter in fast_adapters(machine):
         size = adapter.facts.integer("pcie_read_request")
         if size and size < _SMALL_REQUEST_B and not is_virtual(machine):
             small.setdefault(size, []).append(adapter)
@@ -130,7 +130,7 @@ def read_request_small(case: Case) -> Iterator[Finding]:
 def relaxed_ordering_off(case: Case) -> Iterator[Finding]:
     """Fires if an adapter may not use relaxed ordering, unless the processor is one for which Linux turns it off."""
     machine = case.machine
-    off = [adapter for adapter in fabric_adapters(machine) if is_false(adapter.facts, "pcie_relaxed_ordering")]
+    off = [adapter for adapter in fast_adapters(machine) if is_false(adapter.facts, "pcie_relaxed_ordering")]
     names = [p.facts.text("microarchitecture") or "" for p in machine.of_kind(DeviceKind.PACKAGE)]
     if not off or is_virtual(machine) or any(name.startswith(_ORDERED_BY_DESIGN) for name in names):
         return
@@ -154,7 +154,7 @@ def iommu_translates(case: Case) -> Iterator[Finding]:
     """Fires if the IOMMU translates the accesses of GPUs or adapters: a warning with several GPUs, whose copies to each
     other it affects."""
     machine = case.machine
-    devices = [*gpus(machine), *fabric_adapters(machine)]
+    devices = [*gpus(machine), *fast_adapters(machine)]
     translated = [d for d in devices if (d.facts.text("iommu_domain") or "").upper().startswith("DMA")]
     if not translated or is_virtual(machine):
         return

@@ -69,10 +69,11 @@ def gpus_across_nodes(case: Case) -> Iterator[Finding]:
     paths = paths_by_pair(machine)
     classes = {pair: paths[pair].path_class for pair in combinations(ids, 2) if pair in paths}
     direct = _direct_links(machine)
-    doubtful = contradicted(machine)
-    far = [pair for pair, found in classes.items() if found == "SYS" and pair not in (*direct, *doubtful)]
+    excluded = direct.keys() | contradicted(machine).keys()
+    far = dict.fromkeys(pair for pair, found in classes.items() if found == "SYS" and pair not in excluded)
     if not far:
         return
+    ends = {end for pair in far for end in pair}
     groups = _components(ids, [pair for pair in classes if pair not in far and classes[pair] is not None])
     together = [spans(group) for group in groups if len(group) > 1]
     keep = (
@@ -86,7 +87,7 @@ def gpus_across_nodes(case: Case) -> Iterator[Finding]:
     yield Finding(
         rule="gpus-across-numa-nodes",
         severity=Severity.INFO,
-        devices=tuple(name for name in ids if any(name in pair for pair in far)),
+        devices=tuple(name for name in ids if name in ends),
         observation=f"{_of_pairs(len(far), len(classes))} {'is' if len(far) == 1 else 'are'} connected only across "
         "NUMA nodes (SYS).",
         diagnosis="Their copies cross the link between sockets (or between nodes of one socket), which all other "

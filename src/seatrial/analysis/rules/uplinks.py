@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from seatrial.analysis.rules.case import Case, cite_best, is_true
-from seatrial.analysis.rules.devices import fabric_adapters, gpus, is_virtual, spans
+from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.host_links import faces_down
@@ -130,7 +130,7 @@ def acs_redirects(case: Case) -> Iterator[Finding]:
     if is_virtual(machine):
         return
     cards = gpus(machine)
-    turning = _ports_below_switches(machine, [*cards, *fabric_adapters(machine)], {gpu.id for gpu in cards})
+    turning = _ports_below_switches(machine, [*cards, *fast_adapters(machine)], {gpu.id for gpu in cards})
     bridges = {bridge.id: bridge for bridge in turning if is_true(bridge.facts, "acs_redirects")}
     if not bridges:
         return
