@@ -66,8 +66,8 @@ def _bring_near(machine: Machine, near: Sequence[str], far: Mapping[str, str]) -
     if is_virtual(machine):
         move = "ask the host's administrator for an adapter of the NUMA node of these GPUs"
     else:
-        has_switch = any(_is_below_switch(machine, gpu) for gpu in far)
-        place = "below the switch of these GPUs" if has_switch else ""
+        below = {end for path in machine.paths if path.path_class in ("PIX", "PXB") for end in (path.a, path.b)}
+        place = "" if below.isdisjoint(far) else "below the switch of these GPUs"
         if "SYS" in far.values():
             place = f"{place}, or at least at their NUMA node" if place else "at the NUMA node of these GPUs"
         else:
@@ -75,11 +75,6 @@ def _bring_near(machine: Machine, near: Sequence[str], far: Mapping[str, str]) -
         move = f"if the server has a free slot {place}, move an adapter there (see its manual)"
     text = f"{use}; {move}" if use else move
     return text[0].upper() + text[1:]
-
-
-def _is_below_switch(machine: Machine, gpu: str) -> bool:
-    """Whether some device has a path to this GPU through a switch only."""
-    return any(path.path_class in ("PIX", "PXB") and gpu in (path.a, path.b) for path in machine.paths)
 
 
 def adapter_without_gpu(case: Case) -> Iterator[Finding]:
