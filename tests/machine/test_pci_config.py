@@ -161,6 +161,18 @@ def test_a_live_function_has_its_settings_and_its_iommu_domain(tmp_path: Path) -
     assert "pcie_payload" not in usb, "only of devices that matter"
 
 
+def test_a_virtual_function_has_no_settings_of_its_own() -> None:
+    """Its registers read as 0, which is not 128 B."""
+    settings = read_pci_config(config(port=0, can=2, control=0))
+    assert settings == ExpressSettings(port="Endpoint", max_payload=512)
+    assert read_pci_config(config(port=4, control=0)).payload == 128, "a port implements them"
+    text = BLOCK_TEXT.replace("MaxPayload 256 bytes,", "MaxPayload 128 bytes,")
+    facts = facts_of(text)
+    assert not {"pcie_payload", "pcie_read_request", "pcie_relaxed_ordering"} & set(facts)
+    assert facts.integer("pcie_max_payload") == 512
+    assert facts_of(text.replace("RlxdOrd-", "RlxdOrd+")).integer("pcie_read_request") == 128
+
+
 def idle(tmp_path: Path, cpus: int) -> Facts:
     parts = [CpuPart(DeviceKind.PU, frozenset({cpu}), cpu) for cpu in range(cpus)]
     book = FactBook()

@@ -19,15 +19,23 @@ EXPRESS_KEYS = ("DevCap:", "RlxdOrd", "MaxPayload ")
 _SIZE = r"(128|256|512|1024|2048|4096) bytes"
 _CAPABLE = re.compile(rf"DevCap:\s*MaxPayload {_SIZE}, PhantFunc \d")
 _IN_FORCE = re.compile(rf"MaxPayload {_SIZE}, MaxReadReq {_SIZE}\Z")
+_UNSET = ("128", "128")
 _ORDERING = re.compile(r"RlxdOrd([+-]) ExtTag[+-] PhantFunc[+-] AuxPwr[+-] NoSnoop[+-]( FLReset-| BrConfRtry[+-])?\Z")
 
 
-def say_express_settings(details: Mapping[str, Line], book: FactBook, source: str) -> None:
-    """Add the sizes in bytes and whether relaxed ordering is allowed; lines of another form are not read."""
+def say_express_settings(details: Mapping[str, Line], express: str | None, book: FactBook, source: str) -> None:
+    """Add the sizes in bytes and whether relaxed ordering is allowed; lines of another form are not read.
+
+    `express` is the kind of port. An endpoint without any of the settings is a virtual function, which does not
+    implement them (Single Root I/O Virtualization 1.1, Device Control): they are unknown.
+    """
     capable = _match(_CAPABLE, details.get("DevCap:"))
     in_force = _match(_IN_FORCE, details.get("MaxPayload "))
     ordering = _match(_ORDERING, details.get("RlxdOrd"))
     book.say("pcie_max_payload", int(capable[1]) if capable else None, source, "B")
+    is_unset = ordering is not None and ordering[1] == "-" and in_force is not None and in_force.groups() == _UNSET
+    if is_unset and "Endpoint" in (express or ""):
+        return
     book.say("pcie_payload", int(in_force[1]) if in_force else None, source, "B")
     book.say("pcie_read_request", int(in_force[2]) if in_force else None, source, "B")
     book.say("pcie_relaxed_ordering", ordering[1] == "+" if ordering else None, source)

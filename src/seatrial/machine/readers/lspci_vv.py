@@ -209,7 +209,7 @@ def _part(function: _Function, parent: str | None) -> PciPart:
     for prefix, rate, is_volatile in (("pcie_max", link.capable, False), ("pcie", link.trained, True)):
         book.say(f"{prefix}_GTps", rate.GTps if rate else None, SOURCE, "1", volatile=is_volatile)
         book.say(f"{prefix}_lanes", rate.lanes if rate else None, SOURCE, volatile=is_volatile)
-    say_express_settings(function.details, book, SOURCE)
+    say_express_settings(function.details, function.express, book, SOURCE)
     _add_acs_facts(function, book)
     return PciPart(
         function.block.address, function.class_id, parent, _numa(function), None, link.capable, link.trained,

@@ -25,6 +25,10 @@ _PORTS = {
 """Device/port type -> its name as lspci writes it."""
 
 _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
+_SETTINGS = 0x70F0
+"""The bits of Device Control with relaxed ordering, payload and read request. Virtual functions do not implement them:
+they read as 0 (Single Root I/O Virtualization 1.1, Device Control). Of other endpoints, not all are 0 after a reset."""
+
 _REDIRECTS = 1 << _ACS_BITS.index("ReqRedir")
 
 
@@ -52,12 +56,14 @@ def read_pci_config(data: bytes) -> ExpressSettings:
     can, control = _word(data, express + 4), _word(data, express + 8)
     acs_at = next((at for number, at in _extended(data) if number == _ACS and at + 8 <= len(data)), None)
     acs = None if acs_at is None else _word(data, acs_at + 6)
+    port = _PORTS.get(_word(data, express + 2) >> 4 & 0xF)
+    is_set = port is None or "Endpoint" not in port or bool(control & _SETTINGS)
     return ExpressSettings(
-        port=_PORTS.get(_word(data, express + 2) >> 4 & 0xF),
+        port=port,
         max_payload=_size(can & 7),
-        payload=_size(control >> 5 & 7),
-        read_request=_size(control >> 12 & 7),
-        relaxed_ordering=bool(control & 0x10),
+        payload=_size(control >> 5 & 7) if is_set else None,
+        read_request=_size(control >> 12 & 7) if is_set else None,
+        relaxed_ordering=bool(control & 0x10) if is_set else None,
         acs=None
         if acs is None
         else " ".join(f"{n}{'+' if acs >> bit & 1 else '-'}" for bit, n in enumerate(_ACS_BITS)),
