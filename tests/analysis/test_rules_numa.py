@@ -170,12 +170,15 @@ def test_an_adapter_is_only_to_be_moved_nearer(classes: dict[tuple[str, str], st
         ({"vendor": "GenuineIntel", "microarchitecture": "Granite Rapids"}, 6, "SNC3"),
         ({"vendor": "GenuineIntel", "microarchitecture": "Broadwell-EP"}, 4, "Cluster on Die"),
         ({"implementer": 65}, 4, None),
+        ({"vendor": "AuthenticAMD", "model_name": "AMD Opteron(tm) Processor 6272"}, 4, None),
+        ({"vendor": "AuthenticAMD", "model_name": "AMD EPYC 7763 64-Core Processor"}, 4, "NPS2"),
     ],
 )
 def test_a_divided_socket_has_the_name_of_its_vendor(told: dict[str, FactValue], nodes: int, name: str | None) -> None:
     (finding,) = found(sockets(nodes, **told), "sockets-divided")
     assert f"divided into {nodes // 2} NUMA nodes{f' ({name})' if name else ''}." in finding.observation
     assert f"1/{nodes // 2} of the memory channels" in finding.diagnosis and finding.severity is Severity.INFO
+    assert ("firmware" in finding.remedy) == (name is not None)
     assert ("NPS1" in finding.remedy) == bool(name and name.startswith("NPS"))
     assert f"package-0: nodes 0-{nodes // 2 - 1}" in finding.evidence
 

@@ -31,11 +31,13 @@ def sockets_divided(case: Case) -> Iterator[Finding]:
         severity=Severity.INFO,
         devices=tuple(nodes),
         observation=f"{sockets} is divided into {number} NUMA nodes" + (f" ({name})." if name else "."),
-        diagnosis="A setting of the firmware, good for programs that place ranks and memory by node. A process whose "
+        diagnosis=("A setting of the firmware" if name else "A property of the processor or a setting of the firmware")
+        + ", good for programs that place ranks and memory by node. A process whose "
         f"memory is on one node has only 1/{number} of the memory channels of its socket, and a device is near one "
         "node only.",
-        remedy=f"Place one or more ranks on each node: `mpirun --map-by numa --bind-to numa`. For programs that span a "
-        f"socket without placing memory: `numactl --interleave=NODES`, or {_undivided(name)} in the firmware",
+        remedy="Place one or more ranks on each node: `mpirun --map-by numa --bind-to numa`. For programs that span a "
+        "socket without placing memory: `numactl --interleave=NODES`"
+        + (f", or {_undivided(name)} in the firmware" if name else ""),
         evidence=listed(f"{package}: nodes {cpu_list(sorted(found))}" for package, found in nodes.items()),
     )
 
@@ -90,6 +92,8 @@ def _name(machine: Machine, number: int) -> str:
     packages = _packages(machine)
     vendors = {(p.facts.text("vendor") or p.facts.text("model_name") or p.name).lower() for p in packages}
     if all("amd" in vendor for vendor in vendors):
+        if not all(_is_zen(package) for package in packages):  # an Opteron may have two dies, each a node
+            return ""
         caches = sum(cache.name.lower() == "l3" for cache in machine.of_kind(DeviceKind.CACHE))
         if number not in _NPS or (caches == number * len(packages) and number > max(_NPS)):
             return "a node for each L3 cache" if caches == number * len(packages) else ""
@@ -98,6 +102,11 @@ def _name(machine: Machine, number: int) -> str:
         families = [p.facts.text("microarchitecture") or "" for p in packages]
         return "Cluster on Die" if any(f.startswith(_ON_DIE) for f in families) else f"SNC{number}"
     return ""
+
+
+def _is_zen(package: Device) -> bool:
+    names = (package.facts.text("microarchitecture") or "", package.facts.text("model_name") or package.name)
+    return names[0].startswith("Zen") or "EPYC" in names[1] or "Threadripper" in names[1]
 
 
 def _undivided(name: str) -> str:
