@@ -42,22 +42,7 @@ def sockets(nodes: int, packages: int = 2, *, joined: bool = False, **told: Fact
     return Machine("m", tuple(replace(d, numa=0) if joined and d.numa is not None else d for d in tree))
 
 
-def memory(*kinds: dict[str, FactValue]) -> Machine:
-    nodes = tuple(
-        Device(f"numa-{k}", DeviceKind.NUMA, "node", numa=k, facts=facts(memory_total=16 << 30, **told))
-        for k, told in enumerate(kinds)
-    )
-    return Machine("m", nodes)
-
-
-DRAM, HBM = {"memory_kind": "DRAM"}, {"memory_kind": "HBM"}
-CACHED = {**DRAM, "memory_side_cache": 8 << 30, "memory_side_cache_ways": 1}
-
 CASES = {
-    "fast-memory-mode": (
-        memory(DRAM, DRAM, HBM, HBM),
-        [memory(DRAM, DRAM), memory(HBM, HBM), memory({}, {}), memory(DRAM, {"memory_kind": "CXL-DRAM"})],
-    ),
     "sockets-divided": (
         sockets(8),
         [sockets(2), sockets(3), sockets(1, 1), replace(sockets(8), facts=facts(hypervisor="kvm"))],
@@ -195,16 +180,3 @@ def test_a_kernel_without_numa_is_named() -> None:
     (finding,) = found(given, "sockets-one-numa-node")
     assert finding.remedy == "Boot without `numa=off`" and finding.severity is Severity.WARNING
     assert "about 1 of 2 accesses" in finding.diagnosis
-
-
-def test_flat_cache_and_hybrid_mode() -> None:
-    (flat,) = found(memory(DRAM, DRAM, HBM, HBM), "fast-memory-mode")
-    assert flat.observation == (
-        "HBM is memory of its own (flat mode): 32 GiB on NUMA nodes 2-3, beside 2 nodes of other memory."
-    )
-    assert flat.devices == ("numa-2", "numa-3") and "--membind=2-3" in flat.remedy
-    (hybrid,) = found(memory(CACHED, HBM), "fast-memory-mode")
-    assert "hybrid mode" in hybrid.observation and hybrid.devices == ("numa-1",)
-    (cache,) = found(memory(CACHED, CACHED), "fast-memory-mode")
-    assert "2 NUMA nodes have a memory-side cache of 8 GiB (cache mode)" in cache.observation
-    assert "direct-mapped" in cache.diagnosis and cache.severity is Severity.INFO

@@ -26,7 +26,6 @@ from seatrial.analysis.rules.contradictions import paths_contradict_nodes
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off, rows_remapped
-from seatrial.analysis.rules.fast_memory import fast_memory_mode
 from seatrial.analysis.rules.idle import deep_idle, deep_idle_off
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
@@ -72,7 +71,6 @@ RULES: tuple[Rule, ...] = (
     sockets_differ,
     modules_below_rating,
     modules_unknown,
-    fast_memory_mode,
     ecc_off,
     rows_remapped,
     link_measured,
