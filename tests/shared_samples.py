@@ -5,6 +5,7 @@ from __future__ import annotations
 from conftest import SHARED_DATA
 
 TOPOLOGY = SHARED_DATA / "topology"
+MISREAD = SHARED_DATA / "topology-misread"
 OUTPUTS = SHARED_DATA / "outputs"
 
 DUMPS: dict[str, tuple[str, ...]] = {

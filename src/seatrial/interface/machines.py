@@ -15,6 +15,7 @@ from seatrial.interface.folder import machine_in, trial_of
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live
+from seatrial.machine.nvidia import survey_nvidia
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
@@ -71,7 +72,7 @@ def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = 
     read = [_read(kind, str(file)) for kind, file in sources]
     surveys = survey_dumps(read)
     if live or not read:
-        surveys = [*survey_live(), *surveys]
+        surveys = [*survey_live(), *survey_nvidia(), *surveys]
     return assemble(surveys)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
 from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.contradictions import contradicted
 from seatrial.analysis.rules.devices import (
     DIRECT_CLASSES,
     DIRECT_KINDS,
@@ -21,7 +22,10 @@ from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.spelling import count
 
 _NO_ACCESS = {
-    "CNS": ("the chipset does not support it", "check that peer-to-peer between root ports is enabled in the firmware"),
+    "CNS": (
+        "the chipset does not support it",
+        "GPUs below one PCIe switch may have it; in a virtual machine, its host decides",
+    ),
     "GNS": ("these GPUs do not support it", "no setting changes this: it depends on the product"),
     "TNS": ("the topology does not support it", "place GPUs that exchange data below one switch or on one socket"),
     "NS": ("it is not supported here", "check the driver version and the data sheet of the product"),
@@ -72,9 +76,11 @@ def gpus_across_nodes(case: Case) -> Iterator[Finding]:
     paths = paths_by_pair(machine)
     classes = {pair: paths[pair].path_class for pair in combinations(ids, 2) if pair in paths}
     direct = _direct_links(machine)
-    far = [pair for pair, found in classes.items() if found == "SYS" and pair not in direct]
+    excluded = direct.keys() | contradicted(machine).keys()
+    far = dict.fromkeys(pair for pair, found in classes.items() if found == "SYS" and pair not in excluded)
     if not far:
         return
+    ends = {end for pair in far for end in pair}
     groups = _components(ids, [pair for pair in classes if pair not in far and classes[pair] is not None])
     together = [spans(group) for group in groups if len(group) > 1]
     keep = (
@@ -88,7 +94,7 @@ def gpus_across_nodes(case: Case) -> Iterator[Finding]:
     yield Finding(
         rule="gpus-across-numa-nodes",
         severity=Severity.INFO,
-        devices=tuple(name for name in ids if any(name in pair for pair in far)),
+        devices=tuple(name for name in ids if name in ends),
         observation=f"{_of_pairs(len(far), len(classes))} {'is' if len(far) == 1 else 'are'} connected only across "
         "NUMA nodes (SYS).",
         diagnosis="Their copies cross the link between sockets (or between nodes of one socket), which all other "

@@ -12,6 +12,7 @@ from seatrial.machine.sysfs.cpus import survey_cpus
 from seatrial.machine.sysfs.edac import survey_edac
 from seatrial.machine.sysfs.frequency import add_frequency_settings
 from seatrial.machine.sysfs.gpu import survey_gpu_drivers
+from seatrial.machine.sysfs.idle import add_idle_states
 from seatrial.machine.sysfs.memory import add_memory
 from seatrial.machine.sysfs.network import survey_network
 from seatrial.machine.sysfs.numa import survey_numa
@@ -37,6 +38,7 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
     add_settings(files, book)
     add_memory(files, parts, book, unread)
     add_frequency_settings(files, parts, book)
+    add_idle_states(files, parts, book)
     add_cgroup_limits(files, book, unread)
     modules = survey_edac(files, book)
     status = read_process_status(files.text("/proc/self/status") or "")
