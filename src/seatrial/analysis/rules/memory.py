@@ -11,7 +11,7 @@ from seatrial.analysis.rules.words import listed
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.fact import Fact
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import DeviceKind, Machine, Population, SocketMemory
+from seatrial.model.machine import Machine, Population, SocketMemory
 from seatrial.model.role import Role
 from seatrial.model.spelling import count, show, show_percent, surrounding
 
