@@ -28,7 +28,7 @@ from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
-_NOTED = ("budget_s", "variables", "block", "study", "together", "again")
+_NOTED = ("budget_s", "variables", "block", "study", "together", "again", "beside")
 """Notes of the claim that are copied to the record."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
@@ -229,6 +229,7 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         seen={**made.seen, **noted},
     )
     writer.append(record)
+    writer.sync()  # before the claim ends: whoever claims this number next must find the record
     if keep or not made.outcome.is_ok:
         settle(claim)
     else:
