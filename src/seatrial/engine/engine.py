@@ -175,12 +175,10 @@ class _Run:
         """The hosts whose processes are measuring members of a group. Repeats of a dead process are taken over."""
         for member in entry.group.members:
             self._recover(member)
-        return [
-            host
-            for member in entry.group.members
-            for key in (member.ready.experiment.id,)
-            for host in claimed_elsewhere(self.folder, self.host, key, self.numbers[key])
-        ]
+        return [host for member in entry.group.members for host in self._elsewhere(member.ready.experiment.id).values()]
+
+    def _elsewhere(self, experiment: str) -> dict[int, str]:
+        return claimed_elsewhere(self.folder, self.host, experiment, self.numbers[experiment])
 
     def _refresh(self) -> None:
         """Add what other processes recorded, and check which groups are finished now."""
@@ -274,8 +272,7 @@ class _Run:
             return True
         finally:
             entry.update()
-            for claimed in (claims or {}).values():  # of repeats that were not made
-                claimed.release()
+            _release(claims or {})  # those of repeats that were not made
 
     def _claim_block(self, entry: _Entry, members: Sequence[Member], block: str) -> dict[str, Claim] | None:
         """Claim a repeat of each of these members; None if another process is measuring one of the group, or has made
@@ -283,15 +280,22 @@ class _Run:
         if self._others(entry):
             return None
         claims: dict[str, Claim] = {}
-        for member in members:
-            key = member.ready.experiment.id
-            noted = self._notes(entry, member, block, sum(time_limit_s(one.ready) for one in members))
-            claims[key] = claim_next(self.folder, self.host, key, partial(self._taken, key), noted)
-        # Whoever claimed at the same time sees our claims too: both give way, and try again at random times.
-        if self._others(entry) or entry.group.is_finished:
-            for claimed in claims.values():
-                claimed.release()
-            return None
+        limit_s = sum(time_limit_s(member.ready) for member in members)
+        try:
+            for member in sorted(members, key=lambda member: member.ready.experiment.id):  # every process in this order
+                key = member.ready.experiment.id
+                noted = self._notes(entry, member, block, limit_s)
+                claims[key] = claim_next(self.folder, self.host, key, partial(self._taken, key), noted)
+                # Of those that claim at the same time, the one with the lowest number stays.
+                if (
+                    entry.group.is_finished
+                    or min(self._elsewhere(key), default=claims[key].repeat) < claims[key].repeat
+                ):
+                    _release(claims)
+                    return None
+        except BaseException:
+            _release(claims)
+            raise
         return claims
 
     def _taken(self, experiment: str) -> set[int]:
@@ -356,6 +360,11 @@ class _Run:
         if entry.again:
             noted["again"] = self.writer.path.stem  # more time after a stop: the next stop has less error left to spend
         return noted
+
+
+def _release(claims: Mapping[str, Claim]) -> None:
+    for claimed in claims.values():
+        claimed.release()
 
 
 def _progress(entries: Sequence[_Entry]) -> Progress:

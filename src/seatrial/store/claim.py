@@ -105,10 +105,10 @@ def claim_next(
         number += 1
 
 
-def claimed_elsewhere(folder: ResultsFolder, host: str, experiment: str, taken: Collection[int]) -> list[str]:
-    """The hosts of other processes that are making a repeat of this experiment now, as far as known: those whose time
-    limit is over are left out. `taken` are the numbers that are recorded."""
-    found = []
+def claimed_elsewhere(folder: ResultsFolder, host: str, experiment: str, taken: Collection[int]) -> dict[int, str]:
+    """Repeat -> host, of the repeats of this experiment that other processes are making now, as far as known: those
+    whose time limit is over are left out. `taken` are the numbers that are recorded."""
+    found = {}
     for path in _claims(folder, experiment):
         if int(path.name) in taken:
             continue
@@ -119,7 +119,7 @@ def claimed_elsewhere(folder: ResultsFolder, host: str, experiment: str, taken: 
         limit_s = noted.get("limit_s", _USUAL_LIMIT_S) if isinstance(noted, Mapping) else _USUAL_LIMIT_S
         limit_s = float(limit_s) if isinstance(limit_s, int | float) else _USUAL_LIMIT_S
         if time.time() - written_s <= limit_s + _CLOCKS_DIFFER_S:
-            found.append(str(owner.get("host", "?")))
+            found[int(path.name)] = str(owner.get("host", "?"))
     return found
 
 
