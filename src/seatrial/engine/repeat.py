@@ -16,6 +16,7 @@ from seatrial.engine.ranks import ending_of_ranks, rank_layout
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import start_of
+from seatrial.environments.private_copy import origins
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -122,9 +123,9 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
     around = seen_between(before, snapshot(cpus), cpus)
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
-        seen: dict[str, Any] = {**around, "command": command}
+        seen: dict[str, Any] = {**around, "command": origins(command)}
         if isinstance(completed, OSError):
-            why = f"{command[0]} cannot be started: {completed.strerror or completed}"
+            why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
         elif isinstance(completed, NotPreparedError):
             outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()

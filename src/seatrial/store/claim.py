@@ -189,12 +189,16 @@ def _claims(folder: ResultsFolder, experiment: str) -> list[Path]:
 
 def _private(prefix: str, host: str, name: str) -> str:
     """A name unique among the processes of all hosts: hosts may have the same name, and containers the same ids."""
-    return f"{prefix}-{name}-{host}-{_kernel_of(_namespace())}-{os.getpid()}-{secrets.token_hex(4)}"
+    return f"{prefix}-{name}-{host}-{kernel_and_namespace()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def kernel_and_namespace() -> str:
+    """Identifies this host, since its start, and the process namespace: where a process id means this process."""
+    return _kernel_of(_namespace())
 
 
 @cache
 def _kernel_of(namespace: str) -> str:
-    """Identifies this host, since its start, and a process namespace in it."""
     return hashlib.sha256(f"{_machine()} {_boot()} {namespace}".encode()).hexdigest()[:8]
 
 
@@ -203,7 +207,7 @@ def _remove_leftover(path: Path, host: str) -> None:
     match = re.fullmatch(rf"\.(?:new|gone)-\d+-{re.escape(host)}-([0-9a-f]+)-(\d+)-[0-9a-f]+", path.name)
     if not match:
         return
-    is_ours = match[1] == _kernel_of(_namespace())
+    is_ours = match[1] == kernel_and_namespace()
     if process_start(int(match[2])) is None if is_ours else _age_s(path) > _LEFTOVER_S:
         shutil.rmtree(path, ignore_errors=True)
 
