@@ -26,14 +26,14 @@ _FOLDER = "running"
 _LEFTOVER_S = 30 * 86400.0
 
 _folders: dict[tuple[int, Path], Path] = {}
-_copies: dict[tuple[int, Path, str], Path] = {}
+_copies: dict[tuple[int, Path, Path, str], Path] = {}
 _origins: dict[str, str] = {}
 
 
 def private_copy(data: bytes, origin: Path) -> Path:
     """A file of this process with this content, which was read from `origin`; the same one each time. `origin` itself
     if the own cache cannot be written: then nobody but its owner can change it either. Raises CacheError."""
-    key = (os.getpid(), origin, hashlib.sha256(data).hexdigest())
+    key = (os.getpid(), own_cache().path, origin, hashlib.sha256(data).hexdigest())
     made = _copies.get(key)
     if made is not None and made.exists():
         return made
