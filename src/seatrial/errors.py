@@ -7,7 +7,7 @@
     ├── StoreError                the results folder cannot be used or written
     ├── BuildError                a measuring program could not be built
     │   └── NoCompilerError       no C++20 compiler was found
-    ├── BusyError                 another seatrial measures on this host
+    ├── BusyError                 others measure, on this host or into this folder
     └── ProtocolError             a measuring program broke the protocol
 
 An exception outside this tree that reaches the user is a defect of seatrial.
@@ -108,7 +108,7 @@ class NoCompilerError(BuildError):
 
 
 class BusyError(SeatrialError):
-    """Another process still measures on this host after the wait that was asked for."""
+    """Others still measure, on this host or into the same results folder, after the wait that was asked for."""
 
 
 class ProtocolError(SeatrialError):

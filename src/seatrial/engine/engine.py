@@ -129,12 +129,13 @@ class _Run:
         self.entries = [
             self._resume(group, item, known, again=again) for item in work for group in item.groups if len(group)
         ]
-        waiting = ClaimWait(self.listener)
+        waiting = ClaimWait(lock.wait_s, self.listener)
         while self._affordable():
             if hosts := self._left_to_others():
                 waiting.again(hosts)
                 self._refresh()
                 continue
+            waiting.over()
             with lock.held(self.listener.waits_for) as held:
                 self.beside = held.beside
                 self._refresh()  # what others recorded during the wait

@@ -113,14 +113,26 @@ class _Wait:
 
 
 class ClaimWait:
-    """The wait for repeats that other processes are making; they are named once a minute."""
+    """The wait for repeats that other processes are making into the same folder; they are named once a minute."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, limit_s: float | None, listener: Listener) -> None:
         self._listener = listener
+        self._limit_s = limit_s
+        self._since = 0.0
         self._report_at = 0.0
 
+    def over(self) -> None:
+        """There is something to do again."""
+        self._since = 0.0
+
     def again(self, hosts: Sequence[str]) -> None:
-        """Wait until the next look."""
+        """Wait until the next look. Raises BusyError when the time is over."""
+        self._since = self._since or time.monotonic()
+        if self._limit_s is not None and time.monotonic() - self._since >= self._limit_s:
+            raise BusyError(
+                f"the missing repeats are being made on {', '.join(hosts)}, into the same results folder",
+                "wait longer (--wait TIME), or start the same command again later",
+            )
         if time.monotonic() >= self._report_at:
             self._listener.waits_for_claims(hosts)
             self._report_at = time.monotonic() + _REPORT_AGAIN_S
