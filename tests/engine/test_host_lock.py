@@ -6,14 +6,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from seatrial.engine import lock_file
-from seatrial.engine.host_lock import HostLock, users_named
+from seatrial.engine.events import Silent
+from seatrial.engine.host_lock import ClaimWait, HostLock, users_named
 from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, holders, lock_places
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.record import decode
@@ -292,6 +293,21 @@ def test_without_any_folder_it_measures_and_warns(
     assert "SEATRIAL_LOCK" in caplog.text
 
 
+def test_the_wait_for_repeats_of_other_hosts_has_the_same_limit_and_names_them_once_a_minute() -> None:
+    told: list[object] = []
+
+    class Watching(Silent):
+        def waits_for_claims(self, hosts: Sequence[str]) -> None:
+            told.append(hosts)
+
+    waiting = ClaimWait(None, Watching())
+    for _ in range(2):
+        waiting.again(["node2"])
+    assert told == [["node2"]]
+    with pytest.raises(BusyError, match="node2, into the same results folder"):
+        ClaimWait(0.0, Watching()).again(["node2"])
+
+
 class TestRuns:
     pytestmark = real
 
@@ -329,7 +345,8 @@ class TestRuns:
         finally:
             holder.kill()
             holder.communicate()
-        lines = [line for path in (tmp_path / "seatrial-results/records").iterdir() for line in path.open("rb")]
-        noted = [decode(line.rstrip(b"\n")).seen.get("beside") for line in lines]
+        files = (tmp_path / "seatrial-results/records").iterdir()
+        lines = [line for path in files for line in path.read_bytes().splitlines()]
+        noted = [decode(line).seen.get("beside") for line in lines]
         assert [[f"user {users_name()}, pid {holder.pid}"]] * 6 == [one for one in noted if one is not None][:6]
         assert noted.count(None) == 6
