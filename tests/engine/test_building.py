@@ -39,7 +39,7 @@ def test_each_program_is_built_once_and_a_failure_stops_no_others(monkeypatch: p
         built.append((source.name, environment.libc, environment.added_flags))
         if source.name == "peak.cpp":
             raise BuildError("it does not compile")
-        return Built(Path("p"), Path("p"), "k", (), Hello("p", "k", "h"), 1.0, from_cache=False)
+        return Built(Path("p"), "k", (), Hello("p", "k", "h"), 1.0, from_cache=False)
 
     monkeypatch.setattr(building, "build", build)
     settings = {

@@ -33,7 +33,7 @@ def judged(family: str, variables: dict[str, str | None], **notes: Any) -> str |
     """Why a repeat with these variables and notes is invalid."""
     (point,) = plan_points(["mpi.latency"], {}, made_up_machine(cores=2))
     library = Mpi(family, MpiFamily(family), "4.1.4", Path("/lib/libmpi.so"), "", (), (), None)
-    built = Built(Path(), Path(), "key", (), Hello("latency", "key", "n1"), 0.0, from_cache=True)
+    built = Built(Path(), "key", (), Hello("latency", "key", "n1"), 0.0, from_cache=True)
     experiment = Experiment("mpi.latency", point.parameters, "", "", "")
     program = NativeProgram(point.benchmark.program, built)
     ready = Ready(point, experiment, program, mpi=library, variables=tuple(variables.items()))

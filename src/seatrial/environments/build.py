@@ -123,12 +123,12 @@ class Built:
     own source. `hello` is its description in a clean loader environment, with the libraries that it was built with."""
 
     path: Path
-    kept: Path
     key: str
     command: tuple[str, ...]
     hello: Hello
     seconds: float
     from_cache: bool
+    kept: Path = Path()
 
 
 def libc_version() -> str:
@@ -172,9 +172,7 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
         _make(_linking(environment, inputs), program, environment, inputs=inputs)
         kept, seconds = _needed(program), time.perf_counter() - start
     path = private_copy(kept.data, kept.path)
-    return Built(
-        path, kept.path, key, objects[0].command, _describe(path), kept.seconds if from_cache else seconds, from_cache
-    )
+    return Built(path, key, objects[0].command, _describe(path), seconds, from_cache, kept.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class NativeKind(Kind[Native]):
     def _built(self, environment: Environment, program: Native, key: str, point: Point) -> Built:
         """Its build; a plan only builds programs that must report what they load."""
         if not self.builds and program.library is None:
-            return Built(Path(), Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
+            return Built(Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
         announce = partial(self.listener.building, point)
         return self._builds.get((key, program.source), lambda: build(environment, program.source, announce))
 
