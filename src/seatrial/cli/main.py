@@ -183,6 +183,18 @@ def run(
     results: ResultsOption = RESULTS,
     site: SiteOption = None,
     system: SystemOption = None,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            "--wait",
+            metavar="TIME",
+            help="the longest wait for another run that measures on this host (default: until it ends)",
+        ),
+    ] = None,
+    ignore_lock_of: Annotated[
+        list[str] | None,
+        typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
+    ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure benchmarks, a study, or the standard trial."""
@@ -197,6 +209,8 @@ def run(
         keep=keep,
         site=site,
         system=system,
+        wait=wait,
+        ignore_lock_of=ignore_lock_of or (),
         as_json=output_format is Format.JSON,
     )
     raise typer.Exit(status)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
 from seatrial.engine.events import Progress
+from seatrial.engine.lock_file import Holder, holders_text
 from seatrial.model.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
@@ -45,12 +47,17 @@ class TerminalProgress:
         else:
             self._now_and_then(f"[{done}] {what}")
 
-    def waits_for(self, pid: int | None) -> None:
+    def waits_for(self, holders: Sequence[Holder]) -> None:
         """Report what the run is waiting for."""
-        who = f"process {pid}" if pid else "another process"
+        users = " ".join(f"--ignore-lock-of {user}" for user in sorted({holder.user for holder in holders}))
         self._always(
-            f"waiting for {who}, which is measuring on this machine: two runs at once would disturb each other"
+            "waiting: another seatrial measures on this host, and two at once would disturb each other "
+            f"({holders_text(holders)}); --wait TIME limits the wait, {users} measures beside it"
         )
+
+    def waits_for_claims(self, hosts: Sequence[str]) -> None:
+        """Report whose repeats the run is waiting for."""
+        self._always(f"waiting for repeats that are being made into the same results folder on {', '.join(hosts)}")
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """Report a repeat that did not succeed."""

@@ -32,6 +32,8 @@ def run_command(
     keep: bool,
     site: Path | None,
     system: str | None,
+    wait: str | None,
+    ignore_lock_of: Sequence[str],
     as_json: bool,
 ) -> int:
     """Measure and print; the exit status of CONTRACT."""
@@ -46,6 +48,8 @@ def run_command(
             keep=keep,
             site=site,
             system=system,
+            wait_s=None if wait is None else parse_seconds(wait),
+            ignore_lock_of=ignore_lock_of,
             progress=progress,
         )
     finally:

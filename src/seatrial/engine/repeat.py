@@ -16,6 +16,7 @@ from seatrial.engine.ranks import ending_of_ranks, rank_layout
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import start_of
+from seatrial.environments.private_copy import origins
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -30,7 +31,7 @@ from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
-_NOTED = ("budget_s", "variables", "block", "study", "together", "again")
+_NOTED = ("budget_s", "variables", "block", "study", "together", "again", "beside")
 """Notes of the claim that are copied to the record."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
@@ -134,9 +135,9 @@ def _run_watched(
         around["kernel_events"] = events
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
-        seen: dict[str, Any] = {**around, "command": command}
+        seen: dict[str, Any] = {**around, "command": origins(command)}
         if isinstance(completed, OSError):
-            why = f"{command[0]} cannot be started: {completed.strerror or completed}"
+            why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
         elif isinstance(completed, NotPreparedError):
             outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()
@@ -250,6 +251,7 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         seen=without_secrets({**made.seen, **noted}, secrets),
     )
     writer.append(record)
+    writer.sync()  # before the claim ends: whoever claims this number next must find the record
     if keep or not made.outcome.is_ok:
         settle(claim)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -115,7 +116,7 @@ def _is_complete(path: Path) -> bool:
 
 def _write_once(target: Path, data: bytes) -> None:
     """Write a file atomically: it is complete or missing after any kill. Two writers of the same content are fine."""
-    private = target.with_name(f".{target.name}.{os.getpid()}")
+    private = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}")  # hosts share process ids
     try:
         private.write_bytes(data)
         private.replace(target)

@@ -52,6 +52,18 @@ class RecordWriter:
             ) from error
         self._size += len(line)
 
+    def sync(self) -> None:
+        """Bring the records to the disk or server, where other hosts see them. Raises StoreError."""
+        if self._descriptor is None:
+            return
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise StoreError(
+                f"the record {self.path} cannot be written: {error.strerror or error}",
+                "free some space or give another folder with --results",
+            ) from error
+
     def close(self) -> None:
         """Close the file, if it was created. Raises StoreError if its server did not take all of it."""
         descriptor, self._descriptor = self._descriptor, None
