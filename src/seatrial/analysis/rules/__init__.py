@@ -7,8 +7,8 @@ one finding with eight devices.
 Severity:
 
 * error: a part of the machine is not in use, or a figure is missing or cannot be true. Nothing should be published
-  before it is explained: an experiment without a valid result, a memory module that the kernel does not see, a link
-  measured above its capability.
+  before it is explained: an experiment without a valid result, a memory module that the kernel does not see, a GPU
+  without the direct links of its peers, a link measured above its capability.
 * warning: it costs performance or hides hardware errors, and can be fixed or planned around.
 * note (`info`): affects how to read figures or place ranks, and is normal on many machines (SMT, a link that may only
   be idle, GPUs on two sockets, a virtual machine).
@@ -25,6 +25,7 @@ from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hyper
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off
+from seatrial.analysis.rules.gpu_links import links_missing, links_uneven
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
@@ -36,7 +37,7 @@ from seatrial.analysis.rules.memory import (
     sockets_differ,
 )
 from seatrial.analysis.rules.outcomes import no_figures
-from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access, uneven_direct_links
+from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access
 from seatrial.analysis.rules.places import affinity_cut, node_without_devices
 from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_never, numa_balancing
 from seatrial.analysis.rules.steadiness import two_levels, wide_spread
@@ -71,7 +72,8 @@ RULES: tuple[Rule, ...] = (
     copies_slow_each_other,
     acs_redirects,
     no_peer_access,
-    uneven_direct_links,
+    links_missing,
+    links_uneven,
     gpus_across_nodes,
     adapter_far,
     adapter_without_gpu,
