@@ -26,6 +26,7 @@ from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off
 from seatrial.analysis.rules.gpu_links import links_missing, links_uneven
+from seatrial.analysis.rules.late_memory import memory_not_managed
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
@@ -60,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     clock_source,
     unmitigated,
     sizes_disagree,
+    memory_not_managed,
     modules_unbalanced,
     sockets_differ,
     modules_below_rating,
