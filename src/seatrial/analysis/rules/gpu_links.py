@@ -34,7 +34,7 @@ def links_missing(case: Case) -> Iterator[Finding]:
         rule="gpu-link-missing",
         severity=Severity.ERROR if certain else Severity.WARNING,
         devices=tuple(gpu for gpu in links.gpus if any(gpu in fault.gpus for fault in faults)),
-        observation=" ".join(_observed(links, fault) for fault in faults),
+        observation=" ".join(observed(links, fault) for fault in faults),
         diagnosis=" ".join(dict.fromkeys(causes)),
         remedy=_remedy(links, faults),
         evidence=listed(_evidence(links, faults), most=_MOST_EVIDENCE),
@@ -72,7 +72,8 @@ def links_uneven(case: Case) -> Iterator[Finding]:
     )
 
 
-def _observed(links: DirectLinks, fault: LinkFault) -> str:
+def observed(links: DirectLinks, fault: LinkFault) -> str:
+    """What is missing, and what the other GPUs have, as sentences."""
     if fault.missing is Missing.BETWEEN_GROUPS:
         groups = "; ".join(spans(group) for group in links.groups() if len(group) > 1)
         return f"The GPUs form {fault.usual} groups without {_noun(links)}s between them: {groups}."

@@ -66,14 +66,15 @@ class CardMaker:
         cards: list[Card] = []
         for kind in _ORDER:
             groups: dict[object, list[Endpoint]] = {}
-            for endpoint in endpoints:
-                if endpoint.kind is kind:
-                    groups.setdefault(self._group_key(endpoint), []).append(endpoint)
-            for group in groups.values():
-                if len(group) > (1 if self._is_crowded else _ALONE[kind]):
+            mine = [endpoint for endpoint in endpoints if endpoint.kind is kind]
+            for endpoint in mine:
+                groups.setdefault(self._group_key(endpoint), []).append(endpoint)
+            for endpoint in mine:  # a group where its first member is; the others in their order
+                group = groups[self._group_key(endpoint)]
+                if len(group) <= (1 if self._is_crowded else _ALONE[kind]):
+                    cards.append(self._card(endpoint))
+                elif endpoint is group[0]:
                     cards.append(self._merged(group))
-                else:
-                    cards += [self._card(endpoint) for endpoint in group]
         if len(cards) <= _MOST_CARDS:
             return tuple(cards)
         return (*cards[: _MOST_CARDS - 1], _rest(cards[_MOST_CARDS - 1 :]))

@@ -46,11 +46,12 @@ class MatrixGroups:
         for name, (numa, _) in list(keys.items()):
             if numa is not None:
                 keys[name] = (numa, by_numa.get(numa, ""))
-        for group in self._components([device.id for device in devices], _NEAR):
-            known = [keys[name] for name in group if keys[name] != (None, "")]
-            for name in group:
-                if keys[name] == (None, "") and known:
-                    keys[name] = known[0]
+        for classes in (*(classes for classes, _ in _LEVELS), _NEAR):  # the nearest devices decide
+            for group in self._components([device.id for device in devices], classes):
+                known = [keys[name] for name in group if keys[name] != (None, "")]
+                for name in group:
+                    if keys[name] == (None, "") and known:
+                        keys[name] = known[0]
         grouped: dict[tuple[int | None, str], list[Device]] = {}
         for device in devices:
             grouped.setdefault(keys[device.id], []).append(device)
