@@ -7,17 +7,19 @@ from itertools import combinations, product
 
 import pytest
 from report import test_drawing_layout as layout
+from report.drawing_machines import Builder
 from shared_samples import DUMPS, TOPOLOGY
 
 from seatrial.errors import SeatrialError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.geometry import Picture
 from seatrial.report.drawing.layout import lay_out
 from seatrial.report.drawing.scene import Place
+from seatrial.report.text.machine import machine_text
 
 MISREAD = TOPOLOGY.parent / "topology-misread"
 SAMPLES = sorted(
@@ -156,3 +158,24 @@ def beside_in_boxes(machine: Machine) -> None:
 def test_adapters_are_beside_their_gpus(gpus: int, nics: int) -> None:
     beside_in_boxes(matrix(gpus, nics))
     beside_in_boxes(matrix(gpus, nics, link="NV18"))
+
+
+def test_one_link_has_one_rate() -> None:
+    """A port describes the link below it again, with a capability of its own: neither text nor drawing repeats it."""
+    build = Builder("m")
+    host = build.host(build.node(0, build.package(0, "CPU"), 2))
+    port = build.bridge(host, None)
+    build.link(host, port, 31.5e9, 0.25e9)
+    build.device(DeviceKind.GPU, port, "Card", rate=0.25e9)
+    machine = build.machine()
+    (card,) = build_scene(machine).cards()
+    assert card.rate.text == "250 MB/s" and not card.rate.is_low
+    assert "31.5" not in machine_text(machine) and "250 MB/s" in machine_text(machine)
+
+
+def test_the_link_of_a_device_without_a_parent_is_drawn() -> None:
+    devices = (Device("gpu-0", DeviceKind.GPU, "Card"), Device("gpu-1", DeviceKind.GPU, "Card"))
+    links = tuple(Link("host", device.id, "pcie", 31.5e9, 4e9, "lspci -vv") for device in devices)
+    machine = Machine("m", devices, links=links)
+    assert [card.rate.text for card in build_scene(machine).cards()] == ["trained 4.00 of 31.5 GB/s"] * 2
+    assert "link 4.00 GB/s trained of 31.5 GB/s capable" in machine_text(machine)

@@ -15,6 +15,7 @@ from seatrial.interface.folder import machine_in, trial_of
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live
+from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
@@ -72,7 +73,7 @@ def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = 
     surveys = survey_dumps(read)
     if live or not read:
         surveys = [*survey_live(), *surveys]
-    return assemble(surveys)
+    return with_pci_names(assemble(surveys))
 
 
 def _read(kind: str, name: str) -> Dump:

@@ -166,8 +166,10 @@ def _functions(endpoint: Endpoint) -> str:
 
 
 def _name(device: Device) -> str:
-    """The OS name of a disk; the id of a GPU or adapter, as in the matrix."""
-    return device.name if device.kind in _DISKS and device.name else device.id
+    """The OS name of a disk; the id of a GPU or adapter, as in the matrix, or of a disk that is named by its product
+    only."""
+    is_product = device.name in (device.facts.text("pci_name"), device.facts.text("model_name"))
+    return device.name if device.kind in _DISKS and device.name and not is_product else device.id
 
 
 def _also_known(endpoint: Endpoint) -> list[str]:
@@ -181,7 +183,7 @@ def _model(device: Device) -> str:
     facts = device.facts
     known = (facts.text("model_name"), facts.text("pci_name"), device.name)
     name = next((text for text in known if text and text not in (device.id, *device.aliases)), "")
-    if device.kind in (DeviceKind.NIC, *_DISKS) and name == device.name:
+    if device.kind in (DeviceKind.NIC, *_DISKS) and name not in known[:2]:
         return ""
     return model_name(name) if name else ""
 

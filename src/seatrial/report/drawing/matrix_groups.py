@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from seatrial.model.host_links import links_above
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.report.drawing.cards import CardMaker, Endpoint
 from seatrial.report.drawing.names import clean
@@ -30,6 +31,7 @@ class MatrixGroups:
         self._classes = {frozenset((path.a, path.b)): path.path_class for path in machine.paths}
         self._affinity: Mapping[str, Affinity] = {entry.device: entry for entry in machine.affinity}
         self._maker = maker
+        self._links = links_above(machine)
 
     def by_domain(self, devices: Sequence[Device]) -> dict[tuple[int | None, str], list[Device]]:
         """(NUMA node, its CPUs in words) -> devices, sorted by node; (None, "") are those of unknown locality.
@@ -113,7 +115,8 @@ class MatrixGroups:
         return list(groups.values())
 
     def _cards(self, known: Mapping[str, Device], names: Sequence[str]) -> tuple[Card, ...]:
-        return self._maker.cards([Endpoint((known[name],)) for name in names])
+        chains = {name: (self._links[name],) for name in names if name in self._links}
+        return self._maker.cards([Endpoint((known[name],), chains.get(name, ())) for name in names])
 
 
 def is_only_labelled(device: Device, machine: Machine) -> bool:

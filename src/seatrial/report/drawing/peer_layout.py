@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.report.drawing.geometry import LABEL_SIZE, PAD, Box, Picture, Stroke, Text, label, moved, set_text
-from seatrial.report.drawing.names import clean
+from seatrial.report.drawing.names import clean, runs
 from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
 from seatrial.report.drawing.text_width import text_width, wrap
 
@@ -45,7 +45,7 @@ def _add_bank(
     ends = [(gpus[name], text) for name, text in bank.counts if name in gpus]
     lines = bank.lines
     if not can_join:
-        lines += (Line(f"connected to {len(bank.counts)} GPUs: {', '.join(clean(n) for n, _ in bank.counts)}"),)
+        lines += (Line(f"connected to {len(bank.counts)} GPUs: {runs([name for name, _ in bank.counts])}"),)
     boxes = [picture.boxes[number] for number, _ in ends]
     first = min((box.x for box in boxes), default=left)
     last = max((box.right for box in boxes), default=left)
