@@ -128,6 +128,10 @@ def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: f
     spans = sorted({abs(order[e.a] - order[e.b]) for e in edges})
     same = peers.note != ""
     starts = _starts(edges, nodes, order)
+    for name, box in nodes.items():  # a foot, where a line leads down from the box to the arcs
+        ends = [x for (here, _), x in starts.items() if here == name]
+        if floor - box.bottom > 1 and len(ends) > 1:
+            picture.join((min(ends), floor), (max(ends), floor), kind="peer")
     deepest = floor
     for edge in sorted(edges, key=lambda e: -abs(order[e.a] - order[e.b])):
         depth = 20.0 + _LEVEL * spans.index(abs(order[edge.a] - order[edge.b]))
