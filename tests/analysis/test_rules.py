@@ -141,6 +141,13 @@ MACHINES = {
             machine(general=said("memory_total", 24 * GiB, int(23.1 * GiB))),  # what the kernel reserves
         ],
     ),
+    "memory-not-managed": (
+        machine(general=facts(memory_total=3 * GiB, memory_online=24 * GiB)),
+        [
+            machine(general=facts(memory_total=23 * GiB, memory_online=24 * GiB)),
+            machine(general=facts(memory_total=3 * GiB)),
+        ],
+    ),
     "link-below-capability": (
         linked(63e9, 31.5e9),
         [linked(63e9, 63e9), linked(None, 31e9), linked(63e9, None), linked(63e9, 31.5e9, measured=55e9)],

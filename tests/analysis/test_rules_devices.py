@@ -358,12 +358,12 @@ def test_uneven_links_are_counted_and_a_hybrid_cube_is_no_defect() -> None:
 
 def test_a_gpu_with_fewer_links_than_its_like_is_named() -> None:
     (finding,) = found(CASES["gpu-link-missing"][0], "gpu-link-missing")
-    assert finding.devices == ("GPU3",) and finding.severity is Severity.WARNING
-    assert finding.observation == "GPU3 has 11 direct links; the other GPUs have 12."
+    assert finding.devices == ("GPU3",) and finding.severity is Severity.ERROR
+    assert finding.observation == "GPU3 has 11 NVLinks; the other GPUs have 12."
     eight = tuple(gpu(f"GPU{k}") for k in range(8))
     fewer = {(f"GPU{k}", "GPU7"): "NV17" for k in range(7)}
     (finding,) = found(with_paths(eight, fewer, "NV18"), "gpu-link-missing")
-    assert finding.observation == "GPU7 has 17 direct links; the other GPUs have 18."
+    assert finding.observation == "GPU7 has 17 NVLinks; the other GPUs have 18."
     assert found(with_paths(eight, fewer, "NV18"), "gpu-links-uneven") == [], "all of them hang on switches"
 
 

@@ -204,6 +204,7 @@ def test_containers_and_hypervisors(tmp_path: Path) -> None:
     tree.write("proc/cpuinfo", cpuinfo_x86(8, flags="fpu sse2 hypervisor"))
     tree.write("sys/devices/system/clocksource/clocksource0/available_clocksource", "kvm-clock tsc acpi_pm")
     tree.write(".dockerenv", "")
+    tree.write("proc/self/cgroup", f"0::/docker/{'ab' * 32}")
     machine = discover_live(tmp_path)
     assert (machine.facts.text("hypervisor"), machine.facts.text("container")) == ("kvm", "docker")
     package = machine.device("package-0")

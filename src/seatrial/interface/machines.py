@@ -16,6 +16,7 @@ from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live
 from seatrial.machine.nvidia import survey_nvidia
+from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
@@ -73,7 +74,7 @@ def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = 
     surveys = survey_dumps(read)
     if live or not read:
         surveys = [*survey_live(), *survey_nvidia(), *surveys]
-    return assemble(surveys)
+    return with_pci_names(assemble(surveys))
 
 
 def _read(kind: str, name: str) -> Dump:

@@ -19,6 +19,7 @@ from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey, merge_facts
 from seatrial.model.fact import Facts
 from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.platform import Platform, Sign
 
 
 def assemble(surveys: Sequence[Survey]) -> Machine:
@@ -48,11 +49,24 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
             why_none=_why_no_modules(surveys),
             product=facts.text("product"),
         ),
+        platform=_platform(surveys, facts),
         allowed_cpus=next((survey.allowed_cpus for survey in surveys if survey.allowed_cpus), ()),
         sources=tuple(survey.source for survey in surveys if _has_content(survey)),
         unread=(*(sentence for survey in surveys for sentence in survey.unread), *parts.unread),
     )
     return replace(machine, limits=machine_limits(machine))
+
+
+def _platform(surveys: Sequence[Survey], facts: Facts) -> Platform:
+    """One sign for each hypervisor, with the evidence of all sources; the containers of this process."""
+    signs = [Sign(str(fact.value), fact.source) for fact in facts.get("hypervisor", ()) if fact.value != "none"]
+    signs += [sign for survey in surveys for sign in survey.platform.virtualization]
+    evidence: dict[str, list[str]] = {}
+    for sign in signs:
+        evidence.setdefault(sign.kind, []).append(sign.evidence)
+    virtualization = tuple(Sign(kind, "; ".join(dict.fromkeys(texts))) for kind, texts in evidence.items())
+    container = next((survey.platform.container for survey in surveys if survey.platform.container), ())
+    return Platform(virtualization, container)
 
 
 def _with_pci_nodes(surveys: Sequence[Survey]) -> Sequence[Survey]:

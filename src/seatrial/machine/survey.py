@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from seatrial.model.fact import Fact, FactKind, Facts, FactValue
 from seatrial.model.machine import DeviceKind, Path, PeerAccess
+from seatrial.model.platform import Platform
 from seatrial.model.units import Unit
 
 
@@ -190,3 +191,5 @@ class Survey:
     peer_links: tuple[PeerLink, ...] = ()
     knows_peer_links: bool = False
     """Whether the source lists all direct links between processors, so that other pairs have none."""
+    platform: Platform = field(default_factory=Platform)
+    """Hypervisors and containers, in addition to the fact `hypervisor`."""

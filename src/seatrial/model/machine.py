@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from seatrial.model.fact import Disagreement, Facts
 from seatrial.model.limit import FmaUnit, Limit
+from seatrial.model.platform import Platform
 
 
 class DeviceKind(StrEnum):
@@ -144,6 +145,7 @@ class Machine:
     p2p: tuple[PeerAccess, ...] = ()
     memory: Memory = field(default_factory=Memory)
     limits: tuple[NamedLimit, ...] = ()
+    platform: Platform = field(default_factory=Platform)
     allowed_cpus: tuple[int, ...] = ()
     """CPUs that this process may use, sorted (affinity mask and cpuset); empty if the machine is not this one."""
     sources: tuple[str, ...] = ()

@@ -28,6 +28,8 @@ from seatrial.model.machine import (
     Population,
     SocketMemory,
 )
+from seatrial.model.memory_size import discovered, installed_memory_B
+from seatrial.model.platform import Platform, Sign
 from seatrial.model.units import UNITS, Unit
 
 SCHEMA = "seatrial.machine/1"
@@ -174,6 +176,22 @@ class MemoryJson(TypedDict):
     sockets: list[SocketJson]
 
 
+@shape(Sign)
+class SignJson(TypedDict):
+    """A hypervisor or container runtime, and what shows it."""
+
+    kind: Text
+    evidence: Text
+
+
+@shape(Platform)
+class PlatformJson(TypedDict):
+    """What the machine is inside of; empty if it is neither virtual nor a container, or that is unknown."""
+
+    virtualization: list[SignJson]
+    container: list[SignJson]
+
+
 @shape(Disagreement)
 class DisagreementJson(TypedDict):
     """A fact on which sources differ; that of a device is named `<device>.<fact>`."""
@@ -200,6 +218,7 @@ class MachineJson(TypedDict):
     links: list[LinkJson]
     memory: MemoryJson
     limits: list[NamedLimitJson]
+    platform: PlatformJson
     disagreements: Annotated[list[DisagreementJson], From(Machine.disagreements)]
     allowed_cpus: Annotated[
         list[Count], "CPUs that the discovering process may use; empty if the machine is not this one."
@@ -236,6 +255,7 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
             p2p=tuple(PeerAccess(p["a"], p["b"], p["read"], p["write"]) for p in document["p2p"]),
             memory=_memory_in(document["memory"]),
             limits=tuple(NamedLimit(entry["name"], _limit_in(entry)) for entry in document["limits"]),
+            platform=_platform_in(document.get("platform")),
             allowed_cpus=tuple(document["allowed_cpus"]),
             sources=tuple(document["sources"]),
             unread=tuple(document["unread"]),
@@ -287,7 +307,7 @@ def machine_identity(machine: Machine) -> str:
     content = {
         "name": machine.name,
         "facts": _identifying(machine.facts, None),
-        "memory": _memory_size(machine.facts),
+        "memory": installed_memory_B(machine.facts),
         "cpus": [
             [device.id, device.kind, device.parent, device.numa, _identifying(device.facts, device.kind)]
             for device in machine.devices
@@ -301,30 +321,8 @@ def machine_identity(machine: Machine) -> str:
 
 
 def _identifying(facts: Facts, kind: DeviceKind | None) -> dict[str, FactValue]:
-    chosen = ((name, _discovered(facts, name)) for name in IDENTIFYING[kind])
+    chosen = ((name, discovered(facts, name)) for name in IDENTIFYING[kind])
     return {name: fact.value for name, fact in chosen if fact is not None}
-
-
-def _discovered(facts: Facts, name: str) -> Fact | None:
-    """The fact from the most trusted source of the machine itself, unless volatile."""
-    return next((f for f in facts.get(name, ()) if f.kind is FactKind.DISCOVERED and not f.volatile), None)
-
-
-def _memory_size(facts: Facts) -> FactValue | None:
-    """Bytes: the online memory blocks, which change only with the modules; else the memory usable by the kernel,
-    rounded up.
-
-    The usable memory differs by some MB between boots. The rounding step, a sixteenth of the largest power of two in
-    it, is 3 to 6 % of it: less than one module of 16. It is rounded up because installed sizes are whole sixteenths and
-    the kernel reserves 1.5 to 3 %, so that the usable size is inside a step and not at its edge.
-    """
-    online, usable = _discovered(facts, "memory_online"), _discovered(facts, "memory_total")
-    if online is not None:
-        return online.value
-    if usable is None or isinstance(usable.value, str) or usable.value < 1:
-        return None
-    step = max(1, (1 << (int(usable.value).bit_length() - 1)) // 16)
-    return -(-int(usable.value) // step) * step
 
 
 def _on_pci(machine: Machine) -> Iterator[tuple[str, str]]:
@@ -403,6 +401,14 @@ def _limit_in(entry: Mapping[str, Any]) -> Limit:
     return Limit(
         entry["value"], unit, _text(entry["derivation"]), Basis(entry["basis"]), bool(entry.get("confirmed", True))
     )
+
+
+def _platform_in(entry: Mapping[str, Any] | None) -> Platform:
+    """The platform; documents of earlier versions have none."""
+    if entry is None:
+        return Platform()
+    return Platform(*(tuple(Sign(_text(s["kind"]), _text(s["evidence"])) for s in entry[name])
+                      for name in ("virtualization", "container")))  # fmt: skip
 
 
 def _memory_in(entry: Mapping[str, Any]) -> Memory:

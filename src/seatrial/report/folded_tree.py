@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from seatrial.model.host_links import links_above
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.units import count, cpu_list, show
 
@@ -65,8 +66,8 @@ def fold(machine: Machine) -> tuple[Fold, ...]:
         place[device.id] = (depth + 1, parent) if depth + 1 < _DEEPEST else (depth, above)
         if device.id not in modules:
             children.setdefault(place[device.id][1], []).append(device)
-    # Links to a parent only: a GPU may be the end of NVLinks as well.
-    links = {link.b: link for link in machine.links if (end := machine.device(link.b)) and end.parent == link.a}
+    # A port that faces down has no link of its own here, but is no host bridge either.
+    links = dict.fromkeys((link.b for link in machine.links if machine.device(link.b)), None) | links_above(machine)
     return _folded(part for device in children.get(None, ()) for part in _parts(device, children, links))
 
 
@@ -77,7 +78,7 @@ def walk(folds: Iterable[Fold], depth: int = 0, *, each: bool = False) -> Iterat
         yield from walk(part.inside, depth + 1, each=each or part.number > 1)
 
 
-def _parts(device: Device, children: Children, links: Mapping[str, Link]) -> list[Fold]:
+def _parts(device: Device, children: Children, links: Mapping[str, Link | None]) -> list[Fold]:
     """The part of a device, or those behind a bridge with a single device."""
     stack = _core_stack(device, children)
     if stack is not None:

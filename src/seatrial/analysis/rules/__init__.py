@@ -7,8 +7,8 @@ one finding with eight devices.
 Severity:
 
 * error: a part of the machine is not in use, or a figure is missing or cannot be true. Nothing should be published
-  before it is explained: an experiment without a valid result, a memory module that the kernel does not see, a link
-  measured above its capability.
+  before it is explained: an experiment without a valid result, a memory module that the kernel does not see, a GPU
+  without the direct links of its peers, a link measured above its capability.
 * warning: it costs performance or hides hardware errors, and can be fixed or planned around.
 * note (`info`): affects how to read figures or place ranks, and is normal on many machines (SMT, a link that may only
   be idle, GPUs on two sockets, a virtual machine).
@@ -26,7 +26,9 @@ from seatrial.analysis.rules.contradictions import paths_contradict_nodes
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off, rows_remapped
+from seatrial.analysis.rules.gpu_links import links_missing, links_uneven
 from seatrial.analysis.rules.idle import deep_idle, deep_idle_off
+from seatrial.analysis.rules.late_memory import memory_not_managed
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
@@ -41,7 +43,7 @@ from seatrial.analysis.rules.pcie_settings import (
     read_request_small,
     relaxed_ordering_off,
 )
-from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access, uneven_direct_links
+from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access
 from seatrial.analysis.rules.places import affinity_cut, node_without_devices
 from seatrial.analysis.rules.ports import pcie_below_port, port_below_siblings, port_narrow
 from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_never, numa_balancing
@@ -68,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     deep_idle_off,
     unmitigated,
     sizes_disagree,
+    memory_not_managed,
     modules_unbalanced,
     sockets_differ,
     modules_below_rating,
@@ -88,7 +91,8 @@ RULES: tuple[Rule, ...] = (
     read_request_small,
     relaxed_ordering_off,
     no_peer_access,
-    uneven_direct_links,
+    links_missing,
+    links_uneven,
     gpus_across_nodes,
     adapter_far,
     adapter_without_gpu,

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from seatrial.analysis.direct_links import Pair
 from seatrial.model.limit import pcie_bandwidth
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
 from seatrial.model.spelling import surrounding
 
 CLASSES_BY_DISTANCE = ("X", "C2C", "NV", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS")
 """From near to far (legend of `nvidia-smi topo -m`). PCI only means "over PCIe", so it has no rank."""
-
-DIRECT_CLASSES = frozenset({"NV", "XGMI", "C2C"})
-DIRECT_KINDS = frozenset({"nvlink", "xgmi", "c2c"})
 
 _FABRIC_NAME = re.compile(
     r"(mlx[45]_|hfi1_|qib\d|bnxt_re|irdma|rocep|roceo|ibp|opap|efa_|rdmap|cxi\d|hsi\d|ib\d|nic\d)", re.ASCII | re.I
@@ -29,8 +27,6 @@ _COHERENT_NAME = re.compile(r"\b(GH200|GB200|GB300)\b")
 """GPUs of the Grace modules. `pci_name` of a GeForce has another chip name (GB202)."""
 
 _NAME_FACTS = ("model_name", "pci_name")
-
-Pair = tuple[str, str]
 
 
 def is_virtual(machine: Machine) -> bool:

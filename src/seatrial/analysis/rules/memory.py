@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from seatrial.analysis.roles import Source, figures_with
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual
+from seatrial.analysis.rules.late_memory import unmanaged
 from seatrial.analysis.rules.words import listed
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.fact import Fact
@@ -163,6 +164,8 @@ def sizes_disagree(case: Case) -> Iterator[Finding]:
     """
     machine = case.machine
     if all(disagreement.name != "memory_total" for disagreement in machine.facts.disagreements()):
+        return
+    if unmanaged(machine.facts) is not None:  # that rule explains it
         return
     facts = [
         fact

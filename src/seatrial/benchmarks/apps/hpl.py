@@ -38,6 +38,7 @@ from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External
 from seatrial.model.layout import RANKS, THREADS
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
+from seatrial.model.memory_size import SURELY_USABLE, sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
@@ -112,7 +113,7 @@ def grids(params: Params) -> tuple[Grid, ...]:
 
 def _order(machine: Machine, params: Params) -> Params:
     """`n`, and what bound it. It is the same for every layout of the same CPUs, so that these can be compared."""
-    memory_B = _memory_B(machine)
+    memory_B = _memory_B(machine, is_settled=params["n"] == "auto")
     if params["n"] != "auto":
         needed_B = matrix_B(whole(params["n"]))
         if memory_B is not None and needed_B > memory_B:
@@ -147,15 +148,17 @@ def _sure_flops(machine: Machine, params: Params) -> float:
     return total
 
 
-def _memory_B(machine: Machine) -> float | None:
-    """The smallest memory size that any source reports, including limits of control groups."""
-    reported = [
-        float(fact.value)
+def _memory_B(machine: Machine, *, is_settled: bool = False) -> float | None:
+    """The smallest memory size that any source reports, including limits of control groups; `is_settled`: without what
+    varies from boot to boot, which is a little less."""
+    totals, limits = (
+        [float(f.value) for f in machine.facts.get(name, ()) if isinstance(f.value, int | float) and f.value > 0]
         for name in ("memory_total", "cgroup_memory_limit")
-        for fact in machine.facts.get(name, ())
-        if isinstance(fact.value, int | float) and fact.value > 0
-    ]
-    return min(reported, default=None)
+    )
+    if totals and is_settled:
+        size = sizing_memory_B(machine.facts, min(totals))
+        totals = [] if size is None else [SURELY_USABLE * size]
+    return min([*totals, *limits], default=None)
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:

@@ -34,7 +34,9 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
     unread += unread_nodes
     parts = (*cpus.parts, *nodes)
     x86 = [record for record in cpus.records.values() if record.family is not None]
-    add_platform(files, book, environment, virtual_cpu=any(record.is_virtual for record in x86) if x86 else None)
+    platform = add_platform(
+        files, book, environment, virtual_cpu=any(record.is_virtual for record in x86) if x86 else None
+    )
     add_settings(files, book)
     add_memory(files, parts, book, unread)
     add_frequency_settings(files, parts, book)
@@ -52,4 +54,5 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
         modules=modules,
         allowed_cpus=status.allowed_cpus or (),
         unread=tuple(unread),
+        platform=platform,
     )
