@@ -104,9 +104,10 @@ def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     else:
         beside = (f"loaded besides the libraries of the build: {', '.join(added)}",) if added else ()
     used = {
-        f"{notes['blas_version']}, kernels of {notes.get('blas_core', 'unknown')}"
+        f"{notes.get('blas_version') or notes.get('blas_path')}, kernels of {notes.get('blas_core', 'unknown')}"
+        + (f"; {notes['blas_why']}" if "blas_why" in notes else "")
         for notes in recorded
-        if "blas_version" in notes
+        if "blas_version" in notes or "blas_path" in notes
     }
     return (*beside, *(f"BLAS: {blas}" for blas in sorted(used)))
 

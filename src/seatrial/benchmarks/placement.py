@@ -125,6 +125,17 @@ def memory_arguments(params: Params) -> list[str]:
     return [] if memory == "local" else ["--memory-node", str(memory)]
 
 
+def memory_size(machine: Machine) -> float | None:
+    """The smallest memory size, in bytes, that any source reports, including limits of control groups."""
+    reported = [
+        float(fact.value)
+        for name in ("memory_total", "cgroup_memory_limit")
+        for fact in machine.facts.get(name, ())
+        if isinstance(fact.value, int | float) and fact.value > 0
+    ]
+    return min(reported, default=None)
+
+
 def _lacks_memory(machine: Machine, cpus: Iterable[int]) -> bool:
     nodes = {numa_node(machine, cpu) for cpu in cpus}
     return any(not _has_memory(device) for device in machine.of_kind(DeviceKind.NUMA) if device.numa in nodes)
