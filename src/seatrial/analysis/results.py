@@ -77,9 +77,11 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
 
 
 def _is_superseded(key: str, contents: Contents) -> bool:
-    """Whether an experiment that could not run (no compiler, for example) was run later in another environment."""
+    """Whether an experiment that could not run (no compiler, for example) was run later in another environment, unless
+    a study chose the one that it could not run in."""
     experiment, records = contents.experiments[key], contents.records[key]
-    if any(record.samples for record in records):
+    document = contents.environments.get(experiment.environment, {})
+    if any(record.samples for record in records) or {"chosen", "wanted"} & document.keys():
         return False
     since = max(record.t0 for record in records)
     return any(
@@ -135,7 +137,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
 def _rank(experiment: Experiment) -> tuple[object, ...]:
     """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
-    return (experiment.benchmark, *((isinstance(v, str), v) for v in values), experiment.id)
+    return (experiment.benchmark, tuple((isinstance(v, str), v) for v in values), experiment.id)
 
 
 def _question(experiment: Experiment) -> str:

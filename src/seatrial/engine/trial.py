@@ -23,6 +23,7 @@ from seatrial.model.record import RepeatRecord
 from seatrial.model.study import Study
 from seatrial.model.study_document import KeptStudy, StudyPoint, study_document
 from seatrial.plan.points import Point
+from seatrial.plan.study_points import same_sides
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -86,9 +87,14 @@ def run_study(
     again: bool = False,
     keep: bool = False,
 ) -> TrialRun:
-    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`."""
+    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`.
+
+    Raises UsageError also if every comparison would be of an experiment with itself.
+    """
     trial = _Trial(machine, open_folder, listener, again=again, keep=keep)
     experiments = trial.prepare(points)
+    ids = {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)}
+    same_sides(study, points, ids)
     return trial.run(experiments, lambda items: study_work(study, items), study)
 
 

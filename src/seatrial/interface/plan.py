@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seatrial.engine.linked_programs import linked_programs
 from seatrial.engine.planned import planned_experiments
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import read_study_file
@@ -11,7 +12,7 @@ from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
-from seatrial.plan.study_points import plan_study
+from seatrial.plan.study_points import plan_study, refuse_unfit, same_sides
 
 
 def plan(study: Path, *, site: Path | None = None, system: str | None = None) -> PlannedStudy:
@@ -23,8 +24,17 @@ def plan(study: Path, *, site: Path | None = None, system: str | None = None) ->
 def planned_study(study: Study, machine: Machine) -> PlannedStudy:
     """The experiments of a study on a machine, each once."""
     found = plan_study(study, machine)
+    refuse_unfit(study, found.points)
     experiments: dict[str, PlannedExperiment] = {}
+    ids: dict[int, str] = {}
     for point, experiment, refusal in planned_experiments(found.points, machine):
-        key = experiment.id
+        key = ids[id(point)] = experiment.id
         experiments.setdefault(key, PlannedExperiment(point, experiment, key, refusal))
-    return PlannedStudy(study, found.points, tuple(experiments.values()), len(found.points) + found.merged)
+    return PlannedStudy(
+        study,
+        found.points,
+        tuple(experiments.values()),
+        len(found.points) + found.merged,
+        same_sides(study, found.points, ids),
+        linked_programs(found.points, machine),
+    )
