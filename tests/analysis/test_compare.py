@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from seatrial.analysis.compare_reference import compare_with_reference
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.interface.results import results
 from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.outcome import Outcome
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
@@ -265,3 +267,11 @@ def test_a_side_is_not_compared_with_itself(tmp_path: Path) -> None:
     text = study_text(result)
     assert "not compared: cpu.peak: label a and label b are one experiment" in text
     assert compare_document(result.compared)["not_compared"] == list(itself.lost)
+
+
+def test_results_of_several_machines_copied_together_stay_apart(tmp_path: Path) -> None:
+    for host in ("n1", "n2", "n3"):
+        MadeUpFolder(tmp_path / host).add(noisy(LEVEL, 8), host=host)
+        shutil.copytree(tmp_path / host, tmp_path / "all", dirs_exist_ok=True)
+    trials = results(tmp_path / "all").trials
+    assert len(trials) == 3 and all(len(trial.results) == 1 for trial in trials)
