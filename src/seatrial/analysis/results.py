@@ -81,9 +81,11 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
 
 
 def _is_superseded(key: str, contents: Contents) -> bool:
-    """Whether an experiment that could not run (no compiler, for example) was run later in another environment."""
+    """Whether an experiment that could not run (no compiler, for example) was run later in another environment, unless
+    a study chose the one that it could not run in."""
     experiment, records = contents.experiments[key], contents.records[key]
-    if any(record.samples for record in records):
+    document = contents.environments.get(experiment.environment, {})
+    if any(record.samples for record in records) or {"chosen", "wanted"} & document.keys():
         return False
     since = max(record.t0 for record in records)
     return any(
@@ -108,9 +110,10 @@ def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     else:
         beside = (f"loaded besides the libraries of the build: {', '.join(added)}",) if added else ()
     used = {
-        f"{notes['blas_version']}, kernels of {notes.get('blas_core', 'unknown')}"
+        f"{notes.get('blas_version') or notes.get('blas_path')}, kernels of {notes.get('blas_core', 'unknown')}"
+        + (f"; {notes['blas_why']}" if "blas_why" in notes else "")
         for notes in recorded
-        if "blas_version" in notes
+        if "blas_version" in notes or "blas_path" in notes
     }
     return (*beside, *(f"BLAS: {blas}" for blas in sorted(used)))
 
@@ -165,7 +168,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
 def _rank(experiment: Experiment) -> tuple[object, ...]:
     """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
-    return (experiment.benchmark, *((isinstance(v, str), v) for v in values), experiment.id)
+    return (experiment.benchmark, tuple((isinstance(v, str), v) for v in values), experiment.id)
 
 
 def _question(experiment: Experiment) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from seatrial.benchmarks.bounds import between
 from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.memory_size import SURELY_USABLE, sizing_memory_B
 from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, Value, whole
 from seatrial.model.sample import Sample
 
@@ -128,6 +129,21 @@ def memory_arguments(params: Params) -> list[str]:
     """The arguments with which a program allocates its memory on this node."""
     memory = node_of_memory(params)
     return [] if memory == "local" else ["--memory-node", str(memory)]
+
+
+def memory_size(machine: Machine, *, is_settled: bool = False) -> float | None:
+    """The smallest memory size, in bytes, that any source reports, including limits of control groups; None if unknown.
+
+    `is_settled`: without what varies from boot to boot, which is a little less.
+    """
+    totals, limits = (
+        [float(f.value) for f in machine.facts.get(name, ()) if isinstance(f.value, int | float) and f.value > 0]
+        for name in ("memory_total", "cgroup_memory_limit")
+    )
+    if totals and is_settled:
+        size = sizing_memory_B(machine.facts, min(totals))
+        totals = [] if size is None else [SURELY_USABLE * size]
+    return min([*totals, *limits], default=None)
 
 
 def _lacks_memory(machine: Machine, cpus: Iterable[int]) -> bool:

@@ -37,9 +37,11 @@ def import_command(
     read = [_file(text) for text in files]
     machine = machine_of(parse_dumps(dumps), live=live) if dumps or live else None
     found = import_results(read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps")), results)
+    if not found.repeats:
+        message("nothing was imported: the files contain no result")
     if as_json:
         print_json(results_document(found.experiments, found.environments))
-    else:
+    elif found.repeats:
         print(results_text(found.experiments, style_of(sys.stdout)))
         message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     _report(found.repeats)

@@ -26,6 +26,7 @@ from seatrial.model.secrets import masked_parameters
 from seatrial.model.study import Study
 from seatrial.model.study_document import KeptStudy, StudyPoint, study_document, study_without_secrets
 from seatrial.plan.points import Point
+from seatrial.plan.study_points import same_sides
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.claim import claim_next
 from seatrial.store.contents import read_contents
@@ -93,9 +94,14 @@ def run_study(
     keep: bool = False,
     lock: HostLock | None = None,
 ) -> TrialRun:
-    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`."""
+    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`.
+
+    Raises UsageError also if every comparison would be of an experiment with itself.
+    """
     trial = _Trial(machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock())
     experiments = trial.prepare(points)
+    ids = {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)}
+    same_sides(study, points, ids)
     return trial.run(experiments, lambda items: study_work(study, items), study)
 
 

@@ -27,7 +27,7 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.study import Study
 from seatrial.model.study_result import StudyResult
 from seatrial.plan.points import plan_points
-from seatrial.plan.study_points import PROBES, refuse_nothing_to_compare, study_points
+from seatrial.plan.study_points import PROBES, refuse_unfit, study_points
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -107,7 +107,7 @@ def run(
         else:
             study = _within(study, budget_s, repeats)
             points = study_points(study, machine)
-            refuse_nothing_to_compare(study, points)
+            refuse_unfit(study, points)
             trial = run_study(study, points, machine, open_folder, listener, again=again, keep=keep, lock=lock)
         return _result(trial, _contents(path))
 

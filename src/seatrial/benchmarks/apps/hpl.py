@@ -32,13 +32,12 @@ from seatrial.benchmarks.apps.hpl_output import SERIES, read_hpcc, read_xhpl
 from seatrial.benchmarks.apps.layout import cpus_of, openmp_variables
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
-from seatrial.benchmarks.placement import numa_node, spread, thread_count
+from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, InputExchange, Skip
 from seatrial.model.layout import RANKS, THREADS
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
-from seatrial.model.memory_size import SURELY_USABLE, sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
@@ -113,7 +112,7 @@ def grids(params: Params) -> tuple[Grid, ...]:
 
 def _order(machine: Machine, params: Params) -> Params:
     """`n`, and what bound it. It is the same for every layout of the same CPUs, so that these can be compared."""
-    memory_B = _memory_B(machine, is_settled=params["n"] == "auto")
+    memory_B = memory_size(machine, is_settled=params["n"] == "auto")
     if params["n"] != "auto":
         needed_B = matrix_B(whole(params["n"]))
         if memory_B is not None and needed_B > memory_B:
@@ -146,19 +145,6 @@ def _sure_flops(machine: Machine, params: Params) -> float:
         peak = None if unit is None else unit.pipes * unit.vector_bits / 64 * 2 * _SURE_CLOCK_HZ
         total += _SLOW_CORE_FLOPS if peak is None else _SURE_SHARE * peak
     return total
-
-
-def _memory_B(machine: Machine, *, is_settled: bool = False) -> float | None:
-    """The smallest memory size that any source reports, including limits of control groups; `is_settled`: without what
-    varies from boot to boot, which is a little less."""
-    totals, limits = (
-        [float(f.value) for f in machine.facts.get(name, ()) if isinstance(f.value, int | float) and f.value > 0]
-        for name in ("memory_total", "cgroup_memory_limit")
-    )
-    if totals and is_settled:
-        size = sizing_memory_B(machine.facts, min(totals))
-        totals = [] if size is None else [SURELY_USABLE * size]
-    return min([*totals, *limits], default=None)
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:

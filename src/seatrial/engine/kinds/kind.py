@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from seatrial.engine.environments import Environments
@@ -43,6 +44,10 @@ class Kind(ABC, Generic[P]):
     @abstractmethod
     def identify(self, point: Point, program: P) -> Ready | Refused:
         """The experiment of a point, with its program built or found."""
+
+    def installed_programs(self, point: Point, program: P) -> Iterator[Path]:
+        """The programs of this machine that it starts unchanged."""
+        return iter(())
 
     def experiment(self, point: Point, environment: str, program: str) -> Experiment:
         """The experiment of a point, by the keys of its environment and its program. Secrets are not part of it."""
