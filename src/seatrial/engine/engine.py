@@ -22,7 +22,6 @@ from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat
 from seatrial.environments.variables import variables_with
-from seatrial.launch.local import adopt_orphans
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.variables import performance_variables
@@ -72,7 +71,6 @@ def run_work(
     measures on this host.
     Raises StoreError if a record cannot be written; KeyboardInterrupt propagates, with all finished repeats kept.
     """
-    adopt_orphans()
     host = platform.node()
     writer = RecordWriter(folder, host)
     try:
