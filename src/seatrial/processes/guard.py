@@ -16,7 +16,6 @@ from __future__ import annotations
 import array
 import ctypes
 import fcntl
-import marshal
 import os
 import resource
 import select
@@ -26,6 +25,7 @@ import sys
 import time
 
 from seatrial.processes import tree
+from seatrial.processes.messages import pack, receive
 
 TYPE_CHECKING = False  # this process starts with every command that runs programs: it imports little
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 END, KILL = b"E", b"K"
 MOST_DESCRIPTORS = 16
-_LENGTH_BYTES = 8
 _GRACE_S = 1.0
 _LOOK_AGAIN_S = 0.02
 _PARENT_LOOK_S = 1.0
@@ -59,32 +58,6 @@ def adopt_orphans() -> None:
 def limits_here() -> list[tuple[int, int]]:
     """The resource limits of this process, in the order that a request has them."""
     return [resource.getrlimit(one) for one in _LIMITS]
-
-
-def pack(message: Any) -> bytes:
-    """A message with its length."""
-    body = marshal.dumps(message)
-    return len(body).to_bytes(_LENGTH_BYTES, "little") + body
-
-
-def receive(channel: socket.socket) -> Any:
-    """The next message; None if the other side closed the channel."""
-    head = _exactly(channel, _LENGTH_BYTES)
-    body = None if head is None else _exactly(channel, int.from_bytes(head, "little"))
-    return None if body is None else marshal.loads(body)  # noqa: S302  from our own process, over our own socket
-
-
-def _exactly(channel: socket.socket, count: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < count:
-        try:
-            part = channel.recv(min(count - len(parts), 1 << 20))
-        except ConnectionError:
-            return None
-        if not part:
-            return None
-        parts += part
-    return bytes(parts)
 
 
 class _Program:

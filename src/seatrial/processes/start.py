@@ -17,6 +17,7 @@ from pathlib import Path
 
 from seatrial.processes import guard as guarding
 from seatrial.processes import tree
+from seatrial.processes.messages import pack, receive
 
 _AT_EXIT_S = 20.0
 _MAIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from seatrial.processes.guard import main; main()"
@@ -124,7 +125,7 @@ class Running:
             os.getpgrp() if in_our_group else None,
             grace_s,
         )
-        message = guarding.pack(request)
+        message = pack(request)
         self._children_before = tree.children(os.getpid())
         self._ending: Ending | None = None
         self._is_ended_by_us = False
@@ -132,7 +133,7 @@ class Running:
         self._channel = self._handed_over(descriptors)
         try:
             self._channel.sendall(message)
-            answer = guarding.receive(self._channel)
+            answer = receive(self._channel)
         except BaseException:
             self._channel.close()  # the guard then ends the program, if it had started it
             raise
@@ -180,7 +181,7 @@ class Running:
             waiting.register(self._channel, select.POLLIN)
             if not waiting.poll(max(0.0, timeout_s) * 1e3):
                 return None
-        answer = guarding.receive(self._channel)
+        answer = receive(self._channel)
         _running.discard(self)
         self._channel.close()
         self._ending = self._lost() if answer is None else Ending(*answer)
