@@ -12,6 +12,7 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from typing import Any
 from xml.etree import ElementTree
@@ -96,7 +97,7 @@ def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
         raw = draw({**spec, "config": {**_CONFIG, **spec.get("config", {})}})
         drawn = ElementTree.fromstring(raw)  # noqa: S314  our own renderer's output, not a file from outside
     except (NotDrawnError, ElementTree.ParseError) as error:
-        _log.warning("%s: not drawn, only its numbers are on the page: %s", title, error)
+        _warn_once(f"charts are not drawn, only their numbers are on the page: {error}")
         return Svg(f'<p class="note">Not drawn: {escape(str(error))}. The numbers are in the table.</p>', False)
     root = _clean(drawn, ident)
     root.set("role", "img")
@@ -106,6 +107,11 @@ def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
         element.text = text
         root.insert(position, element)
     return Svg(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True))
+
+
+@cache
+def _warn_once(text: str) -> None:
+    _log.warning(text)
 
 
 def _clean(element: ElementTree.Element, ident: str) -> ElementTree.Element:
