@@ -24,7 +24,6 @@ from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
 from seatrial.environments.variables import variables_with
-from seatrial.launch.local import adopt_orphans
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.variables import performance_variables
@@ -81,7 +80,6 @@ def run_work(
     Raises StoreError if a record cannot be written, BusyError if the wait for the lock is over; KeyboardInterrupt
     propagates, with all finished repeats kept.
     """
-    adopt_orphans()
     host = platform.node()
     writer = RecordWriter(folder, host)
     try:
