@@ -31,7 +31,13 @@ def style_of(stream: TextIO) -> Style:
 
 
 def message(text: str) -> None:
-    """Print a message on stderr; it is dropped if stderr cannot be written."""
+    """Print a message on stderr, without control characters: it may quote a file. It is dropped if stderr cannot be
+    written."""
+    print_painted("".join(letter if letter.isprintable() or letter in "\t\n" else "?" for letter in text))
+
+
+def print_painted(text: str) -> None:
+    """The same for text that was made for the terminal, with our colours; what it quotes is already clean."""
     if sys.stderr is None:
         return
     try:

@@ -48,7 +48,7 @@ class SeenJson(TypedDict):
     study: NotRequired[str]
     again: NotRequired[str | bool]
     together: NotRequired[Count]
-    budget_s: NotRequired[float | None]
+    budget_s: NotRequired[NonNegative]
     load_1m: NotRequired[float | None]
     steal_s: NotRequired[float | None]
     steal_share: NotRequired[float | None]
@@ -80,7 +80,7 @@ class RecordJson(TypedDict):
     repeat: Annotated[int, Keywords(minimum=0, maximum=2**53)]
     order: Annotated[int, Keywords(minimum=0, maximum=2**53)]
     t0: Annotated[float, Keywords(minimum=-1e12, maximum=1e12)]
-    wall_s: NonNegative | None
+    wall_s: NonNegative
     outcome: State
     reason: str
     evidence: str
