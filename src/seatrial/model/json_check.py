@@ -159,7 +159,7 @@ def _values(item: _Check) -> _Check:
             try:
                 item(one)
             except ShapeError as error:
-                raise error.within(_short(name)) from None
+                raise error.within(name if name.isidentifier() and name.isascii() else _short(name)) from None
 
     return check
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -175,12 +176,10 @@ def read_table(path: Path, functions: int) -> ProcessTable:
 
     Raises ParseError like `parse_table`, OSError if the file cannot be read.
     """
-    file = os.open(path, os.O_RDONLY)
-    try:
+    with opened_file(path.parent, path.name) as opened:
+        file = opened.fileno()
         size = os.fstat(file).st_size
         return _parsed(lambda offset, length: os.pread(file, length, offset), size, functions, str(path))
-    finally:
-        os.close(file)
 
 
 def bin_floor(size_bin: int) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.store.files import opened_file
 
 MAGIC = 0x4341525441534553
 VERSION = 1
@@ -145,7 +146,7 @@ class Trace:
     def __init__(self, path: Path) -> None:
         """Raises ParseError for a truncated file, another version, or inconsistent numbers; OSError."""
         self.path = path
-        with path.open("rb") as file:
+        with opened_file(path.parent, path.name) as file:
             head = file.read(HEADER_B)
             try:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -89,15 +89,27 @@ def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
     text."""
     import vl_convert  # contains a JavaScript engine: loaded only when needed
 
-    raw = vl_convert.vegalite_to_svg({**spec, "config": {**_CONFIG, **spec.get("config", {})}})
+    raw = vl_convert.vegalite_to_svg(_printable({**spec, "config": {**_CONFIG, **spec.get("config", {})}}))
     root = _clean(ElementTree.fromstring(raw), ident)  # noqa: S314  our own renderer's output, not a file from outside
     root.set("role", "img")
     root.set("aria-labelledby", f"{ident}-title {ident}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(tag, {"id": f"{ident}-{tag}"})
-        element.text = text
+        element.text = _printable(text)
         root.insert(position, element)
     return Svg(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True))
+
+
+def _printable(value: Any) -> Any:
+    """The same specification with "?" in place of characters that cannot be printed: names from outside may contain
+    some that XML does not allow, which end the renderer and with it our process."""
+    if isinstance(value, str):
+        if value.isprintable():
+            return value
+        return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in value)
+    if isinstance(value, Mapping):
+        return {_printable(name): _printable(item) for name, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _clean(element: ElementTree.Element, ident: str) -> ElementTree.Element:
