@@ -9,7 +9,7 @@ import copy
 import json
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,17 +19,18 @@ from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 from seatrial.model.experiment import content_key
 from seatrial.model.study import Axis, BestOf, Compare, Scaling, Study, StudyBenchmark
 
-MARKUP = '</script><img src=x onerror=alert(1)>"\'`${7*7}{{7*7}}\x1b[31m\x07\u202e\u2066&amp;]]>'
+MARKUP = "</script><img src=x onerror=alert(1)>\"'`${7*7}{{7*7}}\x1b[31m\x07\u202e\u2066&amp;]]>"
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 2**31, 2**63, 10**30, -(10**30), 10**400, 0.0, -0.0, 0.5, -1.5, 1e-320, 1e-30),
-    *(1e30, 1e200, 1.7e308, -1.7e308, float("inf"), float("nan"), "", "x", "0", "nan", "\ud800", "\0", MARKUP, "a" * 5000),
-    *("../../etc/passwd", [], {}, [[]], [None], [{}], {"": None}, {"all": None}, {"all": 1e308}, ["x"], [1, "x"], [[1e308]]),
-)  # fmt: skip
+    *(1e30, 1e200, 1.7e308, -1.7e308, float("inf"), float("nan"), "", "x", "0", "nan", "\ud800", "\0", MARKUP),
+    *("a" * 5000, "../../etc/passwd", [], {}, [[]], [None], [{}], {"": None}, {"all": None}, {"all": 1e308}),
+    *(["x"], [1, "x"], [[1e308]]),
+)
 
 Path_ = tuple[str | int, ...]
 
 
-def make(path: Path) -> Path:
+def make(path: Path, repeats: int = 6) -> Path:
     """A small folder with two experiments of a study, measured side by side."""
     made = MadeUpFolder(path)
     seen = {
@@ -38,7 +39,7 @@ def make(path: Path) -> Path:
         **{"command": ["prog", "--n", "1"], "load_1m": 0.5, "steal_share": 0.0, "clock_Hz": [2e9], "study": "stores"},
     }
     keys = [
-        made.add(noisy(level, 6, seed=n), cores=cores, blocks=side_by_side(6), seen=seen)
+        made.add(noisy(level, repeats, seed=n), cores=cores, blocks=side_by_side(repeats), seen=seen)
         for n, (cores, level) in enumerate((("one", 2e9), ("all", 4e9)))
     ]
     study = Study(
@@ -63,7 +64,9 @@ class Damaged:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target)
         self.path = target
-        kind = self.random.choice(("records", "records", "records", "machines", "environments", "experiments", "studies"))
+        kind = self.random.choice(
+            ("records", "records", "records", "machines", "environments", "experiments", "studies")
+        )
         getattr(self, f"_{kind}")()
 
     def _document(self, kind: str) -> tuple[Path, Any]:
@@ -78,7 +81,7 @@ class Damaged:
 
     def _lines(self) -> tuple[Path, list[Any]]:
         path = self.random.choice(sorted((self.path / "records").iterdir()))
-        return path, [json.loads(line[: -len(',"crc":"00000000"}')] + b"}") for line in path.read_bytes().splitlines()]
+        return path, parsed_lines(path)
 
     def _machines(self) -> None:
         self._exchange("machines")
@@ -104,7 +107,7 @@ class Damaged:
         path.unlink()
         (path.parent / f"{key}.json").write_bytes(as_json(document))
         for records in (self.path / "records").iterdir():
-            lines = [json.loads(line[: -len(',"crc":"00000000"}')] + b"}") for line in records.read_bytes().splitlines()]
+            lines = parsed_lines(records)
             for line in lines:
                 line["experiment"] = key if line["experiment"] == path.stem else line["experiment"]
             records.write_bytes(b"".join(map(record_line, lines)))
@@ -171,6 +174,11 @@ def as_json(document: Any) -> bytes:
     return text.encode()
 
 
+def parsed_lines(records: Path) -> list[Any]:
+    """The lines of a file of records, without their checksums."""
+    return [json.loads(line[: -len(',"crc":"00000000"}')] + b"}") for line in records.read_bytes().splitlines()]
+
+
 def record_line(document: Any) -> bytes:
     """A line of records with its checksum."""
     body = as_json(document)[:-1]
@@ -182,14 +190,3 @@ def _places(value: Any, at: Path_ = ()) -> Iterator[Path_]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, item in items:
         yield from _places(item, (*at, name))
-
-
-def strings_marked(document: Any, mark: Callable[[str], str], spared: Callable[[Path_, str], bool], at: Path_ = ()) -> Any:
-    """The document with every string changed, but for those that `spared` names."""
-    if isinstance(document, str):
-        return document if spared(at, document) else mark(document)
-    if isinstance(document, dict):
-        return {name: strings_marked(item, mark, spared, (*at, name)) for name, item in document.items()}
-    if isinstance(document, list):
-        return [strings_marked(item, mark, spared, (*at, n)) for n, item in enumerate(document)]
-    return document

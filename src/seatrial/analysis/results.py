@@ -141,7 +141,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
 def _rank(experiment: Experiment) -> tuple[object, ...]:
     """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
-    return (experiment.benchmark, *((isinstance(v, str), v) for v in values), experiment.id)
+    return (experiment.benchmark, *((isinstance(v, str), isinstance(v, tuple), v) for v in values), experiment.id)
 
 
 def _question(experiment: Experiment) -> str:

@@ -91,7 +91,9 @@ def profile(
     try:
         make_folder(Path(results), "profiles", name, "tables")
     except OSError as error:
-        raise UsageError(f"{tables} cannot be created: {reason(error)}", "name another folder with --results") from error
+        raise UsageError(
+            f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
+        ) from error
     try:
         ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B), stdout)
     except BaseException:

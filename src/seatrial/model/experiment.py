@@ -26,7 +26,7 @@ class ExperimentJson(TypedDict):
     parameters: dict[str, ValueJson]
     environment: str
     program: str
-    machine: str
+    machine: Text
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,6 +202,10 @@ def _parsed(part: ReadPart, size: int, functions: int, name: str) -> ProcessTabl
         raise ParseError(_TOOL, None, damage.text, damage.why, name) from None
 
 
+LEAST_RATE, MOST_RATE = 1.0, 1e15
+"""Ticks per second of any clock. Beyond them, times in seconds could be infinite."""
+
+
 class _DamageError(Exception):
     def __init__(self, why: str, text: str = "") -> None:
         self.why = why
@@ -283,7 +287,7 @@ class _Reader:
         is_known = head.state <= max(State) and head.family <= max(Family)
         _require(is_known, f"invalid state {head.state} or family {head.family}")
         rate, own = head.ticks_per_s, head.own_ticks
-        _require(isfinite(rate) and rate > 0, f"invalid clock rate: {rate:g} ticks per second")
+        _require(LEAST_RATE <= rate <= MOST_RATE, f"invalid clock rate: {rate:g} ticks per second")
         _require(isfinite(own) and own >= 0, f"invalid overhead of the profiler: {own:g} ticks")
         self._check_areas(head)
         size = max(head.world_size, 0)
