@@ -12,7 +12,7 @@ from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.parameter import Params
-from seatrial.model.reading import Reading, impossible_reason, readings
+from seatrial.model.reading import Reading, impossible_reason, recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.stats.interval import median_interval
@@ -46,9 +46,10 @@ Read = Sequence[tuple[RepeatRecord, Sequence[Reading]]]
 
 
 def read(benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]) -> Read:
-    """The ok repeats, in order of time, with the limits that are known now."""
+    """The ok repeats, in order of time, with the limits that are known now. Raises ProtocolError if the figures of one
+    cannot be computed from its samples."""
     return [
-        (record, readings(benchmark, machine, params, record.samples))
+        (record, recorded_readings(benchmark, machine, params, record))
         for record in in_time(records)
         if record.outcome.state is State.OK
     ]

@@ -9,6 +9,7 @@ from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.experiment_figures import figures, impossible, outcome_of, read
 from seatrial.analysis.pairs import screened_pairs
 from seatrial.benchmarks import registry
+from seatrial.errors import ProtocolError
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.machine import Machine
@@ -69,7 +70,10 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
         records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
         outcome, notes = outcome_of(records)
         if benchmark is not None and outcome.is_ok:
-            repeats = read(benchmark, unknown_machine, experiment.parameters, records)
+            try:
+                repeats = read(benchmark, unknown_machine, experiment.parameters, records)
+            except ProtocolError:
+                continue
             own = figures(benchmark, experiment.parameters, repeats)
             found.append(ExperimentResult(key, experiment, benchmark.question, outcome, own, reused=True, notes=notes))
     return tuple(found)
@@ -155,8 +159,11 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     found: tuple[FigureResult, ...] = ()
     screening: Screening | None = None
     if benchmark is not None and outcome.is_ok:
-        repeats = read(benchmark, machines[experiment.machine], experiment.parameters, records)
-        outcome = impossible(repeats) or outcome
+        try:
+            repeats = read(benchmark, machines[experiment.machine], experiment.parameters, records)
+            outcome = impossible(repeats) or outcome
+        except ProtocolError as error:
+            outcome = Outcome.invalid("samples", error.message)
         if outcome.is_ok:
             found = figures(benchmark, experiment.parameters, repeats)
             screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
@@ -168,7 +175,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
 def _rank(experiment: Experiment) -> tuple[object, ...]:
     """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
-    return (experiment.benchmark, tuple((isinstance(v, str), v) for v in values), experiment.id)
+    return (experiment.benchmark, tuple((isinstance(v, str), isinstance(v, tuple), v) for v in values), experiment.id)
 
 
 def _question(experiment: Experiment) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from seatrial.engine.ready import Ready
+from seatrial.errors import ProtocolError
 from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
-from seatrial.model.reading import readings
+from seatrial.model.reading import recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.stats.turns import pair_of_block
@@ -50,7 +52,12 @@ class Member:
             self.latest = record
         if record.outcome.is_ok:
             point = self.ready.point
-            found = readings(point.benchmark, self.machine, point.parameters, record.samples)
+            try:
+                found = recorded_readings(point.benchmark, self.machine, point.parameters, record)
+            except ProtocolError as error:
+                if self.latest is record:  # it is tried again
+                    self.latest = replace(record, outcome=Outcome.invalid("samples", error.message))
+                return
             values = {(r.figure.name, point_key(r.point)): r.value for r in found}
             together = record.seen.get("together")
             turns = {(r.figure.name, point_key(r.point)): r.values for r in found} if together else {}

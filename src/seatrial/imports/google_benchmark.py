@@ -119,7 +119,7 @@ def _remarks(group: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _samples(name: str, entry: Mapping[str, Any], i: int) -> list[Sample]:
     unit = entry.get("time_unit")
-    if unit not in _UNITS:
+    if not isinstance(unit, str) or unit not in _UNITS:
         raise ParseError(_TOOL, None, "", f"{name}: the time unit {str(unit)[:20]!r} is not one of {', '.join(_UNITS)}")
     times = {key: get_number(entry, key, _TOOL, name) for key in ("real_time", "cpu_time")}
     if times["real_time"] == 0:

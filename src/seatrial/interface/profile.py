@@ -24,6 +24,7 @@ from seatrial.profiler.profile import Profile
 from seatrial.report.profile.document import TraceJson, profile_document, profile_json
 from seatrial.report.profile.trace_export import TraceExport, write_trace
 from seatrial.store.contents import read_contents
+from seatrial.store.files import make_folder, reason
 from seatrial.store.folder import ResultsFolder
 
 LEAST_TRACE_B = 64 << 10
@@ -85,13 +86,14 @@ def profile(
     if not command:
         raise UsageError("no command given", "for example: seatrial profile -- mpirun -n 8 ./app")
     started_s = time.time()
-    folder = ResultsFolder.create(Path(results)).path / "profiles" / profile_name(started_s)
+    name = profile_name(started_s)
+    folder = ResultsFolder.create(Path(results)).path / "profiles" / name
     tables = folder / "tables"
     try:
-        tables.mkdir(parents=True)
+        make_folder(Path(results), "profiles", name, "tables")
     except OSError as error:
         raise UsageError(
-            f"{tables} cannot be created: {error.strerror}", "name another folder with --results"
+            f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
         ) from error
     try:
         ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B), stdout)

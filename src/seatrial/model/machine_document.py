@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.errors import UsageError
 from seatrial.model.fact import Disagreement, Fact, FactKind, Facts, FactValue
+from seatrial.model.json_check import check_shape
 from seatrial.model.json_shape import ABSENT, Count, From, Keywords, Positive, Text, filled, shape
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import (
@@ -227,6 +228,12 @@ class MachineJson(TypedDict):
     unread: Annotated[list[str], "What could not be read and why, one sentence each."]
 
 
+class KeptMachineJson(MachineJson):
+    """A machine as stored in a results folder."""
+
+    identity: Annotated[str, "The key that experiments refer to."]
+
+
 def machine_document(machine: Machine) -> MachineJson:
     """The machine as plain JSON values. Raises ValueError for a number that is not finite (a defect)."""
     return filled(MachineJson, machine)
@@ -237,6 +244,7 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
     if document.get("schema") != SCHEMA:
         raise UsageError(f"not a {SCHEMA} object: its schema is {document.get('schema')!r}")
     try:
+        check_shape(MachineJson, document)
         return Machine(
             name=_text(document["name"]),
             devices=tuple(_device_in(entry) for entry in document["devices"]),
@@ -260,8 +268,8 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
             sources=tuple(document["sources"]),
             unread=tuple(document["unread"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"invalid {SCHEMA} object: {type(error).__name__} {error}") from error
+    except ValueError as error:
+        raise UsageError(f"invalid {SCHEMA} object: {error}") from error
 
 
 IDENTIFYING: Mapping[DeviceKind | None, frozenset[str]] = {

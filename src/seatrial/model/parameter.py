@@ -12,6 +12,8 @@ from seatrial.model.units import LARGEST_COUNT, parse_bytes
 
 Value = bool | int | float | str | tuple[str, ...]
 Params = Mapping[str, Value]
+ValueJson = str | bool | int | float | list[str]
+"""A value in JSON, where a list is an argument list."""
 
 
 UNKNOWN = "unknown"

@@ -11,6 +11,7 @@ from pathlib import Path
 from seatrial.errors import StoreError
 from seatrial.model.record import RepeatRecord, encode
 from seatrial.store.file_system import is_remote
+from seatrial.store.files import open_new
 from seatrial.store.folder import ResultsFolder
 
 
@@ -23,6 +24,7 @@ class RecordWriter:
     """
 
     def __init__(self, folder: ResultsFolder, host: str) -> None:
+        self._root = folder.path
         safe_host = re.sub(r"[^A-Za-z0-9._-]", "_", host) or "host"
         self.path: Path = folder.path / "records" / f"{safe_host}-{os.getpid()}-{time.time_ns()}.jsonl"
         self._descriptor: int | None = None
@@ -34,8 +36,7 @@ class RecordWriter:
         line = encode(record)
         try:
             if self._descriptor is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-                self._descriptor = os.open(self.path, flags, 0o666)
+                self._descriptor = open_new(self._root, "records", self.path.name)
             written = 0
             while written < len(line):
                 written += os.write(self._descriptor, line[written:])
