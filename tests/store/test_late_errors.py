@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from store.test_store import EXPERIMENT, record
+from store.test_store import EXPERIMENT, machine, record
 
 from seatrial.errors import StoreError
 from seatrial.store import writer as writing
@@ -20,7 +20,7 @@ from seatrial.store.writer import RecordWriter
 @pytest.fixture
 def folder(tmp_path: Path) -> ResultsFolder:
     made = ResultsFolder.create(tmp_path / "results")
-    made.put("machines", "known", {"schema": "seatrial.machine/1", "name": "m", "identity": "machine"})
+    made.put("machines", "known", machine())
     made.put("environments", "env", {"name": "gcc"})
     made.put("experiments", EXPERIMENT.id, EXPERIMENT.document())
     return made

@@ -219,7 +219,7 @@ class MachineJson(TypedDict):
     links: list[LinkJson]
     memory: MemoryJson
     limits: list[NamedLimitJson]
-    platform: PlatformJson
+    platform: NotRequired[Annotated[PlatformJson, "Missing from documents of the first versions."]]
     disagreements: Annotated[list[DisagreementJson], From(Machine.disagreements)]
     allowed_cpus: Annotated[
         list[Count], "CPUs that the discovering process may use; empty if the machine is not this one."
