@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.cli.signals import stopped_status, take_signals
+from seatrial.cli.signals import ignore_signals, stopped_status, take_signals
 from seatrial.cli.streams import take_streams
 
 
@@ -14,4 +14,7 @@ def main() -> None:
         from seatrial.cli.main import run_main
     except KeyboardInterrupt:
         raise SystemExit(stopped_status() or 1) from None
-    run_main()
+    try:
+        run_main()
+    finally:
+        ignore_signals()

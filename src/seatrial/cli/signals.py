@@ -42,6 +42,13 @@ def all_done() -> None:
     _Seen.is_over = True
 
 
+def ignore_signals() -> None:
+    """The process is about to end with its status. Python takes our handlers away before it exits, and a signal would
+    then end it by another status."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _stop(number: int, frame: object) -> None:
     _Seen.count += 1
     if _Seen.count >= _PATIENCE:
