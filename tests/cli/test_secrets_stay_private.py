@@ -49,6 +49,7 @@ def test_no_file_and_no_message_of_ours_has_a_secret(tmp_path: Path) -> None:
         if not place.endswith("rank-000000.jsonl"):  # of the failed repeats, in a folder that only its owner opens
             assert not any(secret in text for secret in SECRETS), place
     assert outputs and all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in outputs)
+    assert all(stat.S_IMODE(path.parent.stat().st_mode) == 0o700 for path in outputs)
     assert "arguments that look like secrets are masked" in shown[2].stdout
     assert "--password=***" in (tmp_path / "page.html").read_text()
 

@@ -17,15 +17,6 @@ from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    made = ResultsFolder.create(tmp_path / "results")
-    made.put("machines", "known", {"schema": "seatrial.machine/1", "name": "m", "identity": "machine"})
-    made.put("environments", "env", {"name": "gcc"})
-    made.put("experiments", EXPERIMENT.id, EXPERIMENT.document())
-    return made
-
-
 def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int) -> None:
     def fail(*_: object) -> int:
         raise OSError(number, os.strerror(number))

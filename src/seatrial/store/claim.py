@@ -92,8 +92,12 @@ def abandoned(folder: ResultsFolder, host: str, experiment: str) -> list[Claim]:
 
 
 def settle(claimed: Claim) -> None:
-    """Keep the folder as plain artefacts: its repeat is recorded, so the claim ends."""
+    """Keep the folder as plain artefacts: its repeat is recorded, so the claim ends.
+
+    Nobody else may read them: they have what programs printed, and the arguments that records mask.
+    """
     try:
+        claimed.path.chmod(0o700)
         (claimed.path / _CLAIM_FILE).unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"{claimed.path} cannot be written: {error.strerror or error}") from error
