@@ -229,6 +229,14 @@ def test_no_change_ends_in_anything_but_figures_or_a_refusal() -> None:
         readable(read_imb, damaged)
 
 
+def test_how_calls_start_goes_by_the_release() -> None:
+    for release, start in (("2021.11", "barrier"), ("2019 Update 6", "barrier"), ("2018 Update 1", "back-to-back")):
+        (experiment,) = _read(HEAD.replace("2019 Update 6", release) + ALLREDUCE).experiments
+        assert experiment.parameters["start"] == start
+    (unknown,) = _read(ALLREDUCE).experiments
+    assert "start" not in unknown.parameters
+
+
 def test_a_table_that_ends_before_the_size_that_imb_states_is_refused() -> None:
     data = sample_file("imb_pingpong_openmpi_run1.txt")
     whole = figures_in(read_imb(data))

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from store.test_store import EXPERIMENT, machine, record
+from store.test_store import EXPERIMENT, record
 
 from seatrial.errors import StoreError
 from seatrial.store import writer as writing
@@ -15,15 +15,6 @@ from seatrial.store.contents import read_contents
 from seatrial.store.file_system import is_remote
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    made = ResultsFolder.create(tmp_path / "results")
-    made.put("machines", "known", machine())
-    made.put("environments", "env", {"name": "gcc"})
-    made.put("experiments", EXPERIMENT.id, EXPERIMENT.document())
-    return made
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int) -> None:

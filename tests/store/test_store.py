@@ -34,15 +34,6 @@ def record(repeat: int) -> RepeatRecord:
     return RepeatRecord(EXPERIMENT.id, repeat, repeat, 1e9 + repeat, 0.3, Outcome.ok(), samples)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    made = ResultsFolder.create(tmp_path / "results")
-    made.put("machines", "known", machine())
-    made.put("environments", "env", {"name": "gcc"})
-    made.put("experiments", EXPERIMENT.id, EXPERIMENT.document())
-    return made
-
-
 def write(folder: ResultsFolder, *repeats: int) -> Path:
     writer = RecordWriter(folder, "host")
     for repeat in repeats:

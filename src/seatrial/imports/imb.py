@@ -72,6 +72,9 @@ _COLUMNS: Mapping[str, tuple[str, int]] = {
 }
 """Column name -> series here, and the power of ten to SI."""
 
+_BARRIERS_SINCE = 2019
+"""Releases that begin each call of a collective after a barrier; older ones time calls back to back."""
+
 _TIMES = tuple(name for name, exponent in _COLUMNS.values() if exponent == -6)
 _MB = {6: 1e6, 20: 2.0**20}
 _MESSAGES = (1, 2, 4)
@@ -113,7 +116,7 @@ def read_imb(data: bytes) -> ImportedFile:
             raise table.line.error(_TOOL, "no `# #processes = ...` below this title: lines are missing")
         check_aligned(table.columns, table.rows, _TOOL)
         own = (*_remarks(table, longest), *remarks)
-        found += [(replace(e, remarks=own), table.line) for e in _experiments(table, datatypes)]
+        found += [(replace(e, remarks=own), table.line) for e in _experiments(table, datatypes, version)]
     if not found:
         raise ParseError(_TOOL, None, "", "no table below a line such as `# Benchmarking PingPong`")
     check_distinct(
@@ -253,7 +256,7 @@ _Values = Mapping[str, str]
 """Series -> its cell, as printed."""
 
 
-def _experiments(table: _Table, datatypes: Mapping[bool, str]) -> Iterator[ImportedExperiment]:
+def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> Iterator[ImportedExperiment]:
     """Experiments of `mpi.*` where the measure is the same, the rest as `imported.imb`.
 
     `datatypes` are the datatypes stated at the top of the file; the key is whether it is that of reductions.
@@ -281,7 +284,9 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str]) -> Iterator[Impor
         del unused["time"]
     if table.name == "Allreduce" and alone and "time_mean" in unused:
         parameters = {"ranks": settings["ranks"], "datatype": datatypes.get(True, UNKNOWN)}
-        parameters |= {"buffers": "host", "call": "blocking", "start": "barrier"}
+        parameters |= {"buffers": "host", "call": "blocking"}
+        if release := re.match(r"[0-9]{4}", version):
+            parameters["start"] = "barrier" if int(release[0]) >= _BARRIERS_SINCE else "back-to-back"
         series = {name: name for name in ("time_mean", "time_max") if name in unused}
         own = tuple(_samples(rows, series, unit))
         yield ImportedExperiment("mpi.allreduce", own, parameters, notes, failed=failed)
