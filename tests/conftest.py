@@ -110,6 +110,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+@pytest.fixture
+def reachable() -> Generator[Path]:
+    """A temporary folder that processes of other users reach too; pytest's own are closed to them."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o711)
+    yield made
+    shutil.rmtree(made)
+
+
 @pytest.fixture(scope="session")
 def program_cache() -> Path:
     """Where the programs are kept."""

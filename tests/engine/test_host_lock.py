@@ -39,14 +39,11 @@ with HostLock().held(lambda holders: None):
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A common folder of these tests alone, like /tmp."""
     for name in (FOLDER, HOST):
         monkeypatch.delenv(name, raising=False)
-    for parent in [*tmp_path.parents][:2]:
-        parent.chmod(parent.stat().st_mode | 0o111)  # for processes of other users
-    tmp_path.chmod(0o711)
-    made = tmp_path / "common"
+    made = reachable / "common"
     made.mkdir()
     made.chmod(0o1777)
     monkeypatch.setattr(lock_file, "_COMMON", (made,))
@@ -228,8 +225,11 @@ def test_nothing_that_another_user_plants_blocks_or_speaks_in_anothers_name(deed
         with HostLock(wait_s=0.0).held(lambda found: None):
             pid = os.fork()
             if pid == 0:  # a third user sees this process, and nobody else
-                os.setuid(_THIRD)
-                os._exit(0 if who_holds((place,)) == [(0, os.getppid())] else 1)
+                try:
+                    os.setuid(_THIRD)
+                    os._exit(0 if who_holds((place,)) == [(0, os.getppid())] else 1)
+                finally:
+                    os._exit(2)
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert not leftover.exists()
     finally:

@@ -29,9 +29,9 @@ PARTS = ("programs", "key", "program")
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with one file."""
-    made = tmp_path / "cache"
+    made = reachable / "cache"
     monkeypatch.setenv("SEATRIAL_CACHE", str(made))
     monkeypatch.delenv(SHARED, raising=False)
     caching.make_folder(made / "programs" / "key")
@@ -179,9 +179,6 @@ def test_copies_end_with_their_process_and_those_of_killed_ones_with_the_next(ro
 def test_another_user_reads_what_root_made_in_place_and_refuses_what_a_third_made(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for parent in [*root.parents][:3]:
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):
-            parent.chmod(0o755)
     monkeypatch.setattr(copying, "_folders", {})
 
     def seen(*, shared: str = "") -> str:
@@ -193,10 +190,11 @@ def test_another_user_reads_what_root_made_in_place_and_refuses_what_a_third_mad
                 os.environ |= {SHARED: shared} if shared else {}
                 found = [cache.read(*PARTS) for cache in caches()]
                 text = f"{[one is not None for one in found]} {private_copy(b'x', Path('/origin'))}"
+                os.write(write, text.encode())
             except UsageError as error:
-                text = error.message
-            os.write(write, text.encode())
-            os._exit(0)
+                os.write(write, error.message.encode())
+            finally:
+                os._exit(0)
         os.waitpid(pid, 0)
         os.close(write)
         with os.fdopen(read, "rb") as stream:
