@@ -68,16 +68,23 @@ def until(holds: Callable[[], object], limit_s: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+def words_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return b""
+
+
 def assert_nothing_left(mark: str) -> None:
     deadline = time.monotonic() + 15
     while left := marked(mark):
-        words = [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ") for pid in left if is_alive(pid)]
+        words = [words_of(pid) for pid in left]
         assert time.monotonic() < deadline, f"still alive: {words}"
         time.sleep(0.05)
 
 
 def handled() -> None:
-    for number in (signal.SIGINT, signal.SIGQUIT):  # a shell's background jobs ignore them
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # a shell's background jobs and nohup ignore them
         signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
 
 
@@ -181,10 +188,9 @@ def test_launchers_ranks_and_helpers_end_at_random_moments(
 @pytest.mark.lab
 def test_the_guard_and_seatrial_killed_together_take_the_program_along(tmp_path: Path, mark: str) -> None:
     run = started(seatrial("run", study(tmp_path, ["sleep", "600"])), tmp_path, mark)
-    until(lambda: any(b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6] for pid in marked(mark)))
+    until(lambda: any(words_of(pid).startswith(b"sleep ") for pid in marked(mark)))
     for pid in marked(mark):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        if b"seatrial.processes.guard" in words or pid == run.pid:
+        if b"seatrial.processes.guard" in words_of(pid) or pid == run.pid:
             os.kill(pid, signal.SIGKILL)
     run.communicate(timeout=30)
     assert_nothing_left(mark)

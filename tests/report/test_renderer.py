@@ -84,5 +84,5 @@ def test_a_renderer_that_cannot_be_loaded_is_tried_once(monkeypatch: pytest.Monk
     spec = {**SPEC, "width": 77}  # not one that was drawn before
     svg = render(spec, "m", "title", "words")
     assert "libX.so: cannot open &lt;file&gt;" in svg.text
-    monkeypatch.setattr(renderer.Running, "__init__", None)
+    monkeypatch.setattr(renderer.subprocess, "Popen", None)
     assert render(spec, "m", "title", "words").text == svg.text

@@ -55,6 +55,13 @@ def adopt_orphans() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def end_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before
+        os._exit(127)
+
+
 def limits_here() -> list[tuple[int, int]]:
     """The resource limits of this process, in the order that a request has them."""
     return [resource.getrlimit(one) for one in _LIMITS]
@@ -267,9 +274,7 @@ def _become(request: Request, descriptors: list[int], failed: int, guard: int) -
     """In the new process: take the caller's circumstances and run the program. Does not return."""
     words, environment, folder, umask, cpus, limits, group, _ = request
     try:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != guard:
-            os._exit(127)
+        end_with(guard)
         signal.set_wakeup_fd(-1)
         if group is None:
             os.setsid()

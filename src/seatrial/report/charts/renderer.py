@@ -14,13 +14,13 @@ import resource
 import select
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from seatrial.processes.guard import end_with
 from seatrial.processes.messages import pack, receive
-from seatrial.processes.start import Running
 
 LIMIT_S = 120.0
 """For one chart. The largest take seconds."""
@@ -29,7 +29,6 @@ _MAIN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from seatrial.report.charts.renderer import serve; serve()"
 )
-_ANSWER = 3
 _MOST_WORDS = 200
 _GIB = 2**30
 
@@ -46,10 +45,17 @@ class _Renderer:
         self._channel = ours
         self._stderr = os.memfd_create("stderr")
         self.has_drawn = False
-        with its, Path(os.devnull).open("rb") as nothing:
-            words = [sys.executable, "-I", "-S", "-c", _MAIN, json.dumps(sys.path)]
-            streams = [nothing.fileno(), self._stderr, self._stderr, its.fileno()]
-            self._process = Running(words, os.environ, streams)
+        with its:
+            # No program of a benchmark, so not the guard's: that one takes what is left behind to be a program's, which
+            # it cannot while a child of ours runs beside.
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _MAIN, json.dumps(sys.path), str(its.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=self._stderr,
+                stderr=self._stderr,
+                pass_fds=(its.fileno(),),
+                process_group=0,
+            )
 
     def draw(self, spec: str) -> str:
         """The SVG. Raises NotDrawnError if the child cannot draw it, EOFError, with what was seen, if it died."""
@@ -78,9 +84,8 @@ class _Renderer:
         self._channel.close()
 
     def _death(self) -> str:
-        ending = self._process.wait()
+        status = self._process.wait()
         self._channel.close()
-        status = 0 if ending is None else ending.returncode
         how = f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
         seen = _first_words(os.pread(self._stderr, 1 << 16, 0).decode("utf-8", "replace"))
         text = f"the chart renderer (vl-convert) {how}" + (f": {seen}" if seen else "")
@@ -132,13 +137,14 @@ os.register_at_fork(after_in_child=_forget)
 
 def serve() -> None:
     """In the child: draw what comes until nothing more does. Panics of the renderer's Rust code are exceptions."""
+    end_with(int(sys.argv[3]))
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft != hard:  # V8 needs address space, not memory
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     import vl_convert  # contains a JavaScript engine
 
-    channel = socket.socket(fileno=_ANSWER)
+    channel = socket.socket(fileno=int(sys.argv[2]))
     while (spec := receive(channel)) is not None:
         try:
             answer = (vl_convert.vegalite_to_svg(json.loads(spec)), "")
